@@ -7,6 +7,7 @@ use std::time::Duration;
 use perennial_core::time::Timestamp;
 
 use crate::crawled::Archive;
+use crate::wait::{dawdle, wait_until};
 use crate::web::{Asked, Reply, Web, html, status};
 
 fn page(fields: Vec<(&'static str, String)>, body: &str) -> Reply {
@@ -108,7 +109,7 @@ fn a_last_modified_that_is_always_now_is_given_up() {
 fn chain(asked: &Asked, n_pages: usize, delay: Duration) -> Reply {
     match asked.path.trim_start_matches("/p").parse::<usize>() {
         Ok(n) if n < n_pages => {
-            std::thread::sleep(delay);
+            dawdle(delay);
             html(&format!("<a href=/p{}>next</a> {n} {}", n + 1, "text ".repeat(200)))
         }
         _ => status(404),
@@ -139,10 +140,10 @@ fn an_interrupt_finishes_what_is_in_flight() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
     let mut child = archive.spawn(&["crawl", "--once", "--delay", "0"]);
-    while web.n_asked("/p5") == 0 {
+    wait_until("the request for the sixth page", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        web.n_asked("/p5") > 0
+    });
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(11));
     assert_eq!(web.n_asked("/p20"), 0);

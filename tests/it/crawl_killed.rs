@@ -3,11 +3,12 @@
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perennial_core::chance::Chance;
 
 use crate::crawled::Archive;
+use crate::wait::{dawdle, wait_until};
 use crate::web::{Asked, Reply, Web, html, status};
 
 const N_PAGES: usize = 500;
@@ -56,16 +57,14 @@ fn sixty_kills_lose_nothing() {
         let pause = Duration::from_micros(chance.bits() % if n_allowed == 0 { 40_000 } else { 4000 });
         allowance.store(n_allowed, Ordering::Relaxed);
         let mut child = archive.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let started = Instant::now();
-        while allowance.load(Ordering::Relaxed) > 0 {
-            assert!(started.elapsed() < Duration::from_secs(60), "crawl {kill} stands still");
+        wait_until("the requests that are allowed", || {
             if let Some(status) = child.try_wait().unwrap() {
                 let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
                 panic!("crawl {kill} ended before it was killed: {status}: {said}");
             }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        std::thread::sleep(pause);
+            allowance.load(Ordering::Relaxed) == 0
+        });
+        dawdle(pause);
         child.kill().unwrap();
         child.wait().unwrap();
         n_answered += n_allowed;

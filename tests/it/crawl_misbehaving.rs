@@ -17,11 +17,10 @@ fn with(mut head: Vec<u8>, body: &[u8]) -> Vec<u8> {
     head
 }
 
-const CASES: [&str; 24] = [
+const CASES: [&str; 23] = [
     "fine",
     "drip",
     "endless",
-    "reset",
     "short",
     "long",
     "chunk-broken",
@@ -53,7 +52,6 @@ fn misbehave(asked: &Asked) -> Reply {
         "/fine" => html(&link("fine")),
         "/drip" => Reply::Drip(head("Content-Length: 99999\r\n"), b'x'),
         "/endless" => Reply::Endless(head(""), vec![b'y'; 8192]),
-        "/reset" => Reply::Reset(with(head("Content-Length: 5000\r\n"), b"half")),
         "/short" => Reply::Raw(with(head("Content-Length: 5000\r\n"), link("short").as_bytes())),
         "/long" => Reply::Raw(with(head("Content-Length: 3\r\n"), b"abcdefgh")),
         "/chunk-broken" => {
@@ -127,7 +125,6 @@ fn every_misbehaviour_ends_in_a_defined_outcome_and_the_rest_goes_on() {
     check("/fine", "changed", None, None);
     check("/drip", "changed", None, Some("time"));
     check("/endless", "changed", None, Some("length"));
-    check("/reset", "failed", Some("disconnected"), Some("disconnect"));
     check("/short", "failed", Some("disconnected"), Some("disconnect"));
     check("/long", "changed", None, None);
     check("/chunk-broken", "failed", Some("disconnected"), Some("disconnect"));

@@ -3,13 +3,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use perennial_core::chance::Chance;
 use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 
 use crate::crawled::Archive;
 use crate::program::{localhost_tls, testdata};
+use crate::wait::wait_until;
 use crate::web::{Reply, Web, html, status};
 
 /// A server with the certificate of testdata/tls for `localhost`; its port. It ends with the process.
@@ -168,11 +168,10 @@ fn a_second_interrupt_stops_at_once() {
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     let mut child = archive.spawn_heard(&["crawl", "--once", "--delay", "0"]);
     let interrupt = |id: u32| Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
-    let began = Instant::now();
-    while web.n_asked("/") == 0 {
-        assert!(began.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the first request", || {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
+        web.n_asked("/") > 0
+    });
     assert!(interrupt(child.id()).success());
     let said = BufReader::new(child.stderr.take().unwrap());
     assert!(said.lines().any(|line| line.unwrap().contains("a second signal stops at once")));

@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use perennial::demo::LivingWeb;
 use perennial_core::time::Timestamp;
@@ -12,6 +11,7 @@ use perennial_render::Captured;
 
 use crate::program::{folder, perennial};
 use crate::serving::ask;
+use crate::wait::wait_until;
 
 /// One measure is enough to see whether the archive catches what the simulator says; this one differs least between two runs.
 const SINGLE: &str = "importance";
@@ -53,10 +53,10 @@ fn n_captures(archive: &Path) -> u32 {
 fn killed(archive: &Path) -> serde_json::Value {
     for life in 1..=N_KILLS {
         let mut child = demo(archive, SINGLE);
-        while n_captures(archive) < life * CAPTURES_A_LIFE {
+        wait_until("enough captures for a kill", || {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed {life} times");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            n_captures(archive) >= life * CAPTURES_A_LIFE
+        });
         child.kill().unwrap();
         child.wait().unwrap();
     }

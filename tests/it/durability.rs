@@ -14,6 +14,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_warc::{WarcItem, WarcReader};
 
 use crate::program::{folder, perennial};
+use crate::wait::dawdle;
 
 const N_KILLS: usize = 220;
 
@@ -120,7 +121,7 @@ fn run_and_kill(root: &Path, n_commits: u64, delay: Duration) -> u64 {
         };
         told = n;
     }
-    std::thread::sleep(delay);
+    dawdle(delay);
     child.kill().unwrap();
     child.wait().unwrap();
     for line in lines {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::crawled::Archive;
+use crate::wait::{dawdle, wait_for, wait_until};
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// A listener that nobody may reach. It is on another loopback address than the sites of the tests.
@@ -106,10 +107,10 @@ fn crawl(archive: &Archive, web: &Web) -> (String, u64) {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
     let mut child = archive.spawn_heard(&["crawl", "--once", "--delay", "0"]);
     let mut most = 0;
-    while child.try_wait().unwrap().is_none() {
+    wait_until("the end of the crawl", || {
         most = most.max(peak_memory(child.id()).unwrap_or(0));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        child.try_wait().unwrap().is_some()
+    });
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(child.wait().unwrap().success(), "{said}");
@@ -194,7 +195,7 @@ fn slow_parts_do_not_hold_a_visit_beyond_its_deadline() {
             "<p id=p>drawn</p><script>for (let i = 0; i < {N_PARTS}; i++) fetch('/slow/' + i).catch(() => 0)</script>"
         )),
         path if path.starts_with("/slow/") => {
-            std::thread::sleep(Duration::from_millis(1000));
+            dawdle(Duration::from_secs(1));
             html("slow")
         }
         _ => status(404),
@@ -268,9 +269,7 @@ fn a_host_whose_pages_hang_costs_other_hosts_nothing() {
     let well = Web::serve(move |asked| match asked.path.as_str() {
         "/" => {
             // Three pages have failed when the fourth is asked for.
-            (0..500)
-                .take_while(|_| before.n_asked("/3") == 0)
-                .for_each(|_| std::thread::sleep(Duration::from_millis(100)));
+            wait_until("the fourth request", || before.n_asked("/3") > 0);
             html("<p id=p></p><script>p.textContent = 'dra' + 'wn'</script>")
         }
         _ => status(404),
@@ -310,14 +309,6 @@ fn n_in_group(group: &str) -> usize {
     processes.filter(|path| group_of(path).as_deref() == Some(group)).count()
 }
 
-/// Looks until something is there, a bounded number of times.
-fn wait_for<T>(look: impl Fn() -> Option<T>) -> Option<T> {
-    (0..600).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(50));
-        look()
-    })
-}
-
 #[test]
 fn a_browser_that_hangs_ends_with_its_killed_parent() {
     let dir = tempfile::tempdir().unwrap();
@@ -332,11 +323,12 @@ fn a_browser_that_hangs_ends_with_its_killed_parent() {
         .spawn()
         .unwrap();
     let profile = format!("--user-data-dir={}", dir.path().display());
-    let group = wait_for(|| groups_with(&profile).into_iter().find(|group| n_in_group(group) > 3));
-    let group = group.expect("the browser starts");
+    let group = wait_for("the browser's processes", || {
+        groups_with(&profile).into_iter().find(|group| n_in_group(group) > 3)
+    });
     parent.kill().unwrap();
     parent.wait().unwrap();
-    assert!(wait_for(|| (n_in_group(&group) == 0).then_some(())).is_some(), "the browser lives on");
+    wait_until("the end of the browser", || n_in_group(&group) == 0);
 }
 
 /// A browser that writes down how it was called, and ends.

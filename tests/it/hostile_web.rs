@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perennial_render::dom::{Dom, DomKind, MAX_NODES};
 use serde_json::Value;
@@ -14,6 +14,7 @@ use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 
 use crate::crawled::{Archive, gzip};
 use crate::program::{localhost_tls, testdata};
+use crate::wait::found_within;
 use crate::web::{Asked, Reply, Web, html, redirect, status};
 
 /// A command that has not ended after this time hangs; the machine may be a slow one.
@@ -22,13 +23,9 @@ const HANGS: Duration = Duration::from_secs(600);
 /// Runs a command that must end by itself.
 fn ends(command: &mut Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let began = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > HANGS {
-            child.kill().unwrap();
-            panic!("{command:?} hangs: {:?}", child.wait_with_output());
-        }
-        std::thread::sleep(Duration::from_millis(20));
+    if found_within(HANGS, || child.try_wait().unwrap()).is_none() {
+        child.kill().unwrap();
+        panic!("{command:?} hangs: {:?}", child.wait_with_output());
     }
     child.wait_with_output().unwrap()
 }
@@ -184,8 +181,9 @@ fn serve_resets() -> String {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten().take(10) {
+            // A request that is there but not read makes the end of the connection a reset.
+            let _ = stream.peek(&mut [0]);
             let _ = stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>half of a");
-            std::thread::sleep(Duration::from_millis(300));
         }
     });
     url
@@ -409,13 +407,12 @@ fn crawl_beside(n_hostile: usize, n_bytes: usize, time_limit: &str) -> (usize, u
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let (began, mut peak) = (Instant::now(), 0);
-    while child.try_wait().unwrap().is_none() {
-        assert!(began.elapsed() < HANGS, "it hangs");
+    let mut peak = 0;
+    let ended = found_within(HANGS, || {
         peak = peak_kilobytes(child.id()).unwrap_or(0).max(peak);
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(child.wait().unwrap().code(), Some(15));
+        child.try_wait().unwrap()
+    });
+    assert_eq!(ended.expect("it hangs").code(), Some(15));
     assert!(hostile.iter().all(|web| web.n_asked("/") == 1), "all of them were asked");
     (honest.iter().map(|web| web.asked().len()).sum(), peak)
 }

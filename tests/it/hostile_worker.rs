@@ -7,6 +7,8 @@ use std::time::Duration;
 use perennial_render::resource::nothing;
 use perennial_render::{Fallback, Limits, Pool, WorkerCommand};
 
+use crate::wait::wait_until;
+
 /// A page that keeps the layout engine busy for minutes in little memory: for each rule each paragraph looks at all before it.
 fn long_page() -> String {
     let rules: String = (0..2000).map(|n| format!(".a{n} ~ p ~ p ~ p{{color:red}}")).collect();
@@ -47,14 +49,6 @@ fn is_gone(process: &std::path::Path) -> bool {
     matches!(state, None | Some("Z" | "X"))
 }
 
-/// Looks until something is so, a bounded number of times.
-fn becomes(is_so: impl Fn() -> bool) -> bool {
-    (0..300).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        is_so()
-    })
-}
-
 #[test]
 fn a_worker_that_computes_ends_with_its_killed_parent() {
     let dir = tempfile::tempdir().unwrap();
@@ -68,15 +62,14 @@ fn a_worker_that_computes_ends_with_its_killed_parent() {
         .spawn()
         .unwrap();
     // Half a second of processor time: it has read the page and lays it out.
-    assert!(
-        becomes(|| workers_of(parent.id()).iter().any(|worker| cpu_ticks(worker) > 50)),
-        "no worker computes"
-    );
+    wait_until("a worker that computes", || {
+        workers_of(parent.id()).iter().any(|worker| cpu_ticks(worker) > 50)
+    });
     let workers = workers_of(parent.id());
     parent.kill().unwrap();
     parent.wait().unwrap();
     for worker in workers {
-        assert!(becomes(|| is_gone(&worker)), "{} computes on without its parent", worker.display());
+        wait_until("the end of a worker without its parent", || is_gone(&worker));
     }
 }
 

@@ -1,8 +1,8 @@
-//! The tools of the field read what we write: warcio, cdxj-indexer, wacz and pywb from PyPI.
+//! The tools of the field read what we write: warcio, cdxj-indexer, wacz and pywb.
 //!
-//! They live in a virtual environment that the first test makes (`target/interop-venv`). Without
-//! `--features interop` these tests count as ignored; with it they fail, and say why, when Python or the
-//! packages cannot be had.
+//! They live in a virtual environment that the first test makes (`target/interop-venv`), each pinned with its hashes in
+//! `tests/it/python`. Without `--features interop` these tests count as ignored; with it they fail, and say why, when
+//! Python or the packages cannot be had.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use perennial_warc::Truncation;
 
 use crate::program::{folder, html, perennial, ran, sample_file};
 
-const PACKAGES: [&str; 5] =
-    ["warcio==1.8.1", "cdxj-indexer==1.5.0", "wacz==0.6.0", "pywb==2.10.0", "pyarrow==26.0.1"];
+/// What builds the tools that have no wheel, and all the tools; `pin.py` beside them writes both.
+const REQUIREMENTS: [&str; 2] = ["build.txt", "requirements.txt"];
 
 /// A command of the virtual environment, which is made first if need be.
 pub(crate) fn tool(name: &str) -> Command {
@@ -26,21 +26,29 @@ pub(crate) fn tool(name: &str) -> Command {
 }
 
 fn make_venv() -> Result<PathBuf, String> {
-    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/interop-venv");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let venv = root.join("target/interop-venv");
     let bin = venv.join("bin");
-    let marker = venv.join(format!("has-{}", PACKAGES.join("-")));
-    if marker.exists() {
+    let files = REQUIREMENTS.map(|name| root.join("tests/it/python").join(name));
+    let wanted: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let marker = venv.join("installed.txt");
+    if fs::read_to_string(&marker).is_ok_and(|installed| installed == wanted) {
         return Ok(bin);
     }
-    let cure = "install python3 and python3-venv, allow pip to reach its registry, or run without --features interop";
+    let hint = "install python3 (3.11 or newer) and python3-venv, allow pip to reach its registry, or run without --features interop";
     let run = |command: &mut Command| match command.output() {
         Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("{command:?} failed: {}\n{cure}", String::from_utf8_lossy(&output.stderr))),
-        Err(error) => Err(format!("{command:?} failed: {error}\n{cure}")),
+        Ok(output) => Err(format!("{command:?} failed: {}\n{hint}", String::from_utf8_lossy(&output.stderr))),
+        Err(error) => Err(format!("{command:?} failed: {error}\n{hint}")),
     };
-    run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-    run(Command::new(bin.join("pip")).args(["install", "--quiet"]).args(PACKAGES))?;
-    fs::write(marker, "").map_err(|error| error.to_string())?;
+    // Anew, so that nothing of an earlier list is left.
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+    for file in &files {
+        // In isolation a build would fetch what is not pinned.
+        let install = ["install", "--quiet", "--require-hashes", "--no-build-isolation", "-r"];
+        run(Command::new(bin.join("pip")).args(install).arg(file))?;
+    }
+    fs::write(marker, wanted).map_err(|error| error.to_string())?;
     Ok(bin)
 }
 

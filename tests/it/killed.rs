@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use perennial_archive::Archive as Opened;
 use perennial_archive::store::Filter;
@@ -13,6 +13,7 @@ use perennial_warc::Compression;
 
 use crate::crawled::Archive;
 use crate::program::sample_warc;
+use crate::wait::{found_within, wait_until};
 use crate::web::{Asked, Reply, Web, html, status};
 
 const N_PAGES: usize = 60;
@@ -130,9 +131,9 @@ impl Killer {
         if work == Work::Close {
             // The last visit is in the log when it is committed; what comes then is the close.
             let n_wanted = n_lines + limit.parse::<usize>().unwrap();
-            while self.archive.log().len() < n_wanted && child.try_wait().unwrap().is_none() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            wait_until("the last visit in the log", || {
+                self.archive.log().len() >= n_wanted || child.try_wait().unwrap().is_some()
+            });
         }
         let patience = *self.patience.entry(work).or_insert(Duration::from_millis(100));
         let is_killed = kill_after(&mut child, patience.mul_f64(self.chance.unit()));
@@ -196,13 +197,9 @@ impl Killer {
 
 /// Waits and kills; false when the process ended before, which it must have done well.
 fn kill_after(child: &mut Child, delay: Duration) -> bool {
-    let started = Instant::now();
-    while started.elapsed() < delay {
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(matches!(status.code(), Some(0 | 15)), "it ended by itself: {status}");
-            return false;
-        }
-        std::thread::sleep(Duration::from_micros(500));
+    if let Some(status) = found_within(delay, || child.try_wait().unwrap()) {
+        assert!(matches!(status.code(), Some(0 | 15)), "it ended by itself: {status}");
+        return false;
     }
     let _ = child.kill();
     child.wait().unwrap().code().is_none()

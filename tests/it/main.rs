@@ -81,6 +81,7 @@ mod unfinished;
 #[cfg(feature = "interop")]
 mod viewer;
 mod visits;
+mod wait;
 mod web;
 
 #[test]

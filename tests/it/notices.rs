@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::http::Request;
@@ -18,6 +18,7 @@ use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 
 use crate::crawled::Archive;
 use crate::program::{localhost_tls, testdata};
+use crate::wait::{dawdle, found_within, wait_until};
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// Takes what is posted to it.
@@ -90,7 +91,7 @@ fn take(
         taken.lock().unwrap().push((path, body));
     }
     // Long enough that some are killed between the two.
-    std::thread::sleep(Duration::from_millis(20));
+    dawdle(Duration::from_millis(20));
     let mut stream = reader.into_inner();
     if let Some(status) = status {
         // More than anybody wants to read.
@@ -208,19 +209,17 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
         let (n_asked, n_taken) = (web.asked().len(), post.taken.lock().unwrap().len());
         let wanted = (4 + chance.below(20), chance.below(12));
         let mut child = archive.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let began = Instant::now();
-        while web.asked().len() < n_asked + wanted.0 || post.taken.lock().unwrap().len() < n_taken + wanted.1
-        {
-            let is_crawling = web.asked().len() < n_asked + wanted.0;
-            assert!(began.elapsed() < Duration::from_secs(60), "crawl {kill} stands still");
-            if !is_crawling && began.elapsed() > Duration::from_secs(5) {
-                // The rule may be in a pause.
-                break;
-            }
-            assert!(child.try_wait().unwrap().is_none(), "crawl {kill} ended");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        std::thread::sleep(Duration::from_micros(chance.bits() % 30_000));
+        let mut lives = || assert!(child.try_wait().unwrap().is_none(), "crawl {kill} ended");
+        wait_until("the crawl's requests", || {
+            lives();
+            web.asked().len() >= n_asked + wanted.0
+        });
+        // None may come: the rule may be in a pause.
+        let _ = found_within(Duration::from_secs(5), || {
+            lives();
+            (post.taken.lock().unwrap().len() >= n_taken + wanted.1).then_some(())
+        });
+        dawdle(Duration::from_micros(chance.bits() % 30_000));
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -13,6 +12,7 @@ use crate::crawled::Archive;
 use crate::dashboard::mismatch;
 use crate::face::Face;
 use crate::serving::ask;
+use crate::wait::wait_until;
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// A server with an operator, which ends with the test.
@@ -316,15 +316,6 @@ fn programs_act_as_the_description_says() {
     assert_eq!(acts_page["acts"][0]["who"], "operator's token");
     let page = ask(&served.main, "GET", "/acts", &[]).text();
     assert!(page.contains("<h1>7 acts</h1>") && page.contains("retry"), "{page}");
-}
-
-/// Waits until something is so.
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(180);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} never happens");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// A crawl in real time and what it says, ended with the test.

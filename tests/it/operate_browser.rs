@@ -1,12 +1,11 @@
 //! An archived page that wants to act: its script tries every way to the dashboard beside it, in the browser in which an operator is logged in.
 //! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
 
-use std::time::Duration;
-
 use crate::crawled::Archive;
 use crate::operate::{Operated, acts, settings};
 use crate::replay_attacks::push_record;
 use crate::viewer::Viewer;
+use crate::wait::wait_for;
 
 const PAGE: &str = "http://archived.example/acting";
 
@@ -59,10 +58,10 @@ for (const [kind, view] of [['own', window], ['clean', document.getElementById('
         form.append(field);
       }
       document.documentElement.append(form);
-      setTimeout(() => view.HTMLFormElement.prototype.submit.call(form), target == '_top' ? 400 : 0);
+      setTimeout(() => view.HTMLFormElement.prototype.submit.call(form), target == '_top' ? 300 : 0);
     });
 }
-setTimeout(() => { document.title = 'done' }, 300);
+setTimeout(() => { document.title = 'done' }, 600);
 "#;
 
 fn warc(main: &str) -> Vec<u8> {
@@ -75,19 +74,15 @@ fn warc(main: &str) -> Vec<u8> {
     warc
 }
 
-/// What an expression gives in the page or in its frame, when its script has had the time to try.
-fn found(viewer: &mut Viewer, is_inside: bool) -> String {
+/// The page's title, how many ways it tried and what it got, when it has tried them all. A page without a script, and one that its own
+/// form led away from, has tried none.
+fn found(viewer: &mut Viewer, is_inside: bool) -> (String, usize, Vec<String>) {
     let told = "JSON.stringify([document.title, window.n_tried || 0, window.got || []])";
-    let mut last = String::new();
-    for _ in 0..100 {
+    wait_for("the end of what the page tries", || {
         let value = if is_inside { viewer.inside(told) } else { viewer.outside(told) };
-        last = value.as_str().unwrap_or_default().to_owned();
-        if last.starts_with("[\"done\"") {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    last
+        let (title, n_tried, got) = serde_json::from_str(value.as_str()?).ok()?;
+        (title == "done" || n_tried == 0).then_some((title, n_tried, got))
+    })
 }
 
 #[test]
@@ -110,22 +105,17 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
 
     // In the banner's frame, as people see it, the script runs and gets nowhere.
     viewer.visit(&format!("{main}/web/20260102030405/{PAGE}"));
-    let told = found(&mut viewer, true);
-    let (title, n_tried, got): (String, usize, Vec<String>) = serde_json::from_str(&told).unwrap();
-    assert!(title == "done" && n_tried > 80 && got.is_empty(), "{told}");
-    std::thread::sleep(Duration::from_millis(600));
+    let (title, n_tried, got) = found(&mut viewer, true);
+    assert!(title == "done" && n_tried > 80 && got.is_empty(), "{title} {n_tried} {got:?}");
     // As it was captured, and without the banner, on the dashboard's own origin and on that of archived pages.
     for (origin, form) in
         [(&served.main, "id_"), (&served.main, "mp_"), (&served.replay, "id_"), (&served.replay, "mp_")]
     {
         viewer.visit(&format!("http://{origin}/web/20260102030405{form}/{PAGE}"));
         for is_inside in [false, true] {
-            let told = found(&mut viewer, is_inside);
-            // A page that its own form led away from has nothing to tell any more.
-            let read: Option<(String, usize, Vec<String>)> = serde_json::from_str(&told).ok();
-            assert!(read.is_none_or(|(_, _, got)| got.is_empty()), "{origin} {form}: {told}");
+            let (_, _, got) = found(&mut viewer, is_inside);
+            assert!(got.is_empty(), "{origin} {form}: {got:?}");
         }
-        std::thread::sleep(Duration::from_millis(600));
     }
     assert_eq!(settings(&archive), before);
     assert_eq!(acts(&archive), told_before);

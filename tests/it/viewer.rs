@@ -18,6 +18,7 @@ use perennial_render::snapshot;
 use serde_json::{Value, json};
 
 use crate::crawled::Archive;
+use crate::wait::found_within;
 
 /// Longest time for one step of the browser.
 const STEP: Duration = Duration::from_secs(20);
@@ -239,31 +240,22 @@ impl Viewer {
     /// Evaluates in the frame in which an archived page is replayed.
     pub(crate) fn inside(&mut self, expression: &str) -> Value {
         // A document gets its context a moment after it has loaded.
-        let deadline = Instant::now() + Duration::from_secs(3);
-        let context = loop {
+        let context = found_within(Duration::from_secs(3), || {
             self.hear();
-            let context = self.frame().and_then(|frame| self.contexts.get(&frame).copied());
-            if context.is_some() || Instant::now() > deadline {
-                break context;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
+            self.frame().and_then(|frame| self.contexts.get(&frame).copied())
+        });
         let Some(context) = context else { return json!("no frame") };
         self.value(expression, Some(context))
     }
 
     /// Waits until an expression is true in the frame or, without one, in the page.
     pub(crate) fn until(&mut self, is_inside: bool, expression: &str) {
-        let deadline = Instant::now() + STEP;
         let mut last = Value::Null;
-        while Instant::now() < deadline {
+        let found = found_within(STEP, || {
             last = if is_inside { self.inside(expression) } else { self.outside(expression) };
-            if last == true {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("{expression} stayed {last}; errors: {:?}", self.errors);
+            (last == true).then_some(())
+        });
+        assert!(found.is_some(), "{expression} stayed {last}; errors: {:?}", self.errors);
     }
 
     /// The layout of the page, or of the frame within it.

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::wait::dawdle;
+
 /// One request as it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
@@ -31,8 +33,6 @@ pub(crate) enum Reply {
     Page(u16, Vec<(&'static str, String)>, Vec<u8>),
     /// These bytes, then close.
     Raw(Vec<u8>),
-    /// These bytes, then a reset.
-    Reset(Vec<u8>),
     /// These bytes, then this one every 20 ms for ever.
     Drip(Vec<u8>, u8),
     /// These bytes, then this block for ever.
@@ -162,17 +162,10 @@ fn send(mut stream: &TcpStream, reply: Reply, over: &AtomicBool) -> bool {
             let _ = stream.write_all(&bytes);
             false
         }
-        Reply::Reset(bytes) => {
-            let _ = stream.write_all(&bytes);
-            // Unread data in the receive buffer makes close() send a reset; linger 0 would need unsafe or a crate.
-            std::thread::sleep(Duration::from_millis(30));
-            let _ = stream.shutdown(std::net::Shutdown::Both);
-            false
-        }
         Reply::Drip(bytes, byte) => {
             let _ = stream.write_all(&bytes);
             while !over.load(Ordering::Relaxed) && stream.write_all(&[byte]).is_ok() {
-                std::thread::sleep(Duration::from_millis(20));
+                dawdle(Duration::from_millis(20));
             }
             false
         }

@@ -6,6 +6,7 @@ use std::io::Read;
 
 use perennial_core::feed::{self, Feed, FeedItem, FeedText};
 use perennial_core::http::politeness::parse_http_date;
+use perennial_core::text::foreign::truncate;
 use perennial_core::url::canonical;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{Limits, decode};
@@ -89,7 +90,7 @@ pub fn row_of(feed: &Feed, url: &str) -> FeedRow {
     };
     FeedRow {
         format: feed.format,
-        title: cut(feed.title.words(), MAX_TITLE_BYTES),
+        title: truncate(&feed.title.words(), MAX_TITLE_BYTES).to_owned(),
         channel: feed.link.as_deref().and_then(address),
         hub: feed.hub().and_then(address),
         pace: feed.pace.clone(),
@@ -108,23 +109,18 @@ fn item_row(item: &FeedItem, address: &dyn Fn(&str) -> Option<String>) -> ItemRo
         item.authors.iter().map(|person| if person.name.is_empty() { &person.email } else { &person.name });
     let author = people.cloned().collect::<Vec<_>>().join(", ");
     ItemRow {
-        key: cut(item.key(), MAX_KEY_BYTES),
+        key: truncate(&item.key(), MAX_KEY_BYTES).to_owned(),
         link: item.link.as_deref().and_then(address),
         digest: url_hash(&format!("{title}\n{text}\n{full}")) as i64,
-        title: cut(title, MAX_TITLE_BYTES),
-        summary: cut(text, MAX_SUMMARY_BYTES),
-        author: cut(author, MAX_TITLE_BYTES),
-        categories: cut(item.categories.join("\n"), MAX_SUMMARY_BYTES),
+        title: truncate(&title, MAX_TITLE_BYTES).to_owned(),
+        summary: truncate(&text, MAX_SUMMARY_BYTES).to_owned(),
+        author: truncate(&author, MAX_TITLE_BYTES).to_owned(),
+        categories: truncate(&item.categories.join("\n"), MAX_SUMMARY_BYTES).to_owned(),
         published: item.published.or(item.created),
         updated: item.updated,
         comments: item.comments.as_deref().and_then(address),
         comment_feed: item.comment_feed.as_deref().and_then(address),
     }
-}
-
-fn cut(mut text: String, max_bytes: usize) -> String {
-    text.truncate(text.floor_char_boundary(max_bytes));
-    text
 }
 
 #[cfg(test)]

@@ -31,6 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl WriteLock {
     /// Takes the lock, or names the process that has it.
     pub fn take(root: &Path) -> anyhow::Result<WriteLock> {
+        WriteLock::take_pausing(root, || std::thread::sleep(Duration::from_millis(10)))
+    }
+
+    fn take_pausing(root: &Path, mut pause: impl FnMut()) -> anyhow::Result<WriteLock> {
         let path = root.join("write.lock");
         let mut file = OpenOptions::new()
             .read(true)
@@ -52,7 +56,7 @@ impl WriteLock {
                     root.display()
                 );
             }
-            std::thread::sleep(Duration::from_millis(10));
+            pause();
         }
         file.set_len(0)?;
         file.rewind()?;
@@ -98,13 +102,8 @@ mod tests {
         let mut held = File::create(dir.path().join("write.lock")).unwrap();
         held.lock().unwrap();
         write!(held, "{}", dead.id()).unwrap();
-        let second = std::thread::spawn({
-            let root = dir.path().to_path_buf();
-            move || WriteLock::take(&root).map(drop)
-        });
-        std::thread::sleep(Duration::from_millis(100));
-        assert!(!second.is_finished(), "{:?}", second.join());
-        drop(held);
-        second.join().unwrap().unwrap();
+        let mut held = Some(held);
+        WriteLock::take_pausing(dir.path(), || drop(held.take())).unwrap();
+        assert!(held.is_none(), "it was not waited for");
     }
 }

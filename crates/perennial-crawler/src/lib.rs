@@ -62,7 +62,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use perennial_core::schedule::{Reason, SkipRule};
+use perennial_core::schedule::{Reason, ReasonContext};
 use perennial_core::text::foreign;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
@@ -383,47 +383,25 @@ async fn next_told(websub: &mut Option<WebSub>) -> PageId {
     }
 }
 
-/// Why a directory is skipped, without the name of another one.
-fn skip_words(rule: SkipRule) -> String {
-    match rule {
-        SkipRule::Still { n_looks } => format!("no change in {n_looks} looks"),
-        SkipRule::Excluded { .. } => "another directory changed today that it never changes with".to_owned(),
-    }
-}
-
 /// Why a visit is made, for the log.
-fn reason_words(why: Why, target: &Target, item: Option<&str>) -> String {
-    let words = words_of(why, target);
-    match item {
-        Some(item) => format!("{words}: {}", foreign::quoted(item)),
-        None => words,
-    }
-}
-
-fn words_of(why: Why, target: &Target) -> String {
-    match why {
-        Why::Pass if target.n_failures > 0 => format!("retry after {} failures", target.n_failures),
-        Why::Pass if target.visited.is_none() => "first capture".into(),
-        Why::Pass => "pass over everything".into(),
-        Why::Asked => "asked for".into(),
-        Why::Needed => "a page needs it".into(),
-        Why::Sitemap => "names pages".into(),
-        Why::Feed if target.kind == PageKind::Sitemap => "the sitemap is due".into(),
-        Why::Feed => "the feed is due".into(),
-        Why::Scheduled(Reason::FirstCapture) => "first capture".into(),
-        Why::Scheduled(Reason::Urgent { urgency, expected, since }) => {
-            format!("urgency {urgency:.4}, expected change {:.3} since {since}", expected.get())
+fn reason_words(why: Why, target: &Target, cause: Option<&str>) -> String {
+    let context = ReasonContext { url: &target.url, cause, ..ReasonContext::default() };
+    let words = match why {
+        Why::Pass if target.n_failures > 0 => {
+            return Reason::Retry { n_failures: target.n_failures }.describe(&context);
         }
-        Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
-        Why::Scheduled(Reason::Picture { n_pages, since }) => {
-            format!("picture of the site, {}, last seen {since}", perennial_engine::learn::in_pages(n_pages))
+        Why::Pass if target.visited.is_none() => return Reason::FirstCapture.describe(&context),
+        Why::Scheduled(reason @ Reason::Urgent { urgency, expected, .. }) => {
+            let words = reason.describe(&context);
+            return format!("{words} (urgency {urgency:.4}, expected change {:.3})", expected.get());
         }
-        Why::Scheduled(Reason::Announced) => "a feed, a sitemap or a front page announced a change".into(),
-        Why::Scheduled(Reason::Probe) => "there was no page here: has one come?".into(),
-        Why::Scheduled(Reason::DirectoryProbe { rule, since }) => {
-            format!("probe of a skipped directory ({}), last seen {since}", skip_words(rule))
-        }
-        Why::Scheduled(Reason::Skipped { rule, .. }) => format!("skipped by rule: {}", skip_words(rule)),
-        Why::Scheduled(Reason::Retry { n_failures }) => format!("retry after {n_failures} failures"),
-    }
+        Why::Scheduled(reason) => return reason.describe(&context),
+        Why::Pass => "pass over everything",
+        Why::Asked => "asked for",
+        Why::Needed => "a page needs it",
+        Why::Sitemap => "names pages",
+        Why::Feed if target.kind == PageKind::Sitemap => "the sitemap is due",
+        Why::Feed => "the feed is due",
+    };
+    cause.map_or_else(|| words.to_owned(), |cause| format!("{words}: {}", foreign::quoted(cause)))
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use perennial_core::text::foreign::shorten;
 use perennial_warc::http::HttpHead;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
@@ -209,7 +210,7 @@ impl Client {
             match head.status() {
                 Some(100..=199) if head.status() != Some(101) => bytes = rest,
                 Some(_) => return Ok((head, rest)),
-                None => return Err(FetchError::NotHttp(head.first_line().chars().take(60).collect())),
+                None => return Err(FetchError::NotHttp(shorten(&head.first_line(), 60).into_owned())),
             }
         }
     }
@@ -493,8 +494,8 @@ mod tests {
     /// Sends these bytes and closes with a request unread, which resets the connection.
     async fn answer_and_reset(bytes: &'static [u8]) -> Fetched {
         let served = serve(move |mut stream| async move {
+            let _ = stream.peek(&mut [0]).await;
             let _ = stream.write_all(bytes).await;
-            tokio::time::sleep(Duration::from_millis(100)).await;
         });
         served.await.unwrap()
     }
@@ -566,19 +567,23 @@ mod tests {
         assert!(matches!(fetched.body, FetchedBody::Spooled(..)));
     }
 
+    /// A server that is slow, which is what its test is about.
+    async fn dawdle(time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
     #[tokio::test]
     async fn dripping_and_silence_end() {
         let drip = serve(|mut stream| async move {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n").await;
             while stream.write_all(b"x").await.is_ok() {
-                tokio::time::sleep(Duration::from_millis(30)).await;
+                dawdle(Duration::from_millis(30)).await;
             }
         });
         assert_eq!(drip.await.unwrap().cut, Some(Cut::Time));
-        let silent = serve(|stream| async move {
-            tokio::time::sleep(Duration::from_secs(30)).await;
-            drop(stream);
-        });
+        // Until the client goes.
+        let silent =
+            serve(|mut stream| async move { while stream.read(&mut [0]).await.is_ok_and(|n| n > 0) {} });
         assert_eq!(silent.await.unwrap_err().kind(), "timeout");
     }
 

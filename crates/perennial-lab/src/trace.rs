@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use perennial_core::chance::WorldChance;
 use perennial_core::page::importance::Importance;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::canonical::host_with_port;
 
 use crate::world::{Change, SiteNames, World, WorldPage};
 
@@ -79,9 +80,8 @@ impl Pages {
 
 /// The site of a page: the host of a URL, or a folder that looks like a host, or else the group.
 fn site_of(group: &str, name: &str) -> String {
-    let after_scheme = name.split_once("://").map(|(_, rest)| rest);
-    if let Some(host) = after_scheme.and_then(|rest| rest.split('/').next()) {
-        return host.to_owned();
+    if name.contains("://") {
+        return host_with_port(name).to_owned();
     }
     let mut folders = name.split('/').rev().skip(1);
     folders.find(|folder| folder.contains('.')).unwrap_or(group).to_owned()

@@ -27,6 +27,11 @@ fn chromium() -> Chromium {
     Chromium::new(BrowserOptions { time: Duration::from_secs(60), ..BrowserOptions::default() })
 }
 
+/// A server that is slow, which is what its test is about.
+fn dawdle(time: Duration) {
+    std::thread::sleep(time);
+}
+
 #[test]
 fn both_engines_see_the_same_words_in_the_same_order() {
     let html = "<link rel=stylesheet href=/s.css><body><nav>Menu one</nav><main><h1>Title</h1><p>Body <b>bold</b> text</main>\
@@ -117,7 +122,7 @@ fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
         Chromium::new(BrowserOptions { time: Duration::from_secs(60), launch, ..BrowserOptions::default() });
     let answers = |url: &str, _| {
         // The connections get time in which they would be made.
-        std::thread::sleep(Duration::from_secs(u64::from(url.ends_with("/wait")) * 3));
+        dawdle(Duration::from_secs(u64::from(url.ends_with("/wait")) * 3));
         None
     };
     let packets = UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -146,7 +151,7 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
             }
             "http://a.example/data" => ("text/plain", "by a worker"),
             _ => {
-                std::thread::sleep(Duration::from_millis(20));
+                dawdle(Duration::from_millis(20));
                 return None;
             }
         };
@@ -186,7 +191,7 @@ fn a_page_that_waits_for_ever_ends_with_its_deadline() {
         "<p>there<script>setInterval(() => fetch('/again').catch(() => 0), 100)</script><img src=/slow>";
     let answers = |url: &str, deadline: std::time::Instant| {
         if url.ends_with("/slow") {
-            std::thread::sleep(deadline.saturating_duration_since(std::time::Instant::now()));
+            dawdle(deadline.saturating_duration_since(std::time::Instant::now()));
         }
         None
     };

@@ -7,6 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::{Modifier, ReplayAddress, When};
 use perennial_core::time::Timestamp;
+use perennial_core::url::canonical::host_name;
 use perennial_warc::http::HttpHead;
 
 use super::body::{Coding, StoredBody};
@@ -57,7 +58,11 @@ impl Asking<'_> {
     pub fn origins(&self) -> Origins {
         let configured = self.server.origins();
         let host = self.field("host").map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
-        match (host.filter(|host| !host.is_empty()), host_of(&configured.main), host_of(&configured.replay)) {
+        match (
+            host.filter(|host| !host.is_empty()),
+            host_name(&configured.main),
+            host_name(&configured.replay),
+        ) {
             (Some(host), Some(main), Some(replay)) if main == replay && main != host => Origins {
                 main: configured.main.replacen(main, host, 1),
                 replay: configured.replay.replacen(replay, host, 1),
@@ -82,12 +87,6 @@ impl Asking<'_> {
     pub fn is_navigation(&self) -> bool {
         self.field("sec-fetch-dest") == Some("document")
     }
-}
-
-/// The host's name in an origin.
-fn host_of(origin: &str) -> Option<&str> {
-    let (_, host) = origin.split_once("://")?;
-    Some(host.rsplit_once(':').map_or(host, |(name, _)| name))
 }
 
 /// Answers a request for one capture.

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use perennial_archive::import::import;
 use perennial_archive::verify::rebuild;
@@ -16,6 +17,7 @@ use super::disk::{Change, NameOp, Node, Op};
 use super::trace::{Recording, record};
 use super::{Captures, captures, real_folder};
 use crate::program::{append_random, perennial, sample_warc};
+use crate::wait::wait_until;
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// Does the command again and compares; gets the captures that the start found.
@@ -118,7 +120,9 @@ fn crawls(n_pages: usize, sources: &Sources) -> Vec<Scenario> {
     set(&archive, "max_file_bytes", 60_000);
     let first = recorded_crawl("crawl", &root, &web, n_pages);
     // Records have whole seconds: what is fetched again within one would be the same capture.
-    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let ended = second();
+    wait_until("the next second", || second() > ended);
     set(&archive, "compression", "zstd");
     let second = recorded_crawl("crawl again", &root, &web, n_pages);
     let mut args = vec!["import", "--no-analysis"];

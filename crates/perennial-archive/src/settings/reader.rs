@@ -7,6 +7,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use perennial_core::text::foreign::shorten;
 use perennial_core::time::Span;
 use toml_edit::{Array, Item, TableLike, TomlError, Value};
 
@@ -119,9 +120,8 @@ impl<'a> Notes<'a> {
     fn source(&self, span: Option<Range<usize>>) -> String {
         let source = span.and_then(|span| self.text.get(span)).unwrap_or_default();
         let line = source.lines().next().unwrap_or_default();
-        let is_whole = line.len() == source.len() && line.chars().count() <= MAX_SHOWN;
-        let shown: String = line.chars().take(MAX_SHOWN).collect();
-        if is_whole { shown } else { shown + "..." }
+        let more = if line.len() < source.len() { "…" } else { "" };
+        shorten(&format!("{line}{more}"), MAX_SHOWN).into_owned()
     }
 
     /// All that was noted; `all_keys` are the keys of every table.
@@ -155,8 +155,7 @@ impl Wrong {
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => "docs/settings.md names those that there are".to_owned(),
         };
-        let shown: String = key.chars().take(MAX_SHOWN).collect();
-        format!("`{shown}` is not a setting of {table}: {cure}")
+        format!("`{}` is not a setting of {table}: {cure}", shorten(key, MAX_SHOWN))
     }
 }
 

@@ -399,10 +399,8 @@ impl Seeds {
             return Ok(seed);
         }
         let host = name.trim_end_matches('/');
-        let host_of = |url: &Url| {
-            url.host_str().map(|host| url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
-        };
-        let mut found = self.all.iter().filter(|seed| host_of(&seed.scope.seed).as_deref() == Some(host));
+        let mut found =
+            self.all.iter().filter(|seed| canonical::site_name(&seed.scope.seed).as_deref() == Some(host));
         match (found.next(), found.next()) {
             (Some(seed), None) => Ok(seed),
             (None, _) => anyhow::bail!("{name} is not followed: `perennial list` shows the sites that are"),

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use perennial_core::http::verdict::AnswerKind;
 use perennial_core::time::Timestamp;
+use perennial_core::url::canonical::site_name;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -443,12 +444,7 @@ impl<'t> Commit<'t> {
     }
 }
 
-/// The host that politeness counts, with a port that is not the scheme's own; empty for `urn:` and the like.
+/// The name of a URL's site; empty for `urn:` and the like.
 pub fn site_of(url: &str) -> String {
-    let Ok(url) = url::Url::parse(url) else { return String::new() };
-    match (url.host_str(), url.port()) {
-        (Some(host), Some(port)) => format!("{host}:{port}"),
-        (Some(host), None) => host.to_string(),
-        (None, _) => String::new(),
-    }
+    url::Url::parse(url).ok().and_then(|url| site_name(&url)).unwrap_or_default()
 }

@@ -5,6 +5,7 @@
 //! contiguous, so that what an element holds is a difference of two sums.
 
 use crate::text::dom::{Dom, DomKind, DomNode};
+use crate::url::canonical::host_name;
 
 /// What kind of line a leaf is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +68,7 @@ const MAX_LONG_LINK_SHARE: f32 = 0.75;
 impl<'d> Leaves<'d> {
     /// All leaves of the body.
     pub(super) fn of(dom: &'d Dom, url: Option<&str>) -> Leaves<'d> {
-        let host = url.and_then(host_of).or_else(|| own_host(dom));
+        let host = url.and_then(host_name).or_else(|| own_host(dom));
         let mut reader = Reader { dom, block_of: vec![0; dom.nodes.len()], open: None, leaves: Vec::new() };
         let mut links: Vec<Link> = vec![Link::None; dom.nodes.len()];
         let mut n_before = Vec::with_capacity(dom.nodes.len() + 1);
@@ -120,19 +121,12 @@ impl Link {
         match (anchor.attribute("href"), own_host) {
             (None, _) => Link::None,
             (Some(href), _) if href.starts_with('#') => Link::Out,
-            (Some(href), Some(own)) if host_of(href).is_some_and(|host| !is_same_site(host, own)) => {
+            (Some(href), Some(own)) if host_name(href).is_some_and(|host| !is_same_site(host, own)) => {
                 Link::Out
             }
             _ => Link::Within,
         }
     }
-}
-
-/// The host of an absolute address.
-fn host_of(address: &str) -> Option<&str> {
-    let rest = address.trim_start().strip_prefix("http")?;
-    let rest = rest.strip_prefix('s').unwrap_or(rest).strip_prefix("://")?;
-    Some(rest.split(['/', '?', '#', ':']).next().unwrap_or(rest))
 }
 
 fn is_same_site(host: &str, own: &str) -> bool {
@@ -161,7 +155,7 @@ fn own_host(dom: &Dom) -> Option<&str> {
         let node = &dom.nodes[child as usize];
         if let Some(place) = of(node) {
             let address = node.attribute(if place == 0 { "href" } else { "content" });
-            found[place] = found[place].or(address.and_then(host_of));
+            found[place] = found[place].or(address.and_then(host_name));
         }
     }
     found[0].or(found[1])

@@ -5,7 +5,8 @@ use url::Url;
 
 use super::fragment::{absolute_html, looks_like_html};
 use super::names::Meaning;
-use super::{FeedText, MAX_LABEL_BYTES, MAX_VALUE_BYTES, Person, cut};
+use super::{FeedText, MAX_LABEL_BYTES, MAX_VALUE_BYTES, Person};
+use crate::text::foreign::truncate;
 use crate::text::markup::escaped;
 use crate::text::xml::{Tag, unescaped};
 
@@ -49,7 +50,7 @@ impl Capture {
     /// Begins with the start tag of the element.
     pub(super) fn new(tag: &Tag<'_>, meaning: Meaning, level: usize) -> Capture {
         let attribute =
-            |name: &str| tag.attribute(name).map(|value| cut(value.trim(), MAX_LABEL_BYTES).to_owned());
+            |name: &str| tag.attribute(name).map(|value| truncate(value.trim(), MAX_LABEL_BYTES).to_owned());
         let is_guid = tag.local_name().eq_ignore_ascii_case("guid");
         let is_permalink =
             || !attribute("isPermaLink").is_some_and(|said| said.eq_ignore_ascii_case("false"));
@@ -74,9 +75,9 @@ impl Capture {
 
     /// Text, its references resolved.
     pub(super) fn push(&mut self, text: &str) {
-        self.plain.push_str(cut(text, MAX_VALUE_BYTES.saturating_sub(self.plain.len())));
+        self.plain.push_str(truncate(text, MAX_VALUE_BYTES.saturating_sub(self.plain.len())));
         let room = MAX_VALUE_BYTES.saturating_sub(self.markup.len());
-        push_escaped(&mut self.markup, cut(text, room));
+        push_escaped(&mut self.markup, truncate(text, room));
         self.has_outer_text |= self.depth == 0 && !text.trim().is_empty();
     }
 
@@ -229,7 +230,7 @@ fn is_void(name: &str) -> bool {
 /// An address as it stands in a text: feeds write ampersands escaped once too often.
 pub(super) fn address_of(text: &str) -> String {
     let first = text.split_ascii_whitespace().collect::<String>();
-    cut(&first.replace("&amp;", "&"), MAX_LABEL_BYTES).to_owned()
+    truncate(&first.replace("&amp;", "&"), MAX_LABEL_BYTES).to_owned()
 }
 
 /// `me@example.com (A Name)`, `A Name <me@example.com>`, `A Name`.

@@ -5,8 +5,9 @@ use url::Url;
 
 use super::{
     Feed, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_PARTS, MAX_VALUE_BYTES, Person, absolute,
-    absolute_html, cut, parse_date,
+    absolute_html, parse_date,
 };
+use crate::text::foreign::truncate;
 
 /// Reads a feed; `None` when it is none. serde_json bounds the depth itself.
 pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
@@ -47,7 +48,7 @@ fn read_item(value: &Value, base: Option<&Url>) -> FeedItem {
     let address = |name: &str| text_of(value, name).map(|href| absolute(base, href));
     let date = |name: &str| text_of(value, name).and_then(parse_date);
     let html = text_of(value, "content_html").map(|html| {
-        let html = cut(html, MAX_VALUE_BYTES);
+        let html = truncate(html, MAX_VALUE_BYTES);
         FeedText {
             value: base.map_or_else(|| html.to_owned(), |base| absolute_html(html, base)),
             is_html: true,
@@ -88,7 +89,7 @@ fn text_of<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 fn plain(text: Option<&str>) -> Option<FeedText> {
-    text.map(|text| FeedText { value: cut(text, MAX_VALUE_BYTES).to_owned(), is_html: false })
+    text.map(|text| FeedText { value: truncate(text, MAX_VALUE_BYTES).to_owned(), is_html: false })
 }
 
 /// `authors` of 1.1, or `author` of 1.0.

@@ -32,6 +32,7 @@ pub mod websub;
 use url::Url;
 
 use crate::text::charset::decode_xml;
+use crate::text::foreign::truncate;
 use crate::text::xml::without_controls;
 use crate::time::dates::{self, Strokes};
 use crate::time::{Span, Timestamp};
@@ -243,7 +244,7 @@ impl FeedItem {
                     true => self.summary.as_ref().map(FeedText::words).unwrap_or_default(),
                     false => title,
                 };
-                format!("{time} {}", cut(&text, MAX_LABEL_BYTES))
+                format!("{time} {}", truncate(&text, MAX_LABEL_BYTES))
             }
         }
     }
@@ -297,7 +298,7 @@ pub fn parse(bytes: &[u8], content_type: Option<&str>, url: &str) -> Result<Feed
 pub fn parse_text(text: &str, url: &str) -> Result<Feed, FeedError> {
     let text = &text[..text.floor_char_boundary(MAX_FEED_BYTES)];
     let base = Url::parse(url).ok();
-    let start = cut(text, START_BYTES).to_ascii_lowercase();
+    let start = truncate(text, START_BYTES).to_ascii_lowercase();
     match start.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
         true => json::read(text, base.as_ref()).ok_or(FeedError::Unknown),
         false if news::begins_so(&start) => news::read(text, base.as_ref()).ok_or(FeedError::Unknown),
@@ -317,10 +318,6 @@ pub fn looks_like_feed(bytes: &[u8]) -> bool {
     is_xml
         || news::begins_so(&start)
         || start.contains("jsonfeed.org/version") && start.trim_start().starts_with('{')
-}
-
-fn cut(text: &str, max_bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(max_bytes)]
 }
 
 /// An address in a feed made absolute; as written where that cannot be.

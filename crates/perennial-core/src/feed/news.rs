@@ -5,9 +5,9 @@
 use url::Url;
 
 use super::{
-    Feed, FeedFormat, FeedItem, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, absolute, cut, folded,
-    parse_date,
+    Feed, FeedFormat, FeedItem, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, absolute, folded, parse_date,
 };
+use crate::text::foreign::truncate;
 use crate::text::xml::{Piece, Scanner, local_name};
 
 /// The vocabulary that makes a sitemap one of news.
@@ -60,7 +60,7 @@ impl Reading {
 
     fn text(&mut self, text: &str) {
         let room = MAX_LABEL_BYTES.saturating_sub(self.text.len());
-        self.text.push_str(cut(text, room));
+        self.text.push_str(truncate(text, room));
     }
 
     fn end(&mut self, name: &str, base: Option<&Url>) {

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{MAX_FEED_BYTES, MAX_LABEL_BYTES, cut};
+use super::{MAX_FEED_BYTES, MAX_LABEL_BYTES};
 use crate::text::charset::decode_xml;
+use crate::text::foreign::truncate;
 use crate::text::markup::escaped;
 use crate::text::xml::{Piece, Scanner, Tag};
 
@@ -64,7 +65,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Subscription> {
 fn subscription_of(tag: &Tag<'_>, folders: &[(usize, String)]) -> Subscription {
     let attribute = |name: &str| {
         let value = tag.attribute(name).unwrap_or_default();
-        cut(value.trim(), MAX_LABEL_BYTES).to_owned()
+        truncate(value.trim(), MAX_LABEL_BYTES).to_owned()
     };
     let title = match attribute("title") {
         title if title.is_empty() => attribute("text"),

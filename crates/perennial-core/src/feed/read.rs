@@ -12,8 +12,9 @@ use super::capture::{Capture, Syntax, address_of, person_of};
 use super::names::{Meaning, Vocabulary, meaning_of, vocabulary_of_address, vocabulary_of_prefix};
 use super::{
     Feed, FeedError, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, Person,
-    absolute, cut, parse_date, period_secs,
+    absolute, parse_date, period_secs,
 };
+use crate::text::foreign::truncate;
 use crate::text::xml::{Piece, Scanner, Tag, local_name};
 use crate::time::Timestamp;
 
@@ -492,7 +493,7 @@ fn push_link(links: &mut Vec<FeedLink>, link: FeedLink) {
 }
 
 fn label(text: &str) -> String {
-    cut(text.trim(), MAX_LABEL_BYTES).to_owned()
+    truncate(text.trim(), MAX_LABEL_BYTES).to_owned()
 }
 
 fn day_bit(name: &str) -> u8 {

@@ -8,6 +8,7 @@ use crate::page::document::DocumentFormat;
 use crate::page::importance::{Assessment, Importance, ImportanceConfig, Judgement, assess};
 use crate::page::noise::NoiseHistory;
 use crate::page::segment::{Block, BlockRole, BlockTree};
+use crate::url::canonical::without_scheme;
 
 /// Decides whether an element is an advertisement, by filter lists where there are some.
 pub type IsAdvertisement<'a> = &'a dyn Fn(&Element) -> bool;
@@ -125,7 +126,7 @@ pub fn is_own_headline(element: &Element, page: &str) -> bool {
 /// Only whole words of the host and of short path segments count: "download" contains "ad", and a segment of many words
 /// is the headline of an article, which may be about advertising.
 pub fn has_advertising_words(address: &str) -> bool {
-    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let rest = without_scheme(address);
     let path = rest.split(['?', '#']).next().unwrap_or(rest);
     let (host, path) = path.split_at(path.find('/').unwrap_or(path.len()));
     let is_known = |word: &str| ADVERTISING_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));

@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `config` | what the user wants |
 //! | `visit` | what the scheduler and its driver hand to each other |
+//! | `words` | the reason of a visit -> a phrase |
 //! | `pages` | one column for each fact about a page |
 //! | `rows` | rates by bucket, two bytes each |
 //! | `learn` | outcomes -> what is believed of pages |
@@ -64,6 +65,7 @@ mod select;
 mod sites;
 mod told;
 mod visit;
+mod words;
 mod worth;
 
 use std::collections::{HashSet, VecDeque};
@@ -73,6 +75,7 @@ pub use bearings::Bearings;
 pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, SkipRule, Visit, VisitOutcome};
+pub use words::{ReasonContext, local_minute};
 
 use crate::chance;
 use crate::page::importance::Importance;

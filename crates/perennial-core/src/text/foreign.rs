@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Read, Write};
 
+use unicode_width::UnicodeWidthChar;
+
 /// The longest address of a capture. Its line in the index, where each character may take six, stays far below the
 /// longest line that is read.
 pub const MAX_ADDRESS_BYTES: usize = 32 << 10;
@@ -18,7 +20,9 @@ pub const MAX_NAME_BYTES: usize = 200;
 /// The longest line of an index that is read; the rest of a longer one is passed over.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 /// How much of a long text is repeated in a message.
-const MAX_QUOTED_BYTES: usize = 200;
+const MAX_QUOTED_COLUMNS: usize = 200;
+/// Bytes that a column of a shortened text may take: a letter under a heap of marks takes more.
+const MAX_COLUMN_BYTES: usize = 16;
 
 /// An address, or why it cannot be one.
 pub fn address(text: &str) -> Result<&str, String> {
@@ -38,19 +42,57 @@ pub fn label(text: &str) -> Option<&str> {
 
 /// The beginning of a text, for messages.
 pub fn quoted(text: &str) -> Cow<'_, str> {
-    if text.len() <= MAX_QUOTED_BYTES {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(format!("{}...", cut(text, MAX_QUOTED_BYTES)))
+    shorten(text, MAX_QUOTED_COLUMNS)
 }
 
-/// As much of a text as fits, in whole characters.
-fn cut(text: &str, max_bytes: usize) -> &str {
-    let mut end = text.len().min(max_bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
+/// As much of a text as fits into so many bytes, in whole characters: for what is stored. [`shorten`] is for what is shown.
+pub fn truncate(text: &str, max_bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(max_bytes)]
+}
+
+/// The beginning of a text that takes at most so many columns, with `…` in place of the rest. A wide character takes two
+/// columns, marks stay with their letter, and a direction of writing that begins in what is left ends with it.
+pub fn shorten(text: &str, n_columns: usize) -> Cow<'_, str> {
+    match end_within(text, n_columns) {
+        None => Cow::Borrowed(text),
+        Some(_) if n_columns == 0 => Cow::Borrowed(""),
+        Some(end) => Cow::Owned(format!("{}…{}", &text[..end], closing_marks(&text[..end]))),
     }
-    &text[..end]
+}
+
+/// Where a text is cut so that `…` fits behind; `None` if all of it fits.
+fn end_within(text: &str, n_columns: usize) -> Option<usize> {
+    let (mut n_used, mut end, mut is_joined) = (0, 0, false);
+    for (at, c) in text.char_indices() {
+        if !is_joined && !is_continuation(c) {
+            end = if n_used < n_columns { at } else { end };
+            n_used += c.width().unwrap_or(1);
+        }
+        if n_used > n_columns || at >= n_columns * MAX_COLUMN_BYTES {
+            return Some(end);
+        }
+        is_joined = c == '\u{200d}';
+    }
+    None
+}
+
+/// Whether a character is drawn together with the one before it: accents, variation selectors, colours of skin.
+fn is_continuation(c: char) -> bool {
+    c.width() == Some(0) || matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
+}
+
+/// What ends the directions of writing that a text leaves open.
+fn closing_marks(text: &str) -> String {
+    let mut open = Vec::new();
+    for c in text.chars() {
+        match c {
+            '\u{202a}' | '\u{202b}' | '\u{202d}' | '\u{202e}' => open.push('\u{202c}'),
+            '\u{2066}'..='\u{2068}' => open.push('\u{2069}'),
+            _ if open.last() == Some(&c) => drop(open.pop()),
+            _ => {}
+        }
+    }
+    open.into_iter().rev().collect()
 }
 
 /// A name for a file: no separators, nothing that a terminal obeys, no dot first, bounded; its end, which says what the
@@ -219,6 +261,35 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_shortened_between_letters() {
+        for (text, n_columns, expected) in [
+            ("short", 5, "short"),
+            ("longer", 5, "long…"),
+            ("longer", 1, "…"),
+            ("longer", 0, ""),
+            ("", 0, ""),
+            // Wide characters take two columns.
+            ("日本語", 6, "日本語"),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+            // Marks stay with their letter.
+            ("cafe\u{301}s", 5, "cafe\u{301}s"),
+            ("cafe\u{301}s!", 5, "cafe\u{301}…"),
+            ("cafe\u{301}s!", 4, "caf…"),
+            ("👩\u{200d}👩\u{200d}👧 and 👍🏽", 3, "👩\u{200d}👩\u{200d}👧…"),
+            ("👍🏽👍🏽", 3, "👍🏽…"),
+            // Directions of writing end.
+            ("\u{202e}txt.exe", 4, "\u{202e}txt…\u{202c}"),
+            ("\u{2067}a\u{202b}bcd", 3, "\u{2067}a\u{202b}b…\u{202c}\u{2069}"),
+            ("\u{2067}a\u{2069}bcd", 3, "\u{2067}a\u{2069}b…"),
+        ] {
+            assert_eq!(shorten(text, n_columns), expected, "{text:?} in {n_columns}");
+        }
+        assert!(quoted(&format!("a{}", "\u{301}".repeat(1 << 20))).len() < 20, "heaps of marks are cut too");
+        assert_eq!((truncate("é", 1), truncate("aé", 2), truncate("aé", 9)), ("", "a", "aé"));
+    }
+
+    #[test]
     fn names_of_files_are_names() {
         assert_eq!(file_name("crawl-1.warc.gz"), "crawl-1.warc.gz");
         assert_eq!(file_name("../a\u{1b}[2J\n.warc"), "_a_[2J_.warc");
@@ -236,6 +307,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn shortened_texts_fit(text in any::<String>(), n_columns in 1..20usize) {
+            let short = shorten(&text, n_columns);
+            let n_used: usize = short.chars().map(|c| c.width().unwrap_or(1)).sum();
+            prop_assert!(short == text || short.contains('…') && n_used <= n_columns);
+        }
+
         #[test]
         fn text_may_be_cut_anywhere(text in any::<String>(), step in 1..5usize) {
             let mut out = Shown::new(Vec::new(), Form::Text);

@@ -160,6 +160,34 @@ fn hex(byte: u8) -> Option<u8> {
     (byte as char).to_digit(16).map(|digit| digit as u8)
 }
 
+/// A URL without its scheme, as people read it. An address without one stays as it is.
+pub fn without_scheme(url: &str) -> &str {
+    let is_scheme = |scheme: &str| scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    url.split_once("://").filter(|(scheme, _)| is_scheme(scheme)).map_or(url, |(_, rest)| rest)
+}
+
+/// The host of a URL as it is written, with its port if it names one: what people read of it.
+pub fn host_with_port(url: &str) -> &str {
+    let authority = without_scheme(url).split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit('@').next().unwrap_or(authority)
+}
+
+/// The host of a URL as it is written, without its port: whether two servers have one name. `None` for a relative reference.
+pub fn host_name(url: &str) -> Option<&str> {
+    let url = url.trim_start();
+    let host = host_with_port(url);
+    let has_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit());
+    let name = host.rsplit_once(':').filter(|(_, port)| has_port(port)).map_or(host, |(name, _)| name);
+    (without_scheme(url).len() < url.len()).then_some(name)
+}
+
+/// The name of the site to which a URL belongs in the archive: its host, with a port that is not the scheme's own, so that
+/// one server has one name however its URLs are written. `None` for `urn:` and the like.
+pub fn site_name(url: &Url) -> Option<String> {
+    let host = url.host_str()?;
+    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+}
+
 /// The origin of an address, scheme, host and port, by which politeness tells hosts apart.
 pub fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
@@ -202,6 +230,28 @@ mod tests {
         check("http://0x7f.1/", "http://127.0.0.1/");
         check("http://2130706433/", "http://127.0.0.1/");
         check("https://bücher.example/ä", "https://xn--bcher-kva.example/%C3%A4");
+    }
+
+    #[test]
+    fn hosts_are_read_off_urls() {
+        for (url, with_port, name) in [
+            ("https://a.example:8443/x?y=http://b.example/", "a.example:8443", Some("a.example")),
+            ("http://a.example", "a.example", Some("a.example")),
+            ("http://a.example?x", "a.example", Some("a.example")),
+            ("http://bank.example@evil.example/", "evil.example", Some("evil.example")),
+            ("http://[2001:db8::1]:80/", "[2001:db8::1]:80", Some("[2001:db8::1]")),
+            ("http://[2001:db8::1]/", "[2001:db8::1]", Some("[2001:db8::1]")),
+            ("a.example/x", "a.example", None),
+            ("/go?to=http://b.example/", "", None),
+            ("urn:dom:http", "urn:dom:http", None),
+        ] {
+            assert_eq!((host_with_port(url), host_name(url)), (with_port, name), "{url}");
+        }
+        assert_eq!(without_scheme("/go?to=http://b.example/"), "/go?to=http://b.example/");
+        let site = |url: &str| site_name(&Url::parse(url).unwrap());
+        assert_eq!(site("https://A.example:443/x").as_deref(), Some("a.example"));
+        assert_eq!(site("https://a.example:80/x").as_deref(), Some("a.example:80"));
+        assert_eq!(site("urn:dom:x"), None);
     }
 
     #[test]

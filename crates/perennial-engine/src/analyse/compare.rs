@@ -9,6 +9,7 @@ use perennial_core::page::importance::{Assessment, ImportanceConfig, Judgement, 
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::is_about_advertisement;
 use perennial_core::page::segment::{Block, BlockTree, Item};
+use perennial_core::text::foreign::shorten;
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
@@ -254,8 +255,8 @@ impl Entry {
 
 /// Words that are shown before and after a difference.
 const N_WORDS_AROUND: usize = 4;
-/// Letters of a difference that are shown of each side.
-const MAX_SHOWN_LETTERS: usize = 120;
+/// Columns of a difference that are shown of each side.
+const MAX_SHOWN_COLUMNS: usize = 120;
 
 /// The words that differ between two texts, in brackets, with a few of the words that they share around them.
 fn difference(before: &str, after: &str) -> String {
@@ -268,7 +269,7 @@ fn difference(before: &str, after: &str) -> String {
     let lead = &old[n_first.saturating_sub(N_WORDS_AROUND)..n_first];
     let rest = &new[new.len() - n_last..];
     let tail = &rest[..rest.len().min(N_WORDS_AROUND)];
-    let shown = |words: &[&str]| cut(&words.join(" "), MAX_SHOWN_LETTERS);
+    let shown = |words: &[&str]| shorten(&words.join(" "), MAX_SHOWN_COLUMNS).into_owned();
     let (old, new) = (shown(&old[n_first..old.len() - n_last]), shown(&new[n_first..new.len() - n_last]));
     let middle = format!("[{old} => {new}]").replace("[ =>", "[nothing =>").replace("=> ]", "=> nothing]");
     let dots = |is_cut: bool| if is_cut { "…" } else { "" };
@@ -277,15 +278,8 @@ fn difference(before: &str, after: &str) -> String {
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn cut(text: &str, n_letters: usize) -> String {
-    match text.char_indices().nth(n_letters) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
-    }
-}
-
 fn brief(content: &Content) -> String {
-    cut(if content.text.is_empty() { &content.address } else { &content.text }, 70)
+    shorten(if content.text.is_empty() { &content.address } else { &content.text }, 70).into_owned()
 }
 
 /// All operations of a delta with their part in the importance, in its order, and then the items of a front page.

@@ -21,10 +21,7 @@ mod versions;
 
 pub use followed::Followed;
 pub use history::{PageHistory, histories};
-pub use plan::{
-    AHEAD, Described, FAR_AHEAD, NextVisit, Pace, Plan, expected_by_period, in_local_words, in_pages,
-    sureness_of,
-};
+pub use plan::{AHEAD, Described, FAR_AHEAD, NextVisit, Pace, Plan, expected_by_period, sureness_of};
 pub use publishing::publishing;
 pub use ranks::{page_ranks, rank_of};
 pub use versions::site_history;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use perennial_core::feed::polling::PollLimits;
 use perennial_core::http::verdict::shows_page;
-use perennial_core::schedule::{Belief, Budget, Ranked, Reason, Scheduler, SkipRule};
-use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_core::schedule::{Belief, Budget, Ranked, Reason, ReasonContext, Scheduler, SkipRule};
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use serde::Serialize;
 
@@ -153,20 +153,9 @@ impl Described<'_> {
     pub fn entry(&self, at: Option<Timestamp>, ranked: &Ranked) -> anyhow::Result<NextVisit> {
         let url = self.store.url_of(ranked.page)?;
         let probe = self.no_page(ranked)?;
-        let reason = match (&probe, ranked.reason) {
-            (Some(why), _) => why.clone(),
-            (None, Reason::Skipped { rule, .. }) => format!("skipped by rule: {}", self.rule_in_words(rule)?),
-            (None, Reason::DirectoryProbe { rule, .. }) => {
-                format!("probe of a skipped directory: {}", self.rule_in_words(rule)?)
-            }
-            (None, Reason::Picture { n_pages, since }) => {
-                let clock = self.followed.clock_of(&url);
-                let (host, since) = (host_of(&url), in_local_words(since, clock.as_ref()));
-                let hour =
-                    at.map(|at| format!(" at {}", in_local_words(at, clock.as_ref()))).unwrap_or_default();
-                format!("picture of {host}, {}{hour}; last seen {since}", in_pages(n_pages))
-            }
-            (None, _) => in_words(ranked, self.followed.clock_of(&url).as_ref()) + &self.item(ranked)?,
+        let reason = match &probe {
+            Some(why) => why.clone(),
+            None => self.reason(ranked, &url)?,
         };
         Ok(NextVisit {
             at: at.map(|at| at.to_rfc3339()),
@@ -183,15 +172,22 @@ impl Described<'_> {
         })
     }
 
-    fn rule_in_words(&self, rule: SkipRule) -> anyhow::Result<String> {
-        Ok(match rule {
-            SkipRule::Still { n_looks } => format!("no page of its directory changed in {n_looks} looks"),
-            SkipRule::Excluded { by } => {
-                let url = self.store.url_of(by)?;
-                let directory = url.rfind('/').map_or(url.as_str(), |slash| &url[..=slash]);
-                format!("{directory} changed today, and its directory never changes on such a day")
-            }
-        })
+    fn reason(&self, ranked: &Ranked, url: &str) -> anyhow::Result<String> {
+        let rule = match ranked.reason {
+            Reason::Skipped { rule, .. } | Reason::DirectoryProbe { rule, .. } => Some(rule),
+            _ => None,
+        };
+        let excluded_by = match rule {
+            Some(SkipRule::Excluded { by }) => Some(self.store.url_of(by)?),
+            _ => None,
+        };
+        Ok(ranked.reason.describe(&ReasonContext {
+            url,
+            clock: self.followed.clock_of(url).as_ref(),
+            habit: ranked.habit().as_deref(),
+            excluded_by: excluded_by.as_deref(),
+            cause: self.item(ranked)?.as_deref(),
+        }))
     }
 
     /// The next poll of each feed that is followed.
@@ -226,12 +222,12 @@ impl Described<'_> {
     }
 
     /// The item of a feed that causes the visit, if one does.
-    fn item(&self, ranked: &Ranked) -> anyhow::Result<String> {
+    fn item(&self, ranked: &Ranked) -> anyhow::Result<Option<String>> {
         if !matches!(ranked.reason, Reason::FirstCapture | Reason::Announced) {
-            return Ok(String::new());
+            return Ok(None);
         }
         let item = self.store.item_of_page(ranked.page, None)?;
-        Ok(item.map(|item| format!(", by the item \"{}\" of {}", item.title, item.feed)).unwrap_or_default())
+        Ok(item.map(|item| format!("{} ({})", item.title, item.feed)))
     }
 
     /// Why there is no page, where there is none.
@@ -247,45 +243,9 @@ impl Described<'_> {
             _ if said.is_empty() && ranked.n_visits == 0 => {
                 "never tried: links like this one lead nowhere".to_owned()
             }
-            _ => "there was no page here".to_owned(),
+            _ => Reason::Probe.describe(&ReasonContext::default()),
         }))
     }
-}
-
-/// The reason as a sentence, in the site's own time.
-fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
-    let local = |at: Timestamp| in_local_words(at, clock);
-    let habit = ranked.habit().map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
-    match ranked.reason {
-        Reason::FirstCapture => "never captured".to_owned(),
-        Reason::Announced => "announced as changed".to_owned(),
-        Reason::Probe => "there was no page here".to_owned(),
-        Reason::Retry { n_failures: 1 } => "failed once, to be tried again".to_owned(),
-        Reason::Retry { n_failures } => format!("failed {n_failures} times in a row, to be tried again"),
-        Reason::Skipped { since, .. } | Reason::DirectoryProbe { since, .. } => {
-            format!("last seen {}, in a directory that is skipped", local(since))
-        }
-        Reason::Picture { n_pages, since } => {
-            format!("picture of the site, {}; last seen {}", in_pages(n_pages), local(since))
-        }
-        Reason::Oldest { since } => format!("last seen {}, longer ago than most{habit}", local(since)),
-        Reason::Urgent { since, .. } => format!("last seen {}{habit}", local(since)),
-    }
-}
-
-/// The host of an address, for people.
-fn host_of(url: &str) -> &str {
-    let after = url.split_once("://").map_or(url, |(_, rest)| rest);
-    after.split('/').next().unwrap_or(after)
-}
-
-/// An instant on the site's clock, with the zone's name where it is not UTC.
-pub fn in_local_words(at: Timestamp, clock: Option<&LocalClock>) -> String {
-    let utc = LocalClock::utc();
-    let local = clock.unwrap_or(&utc).local(at);
-    let minutes = local.millis_of_day / 60_000;
-    let zone = clock.map(|clock| format!(" {}", clock.zone())).unwrap_or_default();
-    format!("{} {:02}:{:02}{zone}", local.day.to_date(), minutes / 60, minutes % 60)
 }
 
 /// The importance of change that the scheduler expects in each period of a workday, and of any other day: the probability of a
@@ -300,11 +260,6 @@ pub fn expected_by_period(belief: &Belief) -> [Vec<f64>; 2] {
         .map(|(rate, importance)| -(-f64::from(*rate) * hours).exp_m1() * f64::from(*importance));
     let workday = omega.by_ref().take(n_periods).collect();
     [workday, omega.collect()]
-}
-
-/// `1 page`, `2 pages`.
-pub fn in_pages(n_pages: u32) -> String {
-    if n_pages == 1 { "1 page".to_owned() } else { format!("{n_pages} pages") }
 }
 
 /// How sure that is: it grows with the looks, three in each period make it a half.

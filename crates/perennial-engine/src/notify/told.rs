@@ -2,7 +2,7 @@
 
 use perennial_core::memento::address::escape;
 use perennial_core::notice::{ChangeKind, Condition, told_importance};
-use perennial_core::text::foreign::shown;
+use perennial_core::text::foreign::{shorten, shown};
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -16,8 +16,8 @@ use perennial_archive::store::{ChangeRow, Store};
 
 /// Lines of one notice, and letters of each side of a line.
 const MAX_LINES: usize = 8;
-const MAX_LETTERS: usize = 400;
-const MAX_TITLE_LETTERS: usize = 300;
+const MAX_COLUMNS: usize = 400;
+const MAX_TITLE_COLUMNS: usize = 300;
 
 /// What is told of one change. The order of fields is that of the JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -127,13 +127,13 @@ impl<'s> Teller<'s> {
         if let Some(selector) = &condition.selector
             && let Some((before, after)) = self.judge.selected(row, selector)?
         {
-            let whole = |text: &str| Some(cut(text, MAX_LETTERS)).filter(|text| !text.is_empty());
+            let whole = |text: &str| Some(line(text, MAX_COLUMNS)).filter(|text| !text.is_empty());
             lines = vec![Line { op: "update".into(), before: whole(&before), after: whole(&after) }];
         }
         let n_changes = lines.len();
         lines.truncate(MAX_LINES);
         let title = |title: &Option<String>| {
-            title.as_deref().filter(|title| !title.is_empty()).map(|title| cut(title, MAX_TITLE_LETTERS))
+            title.as_deref().filter(|title| !title.is_empty()).map(|title| line(title, MAX_TITLE_COLUMNS))
         };
         let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_owned());
         Ok(Notice {
@@ -157,20 +157,16 @@ impl<'s> Teller<'s> {
 
 fn line_of(entry: &Entry) -> Option<Line> {
     let text = |content: &Option<Content>| {
-        content.as_ref().map(|content| cut(&content.text, MAX_LETTERS)).filter(|text| !text.is_empty())
+        content.as_ref().map(|content| line(&content.text, MAX_COLUMNS)).filter(|text| !text.is_empty())
     };
     let line = Line { op: entry.op.to_owned(), before: text(&entry.before), after: text(&entry.after) };
     (line.before != line.after && entry.element != "block").then_some(line)
 }
 
-/// At most so many letters, on one line, and nothing that acts on whoever shows it.
-fn cut(text: &str, n_letters: usize) -> String {
+/// At most so many columns of one line, and nothing that acts on whoever shows it.
+fn line(text: &str, n_columns: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let shown = shown(&line);
-    match shown.char_indices().nth(n_letters) {
-        Some((end, _)) => format!("{}…", &shown[..end]),
-        None => shown.into_owned(),
-    }
+    shorten(&shown(&line), n_columns).into_owned()
 }
 
 /// A notice has the same number whenever it is sent, so that whoever gets it twice can tell.

@@ -8,6 +8,7 @@ use perennial_core::page::look::Seen;
 use perennial_core::text::foreign::shown as shown_text;
 use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::canonical::{host_with_port, without_scheme};
 
 use super::block::{BlockChange, BlockChanges};
 use super::parts::{ShownPart, Whole};
@@ -149,10 +150,10 @@ fn push_parts(out: &mut String, scene: &Scene, whole: &Whole) {
 
 fn push_part(out: &mut String, part: &ShownPart, scene: &Scene) {
     // Of the page's own host the path says enough.
-    let host_of = |url: &str| url.splitn(4, '/').take(3).map(str::len).sum::<usize>() + 2;
-    let own_host = scene.capture.url.get(..host_of(&scene.capture.url)).unwrap_or_default();
-    let own_path = part.url.strip_prefix(own_host).filter(|path| path.starts_with('/'));
-    let address = escaped(&shown_text(own_path.unwrap_or_else(|| without_scheme(&part.url)))).to_string();
+    let address = without_scheme(&part.url);
+    let own_path =
+        address.strip_prefix(host_with_port(&scene.capture.url)).filter(|path| path.starts_with('/'));
+    let address = escaped(&shown_text(own_path.unwrap_or(address))).to_string();
     let (mark, captured, away) = match part.found {
         Some((time, state)) => (state_mark(state), moment(time), span(distance(time, scene.time))),
         None => (
@@ -271,10 +272,6 @@ fn sentence(state: Coherence) -> &'static str {
         }
         Coherence::Violating => "At least one is known not to have been there then.",
     }
-}
-
-fn without_scheme(url: &str) -> &str {
-    url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
 fn distance(a: Timestamp, b: Timestamp) -> Span {

@@ -28,6 +28,7 @@ use std::fmt::Write;
 
 use perennial_core::page::diff::OperationKind;
 use perennial_core::page::segment::Selector;
+use perennial_core::text::foreign::shorten;
 use perennial_core::text::markup::{self, escaped};
 use perennial_core::time::Timestamp;
 use url::Url;
@@ -168,7 +169,7 @@ impl Parts<'_, '_> {
         match &self.view.around {
             Some(around) => out.push_str(&around.crumbs),
             None => {
-                let _ = write!(out, "<p class=\"crumbs\">{}</p>", escaped(&text::cut(place, 160)));
+                let _ = write!(out, "<p class=\"crumbs\">{}</p>", escaped(&shorten(place, 160)));
             }
         }
         let importance = comparison.assessment.importance.get();

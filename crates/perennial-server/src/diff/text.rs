@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use perennial_core::page::diff::{ElementKind, OperationKind};
+use perennial_core::text::foreign::shorten;
 use perennial_core::text::markup::escaped;
 
 use super::changes::{Change, joined};
@@ -53,7 +54,7 @@ pub(super) fn write_change(
     } else if old.is_empty() && new.is_empty() {
         let address = change.after.first().map(|&piece| after.pieces[piece].address);
         let address = address.or(change.before.first().map(|&piece| before.pieces[piece].address));
-        let _ = write!(out, "<span class=\"adr\">{}</span>", escaped(&cut(address.unwrap_or(""), 200)));
+        let _ = write!(out, "<span class=\"adr\">{}</span>", escaped(&shorten(address.unwrap_or(""), 200)));
     }
 }
 
@@ -86,9 +87,9 @@ pub(super) fn write_address_difference(out: &mut String, old: &str, new: &str) {
         let (middle, tail) = rest.split_at(rest.len() - n_last);
         let _ = write!(out, "{}", escaped(&short_lead(lead)));
         if !middle.is_empty() {
-            let _ = write!(out, "<{tag}>{}</{tag}>", escaped(&cut(middle, 300)));
+            let _ = write!(out, "<{tag}>{}</{tag}>", escaped(&shorten(middle, 300)));
         }
-        let _ = write!(out, "{}{between}", escaped(&cut(tail, 80)));
+        let _ = write!(out, "{}{between}", escaped(&shorten(tail, 80)));
     }
 }
 
@@ -99,13 +100,6 @@ fn short_lead(lead: &str) -> String {
     match n_letters > MAX {
         true => format!("…{}", lead.chars().skip(n_letters - MAX).collect::<String>()),
         false => lead.to_string(),
-    }
-}
-
-pub(super) fn cut(text: &str, n_letters: usize) -> String {
-    match text.char_indices().nth(n_letters) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_string(),
     }
 }
 
@@ -390,19 +384,19 @@ pub(super) fn write_links(
                     let _ = write!(
                         rows,
                         "<del>{}</del> <ins>{}</ins>",
-                        escaped(&cut(old.text, 200)),
-                        escaped(&cut(new.text, 200))
+                        escaped(&shorten(old.text, 200)),
+                        escaped(&shorten(new.text, 200))
                     );
                 }
                 None => {
-                    let _ = write!(rows, "{}", escaped(&cut(name, 200)));
+                    let _ = write!(rows, "{}", escaped(&shorten(name, 200)));
                 }
             }
             rows.push_str("</td><td class=\"adr\">");
             match (old.map(|piece| piece.address), new.map(|piece| piece.address)) {
                 (Some(old), Some(new)) if old != new => write_address_difference(&mut rows, old, new),
                 (old, new) => {
-                    let _ = write!(rows, "{}", escaped(&cut(new.or(old).unwrap_or(""), 300)));
+                    let _ = write!(rows, "{}", escaped(&shorten(new.or(old).unwrap_or(""), 300)));
                 }
             }
             rows.push_str("</td></tr>");

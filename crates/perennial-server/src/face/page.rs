@@ -22,7 +22,7 @@ use crate::html_face::{
 use perennial_archive::Snapshot;
 use perennial_archive::store::{ChangeFilter, ChangeRow, LessonLine, Store, TreeReader};
 use perennial_engine::analyse::{ChangedReader, Filters};
-use perennial_engine::learn::{expected_by_period, in_local_words, sureness_of};
+use perennial_engine::learn::{expected_by_period, sureness_of};
 
 /// The stretch that is shown whole.
 const WINDOW: Span = Span::from_hours(7 * 24);
@@ -327,7 +327,7 @@ fn expected_of(
         expected.expects = format!(
             "{:.3} of important change since {}.",
             ranked.expected.get(),
-            in_local_words(since, zone)
+            perennial_core::schedule::local_minute(since, zone)
         );
     }
     Ok(expected)

@@ -7,8 +7,9 @@ use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perennial_core::schedule::amounts::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Goal, Pacing, Strategy};
-use perennial_core::text::foreign::shown;
+use perennial_core::text::foreign::{shorten, shown};
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::canonical::without_scheme;
 
 use super::analyse::print_lost_words;
 use super::{Context, Exit, parse_time, signals};
@@ -228,7 +229,7 @@ fn progress_line(status: &Status, now: Timestamp, width: usize) -> String {
     while parts.len() > 1 && length(&parts) > width {
         parts.pop();
     }
-    cut(parts.join(" | "), width)
+    shorten(&parts.join(" | "), width).into_owned()
 }
 
 /// As in "idle, next visit at 14:05 UTC (example.org/news, usually updates 14-15h on workdays)".
@@ -237,21 +238,13 @@ fn idle_words(awaited: &Awaited, now: Timestamp) -> String {
     let (day, time) = (text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default());
     let is_today = now.to_rfc3339().starts_with(day);
     let at = if is_today { format!("{time} UTC") } else { format!("{day} {time} UTC") };
-    let place = awaited.url.split_once("://").map_or(awaited.url.as_str(), |(_, place)| place);
+    let place = shorten(without_scheme(&awaited.url), MOST_ADDRESS);
     let habit = awaited.habit.as_ref().map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
-    shown(&format!("idle, next visit at {at} ({}{habit})", cut(place.to_owned(), MOST_ADDRESS))).into_owned()
+    shown(&format!("idle, next visit at {at} ({place}{habit})")).into_owned()
 }
 
-/// Characters of an address in the progress line.
+/// Columns of an address in the progress line.
 const MOST_ADDRESS: usize = 60;
-
-/// A text of at most so many characters, with a sign where it was cut.
-fn cut(text: String, most: usize) -> String {
-    match text.chars().count() {
-        n if n <= most => text,
-        _ => text.chars().take(most.saturating_sub(1)).chain(['…'].into_iter().take(most)).collect(),
-    }
-}
 
 pub(super) fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
     let words = |endings: &Endings| {

@@ -4,16 +4,14 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use perennial_core::schedule::amounts::parse_budget;
-use perennial_core::schedule::{Budget, Goal, Reason, ScheduleConfig, Scheduler, Strategy};
+use perennial_core::schedule::{Budget, Goal, Reason, ScheduleConfig, Scheduler, Strategy, local_minute};
 use perennial_core::time::{Span, Timestamp};
 use serde::Serialize;
 
 use super::{Context, Exit, parse_time};
 use perennial_archive::store::Store;
 use perennial_archive::{Archive, now};
-use perennial_engine::learn::{
-    self, AHEAD, Described, FAR_AHEAD, Followed, NextVisit, Pace, Plan, in_local_words,
-};
+use perennial_engine::learn::{self, AHEAD, Described, FAR_AHEAD, Followed, NextVisit, Pace, Plan};
 
 /// Addresses without a page that are listed for people; all of them are counted.
 const MOST_PROBES: usize = 10;
@@ -215,7 +213,7 @@ fn print_plan(entries: &[NextVisit], n_probes: usize, pace: &Pace, out: &mut dyn
 /// The minute of a visit.
 fn when(entry: &NextVisit, unknown: &str) -> String {
     let at = entry.at.as_deref().and_then(|at| Timestamp::parse(at).ok());
-    at.map_or_else(|| unknown.to_owned(), |at| in_local_words(at, None))
+    at.map_or_else(|| unknown.to_owned(), |at| local_minute(at, None))
 }
 
 fn in_pace_words(pace: &Pace) -> String {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use perennial_core::schedule::amounts::{parse_bytes, parse_span};
+use perennial_core::text::foreign::shorten;
 use perennial_core::time::Span;
 use serde_json::{Map, Value};
 
@@ -145,16 +146,13 @@ fn print_csv(answer: &Rows) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Letters of a cell that are shown.
-const MAX_LETTERS: usize = 100;
+/// Columns of a cell that are shown.
+const MAX_COLUMNS: usize = 100;
 
 fn print_table(out: &mut dyn Write, answer: &Rows) -> std::io::Result<()> {
     let shown = |text: String| -> String {
         let line = text.replace(['\r', '\n', '\t'], " ");
-        match line.char_indices().nth(MAX_LETTERS) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line,
-        }
+        shorten(&line, MAX_COLUMNS).into_owned()
     };
     let head: Vec<String> = answer.columns.clone();
     let lines: Vec<Vec<String>> =

@@ -3,6 +3,7 @@
 use clap::Args;
 use perennial_core::notice::{ChangeKind, Condition, Place, Wording};
 use perennial_core::page::segment::Selector;
+use perennial_core::url::canonical::without_scheme;
 use perennial_core::url::scope::{Scope, ScopeKind};
 use serde::Serialize;
 use url::Url;
@@ -110,7 +111,7 @@ impl Watch {
 
     /// A rule for each who is told.
     fn rules(&self) -> Vec<NotifyRule> {
-        let usual = || self.url.as_str().split_once("://").map_or("", |(_, place)| place).to_owned();
+        let usual = || without_scheme(self.url.as_str()).to_owned();
         let name = self.name.clone().unwrap_or_else(usual);
         let condition = Condition {
             place: Place::Page(self.url.to_string()),

@@ -14,6 +14,7 @@ use super::purpose::Purpose;
 use super::teasers::Teasers;
 use crate::page::layout::LayoutNode;
 use crate::text::markup::holdable;
+use crate::url::canonical::host_with_port;
 
 /// Words outside links before a link, in the same paragraph, that make it a part of prose.
 const MIN_INLINE_WORDS: u32 = 4;
@@ -210,7 +211,7 @@ impl Links {
         keys.dedup();
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for &key in &keys {
-            *counts.entry(host(&self.names[key as usize])).or_default() += 1;
+            *counts.entry(host_with_port(&self.names[key as usize])).or_default() += 1;
         }
         // Of two halves the first by name, whatever the order.
         let most = counts.into_iter().max_by_key(|&(host, n)| (n, std::cmp::Reverse(host)));
@@ -300,10 +301,6 @@ impl Links {
         let mut dropped = is_dropped.iter();
         places.retain(|_| !dropped.next().copied().unwrap_or(false));
     }
-}
-
-fn host(name: &str) -> &str {
-    name.split(['/', '?']).next().unwrap_or("")
 }
 
 fn resolve(base: Option<&Url>, href: &str) -> Option<Url> {
@@ -572,7 +569,7 @@ fn join_places(places: Vec<Found>, links: &Links) -> Vec<Item> {
         if items.len() >= MAX_ITEMS {
             break;
         }
-        let is_elsewhere = place.key.is_some() && main_host.is_some_and(|main| host(&name) != main);
+        let is_elsewhere = place.key.is_some() && main_host.is_some_and(|main| host_with_port(&name) != main);
         let lesser = |is_lesser: bool| if is_lesser { LESSER_WEIGHT } else { 1.0 };
         items.push(Item {
             address: place.key.map_or_else(String::new, |key| links.addresses[key as usize].clone()),

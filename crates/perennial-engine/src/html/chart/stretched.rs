@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use perennial_core::text::foreign::shorten;
 use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
 
@@ -459,10 +460,7 @@ pub fn ranges(rows: &[(String, [f64; 3])], label: &str) -> String {
 /// A name that fits beside a chart.
 fn cut_name(name: &str) -> String {
     let name = name.split(':').next().unwrap_or(name).trim_start_matches("www.");
-    match name.chars().count() {
-        0..=16 => name.to_string(),
-        _ => name.chars().take(15).chain("…".chars()).collect(),
-    }
+    shorten(name, 16).into_owned()
 }
 
 /// A curve of shares from 0 to 1 over time: between the two values of each instant it is filled.

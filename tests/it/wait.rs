@@ -1,0 +1,82 @@
+//! Waiting in tests: for a condition, never for a fixed time. A slow machine then takes longer and a fast one does not.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what will come, on a slow and busy machine too.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// Between two looks. What comes soon is seen at once, and what takes long is not slowed by looking.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(50);
+
+/// Waits until something is so; fails with what it waited for.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    wait_for(what, || is_so().then_some(()));
+}
+
+/// Waits until something is there; fails with what it waited for.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    found_within(PATIENCE, look).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {what}"))
+}
+
+/// What is there before the time is over; for a test in which both ends are right.
+pub(crate) fn found_within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let began = Instant::now();
+    loop {
+        let found = look();
+        let passed = began.elapsed();
+        if found.is_some() || passed >= time {
+            return found;
+        }
+        dawdle((passed / 50).clamp(*INTERVALS.start(), *INTERVALS.end()).min(time - passed));
+    }
+}
+
+/// Lets time pass because it is what the test is about: a server that is slow, a kill at a moment by lot.
+pub(crate) fn dawdle(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// The files of the project below a folder with one of these endings.
+fn files(folder: &Path, endings: &[&str], into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, endings, into),
+            false if path.extension().is_some_and(|e| endings.iter().any(|ending| e == *ending)) => {
+                into.push(path)
+            }
+            false => {}
+        }
+    }
+}
+
+/// The lines of a file that are tests, with their numbers.
+fn test_lines<'a>(path: &Path, text: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
+    let is_test = path.iter().any(|part| part == "tests" || part == "tests.rs");
+    text.lines().enumerate().skip_while(move |(_, line)| !is_test && *line != "mod tests {")
+}
+
+#[test]
+fn no_test_sleeps() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut all = Vec::new();
+    ["crates", "tests"].iter().for_each(|folder| files(&root.join(folder), &["rs", "py"], &mut all));
+    let (mut found, mut n_dawdles) = (Vec::new(), 0);
+    for path in all {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut before = "";
+        for (number, line) in test_lines(path.strip_prefix(&root).unwrap(), &text) {
+            match (line.contains(concat!("sleep", "(")), before.contains("fn dawdle(")) {
+                (true, true) => n_dawdles += 1,
+                (true, false) => found.push(format!("{}:{}: {}", path.display(), number + 1, line.trim())),
+                (false, _) => {}
+            }
+            before = line;
+        }
+    }
+    assert!(n_dawdles > 0, "no sleep was found at all: the test no longer understands the sources");
+    assert!(found.is_empty(), "wait for a condition, or name it `dawdle` if time is the subject: {found:#?}");
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, Look, LookOrder, Selection, Store};
 use perennial_core::http::verdict::AnswerKind;
-use perennial_core::page::look::{Before, Seen};
+use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use proptest::prelude::*;
@@ -187,18 +187,18 @@ fn kind_of(answer: i64) -> AnswerKind {
     [AnswerKind::Content, AnswerKind::NotModified, AnswerKind::Redirect, AnswerKind::Gone][answer as usize]
 }
 
-fn seen_of(code: i64) -> Seen {
+fn status_of(code: i64) -> ChangeStatus {
     let half = perennial_core::page::importance::Importance::new(0.5);
     [
-        Seen::First,
-        Seen::Same,
-        Seen::Noise,
-        Seen::Changed(half),
-        Seen::Unjudged(half),
-        Seen::Absent,
-        Seen::Vanished,
-        Seen::Redirected(half),
-        Seen::Returned,
+        ChangeStatus::New,
+        ChangeStatus::Unchanged,
+        ChangeStatus::NoiseOnly,
+        ChangeStatus::Changed(half),
+        ChangeStatus::Unknown(half),
+        ChangeStatus::Absent,
+        ChangeStatus::Vanished,
+        ChangeStatus::Redirected(half),
+        ChangeStatus::Returned,
     ][code as usize]
 }
 
@@ -220,7 +220,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Look> {
         for (_, second, answer, identity, _) in of_page {
             let (answer, identity) = (answer.unwrap(), identity_of(*answer, *identity));
             let lesson = lessons.get(&(page, *second));
-            let between = Seen::between(
+            let between = ChangeStatus::between(
                 before.as_deref().map(|identity| Before { identity, was_page }),
                 kind_of(answer),
                 &identity,
@@ -229,7 +229,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Look> {
                 page: PageId(page),
                 site: SiteId(1 + page % 2),
                 time: Timestamp::from_secs(*second),
-                seen: lesson.map_or_else(|| between.unwrap(), |code| seen_of(*code)),
+                status: lesson.map_or_else(|| between.unwrap(), |code| status_of(*code)),
                 is_analysed: lesson.is_some(),
             });
             was_page |= answer <= 1;

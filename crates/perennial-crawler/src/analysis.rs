@@ -122,5 +122,5 @@ fn work(
 
 /// Usually there is one lesson; after a pause there may be several, and the last is this visit's.
 fn outcome_of(done: &PageLessons) -> Option<VisitOutcome> {
-    done.lessons.last().map(|lesson| VisitOutcome::from(lesson.seen()))
+    done.lessons.last().map(|lesson| VisitOutcome::from(lesson.status()))
 }

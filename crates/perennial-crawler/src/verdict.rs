@@ -3,7 +3,7 @@
 use perennial_core::http::politeness::HostAnswer;
 use perennial_core::http::validator::ValidatorTrust;
 use perennial_core::http::verdict::{AnswerKind, Validators, error_word};
-use perennial_core::page::look::{Before, Seen};
+use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::schedule::VisitOutcome;
 
 use super::failure::FailureKind;
@@ -56,7 +56,7 @@ impl Verdict {
         let identity_before = target.identity.as_deref().or(target.digest.as_deref());
         let was_page = target.digest.is_some();
         let before = identity_before.map(|identity| Before { identity, was_page });
-        let outcome = match Seen::between(before, kind, identity) {
+        let outcome = match ChangeStatus::between(before, kind, identity) {
             Some(seen) => VisitOutcome::from(seen),
             None => VisitOutcome::Failed { retry_at: None },
         };

@@ -10,7 +10,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
     CoherenceEstimate, CompletenessEstimate, Gap, PRIOR_CHANGES, SeenVersion, Sighting, Watched,
@@ -164,7 +164,7 @@ fn watched_pages(
     let mut sites = PagesOfSites::new();
     let selection = site.map_or(Selection::Pages, Selection::Of);
     store.looks(selection, LookOrder::ByPage, until + Span::from_millis(1), |look| {
-        if look.seen == Seen::Absent {
+        if look.status == ChangeStatus::Absent {
             return Ok(());
         }
         let pages = sites.entry(look.site).or_default();
@@ -176,19 +176,15 @@ fn watched_pages(
                 new.insert(WatchedPage { looks: Vec::new(), announced: Vec::new(), weight, page: look.page })
             }
         };
-        page.looks.push(sighting(&look, page.looks.is_empty()));
+        page.looks.push(sighting(&look));
         Ok(())
     })?;
     Ok(sites)
 }
 
-/// The first look counts as a version of importance 1.
-fn sighting(look: &Look, is_first: bool) -> Sighting {
-    let importance = match is_first {
-        true => Some(1.0),
-        false => look.seen.is_change().then(|| look.seen.importance().get()),
-    };
-    Sighting { at: look.time, new: importance }
+fn sighting(look: &Look) -> Sighting {
+    let importance = look.status.observed_importance().get();
+    Sighting { at: look.time, new: Some(importance).filter(|importance| *importance > 0.0) }
 }
 
 /// The instants at which pages changed, by the feeds and sitemaps that the archive holds. What cannot be read says nothing.

@@ -1,7 +1,7 @@
 //! Lessons <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
 
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
@@ -64,7 +64,7 @@ pub struct LessonRow {
     /// When the look was that it was compared with.
     pub before: Option<Timestamp>,
     /// What it showed.
-    pub seen: Seen,
+    pub status: ChangeStatus,
     /// Number of operations of the change.
     pub n_operations: usize,
     /// How much of each of them is noise; `None`: nothing is.
@@ -103,7 +103,7 @@ pub struct ChangeRow {
     /// When the look before was; `None` for the first.
     pub before: Option<Timestamp>,
     /// What it showed.
-    pub seen: Seen,
+    pub status: ChangeStatus,
     /// Number of operations between the trees of the two looks, where both were laid out.
     pub n_operations: usize,
     /// How much of each operation is noise, as the page's history had it then; empty where nothing was.
@@ -129,7 +129,7 @@ pub struct LearnedLook {
     /// The look before.
     pub before: Option<Timestamp>,
     /// What it showed.
-    pub seen: Seen,
+    pub status: ChangeStatus,
     /// Whether its version is worth indexing.
     pub is_indexed: bool,
     /// Whether its tree differs from the one before.
@@ -156,34 +156,34 @@ const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
      WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
 
-/// The number in the state file, and the importance that is stored with it.
-fn code_of(seen: Seen) -> (i64, f64) {
-    match seen {
-        Seen::First => (0, 1.0),
-        Seen::Same => (1, 0.0),
-        Seen::Noise => (2, 0.0),
-        Seen::Changed(importance) => (3, importance.get()),
-        Seen::Unjudged(importance) => (4, importance.get()),
-        Seen::Absent => (5, 0.0),
-        Seen::Vanished => (6, 1.0),
-        Seen::Redirected(importance) => (7, importance.get()),
-        Seen::Returned => (8, 1.0),
+/// The number in the state file. The reported importance is stored beside it.
+fn code_of(status: ChangeStatus) -> i64 {
+    match status {
+        ChangeStatus::New => 0,
+        ChangeStatus::Unchanged => 1,
+        ChangeStatus::NoiseOnly => 2,
+        ChangeStatus::Changed(_) => 3,
+        ChangeStatus::Unknown(_) => 4,
+        ChangeStatus::Absent => 5,
+        ChangeStatus::Vanished => 6,
+        ChangeStatus::Redirected(_) => 7,
+        ChangeStatus::Returned => 8,
     }
 }
 
-/// From the number in the state file.
-pub(super) fn seen_of(code: i64, importance: f64) -> Seen {
+/// From the number in the state file and the importance beside it.
+pub(super) fn status_of(code: i64, importance: f64) -> ChangeStatus {
     match code {
-        0 => Seen::First,
-        1 => Seen::Same,
-        2 => Seen::Noise,
-        3 => Seen::Changed(Importance::new(importance)),
-        4 => Seen::Unjudged(Importance::new(importance)),
-        5 => Seen::Absent,
-        6 => Seen::Vanished,
-        7 => Seen::Redirected(Importance::new(importance)),
-        8 => Seen::Returned,
-        _ => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
+        0 => ChangeStatus::New,
+        1 => ChangeStatus::Unchanged,
+        2 => ChangeStatus::NoiseOnly,
+        3 => ChangeStatus::Changed(Importance::new(importance)),
+        4 => ChangeStatus::Unknown(Importance::new(importance)),
+        5 => ChangeStatus::Absent,
+        6 => ChangeStatus::Vanished,
+        7 => ChangeStatus::Redirected(Importance::new(importance)),
+        8 => ChangeStatus::Returned,
+        _ => ChangeStatus::unknown(),
     }
 }
 
@@ -191,7 +191,6 @@ impl Commit<'_> {
     /// Stores a lesson. Lessons of one page must come in order of time.
     pub fn put_lesson(&self, lesson: &LessonRow) -> anyhow::Result<()> {
         let (page, time) = (lesson.page.0, lesson.time.as_millis());
-        let (seen, importance) = code_of(lesson.seen);
         self.transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO lessons
@@ -202,13 +201,13 @@ impl Commit<'_> {
                 page,
                 time,
                 lesson.before.map(Timestamp::as_millis),
-                seen,
-                importance,
+                code_of(lesson.status),
+                lesson.status.reported_importance().get(),
                 lesson.n_operations as i64,
                 lesson.noise_of_operations,
                 lesson.is_indexed,
                 // Most looks change nothing and need no title of their own.
-                lesson.title.as_ref().filter(|_| seen == 0 || lesson.seen.is_change()),
+                lesson.title.as_ref().filter(|_| lesson.status.observed_importance() > Importance::NONE),
                 lesson.title_before
             ])?;
         if let (Some(tree), Some(tree_time)) = (&lesson.tree, lesson.tree_time) {
@@ -318,7 +317,7 @@ impl Store {
                 Ok(LearnedLook {
                     time: Timestamp::from_millis(row.get(0)?),
                     before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
-                    seen: seen_of(row.get(2)?, row.get(3)?),
+                    status: status_of(row.get(2)?, row.get(3)?),
                     is_indexed: row.get(4)?,
                     has_tree: row.get(5)?,
                 })
@@ -423,10 +422,25 @@ pub(super) const CHANGE_COLUMNS: &str =
      (SELECT coalesce(c.identity, c.digest) FROM captures c WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
      p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from), l.is_indexed";
 
-/// Which lessons are changes. The first look at a page is one where the page came to a site that was followed.
-pub(super) const IS_CHANGE: &str =
-    "(l.seen IN (3, 4, 6, 7, 8) OR l.seen = 2 AND l.n_operations > 0 OR l.seen = 0
-       AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))";
+/// Which lessons `l` show a new version ([`ChangeStatus::is_new_version`]).
+pub(super) const IS_NEW_VERSION: &str = "l.seen NOT IN (1, 2, 5)";
+
+macro_rules! is_later_version {
+    () => {
+        "l.seen IN (3, 4, 6, 7, 8)"
+    };
+}
+
+/// Which of them are not the first version of a page.
+pub(super) const IS_LATER_VERSION: &str = is_later_version!();
+
+/// Which lessons are listed as changes. A new page is one if it came to a site that was already followed.
+pub(super) const IS_CHANGE: &str = concat!(
+    "(",
+    is_later_version!(),
+    " OR l.seen = 2 AND l.n_operations > 0 OR l.seen = 0
+       AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))"
+);
 
 pub(super) fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
     Ok(ChangeRow {
@@ -434,7 +448,7 @@ pub(super) fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
         url: row.get(1)?,
         time: Timestamp::from_millis(row.get(2)?),
         before: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
-        seen: seen_of(row.get(4)?, row.get(5)?),
+        status: status_of(row.get(4)?, row.get(5)?),
         n_operations: row.get::<_, i64>(6)? as usize,
         noise: noise_in(row, 7)?,
         title: row.get(8)?,
@@ -464,4 +478,37 @@ fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
         noise: row.get(3)?,
         worth: Worth { first: time(4)?, total: row.get(5)?, gathered: row.get(6)? },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(condition: &str, code: i64) -> bool {
+        let sql = format!("SELECT {condition} FROM (SELECT ?1 AS seen) l");
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection.query_row(&sql, [code], |row| row.get(0)).unwrap()
+    }
+
+    /// What people are shown is what lists are sorted and filtered by, and the SQL agrees with the type.
+    #[test]
+    fn a_status_is_read_as_it_is_stored() {
+        let importance = Importance::new(0.001);
+        let with_importance = [ChangeStatus::Changed, ChangeStatus::Unknown, ChangeStatus::Redirected];
+        let others = [
+            ChangeStatus::New,
+            ChangeStatus::Unchanged,
+            ChangeStatus::NoiseOnly,
+            ChangeStatus::Absent,
+            ChangeStatus::Vanished,
+            ChangeStatus::Returned,
+        ];
+        for status in with_importance.map(|status| status(importance)).into_iter().chain(others) {
+            let code = code_of(status);
+            assert_eq!(status_of(code, status.reported_importance().get()), status);
+            assert_eq!(holds(IS_NEW_VERSION, code), status.is_new_version(), "{status:?}");
+            let is_later = status.is_new_version() && status != ChangeStatus::New;
+            assert_eq!(holds(IS_LATER_VERSION, code), is_later, "{status:?}");
+        }
+    }
 }

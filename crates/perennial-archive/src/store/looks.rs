@@ -1,16 +1,16 @@
 //! Captures and lessons -> looks: the one query for "which captures are looks at a page, and what did each show".
 //!
 //! For a look that was analysed its lesson says what it showed. Another is judged by its answer and the answer before it
-//! ([`Seen::between`]).
+//! ([`ChangeStatus::between`]).
 
 use perennial_core::http::verdict::AnswerKind;
-use perennial_core::page::look::{Before, Seen};
+use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
 
-use super::lessons::seen_of;
+use super::lessons::status_of;
 use super::{IDENTITY, Store};
 
 /// Pages that people read: those that a crawl visited as pages, and where no crawl visited them, HTML.
@@ -48,8 +48,8 @@ pub struct Look {
     /// When it was captured.
     pub time: Timestamp,
     /// What it showed compared with the look before.
-    pub seen: Seen,
-    /// Whether `seen` is from a lesson.
+    pub status: ChangeStatus,
+    /// Whether `status` is from a lesson.
     pub is_analysed: bool,
 }
 
@@ -134,8 +134,8 @@ impl Store {
         )?;
         let mut rows = statement.query(params![watched.page.0, until.as_millis()])?;
         while let Some(row) = rows.next()? {
-            let seen = seen_of(row.get(1)?, row.get(2)?);
-            each(watched.look(Timestamp::from_millis(row.get(0)?), seen, true))?;
+            let status = status_of(row.get(1)?, row.get(2)?);
+            each(watched.look(Timestamp::from_millis(row.get(0)?), status, true))?;
         }
         Ok(())
     }
@@ -161,17 +161,17 @@ impl Store {
             }
             let (answer, identity): (AnswerKind, String) = (answer_of(row.get(1)?), row.get(2)?);
             let lesson: Option<i64> = row.get(3)?;
-            let seen = match lesson {
-                Some(code) => Some(seen_of(code, row.get(4)?)),
+            let status = match lesson {
+                Some(code) => Some(status_of(code, row.get(4)?)),
                 None => {
                     let before = before.as_deref().map(|identity| Before { identity, was_page });
-                    Seen::between(before, answer, &identity)
+                    ChangeStatus::between(before, answer, &identity)
                 }
             };
             was_page |= matches!(answer, AnswerKind::Content | AnswerKind::NotModified);
             before = Some(identity);
-            if let Some(seen) = seen {
-                each(watched.look(time, seen, lesson.is_some()))?;
+            if let Some(status) = status {
+                each(watched.look(time, status, lesson.is_some()))?;
             }
         }
         Ok(())
@@ -198,8 +198,8 @@ impl Store {
             let page = PageId(row.get(0)?);
             let Ok(place) = pages.binary_search_by_key(&page, |known| known.page) else { continue };
             let Some(watched) = pages.get(place).filter(|known| known.is_learned) else { continue };
-            let seen = seen_of(row.get(2)?, row.get(3)?);
-            let look = watched.look(Timestamp::from_millis(row.get(1)?), seen, true);
+            let status = status_of(row.get(2)?, row.get(3)?);
+            let look = watched.look(Timestamp::from_millis(row.get(1)?), status, true);
             while let Some(other) = others.next_if(|other| (other.time, other.page) < (look.time, look.page))
             {
                 each(other)?;
@@ -221,8 +221,8 @@ impl Store {
 }
 
 impl Watched {
-    fn look(&self, time: Timestamp, seen: Seen, is_analysed: bool) -> Look {
-        Look { page: self.page, site: self.site, time, seen, is_analysed }
+    fn look(&self, time: Timestamp, status: ChangeStatus, is_analysed: bool) -> Look {
+        Look { page: self.page, site: self.site, time, status, is_analysed }
     }
 }
 

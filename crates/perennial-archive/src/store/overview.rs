@@ -1,12 +1,12 @@
 //! What pages of the server ask of the state: the latest changes, the versions of a page, the pages and hours of a site. Each
 //! question reads a stretch of an index and gives a bounded number of rows.
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::lessons::seen_of;
+use super::lessons::{IS_LATER_VERSION, IS_NEW_VERSION, status_of};
 use super::looks::PAGES;
 use super::{OVERALL, Store};
 
@@ -21,7 +21,7 @@ pub struct LessonLine {
     /// The look before.
     pub before: Option<Timestamp>,
     /// What it showed.
-    pub seen: Seen,
+    pub status: ChangeStatus,
     /// Operations of the change.
     pub n_operations: usize,
     /// Whether the version is worth indexing.
@@ -96,9 +96,6 @@ pub struct Failing {
     pub ready_at: Option<Timestamp>,
 }
 
-/// Looks that showed another version.
-const CHANGES: &str = "l.seen NOT IN (1, 2, 5)";
-
 impl Store {
     /// The site of a page.
     pub fn site_of_page(&self, page: PageId) -> anyhow::Result<Option<SiteId>> {
@@ -131,7 +128,7 @@ impl Store {
             Ok(LessonLine {
                 time: Timestamp::from_millis(row.get(0)?),
                 before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
-                seen: seen_of(row.get(2)?, row.get(3)?),
+                status: status_of(row.get(2)?, row.get(3)?),
                 n_operations: row.get::<_, i64>(4)? as usize,
                 is_indexed: row.get(5)?,
                 title: row.get(6)?,
@@ -143,8 +140,8 @@ impl Store {
     /// The lessons of a page by UTC day, earliest first.
     pub fn lesson_days(&self, page: PageId, from: Timestamp) -> anyhow::Result<Vec<LessonDay>> {
         let sql = format!(
-            "SELECT l.time / 86400000, count(*), sum({CHANGES}), max(CASE WHEN l.seen = 0 THEN 0 ELSE l.importance END),
-                 sum(CASE WHEN l.seen = 0 THEN 0 ELSE l.importance END)
+            "SELECT l.time / 86400000, count(*), sum({IS_NEW_VERSION}), max(l.importance * ({IS_LATER_VERSION})),
+                 sum(l.importance * ({IS_LATER_VERSION}))
              FROM lessons l WHERE l.page = ?1 AND l.time >= ?2 GROUP BY 1 ORDER BY 1"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
@@ -163,7 +160,7 @@ impl Store {
     /// How many lessons of a page say what.
     pub fn lesson_counts(&self, page: PageId) -> anyhow::Result<LessonCounts> {
         let sql = format!(
-            "SELECT count(*), coalesce(sum({CHANGES}), 0), coalesce(sum(l.seen = 2), 0), coalesce(sum(l.is_indexed), 0)
+            "SELECT count(*), coalesce(sum({IS_NEW_VERSION}), 0), coalesce(sum(l.seen = 2), 0), coalesce(sum(l.is_indexed), 0)
              FROM lessons l WHERE l.page = ?1"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
@@ -218,11 +215,11 @@ impl Store {
         limit: usize,
         mut each: impl FnMut(Timestamp, f64),
     ) -> anyhow::Result<()> {
-        let mut statement = self.connection().prepare_cached(
+        let mut statement = self.connection().prepare_cached(&format!(
             "SELECT l.time, l.importance FROM pages p JOIN lessons l ON l.page = p.id
-             WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND l.time >= ?2 AND l.seen IN (3, 4, 6, 7, 8)
-             LIMIT ?3",
-        )?;
+             WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND l.time >= ?2 AND {IS_LATER_VERSION}
+             LIMIT ?3"
+        ))?;
         let mut rows = statement.query(params![host, since.as_millis(), limit as i64])?;
         while let Some(row) = rows.next()? {
             each(Timestamp::from_millis(row.get(0)?), row.get(1)?);

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use regex::Regex;
 
-use crate::page::look::Seen;
+use crate::page::look::ChangeStatus;
 use crate::page::segment::Selector;
 use crate::search::Query;
 
@@ -45,12 +45,12 @@ impl ChangeKind {
     ];
 
     /// What a look showed that differs from the look before; `has_new_title`: the page has another title.
-    pub fn of(seen: Seen, has_new_title: bool) -> ChangeKind {
-        match seen {
-            Seen::First => ChangeKind::New,
-            Seen::Vanished => ChangeKind::Vanished,
-            Seen::Returned => ChangeKind::Returned,
-            Seen::Redirected(_) => ChangeKind::Redirected,
+    pub fn of(status: ChangeStatus, has_new_title: bool) -> ChangeKind {
+        match status {
+            ChangeStatus::New => ChangeKind::New,
+            ChangeStatus::Vanished => ChangeKind::Vanished,
+            ChangeStatus::Returned => ChangeKind::Returned,
+            ChangeStatus::Redirected(_) => ChangeKind::Redirected,
             _ if has_new_title => ChangeKind::Retitled,
             _ => ChangeKind::Edited,
         }
@@ -75,16 +75,6 @@ impl FromStr for ChangeKind {
     fn from_str(text: &str) -> Result<ChangeKind, String> {
         let found = ChangeKind::ALL.into_iter().find(|kind| kind.name() == text);
         found.ok_or_else(|| "choose edited, retitled, new, vanished, returned or redirected".to_owned())
-    }
-}
-
-/// How much a change matters to those who are told of it: all of a new page is new, and of an edit also what is too small to count as
-/// a change is told with its own importance.
-pub fn told_importance(seen: Seen) -> f64 {
-    match seen {
-        Seen::First => 1.0,
-        Seen::Changed(importance) => importance.get(),
-        seen => seen.importance().get(),
     }
 }
 
@@ -182,7 +172,7 @@ pub struct Change<'a> {
     pub site: &'a str,
     /// What happened.
     pub kind: ChangeKind,
-    /// How much it matters ([`told_importance`]).
+    /// How much it matters ([`ChangeStatus::reported_importance`]).
     pub importance: f64,
     /// Whether all of it is noise.
     pub is_noise: bool,
@@ -351,7 +341,7 @@ mod tests {
         assert!(!of(&[ChangeKind::Retitled]).holds(&EDIT, &Said::default()));
         assert!(of(&[ChangeKind::Edited]).holds(&retitled, &Said::default()));
         assert!(!of(&[ChangeKind::Vanished]).may_hold(&retitled));
-        assert_eq!(ChangeKind::of(Seen::Changed(Importance::FULL), true), ChangeKind::Retitled);
+        assert_eq!(ChangeKind::of(ChangeStatus::Changed(Importance::FULL), true), ChangeKind::Retitled);
         for kind in ChangeKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
         }

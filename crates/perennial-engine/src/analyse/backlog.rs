@@ -11,8 +11,7 @@ use perennial_core::http::soft_error::{is_error_page, title_of};
 use perennial_core::http::verdict::{AnswerKind, is_drawn, soft_error_identity};
 use perennial_core::page::diff::Delta;
 use perennial_core::page::document::{Document, DocumentFormat};
-use perennial_core::page::importance::Importance;
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::segment::BlockTree;
 use perennial_core::text::charset::decode_text;
 use perennial_core::text::foreign;
@@ -171,7 +170,8 @@ impl PageAnalyst {
         let Some(base) = known.laid_out().cloned() else { return Ok(None) };
         let (lesson, delta) = match known.identity() == content {
             true => {
-                let lesson = Lesson::without_layout(page, time, &content, Some(&known), Seen::Same).0;
+                let lesson =
+                    Lesson::without_layout(page, time, &content, Some(&known), ChangeStatus::Unchanged).0;
                 (lesson, empty_delta_xml())
             }
             false => {
@@ -185,7 +185,7 @@ impl PageAnalyst {
             delta,
             content,
             length: payload.len() as u64,
-            importance: lesson.seen().importance().get(),
+            importance: lesson.status().observed_importance().get(),
             base,
         };
         Ok((!lesson.is_indexed()).then_some(left_out))
@@ -295,12 +295,13 @@ impl PageAnalyst {
             Shown::Error => {
                 let identity = soft_error_identity(&capture.digest);
                 let before = known.map(KnownPage::before);
-                let seen = Seen::between(before, AnswerKind::Gone, &identity).unwrap_or(Seen::Absent);
-                Ok(Some(Lesson::without_layout(capture.page, capture.time, &identity, known, seen)))
+                let status = ChangeStatus::between(before, AnswerKind::Gone, &identity);
+                let status = status.unwrap_or(ChangeStatus::Absent);
+                Ok(Some(Lesson::without_layout(capture.page, capture.time, &identity, known, status)))
             }
             Shown::Tree(tree, _) if is_undrawn(capture, known, &tree)? => {
                 let (page, time, identity) = (capture.page, capture.time, &capture.identity);
-                Ok(Some(Lesson::without_layout(page, time, identity, known, Seen::Same)))
+                Ok(Some(Lesson::without_layout(page, time, identity, known, ChangeStatus::Unchanged)))
             }
             Shown::Tree(tree, title) => {
                 let before = known.map(KnownPage::known).transpose()?.flatten();
@@ -462,9 +463,9 @@ fn is_undrawn(capture: &Capture, known: Option<&KnownPage>, tree: &BlockTree) ->
 fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, KnownPage) {
     let kind = capture.answer.unwrap_or(AnswerKind::Content);
     let before = known.map(KnownPage::before);
-    let unknown = || Seen::Unjudged(Importance::new(Seen::UNJUDGED));
-    let seen = Seen::between(before, kind, &capture.identity).unwrap_or_else(unknown);
-    Lesson::without_layout(capture.page, capture.time, &capture.identity, known, seen)
+    let status = ChangeStatus::between(before, kind, &capture.identity);
+    let status = status.unwrap_or_else(ChangeStatus::unknown);
+    Lesson::without_layout(capture.page, capture.time, &capture.identity, known, status)
 }
 
 /// The title as a reader sees it: without references such as `&amp;`.

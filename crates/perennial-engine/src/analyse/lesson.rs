@@ -3,7 +3,7 @@
 use perennial_core::http::verdict::shows_page;
 use perennial_core::page::diff::{Delta, ItemChangeKind};
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::{Before, Seen};
+use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::{Known, Observation};
 use perennial_core::page::segment::BlockTree;
@@ -129,7 +129,7 @@ impl Lesson {
         time: Timestamp,
         identity: &str,
         before: Option<&KnownPage>,
-        seen: Seen,
+        status: ChangeStatus,
     ) -> (Lesson, KnownPage) {
         let mut known = match before {
             Some(known) => known.clone(),
@@ -144,27 +144,27 @@ impl Lesson {
                 worth: Worth { first: time, total: 0.0, gathered: 0.0 },
             },
         };
-        let mut seen = seen;
-        match seen {
-            Seen::Same => known.noise.record_unchanged(),
+        let mut status = status;
+        match status {
+            ChangeStatus::Unchanged => known.noise.record_unchanged(),
             _ => identity.clone_into(&mut known.identity),
         }
-        known.was_page |= seen.is_page();
-        if let Seen::Unjudged(importance) = seen {
+        known.was_page |= status.is_page();
+        if let ChangeStatus::Unknown(importance) = status {
             known.laid_out = None;
             let noise = known.noise.record_unreadable(time - known.time < SOON);
-            seen = match noise.0 >= 1.0 {
-                true => Seen::Noise,
-                false => Seen::Unjudged(Importance::new(importance.get() * (1.0 - noise.0))),
+            status = match noise.0 >= 1.0 {
+                true => ChangeStatus::NoiseOnly,
+                false => ChangeStatus::Unknown(Importance::new(importance.get() * (1.0 - noise.0))),
             };
         }
         known.time = time;
-        let is_indexed = is_worth_indexing(&mut known.worth, seen, time);
+        let is_indexed = is_worth_indexing(&mut known.worth, status, time);
         let row = LessonRow {
             page,
             time,
             before: before.map(|known| known.time),
-            seen,
+            status,
             n_operations: 0,
             noise_of_operations: None,
             is_indexed,
@@ -195,12 +195,12 @@ impl Lesson {
         let title = title.or_else(|| earlier_title.clone());
         let title_before = earlier_title.filter(|earlier| Some(earlier) != title.as_ref());
         let known_tree = before.and_then(|known| known.tree.as_ref());
-        let seen = match before.map(KnownPage::before) {
+        let status = match before.map(KnownPage::before) {
             Some(before) if before.was_page && shows_page(before.identity) => {
-                seen_in(&observation, known_tree.is_some())
+                status_in(&observation, known_tree.is_some())
             }
-            Some(before) if before.was_page => Seen::Returned,
-            _ => Seen::First,
+            Some(before) if before.was_page => ChangeStatus::Returned,
+            _ => ChangeStatus::New,
         };
         let kept_tree = known_tree.filter(|_| observation.is_unchanged());
         let new_tree = match kept_tree {
@@ -211,7 +211,7 @@ impl Lesson {
             }
         };
         let mut worth = before.map_or(Worth { first: time, total: 0.0, gathered: 0.0 }, |known| known.worth);
-        let is_indexed = is_worth_indexing(&mut worth, seen, time);
+        let is_indexed = is_worth_indexing(&mut worth, status, time);
         let tree_time = kept_tree.map_or(time, |known| known.time);
         let packed = new_tree.as_ref().map(NewTree::whole).or(kept_tree.map(|known| &known.packed)).cloned();
         let laid_out = Some(ShownVersion { identity: identity.clone(), time });
@@ -221,7 +221,7 @@ impl Lesson {
             page,
             time,
             before: before.map(|known| known.time),
-            seen,
+            status,
             n_operations: contributions.len(),
             noise_of_operations: pack_noise(contributions.iter().map(|part| part.judgement.noise)),
             is_indexed,
@@ -247,8 +247,8 @@ impl Lesson {
     }
 
     /// What the look showed.
-    pub fn seen(&self) -> Seen {
-        self.row.seen
+    pub fn status(&self) -> ChangeStatus {
+        self.row.status
     }
 
     /// Whether the version is worth indexing (docs/papers.md, Index threshold).
@@ -258,7 +258,7 @@ impl Lesson {
 
     /// Whether the look showed a change: a first look does not.
     pub fn is_change(&self) -> bool {
-        self.row.seen.is_change()
+        self.row.status.is_change()
     }
 
     /// The items that came to a front page or got another headline; none for other pages.
@@ -274,13 +274,13 @@ impl Lesson {
 
 /// Trees of different engines are not compared and have no delta: such a look counts as the same, unless the page became another
 /// kind of document.
-fn seen_in(observation: &Observation, has_tree: bool) -> Seen {
+fn status_in(observation: &Observation, has_tree: bool) -> ChangeStatus {
     match has_tree {
-        false => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
-        true if observation.is_other_format => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
-        true if observation.is_only_noise => Seen::Noise,
-        true if observation.is_unchanged() || observation.delta.is_none() => Seen::Same,
-        true => Seen::Changed(observation.importance()),
+        false => ChangeStatus::unknown(),
+        true if observation.is_other_format => ChangeStatus::unknown(),
+        true if observation.is_only_noise => ChangeStatus::NoiseOnly,
+        true if observation.is_unchanged() || observation.delta.is_none() => ChangeStatus::Unchanged,
+        true => ChangeStatus::Changed(observation.importance()),
     }
 }
 
@@ -307,16 +307,16 @@ pub(super) fn n_letters(tree: &BlockTree) -> usize {
 
 /// Adds a look to the page's sums, and says whether its version is worth indexing. delta(P), the mean of omega_k, is the
 /// mean importance of the page's changes in an hour.
-fn is_worth_indexing(worth: &mut Worth, seen: Seen, now: Timestamp) -> bool {
-    let importance = match seen {
-        // The first version is always indexed, and is no change.
-        Seen::First => return true,
-        // A page that is not there has no version to index; one that returns has.
-        seen if !seen.is_page() => return false,
-        Seen::Same | Seen::Noise => return false,
-        Seen::Changed(importance) => importance,
-        seen => seen.importance(),
-    };
+fn is_worth_indexing(worth: &mut Worth, status: ChangeStatus, now: Timestamp) -> bool {
+    // The first version is always indexed, and is not a change.
+    if status == ChangeStatus::New {
+        return true;
+    }
+    // A page that is not there has no version to index; one that returns has.
+    if !status.is_page() || !status.is_new_version() {
+        return false;
+    }
+    let importance = status.reported_importance();
     worth.first = worth.first.min(now);
     worth.total += importance.get();
     let periods = (now - worth.first).as_hours_f64().max(1.0);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use perennial_core::notice::{ChangeKind, Place, Wording, told_importance};
+use perennial_core::notice::{ChangeKind, Place, Wording};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
@@ -177,7 +177,7 @@ impl<'s> Finder<'s> {
         let mut keys = Vec::new();
         for (page, time) in looks.unwrap_or_default() {
             let row = self.store.change_at(page, time)?;
-            let importance = |row: ChangeRow| told_importance(row.seen);
+            let importance = |row: ChangeRow| row.status.reported_importance().get();
             keys.extend(row.map(|row| ChangeKey { time, page, importance: importance(row) }));
         }
         question.order.arrange(&mut keys, after);

@@ -1,7 +1,7 @@
 //! A change for which a question holds -> what is said of it.
 
-use perennial_core::notice::{ChangeKind, told_importance};
-use perennial_core::page::look::Seen;
+use perennial_core::notice::ChangeKind;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use serde::{Serialize, Serializer};
@@ -46,7 +46,7 @@ pub struct Change {
     pub page: PageId,
     /// What the look showed.
     #[serde(skip)]
-    pub seen: Seen,
+    pub status: ChangeStatus,
     /// Whether the version is worth indexing.
     #[serde(skip)]
     pub is_indexed: bool,
@@ -83,12 +83,12 @@ impl Change {
             title_before: row.title_before.filter(|title| !title.is_empty()),
             before: row.before,
             after: row.time,
-            importance: told_importance(row.seen),
-            noise: row.seen == Seen::Noise,
+            importance: row.status.reported_importance().get(),
+            noise: row.status == ChangeStatus::NoiseOnly,
             headlines,
             operations,
             page: row.page,
-            seen: row.seen,
+            status: row.status,
             is_indexed: row.is_indexed,
         }
     }

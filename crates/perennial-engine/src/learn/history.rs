@@ -1,6 +1,6 @@
 //! The looks at a page -> its history, which `perennial patterns` shows.
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::pattern::series::SeenChange;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -32,7 +32,7 @@ pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow:
     let mut histories: Vec<PageHistory> = Vec::new();
     let selection = only.map_or(Selection::Pages, Selection::Of);
     store.looks(selection, LookOrder::ByPage, until, |look| {
-        if look.seen == Seen::Absent {
+        if look.status == ChangeStatus::Absent {
             return Ok(());
         }
         match histories.last_mut().filter(|history| history.page == look.page) {
@@ -61,8 +61,8 @@ impl PageHistory {
     }
 
     fn add(&mut self, look: &Look) {
-        self.n_unjudged += usize::from(matches!(look.seen, Seen::Unjudged(_)));
-        let importance = look.seen.importance();
+        self.n_unjudged += usize::from(matches!(look.status, ChangeStatus::Unknown(_)));
+        let importance = look.status.observed_importance();
         self.looks.push(SeenChange { from: self.last, to: look.time, importance });
         self.last = look.time;
     }

@@ -119,7 +119,7 @@ fn relearn(
         while let Some((at, page)) = told.next_if(|(at, _)| *at <= look.time) {
             scheduler.tell_change(page, at);
         }
-        scheduler.record(look.page, VisitOutcome::from(look.seen), look.time);
+        scheduler.record(look.page, VisitOutcome::from(look.status), look.time);
         Ok(())
     })?;
     for page in failed {

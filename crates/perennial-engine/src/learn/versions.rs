@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use perennial_core::directory::{PageTransition, SiteHistory};
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use url::Url;
@@ -19,7 +19,7 @@ const SHORTEST: Span = Span::from_hours(1);
 struct Event {
     page: PageId,
     time: Timestamp,
-    seen: Seen,
+    status: ChangeStatus,
 }
 
 /// The versions of a site, one for each pass. A pass takes `every`, or as long as the median page waits for its next look. A page
@@ -32,7 +32,7 @@ pub fn site_history(
 ) -> anyhow::Result<SiteHistory> {
     let mut events: Vec<Event> = Vec::new();
     store.looks(Selection::Of(site), LookOrder::ByTime, until, |look| {
-        events.push(Event { page: look.page, time: look.time, seen: look.seen });
+        events.push(Event { page: look.page, time: look.time, status: look.status });
         Ok(())
     })?;
     let mut history = SiteHistory::new(site);
@@ -53,7 +53,7 @@ pub fn site_history(
             Some(known) => *known,
             None => (history.add_page(&path_of(&store.url_of(event.page)?)), false),
         };
-        let change = change_of(event.seen, is_there);
+        let change = change_of(event.status, is_there);
         if let Some(change) = change {
             of_pass.push((page, change));
         }
@@ -65,13 +65,15 @@ pub fn site_history(
 }
 
 /// What a look changes in the version, for a page that is there or not.
-fn change_of(seen: Seen, is_there: bool) -> Option<PageTransition> {
-    match (seen, is_there) {
-        (Seen::Absent, _) => None,
-        (Seen::Vanished | Seen::Redirected(_), true) => Some(PageTransition::Deleted),
-        (Seen::Vanished | Seen::Redirected(_), false) => None,
+fn change_of(status: ChangeStatus, is_there: bool) -> Option<PageTransition> {
+    match (status, is_there) {
+        (ChangeStatus::Absent, _) => None,
+        (ChangeStatus::Vanished | ChangeStatus::Redirected(_), true) => Some(PageTransition::Deleted),
+        (ChangeStatus::Vanished | ChangeStatus::Redirected(_), false) => None,
         (_, false) => Some(PageTransition::Inserted),
-        (seen, true) if seen.is_change() => Some(PageTransition::Updated(seen.importance().get() as f32)),
+        (status, true) if status.is_change() => {
+            Some(PageTransition::Updated(status.observed_importance().get() as f32))
+        }
         _ => None,
     }
 }
@@ -126,13 +128,13 @@ mod tests {
 
     #[test]
     fn a_look_changes_the_version_by_what_was_there() {
-        let changed = Seen::Changed(Importance::new(0.25));
-        assert_eq!(change_of(Seen::First, false), Some(PageTransition::Inserted));
+        let changed = ChangeStatus::Changed(Importance::new(0.25));
+        assert_eq!(change_of(ChangeStatus::New, false), Some(PageTransition::Inserted));
         assert_eq!(change_of(changed, true), Some(PageTransition::Updated(0.25)));
-        assert_eq!(change_of(Seen::Same, true), None);
-        assert_eq!(change_of(Seen::Vanished, true), Some(PageTransition::Deleted));
-        assert_eq!(change_of(Seen::Vanished, false), None);
-        assert_eq!(change_of(Seen::Returned, false), Some(PageTransition::Inserted));
+        assert_eq!(change_of(ChangeStatus::Unchanged, true), None);
+        assert_eq!(change_of(ChangeStatus::Vanished, true), Some(PageTransition::Deleted));
+        assert_eq!(change_of(ChangeStatus::Vanished, false), None);
+        assert_eq!(change_of(ChangeStatus::Returned, false), Some(PageTransition::Inserted));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A change in the state for which a rule holds -> a [`Notice`] of it.
 
 use perennial_core::memento::address::escape;
-use perennial_core::notice::{ChangeKind, Condition, told_importance};
+use perennial_core::notice::{ChangeKind, Condition};
 use perennial_core::text::foreign::shown;
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -145,7 +145,7 @@ impl<'s> Teller<'s> {
             leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
             before: row.before.map(Timestamp::to_rfc3339),
             after: row.time.to_rfc3339(),
-            importance: told_importance(row.seen),
+            importance: row.status.reported_importance().get(),
             headlines,
             changes: lines,
             n_changes,

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::search::passages;
 use perennial_core::url::PageId;
 
@@ -73,12 +73,12 @@ impl Plan {
         }
         for look in &self.looks {
             let row = LookRow { time: look.time, before: look.before, is_indexed: look.is_indexed };
-            let is_shown = match look.seen {
-                Seen::Vanished | Seen::Absent | Seen::Redirected(_) => {
+            let is_shown = match look.status {
+                ChangeStatus::Vanished | ChangeStatus::Absent | ChangeStatus::Redirected(_) => {
                     commit.close(self.page, &row)?;
                     continue;
                 }
-                Seen::First | Seen::Returned => true,
+                ChangeStatus::New | ChangeStatus::Returned => true,
                 _ => look.has_tree,
             };
             if is_shown && let Some(tree) = store.tree_at(self.page, look.time)? {

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::address::{Query, escape, time_of_digits};
 use perennial_core::page::importance::{Importance, ImportanceConfig};
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
@@ -98,7 +98,7 @@ fn looks_of(store: &Store, page: PageId) -> anyhow::Result<Vec<LessonLine>> {
 
 /// Whether a look showed a page that can be compared.
 fn is_comparable(look: &LessonLine) -> bool {
-    look.seen.is_page()
+    look.status.is_page()
 }
 
 /// The looks that are closest to two instants; two different ones.
@@ -120,7 +120,7 @@ fn closest(
 fn last_change(store: &Store, page: &PageRow) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     let looks = looks_of(store, page.id)?;
     let pair = |look: &LessonLine| Some((look.before?, look.time));
-    let is_change = |look: &&LessonLine| matches!(look.seen, Seen::Changed(_));
+    let is_change = |look: &&LessonLine| matches!(look.status, ChangeStatus::Changed(_));
     let mut changes = looks.iter().rev().filter(is_change);
     let important = changes.clone().find(|look| look.is_indexed);
     Ok(important.or(changes.next()).and_then(pair))
@@ -159,9 +159,9 @@ fn version_of(look: &LessonLine) -> ComparedVersion {
     ComparedVersion {
         time: look.time,
         before: look.before,
-        importance: look.seen.importance().get(),
+        importance: look.status.reported_importance().get(),
         is_indexed: look.is_indexed,
-        is_noise: matches!(look.seen, Seen::Noise | Seen::Same | Seen::Absent),
+        is_noise: !look.status.is_new_version(),
     }
 }
 

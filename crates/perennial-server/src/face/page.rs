@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use axum::body::Body;
 use axum::http::Response;
 use perennial_core::memento::address::{Query, time_of_digits};
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::schedule::{Ranked, peak_of};
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 use perennial_core::url::PageId;
@@ -78,7 +78,7 @@ impl AskedPage<'_> {
         let mut looks: Vec<&LessonLine> = lines.iter().collect();
         looks.sort_by_key(|look| std::cmp::Reverse(look.time));
         // The first of the looks that found no page, back from the last one.
-        let vanished = looks.into_iter().take_while(|look| !look.seen.is_page()).last();
+        let vanished = looks.into_iter().take_while(|look| !look.status.is_page()).last();
         let parsed = url::Url::parse(self.url).ok();
         let is_followed =
             parsed.is_some_and(|url| snapshot.archive().settings().seeds.of_page(&url).is_some());
@@ -163,7 +163,7 @@ fn told_lines(
     let mut n_told = 0;
     let mut shown = Vec::with_capacity(lines.len());
     for line in lines {
-        let is_noise = matches!(line.seen, Seen::Noise | Seen::Same | Seen::Absent);
+        let is_noise = !line.status.is_new_version();
         let wants_words = !is_noise && (line.is_indexed || shows_all) && n_told < MAX_TOLD;
         let words = match rows.get(&line.time).filter(|_| wants_words) {
             Some(row) => Some(told(&mut reader, row)?).map(|told| (told.lines, told.n_operations)),
@@ -173,11 +173,11 @@ fn told_lines(
         shown.push(VersionLine {
             time: line.time,
             before: line.before,
-            importance: line.seen.importance().get(),
+            importance: line.status.reported_importance().get(),
             is_indexed: line.is_indexed,
             is_noise,
-            event: event_of(line.seen)
-                .map(|event| if line.seen == Seen::First { "First capture" } else { event }),
+            event: event_of(line.status)
+                .map(|event| if line.status == ChangeStatus::New { "First capture" } else { event }),
             n_operations: line.n_operations,
             words,
         });
@@ -191,10 +191,9 @@ fn pictures_of(store: &Store, page: PageId, url: &str, lines: &[LessonLine]) -> 
     let filters = Filters::built_in();
     let mut changed = ChangedReader::new(store, &filters);
     let mut pictures = Vec::new();
-    for line in lines
-        .iter()
-        .filter(|line| line.is_indexed && !matches!(line.seen, Seen::Vanished | Seen::Redirected(_)))
-    {
+    for line in lines.iter().filter(|line| {
+        line.is_indexed && !matches!(line.status, ChangeStatus::Vanished | ChangeStatus::Redirected(_))
+    }) {
         if pictures.len() == MAX_PICTURES {
             break;
         }
@@ -210,7 +209,7 @@ fn pictures_of(store: &Store, page: PageId, url: &str, lines: &[LessonLine]) -> 
                 blocks = told(&mut changed, &row)?.blocks;
                 Ok(())
             })?;
-            let importance = line.seen.importance().get();
+            let importance = line.status.reported_importance().get();
             pictures.push(Picture { time: line.time, importance, tree, changed: blocks });
         }
     }
@@ -281,8 +280,8 @@ fn series_of(
         let cell = days.last_mut().and_then(|day| day.hours.get_mut(hour));
         if let Some(cell) = cell {
             // What a first look shows has not changed then.
-            let is_change = !matches!(line.seen, Seen::First | Seen::Noise | Seen::Same | Seen::Absent);
-            let importance = if is_change { line.seen.importance().get() } else { 0.0 };
+            let is_change = line.status.is_change();
+            let importance = if is_change { line.status.observed_importance().get() } else { 0.0 };
             *cell = Some(cell.unwrap_or(0.0) + importance);
         }
     }

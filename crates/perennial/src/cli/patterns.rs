@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::pattern::calendar::DayFactors;
 use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
 use perennial_core::schedule::{Belief, ScheduleConfig, Scheduler};
@@ -292,7 +292,7 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
             out,
             "  {} changes that cannot be read, counted with importance {} or less",
             page.n_not_analysed,
-            Seen::UNJUDGED
+            ChangeStatus::UNKNOWN
         )?;
     }
     // Two letters a day need two columns.

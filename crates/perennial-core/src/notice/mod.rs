@@ -5,13 +5,14 @@
 
 mod operation;
 
-pub use operation::{BlockPlace, OperationFilter, ToldElement, ToldOperation};
+pub use operation::{BlockPlace, OperationFilter, ReportedElement, ReportedOperation};
 
 use std::fmt;
 use std::str::FromStr;
 
 use regex::Regex;
 
+use crate::page::importance::Judgement;
 use crate::page::look::ChangeStatus;
 use crate::page::segment::Selector;
 use crate::search::Query;
@@ -188,7 +189,7 @@ pub struct Said<'a> {
     /// Whether a headline of a front page was rewritten.
     pub is_headline_rewritten: bool,
     /// The operations between both versions.
-    pub operations: Vec<ToldOperation<'a>>,
+    pub operations: Vec<ReportedOperation<'a>>,
 }
 
 impl Condition {
@@ -198,10 +199,12 @@ impl Condition {
     }
 
     /// Whether an operation is one of those that are asked for. Noise and advertisements are only where they are asked for.
-    pub fn lets_through(&self, operation: &ToldOperation<'_>) -> bool {
-        let is_told =
-            !operation.is_noise && (!operation.is_advertisement || self.operations.is_in_advertisements());
-        (self.with_noise || is_told) && self.operations.lets_through(operation)
+    pub fn lets_through(&self, operation: &ReportedOperation<'_>) -> bool {
+        let asks_for_advertisements = self.operations.is_in_advertisements();
+        let Judgement { is_advertisement, noise } = operation.judgement;
+        let judgement = Judgement { is_advertisement: is_advertisement && !asks_for_advertisements, noise };
+        (self.with_noise || judgement.is_worth_reporting(operation.share))
+            && self.operations.lets_through(operation)
     }
 
     /// Whether the operations between both versions must be known for a change of this kind.
@@ -315,10 +318,15 @@ mod tests {
 
     #[test]
     fn noise_and_advertisements_are_told_where_they_are_asked_for() {
-        let operation = ToldOperation { op: "insert", element: "text", ..ToldOperation::default() };
+        let operation =
+            ReportedOperation { op: "insert", element: "text", share: 0.5, ..ReportedOperation::default() };
         let (noise, ad) = (
-            ToldOperation { is_noise: true, ..operation },
-            ToldOperation { is_advertisement: true, ..operation },
+            Judgement { noise: 0.9, ..Judgement::default() },
+            Judgement { is_advertisement: true, ..Judgement::default() },
+        );
+        let (noise, ad) = (
+            ReportedOperation { judgement: noise, ..operation },
+            ReportedOperation { judgement: ad, ..operation },
         );
         let operations =
             OperationFilter { op: Some("insert".parse().unwrap()), ..OperationFilter::default() };

@@ -179,4 +179,28 @@ mod tests {
         assert!(ChangeStatus::Returned.is_change() && ChangeStatus::Returned.is_page());
         assert!(ChangeStatus::unknown().is_change());
     }
+
+    #[test]
+    fn people_and_the_scheduler_see_the_same_importance_unless_it_is_negligible() {
+        let negligible = Importance::new(ChangeStatus::LEAST_OBSERVED / 2.0);
+        let statuses = [ChangeStatus::Changed, ChangeStatus::Unknown, ChangeStatus::Redirected];
+        for status in statuses.map(|status| status(negligible)) {
+            assert_eq!(
+                (status.observed_importance(), status.reported_importance()),
+                (Importance::NONE, negligible)
+            );
+        }
+        for status in [ChangeStatus::New, ChangeStatus::Vanished, ChangeStatus::Returned] {
+            assert_eq!(
+                (status.observed_importance(), status.reported_importance()),
+                (Importance::FULL, Importance::FULL)
+            );
+        }
+        for status in [ChangeStatus::Unchanged, ChangeStatus::NoiseOnly, ChangeStatus::Absent] {
+            assert_eq!(
+                (status.observed_importance(), status.reported_importance()),
+                (Importance::NONE, Importance::NONE)
+            );
+        }
+    }
 }

@@ -84,15 +84,10 @@ fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
     match delta.items.as_ref().filter(|items| items.is_hub) {
         Some(items) => {
             let mut prose = assessment.contributions.iter().filter(|contribution| contribution.value > 0.0);
-            items.importance() == 0.0 && prose.all(is_noise)
+            items.importance() == 0.0 && prose.all(|contribution| contribution.judgement.is_noise())
         }
-        None => assessment.contributions.iter().all(is_noise),
+        None => assessment.contributions.iter().all(|contribution| contribution.judgement.is_noise()),
     }
-}
-
-fn is_noise(contribution: &crate::page::importance::Contribution) -> bool {
-    let judgement = contribution.judgement;
-    judgement.is_advertisement || crate::page::noise::Noise(judgement.noise).is_mostly_noise()
 }
 
 /// Whether the element or its block is an advertisement, or most links and images of a block that came or went are.

@@ -217,6 +217,16 @@ pub struct Content {
 }
 
 impl Entry {
+    /// Whether it is about an advertisement, and how much of it is noise.
+    pub fn judgement(&self) -> Judgement {
+        Judgement { is_advertisement: self.advertisement, noise: self.noise }
+    }
+
+    /// Whether people are told of it.
+    pub fn is_worth_reporting(&self) -> bool {
+        self.judgement().is_worth_reporting(self.share)
+    }
+
     /// The line that `perennial diff` prints for it.
     pub fn line(&self) -> String {
         let place = match (&self.block_before, &self.block_after) {

@@ -6,7 +6,7 @@ use perennial_core::notice::{ChangeKind, Place, Wording};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
-use super::judge::told_operation;
+use super::judge::reported_operation;
 use super::{Change, Judge, Judged, Question};
 use crate::analyse::{Entry, Filters, headlines};
 use perennial_archive::Archive;
@@ -139,7 +139,7 @@ impl<'s> Finder<'s> {
     fn told(&mut self, judged: &mut Judged<'_>) -> anyhow::Result<(Option<String>, Vec<Entry>)> {
         let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.judge.entries(judged)?.to_vec();
-        entries.retain(|entry| self.question.condition.lets_through(&told_operation(entry)));
+        entries.retain(|entry| self.question.condition.lets_through(&reported_operation(entry)));
         // Who asks for rewritten headlines alone would look for them among all that came and went.
         let wants_rewritten = self.question.condition.kinds == [ChangeKind::Retitled];
         if wants_rewritten && entries.iter().any(|entry| entry.is_rewritten) {

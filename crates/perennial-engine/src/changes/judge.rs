@@ -1,6 +1,6 @@
 //! A change in the state and a condition -> whether it holds. What a condition does not ask for is not read.
 
-use perennial_core::notice::{self, ChangeKind, Condition, Said, ToldOperation};
+use perennial_core::notice::{self, ChangeKind, Condition, ReportedOperation, Said};
 use perennial_core::page::diff::{Delta, ItemChangeKind};
 use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::segment::{BlockTree, Selector};
@@ -83,7 +83,7 @@ impl<'s> Judge<'s> {
         let changed = judged.changed.as_ref().and_then(Option::as_ref);
         let mut said = Said {
             is_headline_rewritten: changed.is_some_and(|changed| is_rewritten(&changed.delta)),
-            operations: judged.entries.iter().flatten().map(told_operation).collect(),
+            operations: judged.entries.iter().flatten().map(reported_operation).collect(),
             ..Said::default()
         };
         if let Some((before, after)) = &selected {
@@ -149,14 +149,14 @@ fn is_rewritten(delta: &Delta) -> bool {
 }
 
 /// An operation as a filter of operations looks at it.
-pub(super) fn told_operation(entry: &Entry) -> ToldOperation<'_> {
-    ToldOperation {
+pub(super) fn reported_operation(entry: &Entry) -> ReportedOperation<'_> {
+    ReportedOperation {
         op: entry.op,
         element: entry.element,
         role: entry.role,
         blocks: [entry.block_before.as_deref(), entry.block_after.as_deref()],
         texts: [&entry.before, &entry.after].map(|side| side.as_ref().map(|content| content.text.as_str())),
-        is_advertisement: entry.advertisement,
-        is_noise: entry.noise >= 0.5,
+        judgement: entry.judgement(),
+        share: entry.share,
     }
 }

@@ -122,7 +122,7 @@ impl<'s> Teller<'s> {
         let (row, kind) = (judged.row, judged.kind);
         let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.judge.entries(judged)?.to_vec();
-        entries.retain(|entry| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0);
+        entries.retain(Entry::is_worth_reporting);
         let mut lines: Vec<Line> = entries.iter().filter_map(line_of).collect();
         if let Some(selector) = &condition.selector
             && let Some((before, after)) = self.judge.selected(row, selector)?

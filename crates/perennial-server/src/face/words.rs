@@ -24,8 +24,7 @@ pub(super) struct Told {
 
 pub(super) fn told(reader: &mut ChangedReader<'_>, row: &ChangeRow) -> anyhow::Result<Told> {
     let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-    let is_told = |entry: &&Entry| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
-    Ok(told_entries(entries.iter().filter(is_told)))
+    Ok(told_entries(entries.iter().filter(|entry| entry.is_worth_reporting())))
 }
 
 /// What is told of these operations, the strongest first.

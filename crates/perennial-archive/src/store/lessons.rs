@@ -2,6 +2,7 @@
 
 use perennial_core::page::importance::Importance;
 use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
@@ -10,17 +11,6 @@ use super::looks::ANALYSED;
 use super::{
     CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, NewTree, PackedTree, Store, read_capture, unpack_noise,
 };
-
-/// The sums that decide which versions are worth indexing (docs/papers.md, Index threshold).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Worth {
-    /// When the first look was.
-    pub first: Timestamp,
-    /// Importance seen since then.
-    pub total: f64,
-    /// Importance seen since the last version that was worth indexing.
-    pub gathered: f64,
-}
 
 /// The version of a page that its last tree shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +41,7 @@ pub struct KnownRow {
     /// What earlier looks taught of the page's noise.
     pub noise: Vec<u8>,
     /// The sums for the index threshold.
-    pub worth: Worth,
+    pub sums: IndexSums,
 }
 
 /// A lesson, as it is stored.
@@ -88,7 +78,7 @@ pub struct LessonRow {
     /// The noise history, encoded.
     pub noise: Vec<u8>,
     /// The sums for the index threshold.
-    pub worth: Worth,
+    pub sums: IndexSums,
 }
 
 /// A look that showed something else than the look before it.
@@ -225,9 +215,9 @@ impl Commit<'_> {
                 lesson.tree_time.map(Timestamp::as_millis),
                 lesson.identity,
                 lesson.noise,
-                lesson.worth.first.as_millis(),
-                lesson.worth.total,
-                lesson.worth.gathered,
+                lesson.sums.first.as_millis(),
+                lesson.sums.total,
+                lesson.sums.gathered,
                 lesson.shown.as_ref().map(|shown| &shown.identity),
                 lesson.shown.as_ref().map(|shown| shown.time.as_millis()),
                 lesson.was_page,
@@ -476,7 +466,7 @@ fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
         tree: None,
         shown: shown.map(|(identity, time)| ShownVersion { identity, time }),
         noise: row.get(3)?,
-        worth: Worth { first: time(4)?, total: row.get(5)?, gathered: row.get(6)? },
+        sums: IndexSums { first: time(4)?, total: row.get(5)?, gathered: row.get(6)? },
     })
 }
 

@@ -2,6 +2,7 @@
 //! question reads a stretch of an index and gives a bounded number of rows.
 
 use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};
@@ -175,12 +176,17 @@ impl Store {
         })?)
     }
 
-    /// Importance seen since a page was first looked at, and that look; `None` before its first lesson.
-    pub fn worth_of(&self, page: PageId) -> anyhow::Result<Option<(Timestamp, f64)>> {
-        let mut statement =
-            self.connection().prepare_cached("SELECT first, total FROM known WHERE page = ?1")?;
-        let read = |row: &Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get(1)?));
-        Ok(statement.query_row([page.0], read).optional()?)
+    /// The importance from which versions of a page are indexed, as of its last observation; 0 before its first analysis.
+    pub fn index_threshold(&self, page: PageId) -> anyhow::Result<f64> {
+        let mut statement = self
+            .connection()
+            .prepare_cached("SELECT first, total, gathered, time FROM known WHERE page = ?1")?;
+        let time = |row: &Row<'_>, column| row.get(column).map(Timestamp::from_millis);
+        let threshold = statement.query_row([page.0], |row| {
+            let sums = IndexSums { first: time(row, 0)?, total: row.get(1)?, gathered: row.get(2)? };
+            Ok(sums.threshold(time(row, 3)?))
+        });
+        Ok(threshold.optional()?.unwrap_or_default())
     }
 
     /// The pages of a host that people read, at most `limit` of those first found; those with most important change first.

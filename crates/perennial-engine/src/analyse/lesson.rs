@@ -7,12 +7,12 @@ use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::{Known, Observation};
 use perennial_core::page::segment::BlockTree;
-use perennial_core::page::threshold::IndexThreshold;
+use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
 use perennial_archive::store::{
-    Commit, KnownRow, LessonRow, NewTree, PackedTree, ShownVersion, Store, Worth, pack_noise,
+    Commit, KnownRow, LessonRow, NewTree, PackedTree, ShownVersion, Store, pack_noise,
 };
 
 /// Looks less than this apart tell a document that is another one at every look from one that is published daily.
@@ -33,7 +33,7 @@ pub struct KnownPage {
     title: Option<String>,
     /// When the last look was.
     pub time: Timestamp,
-    worth: Worth,
+    sums: IndexSums,
 }
 
 /// The last tree, and the look that first showed it.
@@ -96,7 +96,7 @@ impl From<KnownRow> for KnownPage {
             was_page: row.was_page,
             title: row.title,
             time: row.time,
-            worth: row.worth,
+            sums: row.sums,
         }
     }
 }
@@ -141,7 +141,7 @@ impl Lesson {
                 was_page: false,
                 title: None,
                 time,
-                worth: Worth { first: time, total: 0.0, gathered: 0.0 },
+                sums: IndexSums::new(time),
             },
         };
         let mut status = status;
@@ -159,7 +159,7 @@ impl Lesson {
             };
         }
         known.time = time;
-        let is_indexed = is_worth_indexing(&mut known.worth, status, time);
+        let is_indexed = known.sums.add(status, time);
         let row = LessonRow {
             page,
             time,
@@ -176,7 +176,7 @@ impl Lesson {
             title: known.title.clone(),
             title_before: None,
             noise: known.noise.to_bytes(),
-            worth: known.worth,
+            sums: known.sums,
         };
         let lesson = Lesson { row, items: Vec::new() };
         (lesson, known)
@@ -210,8 +210,8 @@ impl Lesson {
                 Some(NewTree::following(packed, known_tree.map(|known| &known.packed))?)
             }
         };
-        let mut worth = before.map_or(Worth { first: time, total: 0.0, gathered: 0.0 }, |known| known.worth);
-        let is_indexed = is_worth_indexing(&mut worth, status, time);
+        let mut sums = before.map_or_else(|| IndexSums::new(time), |known| known.sums);
+        let is_indexed = sums.add(status, time);
         let tree_time = kept_tree.map_or(time, |known| known.time);
         let packed = new_tree.as_ref().map(NewTree::whole).or(kept_tree.map(|known| &known.packed)).cloned();
         let laid_out = Some(ShownVersion { identity: identity.clone(), time });
@@ -233,12 +233,12 @@ impl Lesson {
             title: title.clone(),
             title_before,
             noise: observation.known.noise.to_bytes(),
-            worth,
+            sums,
         };
         let lesson = Lesson { row, items };
         let Known { tree, noise } = observation.known;
         let tree = packed.map(|packed| KnownTree { time: tree_time, packed, read: Some(tree) });
-        Ok((lesson, KnownPage { tree, laid_out, noise, identity, was_page: true, title, time, worth }))
+        Ok((lesson, KnownPage { tree, laid_out, noise, identity, was_page: true, title, time, sums }))
     }
 
     /// When the look was captured.
@@ -303,27 +303,6 @@ fn news_of(observation: &Observation) -> Vec<NewsItem> {
 /// About how many letters a reader of a tree sees outside links.
 pub(super) fn n_letters(tree: &BlockTree) -> usize {
     tree.leaves().flat_map(|leaf| &leaf.texts).map(|text| text.text.len()).sum()
-}
-
-/// Adds a look to the page's sums, and says whether its version is worth indexing. delta(P), the mean of omega_k, is the
-/// mean importance of the page's changes in an hour.
-fn is_worth_indexing(worth: &mut Worth, status: ChangeStatus, now: Timestamp) -> bool {
-    // The first version is always indexed, and is not a change.
-    if status == ChangeStatus::New {
-        return true;
-    }
-    // A page that is not there has no version to index; one that returns has.
-    if !status.is_page() || !status.is_new_version() {
-        return false;
-    }
-    let importance = status.reported_importance();
-    worth.first = worth.first.min(now);
-    worth.total += importance.get();
-    let periods = (now - worth.first).as_hours_f64().max(1.0);
-    let mut threshold = IndexThreshold::new(worth.total / periods).with_gathered(worth.gathered);
-    let is_indexed = threshold.offer(importance);
-    worth.gathered = threshold.gathered();
-    is_indexed
 }
 
 /// What an observation found, as Vi-Delta; an empty one when that is nothing.

@@ -14,7 +14,6 @@ use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::{api, pages};
 use super::known_page;
-use super::page::threshold_of;
 use crate::diff::{self, Around, DiffView, Original};
 use crate::html_face::{ComparePage, ComparedVersion, page_address};
 use perennial_archive::SharedSnapshot;
@@ -145,9 +144,8 @@ impl Versions {
         let earlier = changes().rfind(|look| look.time <= before);
         let later = changes().find(|look| look.time > after);
         let important = changes().find(|look| look.time > after && look.is_indexed);
-        let until = looks.last().map_or(asked.after, |look| look.time);
         Ok(Versions {
-            threshold: threshold_of(store, page.id, until)?,
+            threshold: store.index_threshold(page.id)?,
             n: page.n_captures,
             beside: [earlier, later, important],
             drawn: thinned(looks),

@@ -91,7 +91,7 @@ impl AskedPage<'_> {
             n_captures: row.n_captures,
             span,
             counts: store.lesson_counts(page)?,
-            threshold: threshold_of(store, page, until)?,
+            threshold: store.index_threshold(page)?,
             window,
             lines: told_lines(store, self.url, &lines[..lines.len().min(MAX_LOOKS)], shows_all)?,
             has_more,
@@ -123,12 +123,6 @@ impl AskedPage<'_> {
         let until = until.unwrap_or(last).clamp(first, last.max(first));
         ((until - WINDOW).max(first), until)
     }
-}
-
-/// The importance from which versions are kept in the index now: importance seen so far over the hours since the first look.
-pub(super) fn threshold_of(store: &Store, page: PageId, until: Timestamp) -> anyhow::Result<f64> {
-    let worth = store.worth_of(page)?;
-    Ok(worth.map_or(0.0, |(first, total)| total / (until - first).as_hours_f64().max(1.0)))
 }
 
 fn last_important(

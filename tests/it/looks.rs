@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, Look, LookOrder, Selection, Store};
-use perennial_core::http::verdict::AnswerKind;
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -216,12 +216,12 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Look> {
         of_page.retain(|row| matches!(row.2, Some(0..4)));
         of_page.sort_by_key(|row| row.1);
         of_page.dedup_by_key(|row| row.1);
-        let (mut before, mut was_page) = (None::<String>, false);
+        let (mut before, mut was_page) = (None::<Identity>, false);
         for (_, second, answer, identity, _) in of_page {
-            let (answer, identity) = (answer.unwrap(), identity_of(*answer, *identity));
+            let (answer, identity) = (answer.unwrap(), Identity::parse(&identity_of(*answer, *identity)));
             let lesson = lessons.get(&(page, *second));
             let between = ChangeStatus::between(
-                before.as_deref().map(|identity| Before { identity, was_page }),
+                before.as_ref().map(|identity| Before { identity, was_page }),
                 kind_of(answer),
                 &identity,
             );

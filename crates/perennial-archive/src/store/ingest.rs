@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use perennial_core::http::verdict::AnswerKind;
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -74,7 +74,7 @@ pub struct CaptureRow {
     pub answer: Option<AnswerKind>,
     /// Identity of the answer, where that is not the digest: the target of a redirect, or the digest of a payload that was
     /// left out.
-    pub identity: Option<String>,
+    pub identity: Option<Identity>,
     /// What the crawl fetched the address as, if the record says so.
     pub purpose: Option<PageKind>,
     /// Where the record begins in its file.
@@ -322,7 +322,7 @@ impl<'t> Commit<'t> {
                 row.group_offset as i64,
                 row.group_length as i64,
                 row.answer.map(answer_code),
-                row.identity,
+                row.identity.as_ref().map(Identity::to_string),
                 row.content,
             ])
     }

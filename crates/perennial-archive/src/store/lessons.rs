@@ -1,5 +1,6 @@
 //! Lessons <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
 
+use perennial_core::http::verdict::Identity;
 use perennial_core::page::importance::Importance;
 use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::threshold::IndexSums;
@@ -16,7 +17,7 @@ use super::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShownVersion {
     /// What tells it from another: the digest of its payload.
-    pub identity: String,
+    pub identity: Identity,
     /// The look at it that was laid out.
     pub time: Timestamp,
 }
@@ -27,7 +28,7 @@ pub struct KnownRow {
     /// When the last look was.
     pub time: Timestamp,
     /// The identity of its answer.
-    pub identity: String,
+    pub identity: Identity,
     /// Whether any look showed a page.
     pub was_page: bool,
     /// Its title as it was last shown.
@@ -68,7 +69,7 @@ pub struct LessonRow {
     /// Which version that tree shows; `None` when a later one could not be laid out.
     pub shown: Option<ShownVersion>,
     /// What tells its answer from another.
-    pub identity: String,
+    pub identity: Identity,
     /// Whether this or an earlier look showed a page.
     pub was_page: bool,
     /// Title of the page as it was last shown.
@@ -102,8 +103,8 @@ pub struct ChangeRow {
     pub title: Option<String>,
     /// Its title before, where it had another.
     pub title_before: Option<String>,
-    /// What tells the answer from another: of a redirect, where it leads.
-    pub identity: String,
+    /// What the URL answered.
+    pub identity: Identity,
     /// Whether the page came to its site while the site was followed: the link to it, or its entry in a sitemap or feed, was not
     /// there at an earlier look.
     pub is_new: bool,
@@ -213,12 +214,12 @@ impl Commit<'_> {
                 page,
                 time,
                 lesson.tree_time.map(Timestamp::as_millis),
-                lesson.identity,
+                lesson.identity.to_string(),
                 lesson.noise,
                 lesson.sums.first.as_millis(),
                 lesson.sums.total,
                 lesson.sums.gathered,
-                lesson.shown.as_ref().map(|shown| &shown.identity),
+                lesson.shown.as_ref().map(|shown| shown.identity.to_string()),
                 lesson.shown.as_ref().map(|shown| shown.time.as_millis()),
                 lesson.was_page,
                 lesson.title
@@ -443,7 +444,7 @@ pub(super) fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
         noise: noise_in(row, 7)?,
         title: row.get(8)?,
         title_before: row.get(9)?,
-        identity: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
+        identity: Identity::parse(row.get_ref(10)?.as_str_or_null()?.unwrap_or_default()),
         is_new: row.get::<_, Option<bool>>(11)?.unwrap_or_default(),
         is_indexed: row.get(12)?,
     })
@@ -460,11 +461,11 @@ fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
     Ok(KnownRow {
         time: time(0)?,
         tree_time: maybe_time(1)?,
-        identity: row.get(2)?,
+        identity: Identity::parse(row.get_ref(2)?.as_str()?),
         was_page: row.get(9)?,
         title: row.get(10)?,
         tree: None,
-        shown: shown.map(|(identity, time)| ShownVersion { identity, time }),
+        shown: shown.map(|(text, time)| ShownVersion { identity: Identity::parse(&text), time }),
         noise: row.get(3)?,
         sums: IndexSums { first: time(4)?, total: row.get(5)?, gathered: row.get(6)? },
     })

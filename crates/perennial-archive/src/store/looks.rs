@@ -3,7 +3,7 @@
 //! For a look that was analysed its lesson says what it showed. Another is judged by its answer and the answer before it
 //! ([`ChangeStatus::between`]).
 
-use perennial_core::http::verdict::AnswerKind;
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -153,18 +153,18 @@ impl Store {
              WHERE c.page = ?1 AND c.time < ?2 AND c.answer IS NOT NULL AND c.answer < 4 ORDER BY c.time, c.id"
         ))?;
         let mut rows = statement.query(params![watched.page.0, until.as_millis()])?;
-        let (mut last, mut before, mut was_page) = (None, None::<String>, false);
+        let (mut last, mut before, mut was_page) = (None, None::<Identity>, false);
         while let Some(row) = rows.next()? {
             let time = Timestamp::from_millis(row.get(0)?);
             if last.replace(time) == Some(time) {
                 continue;
             }
-            let (answer, identity): (AnswerKind, String) = (answer_of(row.get(1)?), row.get(2)?);
+            let (answer, identity) = (answer_of(row.get(1)?), Identity::parse(row.get_ref(2)?.as_str()?));
             let lesson: Option<i64> = row.get(3)?;
             let status = match lesson {
                 Some(code) => Some(status_of(code, row.get(4)?)),
                 None => {
-                    let before = before.as_deref().map(|identity| Before { identity, was_page });
+                    let before = before.as_ref().map(|identity| Before { identity, was_page });
                     ChangeStatus::between(before, answer, &identity)
                 }
             };

@@ -3,7 +3,7 @@
 //! Only this module decides which captures are observations of a page, which observations are changes, and how important
 //! each is. A crawl, its restart, `quality`, `patterns`, lists of changes and notices all use it.
 
-use crate::http::verdict::{AnswerKind, names_twin, shows_page};
+use crate::http::verdict::{AnswerKind, Identity};
 use crate::page::importance::Importance;
 
 /// How an observation of a page relates to the one before it.
@@ -33,8 +33,8 @@ pub enum ChangeStatus {
 /// What is known of a URL before an observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Before<'a> {
-    /// The identity of the answer before ([`crate::http::verdict::identity_of`]).
-    pub identity: &'a str,
+    /// What the URL answered.
+    pub identity: &'a Identity,
     /// Whether any observation showed a page.
     pub was_page: bool,
 }
@@ -55,17 +55,20 @@ impl ChangeStatus {
 
     /// The status that two answers in a row imply before their content is analysed. `None` if the later one is not an
     /// observation.
-    pub fn between(before: Option<Before<'_>>, kind: AnswerKind, identity: &str) -> Option<ChangeStatus> {
-        let had_page = before.is_some_and(|before| shows_page(before.identity));
+    pub fn between(
+        before: Option<Before<'_>>,
+        kind: AnswerKind,
+        identity: &Identity,
+    ) -> Option<ChangeStatus> {
+        let had_page = before.is_some_and(|before| before.identity.is_page());
         let is_same = before.is_some_and(|before| before.identity == identity);
         let was_page = before.is_some_and(|before| before.was_page);
+        let is_alias = matches!(identity, Identity::Alias(_));
         Some(match kind {
             AnswerKind::Failed => return None,
             AnswerKind::Gone if had_page => ChangeStatus::Vanished,
             AnswerKind::Gone => ChangeStatus::Absent,
-            AnswerKind::Redirect if before.is_none() || is_same || names_twin(identity) => {
-                ChangeStatus::Absent
-            }
+            AnswerKind::Redirect if before.is_none() || is_same || is_alias => ChangeStatus::Absent,
             AnswerKind::Redirect if had_page => ChangeStatus::Redirected(Importance::FULL),
             AnswerKind::Redirect => ChangeStatus::Redirected(Importance::new(ChangeStatus::UNKNOWN)),
             AnswerKind::Content | AnswerKind::NotModified if !was_page => ChangeStatus::New,
@@ -119,15 +122,20 @@ impl ChangeStatus {
 mod tests {
     use super::*;
 
-    /// What a look shows after the answers before it, the last of them with `identity`.
+    /// The status after the answers before, the last of them with `identity`.
     fn after(identity: &str, was_page: bool, kind: AnswerKind, now: &str) -> Option<ChangeStatus> {
-        ChangeStatus::between(Some(Before { identity, was_page }), kind, now)
+        let identity = &Identity::parse(identity);
+        ChangeStatus::between(Some(Before { identity, was_page }), kind, &Identity::parse(now))
+    }
+
+    fn at_first(kind: AnswerKind, now: &str) -> Option<ChangeStatus> {
+        ChangeStatus::between(None, kind, &Identity::parse(now))
     }
 
     #[test]
     fn answers_in_a_row() {
         use AnswerKind::{Content, Failed, NotModified};
-        assert_eq!(ChangeStatus::between(None, Content, "sha1:A"), Some(ChangeStatus::New));
+        assert_eq!(at_first(Content, "sha1:A"), Some(ChangeStatus::New));
         assert_eq!(after("sha1:A", true, Content, "sha1:A"), Some(ChangeStatus::Unchanged));
         let unjudged = ChangeStatus::unknown();
         assert_eq!(after("sha1:A", true, Content, "sha1:B"), Some(unjudged));
@@ -155,14 +163,14 @@ mod tests {
     #[test]
     fn what_never_answered_is_no_page() {
         use AnswerKind::{Content, Gone, Redirect};
-        assert_eq!(ChangeStatus::between(None, Gone, "404"), Some(ChangeStatus::Absent));
-        assert_eq!(ChangeStatus::between(None, Redirect, "301 http://a/"), Some(ChangeStatus::Absent));
+        assert_eq!(at_first(Gone, "404"), Some(ChangeStatus::Absent));
+        assert_eq!(at_first(Redirect, "301 http://a/"), Some(ChangeStatus::Absent));
         assert_eq!(after("404", false, Gone, "404"), Some(ChangeStatus::Absent));
         assert_eq!(after("404", false, Content, "sha1:A"), Some(ChangeStatus::New));
         assert_eq!(
             after("sha1:A", true, Redirect, "200 http://a/"),
             Some(ChangeStatus::Absent),
-            "a twin is no news"
+            "an alias is not a change"
         );
     }
 

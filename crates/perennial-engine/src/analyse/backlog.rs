@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use perennial_core::http::soft_error::{is_error_page, title_of};
-use perennial_core::http::verdict::{AnswerKind, is_drawn, soft_error_identity};
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::page::diff::Delta;
 use perennial_core::page::document::{Document, DocumentFormat};
 use perennial_core::page::look::ChangeStatus;
@@ -168,17 +168,17 @@ impl PageAnalyst {
         let Some(known) = found else { return Ok(None) };
         // A delta from a version that nobody could name later would be lost.
         let Some(base) = known.laid_out().cloned() else { return Ok(None) };
-        let (lesson, delta) = match known.identity() == content {
+        let identity = Identity::Payload(content.clone());
+        let (lesson, delta) = match *known.identity() == identity {
             true => {
                 let lesson =
-                    Lesson::without_layout(page, time, &content, Some(&known), ChangeStatus::Unchanged).0;
+                    Lesson::without_layout(page, time, &identity, Some(&known), ChangeStatus::Unchanged).0;
                 (lesson, empty_delta_xml())
             }
             false => {
                 let observation = self.analyst.compare(known.known()?.as_ref(), self.tree(url, time, html));
                 let (delta, title) = (delta_xml(&observation), Some(shown_title(html)));
-                let (content, known) = (content.clone(), Some(&known));
-                (Lesson::of_observation(page, time, content, known, observation, title)?.0, delta)
+                (Lesson::of_observation(page, time, identity, Some(&known), observation, title)?.0, delta)
             }
         };
         let left_out = LeftOut {
@@ -285,7 +285,7 @@ impl PageAnalyst {
             return self.lesson_of_delta(archive, store, capture, before);
         }
         let known = before.map(|before| before.known);
-        let is_same = known.is_some_and(|known| known.identity() == capture.identity);
+        let is_same = known.is_some_and(|known| *known.identity() == capture.identity);
         if is_same || capture.answer != Some(AnswerKind::Content) {
             return Ok(Some(without_layout(capture, known)));
         }
@@ -293,13 +293,13 @@ impl PageAnalyst {
             Shown::Missing => Ok(None),
             Shown::Unreadable => Ok(Some(without_layout(capture, known))),
             Shown::Error => {
-                let identity = soft_error_identity(&capture.digest);
+                let identity = Identity::SoftError(capture.digest.clone());
                 let before = known.map(KnownPage::before);
                 let status = ChangeStatus::between(before, AnswerKind::Gone, &identity);
                 let status = status.unwrap_or(ChangeStatus::Absent);
                 Ok(Some(Lesson::without_layout(capture.page, capture.time, &identity, known, status)))
             }
-            Shown::Tree(tree, _) if is_undrawn(capture, known, &tree)? => {
+            Shown::Tree(tree, _) if is_unrendered(capture, known, &tree)? => {
                 let (page, time, identity) = (capture.page, capture.time, &capture.identity);
                 Ok(Some(Lesson::without_layout(page, time, identity, known, ChangeStatus::Unchanged)))
             }
@@ -379,7 +379,7 @@ impl Before<'_> {
     fn is_base_of(&self, store: &Store, delta: &Capture, named: Option<&str>) -> bool {
         let Some(laid_out) = self.known.laid_out() else { return false };
         match named {
-            Some(named) => is_named(store, named, &laid_out.identity),
+            Some(named) => is_named(store, &Identity::parse(named), &laid_out.identity),
             None => {
                 self.capture.is_some_and(|before| before.file == delta.file && before.offset < delta.offset)
             }
@@ -389,8 +389,8 @@ impl Before<'_> {
 
 /// Whether a record means the version with this identity. Records of earlier versions of this program name it by the
 /// SHA-1 of its payload.
-fn is_named(store: &Store, named: &str, identity: &str) -> bool {
-    named == identity || store.is_digest_of(named, identity).unwrap_or_default()
+fn is_named(store: &Store, named: &Identity, identity: &Identity) -> bool {
+    named == identity || store.is_digest_of(&named.to_string(), &identity.to_string()).unwrap_or_default()
 }
 
 /// An item that came is told of a page that was never seen: that it is linked from here, too, is no news of a page that is known.
@@ -453,10 +453,10 @@ fn shown_document(capture: &Capture, document: &Response) -> Shown {
 
 /// Whether a page that a browser drew before was delivered and not drawn: without its scripts there is hardly anything to
 /// see, which says nothing of the page.
-fn is_undrawn(capture: &Capture, known: Option<&KnownPage>, tree: &BlockTree) -> anyhow::Result<bool> {
-    let Some(known) = known.filter(|known| is_drawn(known.identity())) else { return Ok(false) };
+fn is_unrendered(capture: &Capture, known: Option<&KnownPage>, tree: &BlockTree) -> anyhow::Result<bool> {
+    let Some(known) = known.filter(|known| known.identity().is_rendered()) else { return Ok(false) };
     let n_now = n_letters(tree);
-    Ok(!is_drawn(&capture.identity) && n_now < MAX_SHELL_LETTERS && n_now < known.n_letters()?)
+    Ok(!capture.identity.is_rendered() && n_now < MAX_SHELL_LETTERS && n_now < known.n_letters()?)
 }
 
 /// The lesson of a look by its answer and the answer before it.

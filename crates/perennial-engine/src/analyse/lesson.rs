@@ -1,6 +1,6 @@
 //! An observation of a look, and what was known of the page -> a lesson, and what is known afterwards.
 
-use perennial_core::http::verdict::shows_page;
+use perennial_core::http::verdict::Identity;
 use perennial_core::page::diff::{Delta, ItemChangeKind};
 use perennial_core::page::importance::Importance;
 use perennial_core::page::look::{Before, ChangeStatus};
@@ -26,7 +26,7 @@ pub struct KnownPage {
     laid_out: Option<ShownVersion>,
     noise: NoiseHistory,
     /// The identity of the last answer: the same identity again needs no layout.
-    identity: String,
+    identity: Identity,
     /// Whether any look showed a page.
     was_page: bool,
     /// The page's title as it was last shown.
@@ -54,7 +54,7 @@ impl KnownPage {
     }
 
     /// The identity of the last answer.
-    pub fn identity(&self) -> &str {
+    pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
@@ -127,7 +127,7 @@ impl Lesson {
     pub fn without_layout(
         page: PageId,
         time: Timestamp,
-        identity: &str,
+        identity: &Identity,
         before: Option<&KnownPage>,
         status: ChangeStatus,
     ) -> (Lesson, KnownPage) {
@@ -137,7 +137,7 @@ impl Lesson {
                 tree: None,
                 laid_out: None,
                 noise: NoiseHistory::default(),
-                identity: String::new(),
+                identity: identity.clone(),
                 was_page: false,
                 title: None,
                 time,
@@ -147,7 +147,7 @@ impl Lesson {
         let mut status = status;
         match status {
             ChangeStatus::Unchanged => known.noise.record_unchanged(),
-            _ => identity.clone_into(&mut known.identity),
+            _ => known.identity.clone_from(identity),
         }
         known.was_page |= status.is_page();
         if let ChangeStatus::Unknown(importance) = status {
@@ -186,7 +186,7 @@ impl Lesson {
     pub fn of_observation(
         page: PageId,
         time: Timestamp,
-        identity: String,
+        identity: Identity,
         before: Option<&KnownPage>,
         observation: Observation,
         title: Option<String>,
@@ -196,7 +196,7 @@ impl Lesson {
         let title_before = earlier_title.filter(|earlier| Some(earlier) != title.as_ref());
         let known_tree = before.and_then(|known| known.tree.as_ref());
         let status = match before.map(KnownPage::before) {
-            Some(before) if before.was_page && shows_page(before.identity) => {
+            Some(before) if before.was_page && before.identity.is_page() => {
                 status_in(&observation, known_tree.is_some())
             }
             Some(before) if before.was_page => ChangeStatus::Returned,

@@ -74,7 +74,7 @@ impl Change {
         headlines: Option<String>,
         operations: Vec<Entry>,
     ) -> Change {
-        let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_string());
+        let leads_to = row.identity.redirect_target().map(str::to_owned);
         Change {
             kind,
             leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use perennial_core::feed::polling::PollLimits;
-use perennial_core::http::verdict::shows_page;
+use perennial_core::http::verdict::Identity;
 use perennial_core::schedule::{Belief, Budget, Ranked, Reason, Scheduler, SkipRule};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::PageId;
@@ -240,13 +240,10 @@ impl Described<'_> {
             return Ok(None);
         }
         let identity = self.store.target(ranked.page)?.and_then(|target| target.identity);
-        let said = identity.as_deref().filter(|identity| !shows_page(identity)).unwrap_or_default();
-        Ok(Some(match said.split_once(' ') {
-            Some((status, to)) if status.starts_with('3') => format!("leads to {to}"),
-            Some(("200", other)) => format!("is the same page as {other}"),
-            _ if said.is_empty() && ranked.n_visits == 0 => {
-                "never tried: links like this one lead nowhere".to_owned()
-            }
+        Ok(Some(match identity.filter(|identity| !identity.is_page()) {
+            Some(Identity::Redirect { target, .. }) => format!("leads to {target}"),
+            Some(Identity::Alias(other)) => format!("is the same page as {other}"),
+            None if ranked.n_visits == 0 => "never tried: links like this one lead nowhere".to_owned(),
             _ => "there was no page here".to_owned(),
         }))
     }

@@ -135,7 +135,7 @@ impl<'s> Teller<'s> {
         let title = |title: &Option<String>| {
             title.as_deref().filter(|title| !title.is_empty()).map(|title| cut(title, MAX_TITLE_LETTERS))
         };
-        let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_owned());
+        let leads_to = row.identity.redirect_target().map(str::to_owned);
         Ok(Notice {
             id: id_of(rule, &row.url, row.time),
             rule: rule.to_owned(),

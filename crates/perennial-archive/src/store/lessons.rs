@@ -1,8 +1,12 @@
 //! Lessons <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
 
+use std::borrow::Cow;
+
 use perennial_core::http::verdict::Identity;
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::look::{Before, ChangeStatus};
+use perennial_core::page::noise::NoiseHistory;
+use perennial_core::page::segment::BlockTree;
 use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
@@ -22,64 +26,97 @@ pub struct ShownVersion {
     pub time: Timestamp,
 }
 
-/// What the next look at a page is compared with.
+/// Everything that the next comparison needs to know about a page.
 #[derive(Clone, Debug)]
-pub struct KnownRow {
-    /// When the last look was.
+pub struct PageState {
+    /// The last observation.
     pub time: Timestamp,
-    /// The identity of its answer.
+    /// What the URL answered then.
     pub identity: Identity,
-    /// Whether any look showed a page.
+    /// Whether any observation showed a page.
     pub was_page: bool,
-    /// Its title as it was last shown.
+    /// The title as it was last shown.
     pub title: Option<String>,
-    /// The look that first showed the last tree.
-    tree_time: Option<Timestamp>,
-    /// The look whose tree is the last one, and that tree; `None` where no look could be laid out.
+    /// The last tree, and the observation that first showed it; `None` if none could be laid out.
     pub tree: Option<(Timestamp, PackedTree)>,
-    /// Which version that tree shows; `None` when a later one could not be laid out.
+    /// The tree as the last observation showed it, which may have shifted its boxes. Not stored, and not unpacked before it is
+    /// needed: most visits find the same payload.
+    pub unpacked: Option<BlockTree>,
+    /// Which version the tree shows; `None` if a later one could not be laid out.
     pub shown: Option<ShownVersion>,
-    /// What earlier looks taught of the page's noise.
-    pub noise: Vec<u8>,
+    /// What earlier observations taught about the page's noise.
+    pub noise: NoiseHistory,
     /// The sums for the index threshold.
     pub sums: IndexSums,
 }
 
-/// A lesson, as it is stored.
+impl PageState {
+    /// Of a page at its first observation, before anything is known of it.
+    pub fn new(time: Timestamp, identity: Identity) -> PageState {
+        PageState {
+            time,
+            identity,
+            was_page: false,
+            title: None,
+            tree: None,
+            unpacked: None,
+            shown: None,
+            noise: NoiseHistory::default(),
+            sums: IndexSums::new(time),
+        }
+    }
+
+    /// What the next answer is compared with, before it is laid out.
+    pub fn before(&self) -> Before<'_> {
+        Before { identity: &self.identity, was_page: self.was_page }
+    }
+
+    /// The last tree.
+    pub fn read_tree(&self) -> anyhow::Result<Option<Cow<'_, BlockTree>>> {
+        match (&self.unpacked, &self.tree) {
+            (Some(tree), _) => Ok(Some(Cow::Borrowed(tree))),
+            (None, Some((_, packed))) => packed.read().map(|tree| Some(Cow::Owned(tree))),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// The result of analysing one capture.
 #[derive(Clone, Debug)]
-pub struct LessonRow {
-    /// The page that was looked at.
+pub struct Analysis {
+    /// The page that was observed.
     pub page: PageId,
     /// When it was captured.
     pub time: Timestamp,
-    /// When the look was that it was compared with.
+    /// The observation that it was compared with.
     pub before: Option<Timestamp>,
-    /// What it showed.
+    /// How it relates to that one.
     pub status: ChangeStatus,
     /// Number of operations of the change.
     pub n_operations: usize,
     /// How much of each of them is noise; `None`: nothing is.
     pub noise_of_operations: Option<Vec<u8>>,
-    /// Whether the version is worth indexing.
+    /// Whether the version is indexed.
     pub is_indexed: bool,
     /// The tree, if it differs from the one before.
     pub tree: Option<NewTree>,
-    /// When the look was whose tree is the last one.
-    pub tree_time: Option<Timestamp>,
-    /// Which version that tree shows; `None` when a later one could not be laid out.
-    pub shown: Option<ShownVersion>,
-    /// What tells its answer from another.
-    pub identity: Identity,
-    /// Whether this or an earlier look showed a page.
-    pub was_page: bool,
-    /// Title of the page as it was last shown.
+    /// The title as it was last shown.
     pub title: Option<String>,
-    /// Its title before, where this look showed another.
+    /// The title before, if this observation changed it.
     pub title_before: Option<String>,
-    /// The noise history, encoded.
-    pub noise: Vec<u8>,
-    /// The sums for the index threshold.
-    pub sums: IndexSums,
+    /// The items that came to a listing page or got another headline there. They are not stored: its trees have them.
+    pub items: Vec<NewsItem>,
+}
+
+/// An item that came to a listing page, or got another headline there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewsItem {
+    /// Where it links to.
+    pub url: String,
+    /// Its headline.
+    pub title: String,
+    /// Whether it was there under another headline.
+    pub is_retitled: bool,
 }
 
 /// A look that showed something else than the look before it.
@@ -179,9 +216,9 @@ pub(super) fn status_of(code: i64, importance: f64) -> ChangeStatus {
 }
 
 impl Commit<'_> {
-    /// Stores a lesson. Lessons of one page must come in order of time.
-    pub fn put_lesson(&self, lesson: &LessonRow) -> anyhow::Result<()> {
-        let (page, time) = (lesson.page.0, lesson.time.as_millis());
+    /// Stores an analysis. Those of one page must come in order of time, and the page's state after the last of them.
+    pub fn put_analysis(&self, analysis: &Analysis) -> anyhow::Result<()> {
+        let Analysis { page, time, status, .. } = *analysis;
         self.transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO lessons
@@ -189,21 +226,26 @@ impl Commit<'_> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
-                page,
-                time,
-                lesson.before.map(Timestamp::as_millis),
-                code_of(lesson.status),
-                lesson.status.reported_importance().get(),
-                lesson.n_operations as i64,
-                lesson.noise_of_operations,
-                lesson.is_indexed,
-                // Most looks change nothing and need no title of their own.
-                lesson.title.as_ref().filter(|_| lesson.status.observed_importance() > Importance::NONE),
-                lesson.title_before
+                page.0,
+                time.as_millis(),
+                analysis.before.map(Timestamp::as_millis),
+                code_of(status),
+                status.reported_importance().get(),
+                analysis.n_operations as i64,
+                analysis.noise_of_operations,
+                analysis.is_indexed,
+                // Most observations change nothing and need no title of their own.
+                analysis.title.as_ref().filter(|_| status.observed_importance() > Importance::NONE),
+                analysis.title_before
             ])?;
-        if let (Some(tree), Some(tree_time)) = (&lesson.tree, lesson.tree_time) {
-            self.put_tree(lesson.page, tree_time, tree)?;
+        match &analysis.tree {
+            Some(tree) => self.put_tree(page, time, tree),
+            None => Ok(()),
         }
+    }
+
+    /// Stores what the next observation of a page is compared with. Its tree is stored with the analysis that found it.
+    pub fn put_page_state(&self, page: PageId, state: &PageState) -> anyhow::Result<()> {
         self.transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered,
@@ -211,24 +253,24 @@ impl Commit<'_> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
-                page,
-                time,
-                lesson.tree_time.map(Timestamp::as_millis),
-                lesson.identity.to_string(),
-                lesson.noise,
-                lesson.sums.first.as_millis(),
-                lesson.sums.total,
-                lesson.sums.gathered,
-                lesson.shown.as_ref().map(|shown| shown.identity.to_string()),
-                lesson.shown.as_ref().map(|shown| shown.time.as_millis()),
-                lesson.was_page,
-                lesson.title
+                page.0,
+                state.time.as_millis(),
+                state.tree.as_ref().map(|(time, _)| time.as_millis()),
+                state.identity.to_string(),
+                state.noise.to_bytes(),
+                state.sums.first.as_millis(),
+                state.sums.total,
+                state.sums.gathered,
+                state.shown.as_ref().map(|shown| shown.identity.to_string()),
+                state.shown.as_ref().map(|shown| shown.time.as_millis()),
+                state.was_page,
+                state.title
             ])?;
         Ok(())
     }
 
-    /// Deletes the lessons of a page, before they are made again from its first look on.
-    pub fn forget_lessons(&self, page: PageId) -> anyhow::Result<()> {
+    /// Deletes the analyses of a page, before they are made again from its first capture on.
+    pub fn forget_analyses(&self, page: PageId) -> anyhow::Result<()> {
         self.forget_trees(page)?;
         for table in ["lessons", "known"] {
             self.transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page.0])?;
@@ -253,8 +295,8 @@ impl Store {
         Ok(pages.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The looks at a page after an instant, or all, in order of time.
-    pub fn looks_after(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
+    /// The captures of a page after an instant that are observations, or all, in order of time.
+    pub fn observed_captures(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
              WHERE c.page = ?1 AND c.time > ?2 AND c.answer IS NOT NULL AND c.answer < 4 ORDER BY c.time, c.id"
@@ -265,17 +307,20 @@ impl Store {
         Ok(captures.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What is known of a page, if any look at it was analysed.
-    pub fn known(&self, page: PageId) -> anyhow::Result<Option<KnownRow>> {
+    /// What the next observation of a page is compared with, if any was analysed.
+    pub fn page_state(&self, page: PageId) -> anyhow::Result<Option<PageState>> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT time, tree_time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page, title
+            "SELECT time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page, title, tree_time
              FROM known WHERE page = ?1",
         )?;
-        let Some(mut known) = statement.query_row([page.0], read_known).optional()? else { return Ok(None) };
-        if let Some(tree_time) = known.tree_time {
-            known.tree = self.last_packed_tree(page)?.filter(|(time, _)| *time == tree_time);
+        let read = |row: &Row<'_>| Ok((read_state(row)?, row.get::<_, Option<i64>>(10)?));
+        let Some((mut state, tree_time)) = statement.query_row([page.0], read).optional()? else {
+            return Ok(None);
+        };
+        if let Some(tree_time) = tree_time {
+            state.tree = self.last_packed_tree(page)?.filter(|(time, _)| time.as_millis() == tree_time);
         }
-        Ok(Some(known))
+        Ok(Some(state))
     }
 
     /// The change between two looks in a row at a page, as the analysis found it: its importance, and how much of each operation
@@ -454,20 +499,20 @@ fn noise_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
     Ok(row.get::<_, Option<Vec<u8>>>(column)?.map(|packed| unpack_noise(&packed)).unwrap_or_default())
 }
 
-fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
+/// A state without its tree.
+fn read_state(row: &Row<'_>) -> rusqlite::Result<PageState> {
     let time = |column| row.get(column).map(Timestamp::from_millis);
-    let maybe_time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
-    let shown = row.get::<_, Option<String>>(7)?.zip(maybe_time(8)?);
-    Ok(KnownRow {
-        time: time(0)?,
-        tree_time: maybe_time(1)?,
-        identity: Identity::parse(row.get_ref(2)?.as_str()?),
-        was_page: row.get(9)?,
-        title: row.get(10)?,
-        tree: None,
-        shown: shown.map(|(text, time)| ShownVersion { identity: Identity::parse(&text), time }),
-        noise: row.get(3)?,
-        sums: IndexSums { first: time(4)?, total: row.get(5)?, gathered: row.get(6)? },
+    let identity =
+        |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?.map(Identity::parse));
+    let shown_time = row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis);
+    Ok(PageState {
+        was_page: row.get(8)?,
+        title: row.get(9)?,
+        shown: identity(6)?.zip(shown_time).map(|(identity, time)| ShownVersion { identity, time }),
+        // A history that cannot be read is learned again.
+        noise: NoiseHistory::from_bytes(row.get_ref(2)?.as_blob()?).unwrap_or_default(),
+        sums: IndexSums { first: time(3)?, total: row.get(4)?, gathered: row.get(5)? },
+        ..PageState::new(time(0)?, Identity::parse(row.get_ref(1)?.as_str()?))
     })
 }
 

@@ -36,7 +36,7 @@ pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
-pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LearnedLook, LessonRow, ShownVersion};
+pub use lessons::{Analysis, ChangeFilter, ChangeRow, LearnedLook, NewsItem, PageState, ShownVersion};
 use links::encode_targets;
 pub use looks::{Look, LookOrder, Selection};
 pub use outbox::{NewNotice, Outbox, RuleState, TakenIn, Waiting};

@@ -108,11 +108,9 @@ impl KnownChange {
         before: Timestamp,
         after: Timestamp,
     ) -> anyhow::Result<KnownChange> {
-        let known = store.page(url)?.map(|page| store.known(page.id)).transpose()?.flatten();
-        Ok(KnownChange {
-            found: store.change_between(url, before, after)?,
-            noise: known.and_then(|known| NoiseHistory::from_bytes(&known.noise).ok()),
-        })
+        let state = store.page(url)?.map(|page| store.page_state(page.id)).transpose()?.flatten();
+        let found = store.change_between(url, before, after)?;
+        Ok(KnownChange { found, noise: state.map(|state| state.noise) })
     }
 
     /// What it says of noise.

@@ -1,292 +1,134 @@
-//! An observation of a look, and what was known of the page -> a lesson, and what is known afterwards.
+//! What a capture answered or showed, and the page's state before -> an [`Analysis`], and the state after it.
 
 use perennial_core::http::verdict::Identity;
 use perennial_core::page::diff::{Delta, ItemChangeKind};
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::{Before, ChangeStatus};
-use perennial_core::page::noise::NoiseHistory;
-use perennial_core::page::observe::{Known, Observation};
+use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::observe::VersionComparison;
 use perennial_core::page::segment::BlockTree;
 use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
 use perennial_archive::store::{
-    Commit, KnownRow, LessonRow, NewTree, PackedTree, ShownVersion, Store, pack_noise,
+    Analysis, NewTree, NewsItem, PackedTree, PageState, ShownVersion, pack_noise,
 };
 
-/// Looks less than this apart tell a document that is another one at every look from one that is published daily.
+/// Observations less than this apart tell a document that is another one every time from one that is published daily.
 const SOON: Span = Span::from_hours(24);
 
-/// What the next look at a page is compared with.
-#[derive(Clone, Debug)]
-pub struct KnownPage {
-    tree: Option<KnownTree>,
-    /// Which version the tree shows; `None` when a later one could not be laid out.
-    laid_out: Option<ShownVersion>,
-    noise: NoiseHistory,
-    /// The identity of the last answer: the same identity again needs no layout.
-    identity: Identity,
-    /// Whether any look showed a page.
-    was_page: bool,
-    /// The page's title as it was last shown.
-    title: Option<String>,
-    /// When the last look was.
-    pub time: Timestamp,
-    sums: IndexSums,
-}
-
-/// The last tree, and the look that first showed it.
-#[derive(Clone, Debug)]
-struct KnownTree {
-    time: Timestamp,
-    /// As it is stored.
-    packed: PackedTree,
-    /// As the last look showed it, which may have shifted its boxes. Unpacked only when it is needed: most visits find the same
-    /// payload and never need it.
-    read: Option<BlockTree>,
-}
-
-impl KnownPage {
-    /// What the state holds of a page, if any look at it was analysed.
-    pub fn load(store: &Store, page: PageId) -> anyhow::Result<Option<KnownPage>> {
-        Ok(store.known(page)?.map(KnownPage::from))
-    }
-
-    /// The identity of the last answer.
-    pub fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    /// What the next look at the page is compared with, before it is laid out.
-    pub fn before(&self) -> Before<'_> {
-        Before { identity: &self.identity, was_page: self.was_page }
-    }
-
-    /// About how many letters the last tree holds; 0 where nothing could be laid out.
-    pub fn n_letters(&self) -> anyhow::Result<usize> {
-        Ok(self.known()?.map_or(0, |known| n_letters(&known.tree)))
-    }
-
-    /// Which version the tree shows, that of [`Self::known`]; `None` when there is no tree, or a later version could not be
-    /// laid out.
-    pub fn laid_out(&self) -> Option<&ShownVersion> {
-        self.laid_out.as_ref()
-    }
-
-    /// Tree and noise history, as the comparison wants them; `None` when no look could be laid out.
-    pub fn known(&self) -> anyhow::Result<Option<Known>> {
-        let Some(known) = &self.tree else { return Ok(None) };
-        let tree = match &known.read {
-            Some(tree) => tree.clone(),
-            None => known.packed.read()?,
-        };
-        Ok(Some(Known { tree, noise: self.noise.clone() }))
-    }
-}
-
-impl From<KnownRow> for KnownPage {
-    fn from(row: KnownRow) -> KnownPage {
-        KnownPage {
-            tree: row.tree.map(|(time, packed)| KnownTree { time, packed, read: None }),
-            laid_out: row.shown,
-            // A history that cannot be read is learned again.
-            noise: NoiseHistory::from_bytes(&row.noise).unwrap_or_default(),
-            identity: row.identity,
-            was_page: row.was_page,
-            title: row.title,
-            time: row.time,
-            sums: row.sums,
-        }
-    }
-}
-
-/// What one look taught. The thread that analysed makes it, and the thread that owns the state stores it.
-#[derive(Clone, Debug)]
-pub struct Lesson {
-    row: LessonRow,
-    items: Vec<NewsItem>,
-}
-
-/// An item that came to a front page, or got another headline there.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewsItem {
-    /// Where it leads.
-    pub address: String,
-    /// Its headline.
-    pub title: String,
-    /// Whether it was there under another headline.
-    pub is_retitled: bool,
-}
-
-/// Items of one look that are told.
+/// Items of one observation that are reported.
 const MAX_NEWS: usize = 200;
 
-impl Lesson {
-    /// The lesson of a look without layout: the same answer again, a redirect, a picture, a page that is gone.
-    pub fn without_layout(
-        page: PageId,
-        time: Timestamp,
-        identity: &Identity,
-        before: Option<&KnownPage>,
-        status: ChangeStatus,
-    ) -> (Lesson, KnownPage) {
-        let mut known = match before {
-            Some(known) => known.clone(),
-            None => KnownPage {
-                tree: None,
-                laid_out: None,
-                noise: NoiseHistory::default(),
-                identity: identity.clone(),
-                was_page: false,
-                title: None,
-                time,
-                sums: IndexSums::new(time),
-            },
+/// Analyses a capture without layout: the same answer again, a redirect, a picture, a page that is gone.
+pub(super) fn analyse_answer(
+    page: PageId,
+    time: Timestamp,
+    identity: &Identity,
+    before: Option<&PageState>,
+    status: ChangeStatus,
+) -> (Analysis, PageState) {
+    let mut state = before.cloned().unwrap_or_else(|| PageState::new(time, identity.clone()));
+    let mut status = status;
+    match status {
+        ChangeStatus::Unchanged => state.noise.record_unchanged(),
+        _ => state.identity.clone_from(identity),
+    }
+    state.was_page |= status.is_page();
+    if let ChangeStatus::Unknown(importance) = status {
+        state.shown = None;
+        let noise = state.noise.record_unreadable(time - state.time < SOON);
+        status = match noise.0 >= 1.0 {
+            true => ChangeStatus::NoiseOnly,
+            false => ChangeStatus::Unknown(Importance::new(importance.get() * (1.0 - noise.0))),
         };
-        let mut status = status;
-        match status {
-            ChangeStatus::Unchanged => known.noise.record_unchanged(),
-            _ => known.identity.clone_from(identity),
-        }
-        known.was_page |= status.is_page();
-        if let ChangeStatus::Unknown(importance) = status {
-            known.laid_out = None;
-            let noise = known.noise.record_unreadable(time - known.time < SOON);
-            status = match noise.0 >= 1.0 {
-                true => ChangeStatus::NoiseOnly,
-                false => ChangeStatus::Unknown(Importance::new(importance.get() * (1.0 - noise.0))),
-            };
-        }
-        known.time = time;
-        let is_indexed = known.sums.add(status, time);
-        let row = LessonRow {
-            page,
-            time,
-            before: before.map(|known| known.time),
-            status,
-            n_operations: 0,
-            noise_of_operations: None,
-            is_indexed,
-            tree: None,
-            tree_time: known.tree.as_ref().map(|known| known.time),
-            shown: known.laid_out.clone(),
-            identity: known.identity.clone(),
-            was_page: known.was_page,
-            title: known.title.clone(),
-            title_before: None,
-            noise: known.noise.to_bytes(),
-            sums: known.sums,
-        };
-        let lesson = Lesson { row, items: Vec::new() };
-        (lesson, known)
     }
-
-    /// The lesson of a look that was laid out and compared, and what is known of the page afterwards.
-    pub fn of_observation(
-        page: PageId,
-        time: Timestamp,
-        identity: Identity,
-        before: Option<&KnownPage>,
-        observation: Observation,
-        title: Option<String>,
-    ) -> anyhow::Result<(Lesson, KnownPage)> {
-        let earlier_title = before.and_then(|known| known.title.clone());
-        let title = title.or_else(|| earlier_title.clone());
-        let title_before = earlier_title.filter(|earlier| Some(earlier) != title.as_ref());
-        let known_tree = before.and_then(|known| known.tree.as_ref());
-        let status = match before.map(KnownPage::before) {
-            Some(before) if before.was_page && before.identity.is_page() => {
-                status_in(&observation, known_tree.is_some())
-            }
-            Some(before) if before.was_page => ChangeStatus::Returned,
-            _ => ChangeStatus::New,
-        };
-        let kept_tree = known_tree.filter(|_| observation.is_unchanged());
-        let new_tree = match kept_tree {
-            Some(_) => None,
-            None => {
-                let packed = PackedTree::of(&observation.known.tree)?;
-                Some(NewTree::following(packed, known_tree.map(|known| &known.packed))?)
-            }
-        };
-        let mut sums = before.map_or_else(|| IndexSums::new(time), |known| known.sums);
-        let is_indexed = sums.add(status, time);
-        let tree_time = kept_tree.map_or(time, |known| known.time);
-        let packed = new_tree.as_ref().map(NewTree::whole).or(kept_tree.map(|known| &known.packed)).cloned();
-        let laid_out = Some(ShownVersion { identity: identity.clone(), time });
-        let contributions = &observation.assessment.contributions;
-        let items = news_of(&observation);
-        let row = LessonRow {
-            page,
-            time,
-            before: before.map(|known| known.time),
-            status,
-            n_operations: contributions.len(),
-            noise_of_operations: pack_noise(contributions.iter().map(|part| part.judgement.noise)),
-            is_indexed,
-            tree: new_tree,
-            tree_time: Some(tree_time),
-            shown: laid_out.clone(),
-            identity: identity.clone(),
-            was_page: true,
-            title: title.clone(),
-            title_before,
-            noise: observation.known.noise.to_bytes(),
-            sums,
-        };
-        let lesson = Lesson { row, items };
-        let Known { tree, noise } = observation.known;
-        let tree = packed.map(|packed| KnownTree { time: tree_time, packed, read: Some(tree) });
-        Ok((lesson, KnownPage { tree, laid_out, noise, identity, was_page: true, title, time, sums }))
-    }
-
-    /// When the look was captured.
-    pub fn time(&self) -> Timestamp {
-        self.row.time
-    }
-
-    /// What the look showed.
-    pub fn status(&self) -> ChangeStatus {
-        self.row.status
-    }
-
-    /// Whether the version is worth indexing (docs/papers.md, Index threshold).
-    pub fn is_indexed(&self) -> bool {
-        self.row.is_indexed
-    }
-
-    /// Whether the look showed a change: a first look does not.
-    pub fn is_change(&self) -> bool {
-        self.row.status.is_change()
-    }
-
-    /// The items that came to a front page or got another headline; none for other pages.
-    pub fn items(&self) -> &[NewsItem] {
-        &self.items
-    }
-
-    /// Stores it. Lessons of one page must come in order of time.
-    pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
-        commit.put_lesson(&self.row)
-    }
+    state.time = time;
+    let analysis = Analysis {
+        page,
+        time,
+        before: before.map(|before| before.time),
+        status,
+        n_operations: 0,
+        noise_of_operations: None,
+        is_indexed: state.sums.add(status, time),
+        tree: None,
+        title: state.title.clone(),
+        title_before: None,
+        items: Vec::new(),
+    };
+    (analysis, state)
 }
 
-/// Trees of different engines are not compared and have no delta: such a look counts as the same, unless the page became another
-/// kind of document.
-fn status_in(observation: &Observation, has_tree: bool) -> ChangeStatus {
+/// Analyses a capture that was laid out and compared with the page's state. Without a title the page keeps the one it had.
+pub(super) fn analyse_version(
+    page: PageId,
+    time: Timestamp,
+    identity: Identity,
+    before: Option<&PageState>,
+    comparison: VersionComparison,
+    title: Option<String>,
+) -> anyhow::Result<(Analysis, PageState)> {
+    let earlier_title = before.and_then(|before| before.title.clone());
+    let title = title.or_else(|| earlier_title.clone());
+    let title_before = earlier_title.filter(|earlier| Some(earlier) != title.as_ref());
+    let tree_before = before.and_then(|before| before.tree.as_ref());
+    let status = match before.filter(|before| before.was_page) {
+        Some(before) if before.identity.is_page() => status_of(&comparison, tree_before.is_some()),
+        Some(_) => ChangeStatus::Returned,
+        None => ChangeStatus::New,
+    };
+    let (tree, new_tree) = match tree_before.filter(|_| comparison.is_unchanged()) {
+        Some(kept) => (kept.clone(), None),
+        None => {
+            let packed = PackedTree::of(&comparison.tree)?;
+            let new = NewTree::following(packed.clone(), tree_before.map(|(_, packed)| packed))?;
+            ((time, packed), Some(new))
+        }
+    };
+    let mut sums = before.map_or_else(|| IndexSums::new(time), |before| before.sums);
+    let contributions = &comparison.assessment.contributions;
+    let analysis = Analysis {
+        page,
+        time,
+        before: before.map(|before| before.time),
+        status,
+        n_operations: contributions.len(),
+        noise_of_operations: pack_noise(contributions.iter().map(|part| part.judgement.noise)),
+        is_indexed: sums.add(status, time),
+        tree: new_tree,
+        title: title.clone(),
+        title_before,
+        items: news_of(&comparison),
+    };
+    let state = PageState {
+        time,
+        shown: Some(ShownVersion { identity: identity.clone(), time }),
+        identity,
+        was_page: true,
+        title,
+        tree: Some(tree),
+        unpacked: Some(comparison.tree),
+        noise: comparison.noise,
+        sums,
+    };
+    Ok((analysis, state))
+}
+
+/// Trees of different engines are not compared and have no delta: such a version counts as unchanged, unless the page became
+/// another kind of document.
+fn status_of(comparison: &VersionComparison, has_tree: bool) -> ChangeStatus {
     match has_tree {
         false => ChangeStatus::unknown(),
-        true if observation.is_other_format => ChangeStatus::unknown(),
-        true if observation.is_only_noise => ChangeStatus::NoiseOnly,
-        true if observation.is_unchanged() || observation.delta.is_none() => ChangeStatus::Unchanged,
-        true => ChangeStatus::Changed(observation.importance()),
+        true if comparison.is_other_format => ChangeStatus::unknown(),
+        true if comparison.is_only_noise => ChangeStatus::NoiseOnly,
+        true if comparison.is_unchanged() || comparison.delta.is_none() => ChangeStatus::Unchanged,
+        true => ChangeStatus::Changed(comparison.assessment.importance),
     }
 }
 
-fn news_of(observation: &Observation) -> Vec<NewsItem> {
-    let items =
-        observation.delta.as_ref().and_then(|delta| delta.items.as_ref()).filter(|items| items.is_hub);
+fn news_of(comparison: &VersionComparison) -> Vec<NewsItem> {
+    let items = comparison.delta.as_ref().and_then(|delta| delta.items.as_ref()).filter(|items| items.is_hub);
     let changes = items.iter().flat_map(|items| &items.changes);
     let news = changes.filter_map(|change| {
         let is_retitled = match change.kind {
@@ -295,7 +137,7 @@ fn news_of(observation: &Observation) -> Vec<NewsItem> {
             _ => return None,
         };
         let item = change.after.as_ref().filter(|item| !item.address.is_empty())?;
-        Some(NewsItem { address: item.address.clone(), title: item.title.clone(), is_retitled })
+        Some(NewsItem { url: item.address.clone(), title: item.title.clone(), is_retitled })
     });
     news.take(MAX_NEWS).collect()
 }
@@ -305,10 +147,10 @@ pub(super) fn n_letters(tree: &BlockTree) -> usize {
     tree.leaves().flat_map(|leaf| &leaf.texts).map(|text| text.text.len()).sum()
 }
 
-/// What an observation found, as Vi-Delta; an empty one when that is nothing.
-pub(super) fn delta_xml(observation: &Observation) -> String {
-    let delta = observation.delta.as_ref().filter(|delta| !delta.is_empty());
-    delta.map_or_else(empty_delta_xml, |delta| delta.to_xml(&observation.known.tree))
+/// What a comparison found, as Vi-Delta; an empty one if that is nothing.
+pub(super) fn delta_xml(comparison: &VersionComparison) -> String {
+    let delta = comparison.delta.as_ref().filter(|delta| !delta.is_empty());
+    delta.map_or_else(empty_delta_xml, |delta| delta.to_xml(&comparison.tree))
 }
 
 /// The Vi-Delta of a version that shows what the one before showed.

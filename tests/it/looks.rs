@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, Look, LookOrder, Selection, Store};
+use perennial_archive::store::{
+    ChangeFilter, ChangeKey, ChangeOrder, Observation, ObservationOrder, Selection, Store,
+};
 use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::time::Timestamp;
@@ -203,7 +205,7 @@ fn status_of(code: i64) -> ChangeStatus {
 }
 
 /// The looks before an instant as the rule says them, one capture after the other.
-fn plainly(rows: &[Row], until: i64) -> Vec<Look> {
+fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
     let mut lessons: BTreeMap<(u32, i64), i64> = BTreeMap::new();
     for (page, second, answer, _, lesson) in rows {
         if let (Some(0..4), Some(seen)) = (answer, lesson) {
@@ -225,7 +227,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Look> {
                 kind_of(answer),
                 &identity,
             );
-            looks.push(Look {
+            looks.push(Observation {
                 page: PageId(page),
                 site: SiteId(1 + page % 2),
                 time: Timestamp::from_secs(*second),
@@ -246,23 +248,23 @@ proptest! {
         let (_dir, store, rows) = state_of(&rows);
         let read = |selection, order| {
             let mut looks = Vec::new();
-            store.looks(selection, order, Timestamp::from_secs(until), |look| {
+            store.observations(selection, order, Timestamp::from_secs(until), |look| {
                 looks.push(look);
                 Ok(())
             }).unwrap();
             looks
         };
         let plain = plainly(&rows, until);
-        let only = |keep: &dyn Fn(&Look) -> bool| plain.iter().filter(|look| keep(look)).cloned().collect::<Vec<_>>();
-        prop_assert_eq!(read(Selection::Pages, LookOrder::ByPage), plain.clone());
-        prop_assert_eq!(read(Selection::Of("a.example"), LookOrder::ByPage), only(&|look| look.site == SiteId(1)));
-        prop_assert_eq!(read(Selection::Of("http://a.example/4"), LookOrder::ByPage), only(&|look| look.page == PageId(4)));
-        let by_time = |mut looks: Vec<Look>| {
+        let only = |keep: &dyn Fn(&Observation) -> bool| plain.iter().filter(|look| keep(look)).cloned().collect::<Vec<_>>();
+        prop_assert_eq!(read(Selection::Pages, ObservationOrder::ByPage), plain.clone());
+        prop_assert_eq!(read(Selection::Of("a.example"), ObservationOrder::ByPage), only(&|look| look.site == SiteId(1)));
+        prop_assert_eq!(read(Selection::Of("http://a.example/4"), ObservationOrder::ByPage), only(&|look| look.page == PageId(4)));
+        let by_time = |mut looks: Vec<Observation>| {
             looks.sort_by_key(|look| (look.time, look.page));
             looks
         };
-        prop_assert_eq!(read(Selection::Pages, LookOrder::ByTime), by_time(plain.clone()));
-        prop_assert_eq!(read(Selection::Of("a.example"), LookOrder::ByTime), by_time(only(&|look| look.site == SiteId(1))));
+        prop_assert_eq!(read(Selection::Pages, ObservationOrder::ByTime), by_time(plain.clone()));
+        prop_assert_eq!(read(Selection::Of("a.example"), ObservationOrder::ByTime), by_time(only(&|look| look.site == SiteId(1))));
     }
 }
 

@@ -13,9 +13,9 @@
 //! | [`operate`] | what a person decides about sites -> perennial.toml, and a line of acts.log |
 //! | [`search`] | lessons -> texts of blocks by interval; a question -> which pages said it, from when to when |
 //! | [`changes`] | what a user asks of changes -> those for which it holds, a part of the list at a time |
-//! | [`notify`] | lessons and what users want to hear of -> notices, sent at least once and in order |
-//! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
-//! | [`quality`] | looks -> estimates of completeness and coherence |
+//! | [`notify`] | analyses and what users want to hear of -> notices, sent at least once and in order |
+//! | [`learn`] | observations, links and settings -> a scheduler that has learned from them |
+//! | [`quality`] | observations -> estimates of completeness and coherence |
 //! | [`html`] | values -> HTML and SVG |
 //! | [`feeds`] | feeds at hand -> statistics, subscriptions, inferred channel pages |
 //! | [`crawl`] | sites and a strategy -> polite visits and their captures |

@@ -119,20 +119,20 @@ pub struct NewsItem {
     pub is_retitled: bool,
 }
 
-/// A look that showed something else than the look before it.
+/// An observation that showed something else than the observation before it.
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
     /// The page that changed.
     pub page: PageId,
     /// Its address.
     pub url: String,
-    /// When the look was that showed the change.
+    /// When the observation was that showed the change.
     pub time: Timestamp,
-    /// When the look before was; `None` for the first.
+    /// When the observation before was; `None` for the first.
     pub before: Option<Timestamp>,
     /// What it showed.
     pub status: ChangeStatus,
-    /// Number of operations between the trees of the two looks, where both were laid out.
+    /// Number of operations between the trees of the two observations, where both were laid out.
     pub n_operations: usize,
     /// How much of each operation is noise, as the page's history had it then; empty where nothing was.
     pub noise: Vec<f64>,
@@ -143,18 +143,18 @@ pub struct ChangeRow {
     /// What the URL answered.
     pub identity: Identity,
     /// Whether the page came to its site while the site was followed: the link to it, or its entry in a sitemap or feed, was not
-    /// there at an earlier look.
+    /// there at an earlier observation.
     pub is_new: bool,
     /// Whether the version is worth indexing.
     pub is_indexed: bool,
 }
 
-/// A look with a lesson, as far as the text index needs it.
+/// An analysed observation, as far as the text index needs it.
 #[derive(Clone, Copy, Debug)]
-pub struct LearnedLook {
+pub struct AnalysedObservation {
     /// When it was.
     pub time: Timestamp,
-    /// The look before.
+    /// The observation before.
     pub before: Option<Timestamp>,
     /// What it showed.
     pub status: ChangeStatus,
@@ -179,7 +179,7 @@ pub struct ChangeFilter<'a> {
     pub min_importance: f64,
 }
 
-/// Looks at pages that have no lesson.
+/// Observations of pages that were not analysed.
 const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
      WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
@@ -280,13 +280,13 @@ impl Commit<'_> {
 }
 
 impl Store {
-    /// How many looks at pages have no lesson.
+    /// How many observations of pages were not analysed.
     pub fn count_backlog(&self) -> anyhow::Result<u64> {
         let sql = format!("SELECT count(*) {BACKLOG} {ANALYSED}");
         Ok(self.connection().query_row(&sql, [], |row| row.get::<_, i64>(0))? as u64)
     }
 
-    /// The pages that have such looks, with the earliest of them.
+    /// The pages that have such observations, with the earliest of them.
     pub fn backlog(&self) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
         let sql = format!("SELECT c.page, min(c.time) {BACKLOG} {ANALYSED} GROUP BY c.page ORDER BY c.page");
         let mut statement = self.connection().prepare(&sql)?;
@@ -340,8 +340,12 @@ impl Store {
         Ok(statement.query_row(times, read).optional()?)
     }
 
-    /// The looks at a page after an instant that have a lesson, or all, in order of time.
-    pub fn learned_looks(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<LearnedLook>> {
+    /// The observations of a page after an instant that were analysed, or all, in order of time.
+    pub fn analysed_observations(
+        &self,
+        page: PageId,
+        after: Option<Timestamp>,
+    ) -> anyhow::Result<Vec<AnalysedObservation>> {
         let mut statement = self.connection().prepare_cached(
             "SELECT l.time, l.before, l.seen, l.importance, l.is_indexed,
                EXISTS (SELECT 1 FROM past_trees t WHERE t.page = l.page AND t.time = l.time)
@@ -350,7 +354,7 @@ impl Store {
         )?;
         let looks =
             statement.query_map(params![page.0, after.map_or(i64::MIN, Timestamp::as_millis)], |row| {
-                Ok(LearnedLook {
+                Ok(AnalysedObservation {
                     time: Timestamp::from_millis(row.get(0)?),
                     before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
                     status: status_of(row.get(2)?, row.get(3)?),
@@ -361,8 +365,8 @@ impl Store {
         Ok(looks.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How many lessons a page has up to an instant.
-    pub fn count_lessons(&self, page: PageId, until: Timestamp) -> anyhow::Result<u64> {
+    /// How many analyses a page has up to an instant.
+    pub fn count_analyses(&self, page: PageId, until: Timestamp) -> anyhow::Result<u64> {
         let mut statement = self
             .connection()
             .prepare_cached("SELECT count(*) FROM lessons WHERE page = ?1 AND time <= ?2")?;
@@ -370,8 +374,8 @@ impl Store {
         Ok(count as u64)
     }
 
-    /// Every page that has lessons, with the last of them and their number.
-    pub fn learned_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
+    /// Every page that has analyses, with the last of them and their number.
+    pub fn analysed_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
         let mut statement = self
             .connection()
             .prepare("SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page")?;
@@ -388,7 +392,7 @@ impl Store {
         filter: &ChangeFilter<'_>,
         mut each: impl FnMut(ChangeRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        // One page is found by its number, so that only its own lessons are read.
+        // One page is found by its number, so that only its own analyses are read.
         let page = match filter.url {
             Some(_) => "l.page = (SELECT id FROM pages WHERE url = ?2)",
             None => "?2 IS NULL",
@@ -427,16 +431,16 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The last look at a page that has a lesson.
-    pub fn last_learned(&self, page: PageId) -> anyhow::Result<Option<Timestamp>> {
+    /// The last observation of a page that was analysed.
+    pub fn last_analysed(&self, page: PageId) -> anyhow::Result<Option<Timestamp>> {
         let mut statement =
             self.connection().prepare_cached("SELECT max(time) FROM lessons WHERE page = ?1")?;
         let last: Option<i64> = statement.query_row([page.0], |row| row.get(0))?;
         Ok(last.map(Timestamp::from_millis))
     }
 
-    /// The pages with a lesson of a look after an instant, or with any.
-    pub fn learned_after(&self, after: Option<Timestamp>) -> anyhow::Result<Vec<PageId>> {
+    /// The pages with an analysis of an observation after an instant, or with any.
+    pub fn pages_analysed_after(&self, after: Option<Timestamp>) -> anyhow::Result<Vec<PageId>> {
         let mut statement =
             self.connection().prepare("SELECT DISTINCT page FROM lessons WHERE time > ?1 ORDER BY page")?;
         let after = after.map_or(i64::MIN, Timestamp::as_millis);
@@ -452,13 +456,13 @@ impl Store {
     }
 }
 
-/// What is read of a change; lessons are `l`, pages `p`.
+/// What is read of a change; analyses are `l`, pages `p`.
 pub(super) const CHANGE_COLUMNS: &str =
     "l.page, p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.noise, l.title, l.title_before,
      (SELECT coalesce(c.identity, c.digest) FROM captures c WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
      p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from), l.is_indexed";
 
-/// Which lessons `l` show a new version ([`ChangeStatus::is_new_version`]).
+/// Which analyses `l` show a new version ([`ChangeStatus::is_new_version`]).
 pub(super) const IS_NEW_VERSION: &str = "l.seen NOT IN (1, 2, 5)";
 
 macro_rules! is_later_version {
@@ -470,7 +474,7 @@ macro_rules! is_later_version {
 /// Which of them are not the first version of a page.
 pub(super) const IS_LATER_VERSION: &str = is_later_version!();
 
-/// Which lessons are listed as changes. A new page is one if it came to a site that was already followed.
+/// Which analyses are listed as changes. A new page is one if it came to a site that was already followed.
 pub(super) const IS_CHANGE: &str = concat!(
     "(",
     is_later_version!(),

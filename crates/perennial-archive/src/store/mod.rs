@@ -36,11 +36,13 @@ pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
-pub use lessons::{Analysis, ChangeFilter, ChangeRow, LearnedLook, NewsItem, PageState, ShownVersion};
+pub use lessons::{
+    AnalysedObservation, Analysis, ChangeFilter, ChangeRow, NewsItem, PageState, ShownVersion,
+};
 use links::encode_targets;
-pub use looks::{Look, LookOrder, Selection};
+pub use looks::{Observation, ObservationOrder, Selection};
 pub use outbox::{NewNotice, Outbox, RuleState, TakenIn, Waiting};
-pub use overview::{Failing, LessonCounts, LessonDay, LessonLine, SitePage};
+pub use overview::{AnalysisCounts, AnalysisDay, AnalysisLine, Failing, SitePage};
 pub use packed::{pack_noise, unpack_noise};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};

@@ -14,12 +14,12 @@ use super::{OVERALL, Store};
 /// Milliseconds of an hour.
 const HOUR_MILLIS: i64 = 3_600_000;
 
-/// A look with a lesson, as a page of the server shows it.
+/// An analysed observation, as a page of the server shows it.
 #[derive(Clone, Debug)]
-pub struct LessonLine {
-    /// When the look was.
+pub struct AnalysisLine {
+    /// When the observation was.
     pub time: Timestamp,
-    /// The look before.
+    /// The observation before.
     pub before: Option<Timestamp>,
     /// What it showed.
     pub status: ChangeStatus,
@@ -27,18 +27,18 @@ pub struct LessonLine {
     pub n_operations: usize,
     /// Whether the version is worth indexing.
     pub is_indexed: bool,
-    /// The page's title, where the look showed a change.
+    /// The page's title, where the observation showed a change.
     pub title: Option<String>,
 }
 
-/// Lessons of one UTC day of a page.
+/// Analyses of one UTC day of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LessonDay {
+pub struct AnalysisDay {
     /// Days since 1970.
     pub number: i64,
-    /// How many looks.
+    /// How many observations.
     pub n_looks: u64,
-    /// Looks that showed another version.
+    /// Observations that showed another version.
     pub n_changes: u64,
     /// Importance of the strongest change.
     pub strongest: f64,
@@ -46,10 +46,10 @@ pub struct LessonDay {
     pub total: f64,
 }
 
-/// How many lessons of a page say what.
+/// How many analyses of a page say what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LessonCounts {
-    /// All looks with a lesson.
+pub struct AnalysisCounts {
+    /// All analysed observations.
     pub n_looks: u64,
     /// Those that showed another version.
     pub n_changes: u64,
@@ -112,21 +112,21 @@ impl Store {
         Ok(first.map(Timestamp::from_millis))
     }
 
-    /// The lessons of a page in a stretch of time, the latest first, at most `limit`.
-    pub fn lesson_lines(
+    /// The analyses of a page in a stretch of time, the latest first, at most `limit`.
+    pub fn analysis_lines(
         &self,
         page: PageId,
         from: Timestamp,
         until: Timestamp,
         limit: usize,
-    ) -> anyhow::Result<Vec<LessonLine>> {
+    ) -> anyhow::Result<Vec<AnalysisLine>> {
         let mut statement = self.connection().prepare_cached(
             "SELECT time, before, seen, importance, n_operations, is_indexed, title FROM lessons
              WHERE page = ?1 AND time >= ?2 AND time < ?3 ORDER BY time DESC LIMIT ?4",
         )?;
         let values = params![page.0, from.as_millis(), until.as_millis(), limit as i64];
         let lines = statement.query_map(values, |row| {
-            Ok(LessonLine {
+            Ok(AnalysisLine {
                 time: Timestamp::from_millis(row.get(0)?),
                 before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
                 status: status_of(row.get(2)?, row.get(3)?),
@@ -138,8 +138,8 @@ impl Store {
         Ok(lines.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The lessons of a page by UTC day, earliest first.
-    pub fn lesson_days(&self, page: PageId, from: Timestamp) -> anyhow::Result<Vec<LessonDay>> {
+    /// The analyses of a page by UTC day, earliest first.
+    pub fn analysis_days(&self, page: PageId, from: Timestamp) -> anyhow::Result<Vec<AnalysisDay>> {
         let sql = format!(
             "SELECT l.time / 86400000, count(*), sum({IS_NEW_VERSION}), max(l.importance * ({IS_LATER_VERSION})),
                  sum(l.importance * ({IS_LATER_VERSION}))
@@ -147,7 +147,7 @@ impl Store {
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
         let days = statement.query_map(params![page.0, from.as_millis()], |row| {
-            Ok(LessonDay {
+            Ok(AnalysisDay {
                 number: row.get(0)?,
                 n_looks: row.get::<_, i64>(1)? as u64,
                 n_changes: row.get::<_, i64>(2)? as u64,
@@ -158,8 +158,8 @@ impl Store {
         Ok(days.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How many lessons of a page say what.
-    pub fn lesson_counts(&self, page: PageId) -> anyhow::Result<LessonCounts> {
+    /// How many analyses of a page say what.
+    pub fn analysis_counts(&self, page: PageId) -> anyhow::Result<AnalysisCounts> {
         let sql = format!(
             "SELECT count(*), coalesce(sum({IS_NEW_VERSION}), 0), coalesce(sum(l.seen = 2), 0), coalesce(sum(l.is_indexed), 0)
              FROM lessons l WHERE l.page = ?1"
@@ -167,7 +167,7 @@ impl Store {
         let mut statement = self.connection().prepare_cached(&sql)?;
         Ok(statement.query_row([page.0], |row| {
             let count = |column| row.get::<_, i64>(column).map(|n| n as u64);
-            Ok(LessonCounts {
+            Ok(AnalysisCounts {
                 n_looks: count(0)?,
                 n_changes: count(1)?,
                 n_noise: count(2)?,

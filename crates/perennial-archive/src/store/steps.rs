@@ -1,4 +1,4 @@
-//! Lessons -> the steps from one version of a page to the next: what a banner offers to go to.
+//! Analyses -> the steps from one version of a page to the next: what a banner offers to go to.
 
 use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::Timestamp;
@@ -11,9 +11,9 @@ use super::lessons::{IS_NEW_VERSION, status_of};
 /// A version of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Step {
-    /// When the look was that showed it first.
+    /// When the observation was that showed it first.
     pub time: Timestamp,
-    /// What it showed compared with the look before.
+    /// What it showed compared with the observation before.
     pub status: ChangeStatus,
     /// Whether it is worth indexing (docs/papers.md, Index threshold): an important version.
     pub is_important: bool,
@@ -35,7 +35,7 @@ pub struct Steps {
 }
 
 impl Store {
-    /// The versions of a page around an instant, as far as its looks are analysed.
+    /// The versions of a page around an instant, as far as its observations are analysed.
     pub fn steps_around(&self, page: PageId, at: Timestamp) -> anyhow::Result<Steps> {
         let here = self.step(page, "time <= ?2", "DESC", at, false)?;
         let Some(from) = here.map(|here| here.time) else {

@@ -73,7 +73,7 @@ impl Comparison {
         if let Some(headlines) = headlines(&self.delta) {
             writeln!(out, "{headlines}")?;
         }
-        for entry in &told_entries(&self.delta, &self.assessment) {
+        for entry in &reported_entries(&self.delta, &self.assessment) {
             writeln!(out, "{}", entry.line())?;
         }
         Ok(())
@@ -85,7 +85,7 @@ impl Comparison {
 pub enum History<'h> {
     /// Nothing: what a clock or a counter says by itself is all that is known.
     Unknown,
-    /// What its looks taught.
+    /// What its observations taught.
     Learned(&'h NoiseHistory),
     /// How much of each operation was noise when the later version was analysed, in the delta's order; empty: nothing was.
     Stored(&'h [f64]),
@@ -96,12 +96,12 @@ pub enum History<'h> {
 pub struct KnownChange {
     /// Where its analysis compared the same two: the number that `perennial changes` shows, and the noise of each operation.
     pub found: Option<(f64, Vec<f64>)>,
-    /// What the looks at the page taught of its noise.
+    /// What the observations of the page taught of its noise.
     noise: Option<NoiseHistory>,
 }
 
 impl KnownChange {
-    /// Between two looks at a page, in a row or far apart.
+    /// Between two observations of a page, in a row or far apart.
     pub fn between(
         store: &Store,
         url: &str,
@@ -317,7 +317,7 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
 }
 
 /// The same for people, most important first. What changed within the items of a front page is told by the items.
-pub fn told_entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
+pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
     let is_hub = delta.items.as_ref().is_some_and(|items| items.is_hub);
     let mut entries = entries(delta, assessment);
     entries.retain(|entry| !is_hub || entry.element == "item" || entry.value > 0.0);

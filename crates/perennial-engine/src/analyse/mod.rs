@@ -37,7 +37,7 @@ pub use backlog::{BacklogCounts, Headline, PageAnalyses, PageAnalyst, analyse_ba
 pub use bulk::{write_deltas, write_trees};
 pub use changed::{Changed, ChangedReader};
 pub use compare::{
-    Comparison, ComparisonReport, Content, Entry, History, KnownChange, headlines, told_entries,
+    Comparison, ComparisonReport, Content, Entry, History, KnownChange, headlines, reported_entries,
 };
 pub use filters::{Filters, update as update_filters};
 pub use part::{OtherImportance, PartEffect, PartFate, PartQuestion, part_texts};

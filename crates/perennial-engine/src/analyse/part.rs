@@ -9,7 +9,7 @@ use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use super::compare::{History, weigh};
-use super::{Content, Entry, Filters, PageSpec, told_entries};
+use super::{Content, Entry, Filters, PageSpec, reported_entries};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{ChangeFilter, ChangeRow};
 
@@ -75,7 +75,7 @@ pub struct PartEffect {
 pub struct OtherImportance {
     /// Its page.
     pub url: String,
-    /// The look before it and the look that saw it, RFC 3339.
+    /// The observation before it and the observation that saw it, RFC 3339.
     pub before: Option<String>,
     /// See `before`.
     pub time: String,
@@ -103,7 +103,7 @@ pub struct PartQuestion<'a> {
 }
 
 impl PartQuestion<'_> {
-    /// Looks at the edits on the pages that `is_of` lets through.
+    /// Examines the edits on the pages that `is_of` lets through.
     pub fn answer(
         &self,
         snapshot: &SharedSnapshot,
@@ -160,7 +160,7 @@ impl PartQuestion<'_> {
         let weighed = |before: &BlockTree, after: &BlockTree| {
             let delta = diff(before, after);
             let assessment = weigh(&delta, &config, filters, &row.url, History::Stored(&row.noise));
-            (told_entries(&delta, &assessment), assessment.importance.get())
+            (reported_entries(&delta, &assessment), assessment.importance.get())
         };
         let (entries, now) = weighed(before, after);
         let told = row.status.reported_importance().get();

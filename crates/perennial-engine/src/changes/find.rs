@@ -16,7 +16,7 @@ use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, 
 const KEYS_AT_A_TIME: usize = 1_000;
 /// Keys that are sorted at a time: 24 MB.
 const KEYS_SORTED: usize = 1_000_000;
-/// Looks that the text index may name; with more of them the list is walked.
+/// Observations that the text index may name; with more of them the list is walked.
 const MAX_TURNS: usize = 5_000;
 
 /// How much work one part of a list may take.
@@ -162,7 +162,7 @@ impl<'s> Finder<'s> {
         if condition.selector.is_some() || asked.iter().all(|(_, query)| query.is_none()) {
             return Ok(None);
         }
-        if texts.n_lessons()? != self.store.count_all_lessons()? {
+        if texts.n_lessons()? != self.store.count_all_analyses()? {
             return Ok(None);
         }
         let mut looks: Option<HashSet<(PageId, Timestamp)>> = None;

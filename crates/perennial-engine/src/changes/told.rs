@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::analyse::Entry;
 use perennial_archive::store::ChangeRow;
 
-/// One look that differs from the one before, as `perennial changes --json` and `/api/changes` say it.
+/// One observation that differs from the one before, as `perennial changes --json` and `/api/changes` say it.
 #[derive(Serialize)]
 pub struct Change {
     /// What happened.
@@ -26,10 +26,10 @@ pub struct Change {
     /// Where the address leads now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<String>,
-    /// When the look before was; absent for a new page.
+    /// When the observation before was; absent for a new page.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_time")]
     pub before: Option<Timestamp>,
-    /// When the look was that showed it.
+    /// When the observation was that showed it.
     #[serde(serialize_with = "time")]
     pub after: Timestamp,
     /// 0 to 1.
@@ -44,7 +44,7 @@ pub struct Change {
     /// The page's number.
     #[serde(skip)]
     pub page: PageId,
-    /// What the look showed.
+    /// What the observation showed.
     #[serde(skip)]
     pub status: ChangeStatus,
     /// Whether the version is worth indexing.

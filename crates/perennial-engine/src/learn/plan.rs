@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{Followed, publishing};
 use perennial_archive::Archive;
-use perennial_archive::store::{LookOrder, OVERALL, Selection, Store};
+use perennial_archive::store::{OVERALL, ObservationOrder, Selection, Store};
 
 /// How far ahead visits are foreseen.
 pub const AHEAD: Span = Span::from_hours(24);
@@ -85,9 +85,9 @@ impl Pace {
 /// The pace of the archive so far, at least one visit an hour.
 fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     let (mut n_looks, mut first) = (0u64, at);
-    store.looks(Selection::Pages, LookOrder::ByPage, at, |look| {
+    store.observations(Selection::Pages, ObservationOrder::ByPage, at, |observation| {
         n_looks += 1;
-        first = first.min(look.time);
+        first = first.min(observation.time);
         Ok(())
     })?;
     Ok((n_looks as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
@@ -304,7 +304,7 @@ pub fn in_pages(n_pages: u32) -> String {
     if n_pages == 1 { "1 page".to_owned() } else { format!("{n_pages} pages") }
 }
 
-/// How sure that is: it grows with the looks, three in each period make it a half.
+/// How sure that is: it grows with the observations, three in each period make it a half.
 pub fn sureness_of(belief: &Belief) -> f64 {
     let n_periods = (belief.rates.len() / 2).max(1) as u32;
     f64::from(belief.n_visits) / f64::from(belief.n_visits + 3 * n_periods)

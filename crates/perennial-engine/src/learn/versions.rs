@@ -1,4 +1,4 @@
-//! The looks at a site -> its versions: what came, changed and went from one pass over the site to the next.
+//! The observations of a site -> its versions: what came, changed and went from one pass over the site to the next.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,21 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use url::Url;
 
-use perennial_archive::store::{LookOrder, Selection, Store};
+use perennial_archive::store::{ObservationOrder, Selection, Store};
 
 /// More versions than this are not made of one archive: passes are longer instead.
 const MOST_VERSIONS: i64 = 5000;
 /// The shortest pass.
 const SHORTEST: Span = Span::from_hours(1);
 
-/// What one look showed, as far as versions are concerned.
+/// What one observation showed, as far as versions are concerned.
 struct Event {
     page: PageId,
     time: Timestamp,
     status: ChangeStatus,
 }
 
-/// The versions of a site, one for each pass. A pass takes `every`, or as long as the median page waits for its next look. A page
+/// The versions of a site, one for each pass. A pass takes `every`, or as long as the median page waits for its next observation. A page
 /// that was not looked at in a pass counts as unchanged in it. How much an update matters is what the analysis found.
 pub fn site_history(
     store: &Store,
@@ -31,8 +31,8 @@ pub fn site_history(
     until: Timestamp,
 ) -> anyhow::Result<SiteHistory> {
     let mut events: Vec<Event> = Vec::new();
-    store.looks(Selection::Of(site), LookOrder::ByTime, until, |look| {
-        events.push(Event { page: look.page, time: look.time, status: look.status });
+    store.observations(Selection::Of(site), ObservationOrder::ByTime, until, |observation| {
+        events.push(Event { page: observation.page, time: observation.time, status: observation.status });
         Ok(())
     })?;
     let mut history = SiteHistory::new(site);
@@ -64,7 +64,7 @@ pub fn site_history(
     Ok(history)
 }
 
-/// What a look changes in the version, for a page that is there or not.
+/// What an observation changes in the version, for a page that is there or not.
 fn change_of(status: ChangeStatus, is_there: bool) -> Option<PageTransition> {
     match (status, is_there) {
         (ChangeStatus::Absent, _) => None,
@@ -78,7 +78,7 @@ fn change_of(status: ChangeStatus, is_there: bool) -> Option<PageTransition> {
     }
 }
 
-/// Adds the changes of a pass to its version, one a page: several looks of one pass are one change.
+/// Adds the changes of a pass to its version, one a page: several observations of one pass are one change.
 fn close(history: &mut SiteHistory, of_pass: &mut Vec<(u32, PageTransition)>) {
     of_pass.sort_by_key(|(page, _)| *page);
     for group in of_pass.chunk_by(|a, b| a.0 == b.0) {

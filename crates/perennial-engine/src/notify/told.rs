@@ -32,9 +32,9 @@ pub struct Notice {
     pub title_before: Option<String>,
     /// Where the address leads now
     pub leads_to: Option<String>,
-    /// The look before; none for a new page
+    /// The observation before; none for a new page
     pub before: Option<String>,
-    /// The look that showed the change
+    /// The observation that showed the change
     pub after: String,
     pub importance: f64,
     /// How many headlines of a front page came, went or were rewritten
@@ -96,14 +96,14 @@ impl Notice {
 }
 
 /// Tells of the changes of an archive, one after the other.
-pub struct Teller<'s> {
+pub struct Reporter<'s> {
     judge: Judge<'s>,
 }
 
-impl<'s> Teller<'s> {
+impl<'s> Reporter<'s> {
     /// Reads from a store; filters say what is an advertisement.
-    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> Teller<'s> {
-        Teller { judge: Judge::new(archive, store, filters) }
+    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> Reporter<'s> {
+        Reporter { judge: Judge::new(archive, store, filters) }
     }
 
     /// Whether a condition holds.

@@ -17,7 +17,7 @@ use super::known_page;
 use crate::diff::{self, Around, DiffView, Original};
 use crate::html_face::{ComparePage, ComparedVersion, page_address};
 use perennial_archive::SharedSnapshot;
-use perennial_archive::store::{LessonLine, PageRow, Store};
+use perennial_archive::store::{AnalysisLine, PageRow, Store};
 use perennial_engine::analyse::{Comparison, Filters, KnownChange, PageSpec};
 
 /// `/web/diff/<time>/<time>/<url>`: the two versions beside each other.
@@ -88,15 +88,15 @@ const MAX_LOOKS: usize = 5_000;
 /// Versions that are drawn: more of them are one dark stripe.
 const MAX_DRAWN: usize = 600;
 
-fn looks_of(store: &Store, page: PageId) -> anyhow::Result<Vec<LessonLine>> {
+fn looks_of(store: &Store, page: PageId) -> anyhow::Result<Vec<AnalysisLine>> {
     let (first, last) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
-    let mut looks = store.lesson_lines(page, first, last, MAX_LOOKS)?;
+    let mut looks = store.analysis_lines(page, first, last, MAX_LOOKS)?;
     looks.reverse();
     Ok(looks)
 }
 
 /// Whether a look showed a page that can be compared.
-fn is_comparable(look: &LessonLine) -> bool {
+fn is_comparable(look: &AnalysisLine) -> bool {
     look.status.is_page()
 }
 
@@ -118,8 +118,8 @@ fn closest(
 
 fn last_change(store: &Store, page: &PageRow) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     let looks = looks_of(store, page.id)?;
-    let pair = |look: &LessonLine| Some((look.before?, look.time));
-    let is_change = |look: &&LessonLine| matches!(look.status, ChangeStatus::Changed(_));
+    let pair = |look: &AnalysisLine| Some((look.before?, look.time));
+    let is_change = |look: &&AnalysisLine| matches!(look.status, ChangeStatus::Changed(_));
     let mut changes = looks.iter().rev().filter(is_change);
     let important = changes.clone().find(|look| look.is_indexed);
     Ok(important.or(changes.next()).and_then(pair))
@@ -153,7 +153,7 @@ impl Versions {
     }
 }
 
-fn version_of(look: &LessonLine) -> ComparedVersion {
+fn version_of(look: &AnalysisLine) -> ComparedVersion {
     ComparedVersion {
         time: look.time,
         before: look.before,

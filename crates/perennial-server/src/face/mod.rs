@@ -378,7 +378,7 @@ fn search_page(
 }
 
 fn search_row(store: &Store, answer: Answer) -> anyhow::Result<SearchRow> {
-    let looks = store.learned_looks(answer.page, None)?;
+    let looks = store.analysed_observations(answer.page, None)?;
     let step = looks.len().div_ceil(MAX_LOOKS).max(1);
     Ok(SearchRow {
         url: answer.url,

@@ -20,7 +20,7 @@ use crate::html_face::{
     Expected, Headline, ItemView, Items, PageView, PatternView, Picture, SeriesDay, VersionLine,
 };
 use perennial_archive::Snapshot;
-use perennial_archive::store::{ChangeFilter, ChangeRow, LessonLine, Store, TreeReader};
+use perennial_archive::store::{AnalysisLine, ChangeFilter, ChangeRow, Store, TreeReader};
 use perennial_engine::analyse::{ChangedReader, Filters};
 use perennial_engine::learn::{expected_by_period, in_local_words, sureness_of};
 
@@ -68,14 +68,14 @@ impl AskedPage<'_> {
         let (page, span) = (row.id, row.first_seen.zip(row.last_seen));
         let window = self.window(span);
         let shows_all = self.query.get("show") == Some("all");
-        let lines = store.lesson_lines(page, window.0, window.1 + Span::from_millis(1), MAX_LOOKS + 1)?;
+        let lines = store.analysis_lines(page, window.0, window.1 + Span::from_millis(1), MAX_LOOKS + 1)?;
         let has_more = lines.len() > MAX_LOOKS;
         let until = span.map_or(window.1, |(_, last)| last);
         let lists = headlines(store, page, window)?;
         let steps_before = store.steps_around(page, window.0 - Span::from_millis(1))?;
         let steps_after = store.steps_around(page, window.1)?;
         let before = steps_before.here.filter(|step| step.is_important).or(steps_before.previous_important);
-        let mut looks: Vec<&LessonLine> = lines.iter().collect();
+        let mut looks: Vec<&AnalysisLine> = lines.iter().collect();
         looks.sort_by_key(|look| std::cmp::Reverse(look.time));
         // The first of the looks that found no page, back from the last one.
         let vanished = looks.into_iter().take_while(|look| !look.status.is_page()).last();
@@ -90,13 +90,13 @@ impl AskedPage<'_> {
             title: store.title_of(page)?,
             n_captures: row.n_captures,
             span,
-            counts: store.lesson_counts(page)?,
+            counts: store.analysis_counts(page)?,
             threshold: store.index_threshold(page)?,
             window,
             lines: told_lines(store, self.url, &lines[..lines.len().min(MAX_LOOKS)], shows_all)?,
             has_more,
             shows_all,
-            days: store.lesson_days(page, until - MAX_DAYS)?,
+            days: store.analysis_days(page, until - MAX_DAYS)?,
             important: [before.map(|step| step.time), steps_after.next_important.map(|step| step.time)],
             last_important: last_important(store, page, until)?,
             pattern: standing.and_then(|standing| pattern_of(standing, page, self.url)),
@@ -133,7 +133,7 @@ fn last_important(
     let steps = store.steps_around(page, until)?;
     let important = steps.here.filter(|step| step.is_important).or(steps.previous_important);
     let Some(time) = important.map(|step| step.time) else { return Ok(None) };
-    let line = store.lesson_lines(page, time, time + Span::from_millis(1), 1)?;
+    let line = store.analysis_lines(page, time, time + Span::from_millis(1), 1)?;
     Ok(line.first().and_then(|line| Some((line.before?, line.time))))
 }
 
@@ -141,7 +141,7 @@ fn last_important(
 fn told_lines(
     store: &Store,
     url: &str,
-    lines: &[LessonLine],
+    lines: &[AnalysisLine],
     shows_all: bool,
 ) -> anyhow::Result<Vec<VersionLine>> {
     let (Some(last), Some(first)) = (lines.first(), lines.last()) else { return Ok(Vec::new()) };
@@ -180,7 +180,12 @@ fn told_lines(
 }
 
 /// Drawings of the latest important versions.
-fn pictures_of(store: &Store, page: PageId, url: &str, lines: &[LessonLine]) -> anyhow::Result<Vec<Picture>> {
+fn pictures_of(
+    store: &Store,
+    page: PageId,
+    url: &str,
+    lines: &[AnalysisLine],
+) -> anyhow::Result<Vec<Picture>> {
     let mut reader = TreeReader::new(store);
     let filters = Filters::built_in();
     let mut changed = ChangedReader::new(store, &filters);
@@ -217,7 +222,7 @@ fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> any
     if !last.and_then(|tree| tree.list).is_some_and(|list| list.is_hub()) {
         return Ok(Vec::new());
     }
-    let looks = store.learned_looks(page, Some(window.0 - Span::from_millis(1)))?;
+    let looks = store.analysed_observations(page, Some(window.0 - Span::from_millis(1)))?;
     let looks: Vec<_> = looks.into_iter().filter(|look| look.time <= window.1).collect();
     let trees: Vec<usize> = (0..looks.len()).filter(|at| looks[*at].has_tree).collect();
     let trees = &trees[trees.len().saturating_sub(MAX_LISTS)..];
@@ -263,7 +268,7 @@ fn series_of(
     clock: &LocalClock,
 ) -> anyhow::Result<Vec<SeriesDay>> {
     let from = until - Span::from_hours(24 * N_SERIES as i64);
-    let lines = store.lesson_lines(page, from, until + Span::from_millis(1), MAX_LOOKS)?;
+    let lines = store.analysis_lines(page, from, until + Span::from_millis(1), MAX_LOOKS)?;
     let mut days: Vec<SeriesDay> = Vec::new();
     for line in &lines {
         let local = clock.local(line.time);

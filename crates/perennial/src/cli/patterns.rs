@@ -183,7 +183,7 @@ fn report(
     PageReport {
         url: history.url.clone(),
         n_looks,
-        n_not_analysed: history.n_unjudged,
+        n_not_analysed: history.n_unknown,
         changes_per_day,
         cycle: name_of_cycle(cycle),
         periods: name_of_periods(cycle, clock),

@@ -7,7 +7,7 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, params};
 
-use super::lessons::{CHANGE_COLUMNS, IS_CHANGE, read_change};
+use super::analyses::{CHANGE_COLUMNS, IS_CHANGE, read_change};
 use super::{ChangeFilter, ChangeRow, Store};
 
 /// In a span with no more observations the changes are sorted; in a longer one the index of importance is walked until enough are found.

@@ -13,7 +13,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::feeds::FeedRow;
 use super::frontier::PageKind;
-use super::looks::answer_code;
+use super::observations::answer_code;
 use super::{Store, encode_targets};
 
 /// What kind of record a capture is.

@@ -4,6 +4,7 @@
 //! WAL mode lets readers see a consistent state while a writer works. All of it can be rebuilt from the WARC files and
 //! `perennial.toml`; what cannot is not stored here.
 
+mod analyses;
 mod around;
 mod aside;
 mod bearings;
@@ -13,9 +14,8 @@ mod chosen;
 mod feeds;
 mod frontier;
 mod ingest;
-mod lessons;
 mod links;
-mod looks;
+mod observations;
 mod outbox;
 mod overview;
 mod packed;
@@ -30,17 +30,17 @@ mod steps;
 mod texts;
 mod trees;
 
+pub use analyses::{
+    AnalysedObservation, Analysis, ChangeFilter, ChangeRow, NewsItem, PageState, ShownVersion,
+};
 pub use aside::{AsideReason, SetAside, SetAsideCounts};
 pub use changes::{ChangeKey, ChangeOrder};
 pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
-pub use lessons::{
-    AnalysedObservation, Analysis, ChangeFilter, ChangeRow, NewsItem, PageState, ShownVersion,
-};
 use links::encode_targets;
-pub use looks::{Observation, ObservationOrder, Selection};
+pub use observations::{Observation, ObservationOrder, Selection};
 pub use outbox::{NewNotice, Outbox, RuleState, TakenIn, Waiting};
 pub use overview::{AnalysisCounts, AnalysisDay, AnalysisLine, Failing, SitePage};
 pub use packed::{pack_noise, unpack_noise};

@@ -7,8 +7,8 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::lessons::{IS_LATER_VERSION, IS_NEW_VERSION, status_of};
-use super::looks::PAGES;
+use super::analyses::{IS_LATER_VERSION, IS_NEW_VERSION, status_of};
+use super::observations::PAGES;
 use super::{OVERALL, Store};
 
 /// Milliseconds of an hour.

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::ingest::{FileRow, FileState, Kind};
-use super::looks::{PAGES, answer_of};
+use super::observations::{PAGES, answer_of};
 use super::{SetAsideCounts, Store};
 
 /// One capture with the address of its page and its place in the WARC files.

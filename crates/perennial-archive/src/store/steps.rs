@@ -6,7 +6,7 @@ use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::Store;
-use super::lessons::{IS_NEW_VERSION, status_of};
+use super::analyses::{IS_NEW_VERSION, status_of};
 
 /// A version of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]

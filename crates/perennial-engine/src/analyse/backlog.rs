@@ -24,7 +24,7 @@ use perennial_warc::PayloadDigests;
 use perennial_warc::payload::Limits;
 use rayon::prelude::*;
 
-use super::lesson::{analyse_answer, analyse_version, delta_xml, empty_delta_xml, n_letters};
+use super::analysis::{analyse_answer, analyse_version, delta_xml, empty_delta_xml, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
 use perennial_archive::store::{Analysis, AsideReason, Capture, Commit, Kind, PageState, SetAside, Store};

@@ -15,17 +15,17 @@
 //! | `bulk` | a filter -> all trees or all deltas as one XML document |
 //! | `compare` | two versions of a page -> what changed, as JSON and text |
 //! | `part` | a selector -> the words of that part in both versions of a change; which changes touched it |
-//! | `lesson` | what a capture showed, and the page's state before -> an [`Analysis`](perennial_archive::store::Analysis), and the state after |
+//! | `analysis` | what a capture showed, and the page's state before -> an [`Analysis`](perennial_archive::store::Analysis), and the state after |
 //! | `spec` | a page named on the command line: a file, Vi-XML, `url@time`, a URL -> its text and its tree |
 //! | `backlog` | captures that were not analysed -> analyses, page by page, on all cores |
 
+mod analysis;
 mod analyst;
 mod backlog;
 mod bulk;
 mod changed;
 mod compare;
 mod filters;
-mod lesson;
 mod part;
 mod plans;
 mod reader;

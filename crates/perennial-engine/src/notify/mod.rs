@@ -2,7 +2,7 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `told` | a change in the state for which a rule holds -> a [`Notice`] of it |
+//! | `notice` | a change in the state for which a rule holds -> a [`Notice`] of it |
 //! | `shape` | a notice -> what webhooks, Slack, ntfy, Apprise and mail take |
 //! | `take_in` | analyses that are new -> notices in the outbox |
 //! | `smtp` | an e-mail -> a mail server |
@@ -13,13 +13,13 @@
 //! which pages have new analyses, and waits for nobody.
 
 mod deliver;
+mod notice;
 mod sending;
 mod shape;
 mod smtp;
 mod take_in;
-mod told;
 
 pub use deliver::{Courier, Failure};
+pub use notice::{Line, Notice, Reporter};
 pub use sending::{Notifying, Sent, send_all};
 pub use take_in::{TakeIn, begin};
-pub use told::{Line, Notice, Reporter};

@@ -3,7 +3,7 @@
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
-use super::told::Reporter;
+use super::notice::Reporter;
 use crate::analyse::Filters;
 use crate::changes::Judged;
 use perennial_archive::Archive;

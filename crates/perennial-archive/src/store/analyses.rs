@@ -12,7 +12,7 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::looks::ANALYSED;
+use super::observations::ANALYSED;
 use super::{
     CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, NewTree, PackedTree, Store, read_capture, unpack_noise,
 };

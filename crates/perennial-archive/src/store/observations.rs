@@ -10,7 +10,7 @@ use perennial_core::url::{PageId, SiteId};
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
 
-use super::lessons::status_of;
+use super::analyses::status_of;
 use super::{IDENTITY, Store};
 
 /// Pages that people read: those that a crawl visited as pages, and where no crawl visited them, HTML.

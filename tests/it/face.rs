@@ -91,6 +91,13 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     assert!(home.contains("<h1>2 pages changed in ways that matter</h1>"), "{home}");
     assert!(home.contains("<del>thirty</del>") && home.contains("<ins>fifty</ins>"), "{home}");
     assert!(home.contains("The page has vanished"), "{home}");
+    // A page has one index threshold, whoever asks.
+    let limits = web.url("/limits");
+    let page: serde_json::Value =
+        serde_json::from_str(&face.get(&format!("/page?url={limits}&format=json")).1).unwrap();
+    let pattern = &archive.json(&["patterns", &limits])[0];
+    assert!(page["index_threshold"].as_f64().unwrap() > 0.0, "{page}");
+    assert_eq!(pattern["index_threshold"], page["index_threshold"]);
     // Where on the page, and how to be told of such changes.
     assert!(
         home.contains("<span>main text</span>") && home.contains("href=\"/notices?least=0.01\""),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, Look, LookOrder, Selection, Store};
-use perennial_core::http::verdict::AnswerKind;
-use perennial_core::page::look::{Before, Seen};
+use perennial_archive::store::{
+    ChangeFilter, ChangeKey, ChangeOrder, Observation, ObservationOrder, Selection, Store,
+};
+use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use proptest::prelude::*;
@@ -187,23 +189,23 @@ fn kind_of(answer: i64) -> AnswerKind {
     [AnswerKind::Content, AnswerKind::NotModified, AnswerKind::Redirect, AnswerKind::Gone][answer as usize]
 }
 
-fn seen_of(code: i64) -> Seen {
+fn status_of(code: i64) -> ChangeStatus {
     let half = perennial_core::page::importance::Importance::new(0.5);
     [
-        Seen::First,
-        Seen::Same,
-        Seen::Noise,
-        Seen::Changed(half),
-        Seen::Unjudged(half),
-        Seen::Absent,
-        Seen::Vanished,
-        Seen::Redirected(half),
-        Seen::Returned,
+        ChangeStatus::New,
+        ChangeStatus::Unchanged,
+        ChangeStatus::NoiseOnly,
+        ChangeStatus::Changed(half),
+        ChangeStatus::Unknown(half),
+        ChangeStatus::Absent,
+        ChangeStatus::Vanished,
+        ChangeStatus::Redirected(half),
+        ChangeStatus::Returned,
     ][code as usize]
 }
 
 /// The looks before an instant as the rule says them, one capture after the other.
-fn plainly(rows: &[Row], until: i64) -> Vec<Look> {
+fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
     let mut lessons: BTreeMap<(u32, i64), i64> = BTreeMap::new();
     for (page, second, answer, _, lesson) in rows {
         if let (Some(0..4), Some(seen)) = (answer, lesson) {
@@ -216,20 +218,20 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Look> {
         of_page.retain(|row| matches!(row.2, Some(0..4)));
         of_page.sort_by_key(|row| row.1);
         of_page.dedup_by_key(|row| row.1);
-        let (mut before, mut was_page) = (None::<String>, false);
+        let (mut before, mut was_page) = (None::<Identity>, false);
         for (_, second, answer, identity, _) in of_page {
-            let (answer, identity) = (answer.unwrap(), identity_of(*answer, *identity));
+            let (answer, identity) = (answer.unwrap(), Identity::parse(&identity_of(*answer, *identity)));
             let lesson = lessons.get(&(page, *second));
-            let between = Seen::between(
-                before.as_deref().map(|identity| Before { identity, was_page }),
+            let between = ChangeStatus::between(
+                before.as_ref().map(|identity| Before { identity, was_page }),
                 kind_of(answer),
                 &identity,
             );
-            looks.push(Look {
+            looks.push(Observation {
                 page: PageId(page),
                 site: SiteId(1 + page % 2),
                 time: Timestamp::from_secs(*second),
-                seen: lesson.map_or_else(|| between.unwrap(), |code| seen_of(*code)),
+                status: lesson.map_or_else(|| between.unwrap(), |code| status_of(*code)),
                 is_analysed: lesson.is_some(),
             });
             was_page |= answer <= 1;
@@ -246,23 +248,23 @@ proptest! {
         let (_dir, store, rows) = state_of(&rows);
         let read = |selection, order| {
             let mut looks = Vec::new();
-            store.looks(selection, order, Timestamp::from_secs(until), |look| {
+            store.observations(selection, order, Timestamp::from_secs(until), |look| {
                 looks.push(look);
                 Ok(())
             }).unwrap();
             looks
         };
         let plain = plainly(&rows, until);
-        let only = |keep: &dyn Fn(&Look) -> bool| plain.iter().filter(|look| keep(look)).cloned().collect::<Vec<_>>();
-        prop_assert_eq!(read(Selection::Pages, LookOrder::ByPage), plain.clone());
-        prop_assert_eq!(read(Selection::Of("a.example"), LookOrder::ByPage), only(&|look| look.site == SiteId(1)));
-        prop_assert_eq!(read(Selection::Of("http://a.example/4"), LookOrder::ByPage), only(&|look| look.page == PageId(4)));
-        let by_time = |mut looks: Vec<Look>| {
+        let only = |keep: &dyn Fn(&Observation) -> bool| plain.iter().filter(|look| keep(look)).cloned().collect::<Vec<_>>();
+        prop_assert_eq!(read(Selection::Pages, ObservationOrder::ByPage), plain.clone());
+        prop_assert_eq!(read(Selection::Of("a.example"), ObservationOrder::ByPage), only(&|look| look.site == SiteId(1)));
+        prop_assert_eq!(read(Selection::Of("http://a.example/4"), ObservationOrder::ByPage), only(&|look| look.page == PageId(4)));
+        let by_time = |mut looks: Vec<Observation>| {
             looks.sort_by_key(|look| (look.time, look.page));
             looks
         };
-        prop_assert_eq!(read(Selection::Pages, LookOrder::ByTime), by_time(plain.clone()));
-        prop_assert_eq!(read(Selection::Of("a.example"), LookOrder::ByTime), by_time(only(&|look| look.site == SiteId(1))));
+        prop_assert_eq!(read(Selection::Pages, ObservationOrder::ByTime), by_time(plain.clone()));
+        prop_assert_eq!(read(Selection::Of("a.example"), ObservationOrder::ByTime), by_time(only(&|look| look.site == SiteId(1))));
     }
 }
 

@@ -161,7 +161,7 @@ fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
     let library = Library::open(&archive.root).unwrap();
     let store = library.store().unwrap();
     let (mut found, mut unclear) = (HashSet::new(), HashSet::new());
-    for page in store.learned_after(None).unwrap() {
+    for page in store.pages_analysed_after(None).unwrap() {
         let url = store.url_of(page).unwrap();
         let captures = store.captures_of(page).unwrap();
         let has = |at: usize| {

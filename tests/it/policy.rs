@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use perennial_archive::Archive as Opened;
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::schedule::{Budget, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
@@ -96,11 +96,7 @@ fn are_simulated(goal: &str, budget: Budget) {
         *looks += 1;
         let number = url.rsplit_once("/p").and_then(|(_, number)| number.parse::<u64>().ok());
         let is_changed = number.is_some_and(|page| (*looks - 1) / (page + 1) != (*looks - 2) / (page + 1));
-        VisitOutcome::from(if is_changed {
-            Seen::Unjudged(perennial_core::page::importance::Importance::new(Seen::UNJUDGED))
-        } else {
-            Seen::Same
-        })
+        VisitOutcome::from(if is_changed { ChangeStatus::unknown() } else { ChangeStatus::Unchanged })
     };
     drive(&mut scheduler, begin, end, |_, _| {}, visit);
     drop(store);

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::crawled::Archive;
+use crate::face::Face;
 use crate::web::{Asked, Reply, Web, html, redirect, status};
 
 const STORY: &str = "<title>Flood plan</title><h1>Flood plan</h1><p>What the city does when the river rises, street by \
@@ -126,6 +127,20 @@ fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
     let urls: Vec<&Value> = new.as_array().unwrap().iter().map(|change| &change["url"]).collect();
     assert_eq!(urls, [&Value::from(web.url("/new"))]);
     assert_eq!(new[0]["title"], "New story");
+    // It is as important on every page that shows it.
+    let face = Face::of(&archive);
+    let importance = |path: &str, list: &str| {
+        let page: Value = serde_json::from_str(&face.get(path).1).unwrap();
+        let mut changes = page[list].as_array().unwrap().iter();
+        changes.find(|change| change["url"] == web.url("/new")).unwrap()["importance"].clone()
+    };
+    assert_eq!(new[0]["importance"], 1.0);
+    assert_eq!(importance("/?hours=168&format=json", "pages"), 1.0, "home");
+    assert_eq!(importance("/api/changes", "changes"), 1.0, "changes");
+    let page = face.get(&format!("/page?url={}&format=json", web.url("/new"))).1;
+    let page: Value = serde_json::from_str(&page).unwrap();
+    let first = page["versions"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(first["importance"], 1.0, "page");
 }
 
 /// `/first` and `/second` stand in the sitemap and the feed; `/named` comes to the sitemap alone, `/told` to the feed alone, and

@@ -2,7 +2,7 @@
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
-use perennial_core::http::verdict::{self, AnswerKind};
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::text::foreign;
 use perennial_core::url::twin::is_longer_name;
 use perennial_warc::http::HttpHead;
@@ -74,7 +74,7 @@ pub(crate) fn look_of(
     head: Option<&HttpHead>,
     is_broken_off: bool,
     origin: Option<&str>,
-) -> (Option<AnswerKind>, Option<String>) {
+) -> (Option<AnswerKind>, Option<Identity>) {
     let Some((head, status)) = head.and_then(|head| Some((head, head.status()?))) else {
         return (None, None);
     };
@@ -84,25 +84,25 @@ pub(crate) fn look_of(
     let answer = AnswerKind::of_answer(status, is_broken_off);
     let twin = origin.filter(|_| answer == AnswerKind::Content && kind == Kind::Revisit);
     if let Some(twin) = twin.filter(|origin| is_longer_name(url, origin)) {
-        return (Some(AnswerKind::Redirect), Some(verdict::twin_identity(twin)));
+        return (Some(AnswerKind::Redirect), Some(Identity::Alias(twin.to_owned())));
     }
     let target =
         (answer == AnswerKind::Redirect).then(|| redirect_of(&Url::parse(url).ok()?, head)).flatten();
     let target = target.as_ref().map(Url::as_str);
-    (Some(answer), verdict::identity_of(answer, status, target))
+    (Some(answer), Identity::of_answer(answer, status, target))
 }
 
-/// The identity of a page that a browser drew, if its document is among what was derived from the exchange.
-pub(crate) fn drawn_identity_of(
+/// The identity of a page that a browser rendered, if its document is among what was derived from the exchange.
+pub(crate) fn rendered_identity(
     url: &str,
     answer: Option<AnswerKind>,
     derived: &[CaptureRow],
-) -> Option<String> {
+) -> Option<Identity> {
     if answer != Some(AnswerKind::Content) {
         return None;
     }
     let document = derived.iter().find(|row| drawn_page(&row.url) == Some(url))?;
-    Some(verdict::drawn_identity(document.content.as_deref().unwrap_or(&document.digest)))
+    Some(Identity::RenderedPayload(document.content.as_ref().unwrap_or(&document.digest).clone()))
 }
 
 #[cfg(test)]

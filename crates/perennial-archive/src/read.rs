@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use anyhow::{Context, bail};
-use perennial_core::http::verdict::is_drawn;
+use perennial_core::http::verdict::Identity;
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{self, Limits, decode};
@@ -93,7 +93,7 @@ impl Archive {
 
     /// What a reader saw: the document that a browser drew where there is one, else the payload.
     pub fn document(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Response>> {
-        if !is_drawn(&capture.identity) {
+        if !capture.identity.is_rendered() {
             return self.payload(store, capture);
         }
         let drawn = store.capture_at(&format!("{DRAWN_PREFIX}{}", capture.url), capture.time)?;
@@ -153,10 +153,10 @@ impl Archive {
         })
     }
 
-    fn read_identity(&self, place: &RecordPlace) -> Option<String> {
+    fn read_identity(&self, place: &RecordPlace) -> Option<Identity> {
         let (header, head) = self.read_heads(&place.url, &place.file, place.offset).ok()?;
         match header.get(LEFT_OUT_DIGEST) {
-            Some(digest) => Some(digest.to_string()),
+            Some(digest) => Some(Identity::parse(digest)),
             None => look_of(&place.url, place.kind, head.as_ref(), false, header.refers_to_target_uri()).1,
         }
     }
@@ -219,7 +219,7 @@ impl Archive {
 }
 
 impl Records for Archive {
-    fn identity_at(&self, place: &RecordPlace) -> Option<String> {
+    fn identity_at(&self, place: &RecordPlace) -> Option<Identity> {
         self.read_identity(place)
     }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
-use perennial_core::http::verdict::AnswerKind;
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::text::foreign;
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
@@ -23,7 +23,7 @@ use perennial_warc::{
 use url::Url;
 
 use super::content::{
-    MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of,
+    MAX_FACT_BYTES, hops_in, index_mime, look_of, purpose_by_hops, purpose_of, rendered_identity,
 };
 use super::feeds::{may_be_feed, read_feed};
 use super::links::{
@@ -310,13 +310,13 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
     let url = left_out.and_then(|_| uri.strip_prefix(DELTA_PREFIX)).unwrap_or(uri).to_string();
     let (digest, content) = digests_of(header, kind, block);
     let (answer, identity) = match left_out {
-        Some(digest) => (Some(AnswerKind::Content), Some(digest.to_string())),
+        Some(digest) => (Some(AnswerKind::Content), Some(Identity::parse(digest))),
         None => {
             let is_broken_off = header.get("WARC-Truncated") == Some("disconnect");
             let (answer, identity) = look_of(&url, kind, head, is_broken_off, header.refers_to_target_uri());
             let confirmed =
                 named.filter(|_| kind == Kind::Revisit && answer == Some(AnswerKind::NotModified));
-            (answer, confirmed.map(str::to_string).or(identity))
+            (answer, confirmed.map(Identity::parse).or(identity))
         }
     };
     Ok(Some(CaptureRow {
@@ -444,7 +444,7 @@ impl Groups {
         let is_drawn = |row: &&CaptureRow| drawn.is_some() && drawn_page(&row.url).is_some();
         let documents: Vec<CaptureRow> = captures.iter().filter(is_drawn).cloned().collect();
         for mut row in captures {
-            row.identity = row.identity.or_else(|| drawn_identity_of(&row.url, row.answer, &documents));
+            row.identity = row.identity.or_else(|| rendered_identity(&row.url, row.answer, &documents));
             if let Some((page, document)) = &drawn {
                 links_as_drawn(&mut row, page, document);
             }

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, bail};
-use perennial_core::http::verdict::AnswerKind;
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::surt::surt;
@@ -17,7 +17,7 @@ use perennial_warc::{
     NewRecord, PayloadDigests, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written,
 };
 
-use super::content::{HOPS, drawn_identity_of, index_mime, look_of, purpose_of};
+use super::content::{HOPS, index_mime, look_of, purpose_of, rendered_identity};
 use super::exchange::{
     Exchange, Hashed, Members, Prepared, companion_records, feed_of, links_of, named_of, response_record,
     with_ip,
@@ -71,7 +71,7 @@ pub struct Appended {
     /// What tells the payload from every other.
     pub content: String,
     /// What tells the answer from another: the payload's content, or where a redirect leads.
-    pub identity: String,
+    pub identity: Identity,
     /// True when no earlier capture of this address had this payload.
     pub is_new_version: bool,
     /// True when the payload is not stored, because its version is not worth its bytes.
@@ -200,7 +200,7 @@ impl ArchiveWriter {
             .field(LEFT_OUT_DIGEST, left_out.content.as_str())
             .field("Perennial-Left-Out-Length", left_out.length.to_string())
             .field("Perennial-Importance", format!("{:.6}", left_out.importance))
-            .field(LEFT_OUT_BASE, left_out.base.identity.as_str())
+            .field(LEFT_OUT_BASE, left_out.base.identity.to_string())
             .refers_to(url, left_out.base.time, None);
         let written = self.current_file()?.out.write(&record)?;
         let delta = PayloadDigests::of(left_out.delta.as_bytes());
@@ -222,7 +222,7 @@ impl ArchiveWriter {
             content: Some(delta.content),
             is_sound: true,
             answer: Some(AnswerKind::Content),
-            identity: Some(left_out.content.clone()),
+            identity: Some(Identity::Payload(left_out.content.clone())),
             purpose: Some(PageKind::Page),
             offset: written.offset,
             length: written.length,
@@ -237,7 +237,7 @@ impl ArchiveWriter {
             kind: Kind::Metadata,
             digest: left_out.content.clone(),
             content: left_out.content.clone(),
-            identity: left_out.content.clone(),
+            identity: Identity::Payload(left_out.content.clone()),
             is_new_version: true,
             is_left_out: true,
             stored_bytes: written.length,
@@ -266,8 +266,8 @@ impl ArchiveWriter {
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
         let (answer, identity) =
             look_of(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
-        let identity = identity.or_else(|| drawn_identity_of(exchange.url, answer, &derived));
-        let identity = plan.left_out().map(str::to_string).or(identity);
+        let identity = identity.or_else(|| rendered_identity(exchange.url, answer, &derived));
+        let identity = plan.left_out().map(Identity::parse).or(identity);
         let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
         let row = CaptureRow {
             url: exchange.url.to_string(),
@@ -298,7 +298,7 @@ impl ArchiveWriter {
         let appended = Appended {
             kind: row.kind,
             digest: if is_left_out { content.clone() } else { row.digest.clone() },
-            identity: row.identity.clone().unwrap_or_else(|| content.clone()),
+            identity: row.identity.clone().unwrap_or_else(|| Identity::Payload(content.clone())),
             content,
             is_new_version,
             is_left_out,

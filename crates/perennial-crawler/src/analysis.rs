@@ -12,7 +12,7 @@ use perennial_core::url::PageId;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::recorder::RecorderMessage;
-use perennial_engine::analyse::{Headline, PageAnalyst, PageLessons};
+use perennial_engine::analyse::{Headline, PageAnalyses, PageAnalyst};
 use perennial_engine::background;
 
 /// The result of analysing the captures of a page since its last analysis.
@@ -120,7 +120,7 @@ fn work(
     let _ = learned.send(result);
 }
 
-/// Usually there is one lesson; after a pause there may be several, and the last is this visit's.
-fn outcome_of(done: &PageLessons) -> Option<VisitOutcome> {
-    done.lessons.last().map(|lesson| VisitOutcome::from(lesson.seen()))
+/// Usually there is one analysis; after a pause there may be several, and the last is this visit's.
+fn outcome_of(done: &PageAnalyses) -> Option<VisitOutcome> {
+    done.analyses.last().map(|analysis| VisitOutcome::from(analysis.status))
 }

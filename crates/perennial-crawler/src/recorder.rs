@@ -24,7 +24,7 @@ use super::verdict::Verdict;
 use super::visit::VisitReport;
 use perennial_archive::store::{Commit, Discovery, Ending, FeedRow, Kind, News, PageKind, Target, Visited};
 use perennial_archive::{Appended, ArchiveWriter};
-use perennial_engine::analyse::PageLessons;
+use perennial_engine::analyse::PageAnalyses;
 use perennial_engine::notify::Notifying;
 use perennial_engine::search::Indexing;
 use perennial_fetch::Cut;
@@ -103,7 +103,7 @@ pub enum RecorderMessage {
     /// The report of a visit.
     Visit(Box<VisitReport>),
     /// Lessons of a page that was analysed.
-    Lessons(PageLessons),
+    Lessons(PageAnalyses),
     /// What the scheduler knows of prices: committed with the next visit.
     Bearings(Box<Bearings>),
     /// A pass over everything is complete.
@@ -199,7 +199,7 @@ impl Recorder {
         self.writer.close().and(indexed).and(notified)
     }
 
-    fn settle(&mut self, batch: Vec<VisitReport>, lessons: &[PageLessons]) -> Committed {
+    fn settle(&mut self, batch: Vec<VisitReport>, lessons: &[PageAnalyses]) -> Committed {
         let mut pending = Vec::with_capacity(batch.len());
         for report in batch {
             pending.push(self.append(report)?);
@@ -384,7 +384,7 @@ impl Recorder {
         *state
     }
 
-    fn commit(&mut self, pending: &[Pending], lessons: &[PageLessons]) -> anyhow::Result<Vec<FoundNews>> {
+    fn commit(&mut self, pending: &[Pending], lessons: &[PageAnalyses]) -> anyhow::Result<Vec<FoundNews>> {
         let mut news = Vec::with_capacity(pending.len());
         let bearings = self.bearings.take();
         self.writer.commit_with(|commit| {

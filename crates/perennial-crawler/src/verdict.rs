@@ -2,8 +2,8 @@
 
 use perennial_core::http::politeness::HostAnswer;
 use perennial_core::http::validator::ValidatorTrust;
-use perennial_core::http::verdict::{AnswerKind, Validators, error_word};
-use perennial_core::page::look::{Before, Seen};
+use perennial_core::http::verdict::{AnswerKind, Identity, Validators, error_word};
+use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::schedule::VisitOutcome;
 
 use super::failure::FailureKind;
@@ -21,8 +21,8 @@ pub(super) struct Verdict {
     pub(super) is_final: bool,
     /// Digest and validators of a full answer.
     pub(super) answer: Option<(String, Validators)>,
-    /// The identity of the answer ([`perennial_core::http::verdict::identity_of`]), if it is a look.
-    pub(super) identity: Option<String>,
+    /// The identity of the answer, if it is an observation.
+    pub(super) identity: Option<Identity>,
     /// The trust in the page's validators after this answer.
     pub(super) trust: Option<ValidatorTrust>,
     /// What politeness is told; `None`: the host got no request.
@@ -51,13 +51,14 @@ impl Verdict {
         status: u16,
         is_broken_off: bool,
         target: &Target,
-        identity: &str,
+        identity: &Identity,
     ) -> Verdict {
-        let identity_before = target.identity.as_deref().or(target.digest.as_deref());
-        let was_page = target.digest.is_some();
-        let before = identity_before.map(|identity| Before { identity, was_page });
-        let outcome = match Seen::between(before, kind, identity) {
-            Some(seen) => VisitOutcome::from(seen),
+        let digest = target.digest.clone().map(Identity::Payload);
+        let was_page = digest.is_some();
+        let before =
+            target.identity.as_ref().or(digest.as_ref()).map(|identity| Before { identity, was_page });
+        let outcome = match ChangeStatus::between(before, kind, identity) {
+            Some(status) => VisitOutcome::from(status),
             None => VisitOutcome::Failed { retry_at: None },
         };
         Verdict {

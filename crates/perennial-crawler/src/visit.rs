@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perennial_core::http::robots::RobotsStatus;
-use perennial_core::http::verdict::{AnswerKind, is_drawn};
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::time::Timestamp;
 use perennial_warc::Compression;
 use perennial_warc::payload::{CutCause, Limits, Payload, decode};
@@ -353,8 +353,8 @@ impl VisitTask<'_> {
 
 fn conditions(target: &Target) -> Vec<(&'static str, String)> {
     // A page that a browser draws changes with what its scripts fetch: 304 for its shell would say nothing.
-    let is_drawn = target.identity.as_deref().is_some_and(is_drawn);
-    if is_drawn || target.digest.is_none() || !target.trust.sends_condition() {
+    let is_rendered = target.identity.as_ref().is_some_and(Identity::is_rendered);
+    if is_rendered || target.digest.is_none() || !target.trust.sends_condition() {
         return Vec::new();
     }
     let etag = target.validators.etag.iter().map(|etag| ("If-None-Match", etag.clone()));

@@ -1,16 +1,16 @@
-//! The looks of an archive -> estimates of its completeness and coherence, where the true changes are unknown (P-QUALITY 5;
+//! The observations of an archive -> estimates of its completeness and coherence, where the true changes are unknown (P-QUALITY 5;
 //! docs/papers.md, Estimates on a real archive).
 //!
-//! How many changes a page had between two looks is what the scheduler believes of it: its own pattern of hours and days.
-//! Changes between two looks are not observed, so the numbers are bounds and likely values
-//! ([`perennial_core::quality::estimate`]). The looks and the weights of pages are those of the crawl: omega(P) is PageRank
+//! How many changes a page had between two observations is what the scheduler believes of it: its own pattern of hours and days.
+//! Changes between two observations are not observed, so the numbers are bounds and likely values
+//! ([`perennial_core::quality::estimate`]). The observations and the weights of pages are those of the crawl: omega(P) is PageRank
 //! times the user's weight of the site. Images and scripts are not measured. The definitions are those of the demonstration's
 //! report, which knows the true changes. What feeds and sitemaps in the archive say of changes bounds the numbers from above.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
     CoherenceEstimate, CompletenessEstimate, Gap, PRIOR_CHANGES, SeenVersion, Sighting, Watched,
@@ -24,7 +24,7 @@ use url::Url;
 
 use crate::learn::{self, Followed, page_ranks, rank_of};
 use perennial_archive::links::read_sitemap;
-use perennial_archive::store::{Look, LookOrder, PageKind, Selection, Store};
+use perennial_archive::store::{Observation, ObservationOrder, PageKind, Selection, Store};
 use perennial_archive::{Archive, Snapshot};
 
 /// Captures of feeds and sitemaps that are read, the latest first.
@@ -37,7 +37,7 @@ pub struct SiteQuality {
     pub host: String,
     /// Pages with at least one capture.
     pub n_pages: u64,
-    /// Captures that are looks.
+    /// Captures that are observations.
     pub n_captures: u64,
     /// Captures that showed something new, the first ones included.
     pub n_versions: u64,
@@ -74,7 +74,7 @@ pub struct ArchiveQuality {
     pub all: SiteQuality,
 }
 
-/// One page: its looks, and when it changed by what others say.
+/// One page: its observations, and when it changed by what others say.
 struct WatchedPage {
     looks: Vec<Sighting>,
     announced: Vec<Timestamp>,
@@ -84,7 +84,7 @@ struct WatchedPage {
 
 impl WatchedPage {
     fn has_changed(&self) -> bool {
-        self.looks.iter().skip(1).any(|look| look.new.is_some())
+        self.looks.iter().skip(1).any(|observation| observation.new.is_some())
     }
 }
 
@@ -153,7 +153,7 @@ pub fn coherence_over(
 
 type PagesOfSites = BTreeMap<SiteId, BTreeMap<PageId, WatchedPage>>;
 
-/// The pages of every site, or of one, with their looks.
+/// The pages of every site, or of one, with their observations.
 fn watched_pages(
     store: &Store,
     site: Option<&str>,
@@ -163,32 +163,29 @@ fn watched_pages(
     let ranks = page_ranks(store, &[])?;
     let mut sites = PagesOfSites::new();
     let selection = site.map_or(Selection::Pages, Selection::Of);
-    store.looks(selection, LookOrder::ByPage, until + Span::from_millis(1), |look| {
-        if look.seen == Seen::Absent {
+    store.observations(selection, ObservationOrder::ByPage, until + Span::from_millis(1), |observation| {
+        if observation.status == ChangeStatus::Absent {
             return Ok(());
         }
-        let pages = sites.entry(look.site).or_default();
-        let page = match pages.entry(look.page) {
+        let pages = sites.entry(observation.site).or_default();
+        let page = match pages.entry(observation.page) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let rank = rank_of(&ranks, look.page);
-                let weight = f64::from(followed.weight_of(&store.url_of(look.page)?, rank));
-                new.insert(WatchedPage { looks: Vec::new(), announced: Vec::new(), weight, page: look.page })
+                let rank = rank_of(&ranks, observation.page);
+                let weight = f64::from(followed.weight_of(&store.url_of(observation.page)?, rank));
+                let (page, looks, announced) = (observation.page, Vec::new(), Vec::new());
+                new.insert(WatchedPage { looks, announced, weight, page })
             }
         };
-        page.looks.push(sighting(&look, page.looks.is_empty()));
+        page.looks.push(sighting(&observation));
         Ok(())
     })?;
     Ok(sites)
 }
 
-/// The first look counts as a version of importance 1.
-fn sighting(look: &Look, is_first: bool) -> Sighting {
-    let importance = match is_first {
-        true => Some(1.0),
-        false => look.seen.is_change().then(|| look.seen.importance().get()),
-    };
-    Sighting { at: look.time, new: importance }
+fn sighting(observation: &Observation) -> Sighting {
+    let importance = observation.status.observed_importance().get();
+    Sighting { at: observation.time, new: Some(importance).filter(|importance| *importance > 0.0) }
 }
 
 /// The instants at which pages changed, by the feeds and sitemaps that the archive holds. What cannot be read says nothing.
@@ -260,7 +257,7 @@ impl SiteSums {
     fn add_page(&mut self, page: &WatchedPage, believed: &Scheduler, prior_changes: f64, until: Timestamp) {
         self.n_pages += 1;
         self.n_captures += page.looks.len() as u64;
-        self.n_versions += page.looks.iter().filter(|look| look.new.is_some()).count() as u64;
+        self.n_versions += page.looks.iter().filter(|observation| observation.new.is_some()).count() as u64;
         let (looks, announced) = (&page.looks, &page.announced);
         let expected = |from, to| believed.expected_changes(page.page, from, to);
         let gaps =

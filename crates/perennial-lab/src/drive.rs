@@ -5,7 +5,7 @@
 
 use perennial_core::chance::WorldChance;
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::quality::{
     Coherence, Completeness, PageRecord, Timeliness, Window, archive_coherence, archive_coherence_of_changed,
     completeness, page_completeness, timeliness,
@@ -120,11 +120,11 @@ fn look(
     now: Timestamp,
     visibility: Visibility,
 ) -> VisitOutcome {
-    let Some(last) = last else { return VisitOutcome::Changed(Importance::FULL) };
+    let Some(last) = last else { return VisitOutcome::from(ChangeStatus::New) };
     let changes = world.pages[place].changes_between(last, now);
     let Some(newest) = changes.last() else { return VisitOutcome::Unchanged };
     // What counts as no change in an archive counts as none here.
-    VisitOutcome::from(Seen::Changed(match visibility {
+    VisitOutcome::from(ChangeStatus::Changed(match visibility {
         Visibility::LastChange => newest.importance,
         Visibility::Difference => difference(changes),
     }))

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use perennial_core::page::importance::ImportanceConfig;
-use perennial_core::page::observe::{Known, has_advertising_words, observe};
+use perennial_core::page::observe::{VersionComparison, compare, has_advertising_words};
 use perennial_core::page::segment::{SegmentConfig, fingerprint, segment, vixml};
 use perennial_core::text::charset::decode_text;
 use perennial_render::dom::Dom;
@@ -87,7 +87,11 @@ impl Walk {
         Ok(())
     }
 
-    fn version(&mut self, path: &Path, known: Option<Known>) -> std::io::Result<Known> {
+    fn version(
+        &mut self,
+        path: &Path,
+        before: Option<VersionComparison>,
+    ) -> std::io::Result<VersionComparison> {
         let bytes = std::fs::read(path)?;
         let Walk { engine, times, .. } = self;
         let html = times.of("decode", || decode_text(&bytes, None));
@@ -103,25 +107,26 @@ impl Walk {
         let layout = times.of("fill", || boxes.fill(&nodes, base.as_str()).unwrap_or_default());
         let tree = times.of("segment", || segment(&layout, &SegmentConfig::default()));
         let seen = times.of("observe", || {
-            observe(known.as_ref(), tree, &ImportanceConfig::default(), &|element| {
+            let before = before.as_ref().map(|before| (&before.tree, &before.noise));
+            compare(before, tree, &ImportanceConfig::default(), &|element| {
                 has_advertising_words(element.address())
             })
         });
         self.n_pages += 1;
         self.n_bytes += html.len();
         if self.has_digests {
-            let tree = &seen.known.tree;
+            let tree = &seen.tree;
             let delta = seen.delta.as_ref().map(|delta| delta.to_xml(tree)).unwrap_or_default();
             let digests = [
                 format!("{layout:?}").as_bytes(),
                 vixml::write(tree).as_bytes(),
                 delta.as_bytes(),
-                &seen.known.noise.to_bytes(),
+                &seen.noise.to_bytes(),
             ]
             .map(sha1_label);
-            println!("{} {} {:?}", path.display(), digests.join(" "), seen.importance().get());
+            println!("{} {} {:?}", path.display(), digests.join(" "), seen.assessment.importance.get());
         }
-        Ok(seen.known)
+        Ok(seen)
     }
 }
 

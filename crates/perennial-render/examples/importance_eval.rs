@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use perennial_core::page::diff::Element;
 use perennial_core::page::importance::{Form, ImportanceConfig};
-use perennial_core::page::observe::{Known, has_advertising_words, observe};
+use perennial_core::page::noise::NoiseHistory;
+use perennial_core::page::observe::{compare, has_advertising_words};
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
 use perennial_core::text::charset::decode_text;
 use perennial_render::{Engine, resource::nothing};
@@ -154,8 +155,11 @@ fn tree(engine: &Engine, html: &str) -> BlockTree {
     segment(&engine.layout(html, "http://page.example/", &nothing), &SegmentConfig::default())
 }
 
+/// The last version of a page, and its noise history.
+type Known = (BlockTree, NoiseHistory);
+
 fn first(tree: BlockTree) -> Known {
-    Known { tree, noise: Default::default() }
+    (tree, NoiseHistory::default())
 }
 
 /// Five earlier visits, with another banner and another date at each.
@@ -165,8 +169,9 @@ fn history(engine: &Engine, base: &str) -> Known {
         let html = base
             .replace("banner-17", &format!("banner-{}", 17 + (visit + 1) % 6))
             .replace("12 November 2026, 10:15", &format!("{} November 2026, {}:15", 7 + visit, 5 + visit));
-        known =
-            Some(observe(known.as_ref(), tree(engine, &html), &ImportanceConfig::default(), &is_ad).known);
+        let before = known.as_ref().map(|(tree, noise)| (tree, noise));
+        let version = compare(before, tree(engine, &html), &ImportanceConfig::default(), &is_ad);
+        known = Some((version.tree, version.noise));
     }
     known.unwrap_or_else(|| first(BlockTree::default()))
 }
@@ -175,8 +180,9 @@ fn is_ad(element: &Element) -> bool {
     has_advertising_words(element.address())
 }
 
-fn weigh(known: &Known, after: BlockTree, form: Form) -> f64 {
-    observe(Some(known), after, &ImportanceConfig::of(form), &is_ad).importance().get()
+fn weigh((tree, noise): &Known, after: BlockTree, form: Form) -> f64 {
+    let version = compare(Some((tree, noise)), after, &ImportanceConfig::of(form), &is_ad);
+    version.assessment.importance.get()
 }
 
 /// 1 for the right order, a half for equal values.

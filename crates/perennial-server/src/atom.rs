@@ -15,7 +15,7 @@ use perennial_archive::store::ChangeOrder;
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::Filters;
 use perennial_engine::changes::{Bounds, Finder, Judged, Question};
-use perennial_engine::notify::{Notice, Teller};
+use perennial_engine::notify::{Notice, Reporter};
 
 /// Entries of a feed, and the work that it may take.
 const BOUNDS: Bounds = Bounds { max_found: 50, max_read: 400, max_rows: 20_000 };
@@ -43,12 +43,12 @@ fn latest(asking: &Asking<'_>, snapshot: &Snapshot, question: &Question) -> anyh
     let filters = Filters::built_in();
     let (archive, store) = (snapshot.archive(), snapshot.store());
     let found = Finder::new(archive, store, &filters, question)?.find(None, BOUNDS)?;
-    let mut teller = Teller::new(archive, store, &filters);
+    let mut reporter = Reporter::new(archive, store, &filters);
     let link = Url::parse(&format!("{}{}/", asking.origins().main, asking.served.base)).ok();
     let mut told = Vec::new();
     for change in found.changes {
         if let Some(row) = store.change_at(change.page, change.after)? {
-            told.push(teller.notice(&mut Judged::new(&row), "", &question.condition, link.as_ref())?);
+            told.push(reporter.notice(&mut Judged::new(&row), "", &question.condition, link.as_ref())?);
         }
     }
     Ok(told)

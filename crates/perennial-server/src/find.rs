@@ -89,7 +89,7 @@ fn beside(around: &[Capture], capture: &Capture) -> (Option<Timestamp>, Option<T
 fn looks_of(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<Look> {
     let look = |capture: &Capture| Look {
         time: second_of(capture.time),
-        content: url_hash(&capture.identity),
+        content: url_hash(&capture.identity.to_string()),
         modified: None,
         is_held: true,
     };

@@ -7,10 +7,10 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, params};
 
-use super::lessons::{CHANGE_COLUMNS, IS_CHANGE, read_change};
+use super::analyses::{CHANGE_COLUMNS, IS_CHANGE, read_change};
 use super::{ChangeFilter, ChangeRow, Store};
 
-/// In a span with no more looks the changes are sorted; in a longer one the index of importance is walked until enough are found.
+/// In a span with no more observations the changes are sorted; in a longer one the index of importance is walked until enough are found.
 const FEW_LOOKS: i64 = 10_000;
 
 /// In which order changes are listed.
@@ -28,7 +28,7 @@ pub enum ChangeOrder {
 /// The place of a change in a list, after which the list goes on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChangeKey {
-    /// When the look was.
+    /// When the observation was.
     pub time: Timestamp,
     /// At which page.
     pub page: PageId,
@@ -91,7 +91,7 @@ const ALL: &str = "?6 IS NULL AND ?7 IS ?8";
 /// All changes in the order of the index of importance.
 const BY_IMPORTANCE: &str = "lessons l INDEXED BY lessons_importance CROSS JOIN pages p ON p.id = l.page";
 
-/// Where changes are read. One page and the pages of one site are found by their numbers, so that only their own lessons are
+/// Where changes are read. One page and the pages of one site are found by their numbers, so that only their own analyses are
 /// read; all others by time, in whose order they are wanted.
 fn source_of(filter: &ChangeFilter<'_>) -> &'static str {
     match (filter.url, filter.host) {
@@ -197,7 +197,7 @@ impl Store {
         Ok(keys.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The change that a look showed, if it showed one.
+    /// The change that an observation showed, if it showed one.
     pub fn change_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<ChangeRow>> {
         let mut statement = self.connection().prepare_cached(&format!(
             "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page
@@ -206,8 +206,8 @@ impl Store {
         Ok(statement.query_row(params![page.0, time.as_millis()], read_change).optional()?)
     }
 
-    /// How many looks have a lesson.
-    pub fn count_all_lessons(&self) -> anyhow::Result<u64> {
+    /// How many observations were analysed.
+    pub fn count_all_analyses(&self) -> anyhow::Result<u64> {
         let n: i64 = self.connection().query_row("SELECT count(*) FROM lessons", [], |row| row.get(0))?;
         Ok(n as u64)
     }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use anyhow::Context;
 use perennial_core::http::politeness::HostState;
 use perennial_core::http::validator::ValidatorTrust;
-use perennial_core::http::verdict::Validators;
+use perennial_core::http::verdict::{Identity, Validators};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};
@@ -105,7 +105,7 @@ pub struct Target {
     /// Payload digest of the last full answer.
     pub digest: Option<String>,
     /// Identity of the last answer, where that is not the digest.
-    pub identity: Option<String>,
+    pub identity: Option<Identity>,
     /// Validators of the last full answer.
     pub validators: Validators,
     /// The trust in them.
@@ -170,7 +170,7 @@ pub struct Visited {
     /// Payload digest and validators of a full answer; `None` keeps those of the answer before.
     pub answer: Option<(String, Validators)>,
     /// Identity of the answer; `None` keeps that of the answer before.
-    pub identity: Option<String>,
+    pub identity: Option<Identity>,
     /// The trust in the validators.
     pub trust: ValidatorTrust,
 }
@@ -263,7 +263,7 @@ impl Commit<'_> {
                 digest,
                 etag,
                 last_modified,
-                visited.identity,
+                visited.identity.as_ref().map(Identity::to_string),
             ])?;
         Ok(())
     }
@@ -446,7 +446,7 @@ fn read_target(row: &Row<'_>) -> rusqlite::Result<Target> {
         n_failures: row.get(8)?,
         digest: row.get(9)?,
         validators: Validators { etag: row.get(10)?, last_modified: row.get(11)? },
-        identity: row.get(13)?,
+        identity: row.get::<_, Option<String>>(13)?.map(|text| Identity::parse(&text)),
         trust: ValidatorTrust::from_bytes(&row.get::<_, Option<Vec<u8>>>(12)?.unwrap_or_default()),
     })
 }

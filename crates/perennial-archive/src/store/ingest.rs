@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use perennial_core::http::verdict::AnswerKind;
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::time::Timestamp;
 use perennial_core::url::canonical::site_name;
 use perennial_core::url::{PageId, SiteId};
@@ -14,7 +14,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::feeds::FeedRow;
 use super::frontier::PageKind;
-use super::looks::answer_code;
+use super::observations::answer_code;
 use super::{Store, encode_targets};
 
 /// What kind of record a capture is.
@@ -75,7 +75,7 @@ pub struct CaptureRow {
     pub answer: Option<AnswerKind>,
     /// Identity of the answer, where that is not the digest: the target of a redirect, or the digest of a payload that was
     /// left out.
-    pub identity: Option<String>,
+    pub identity: Option<Identity>,
     /// What the crawl fetched the address as, if the record says so.
     pub purpose: Option<PageKind>,
     /// Where the record begins in its file.
@@ -323,7 +323,7 @@ impl<'t> Commit<'t> {
                 row.group_offset as i64,
                 row.group_length as i64,
                 row.answer.map(answer_code),
-                row.identity,
+                row.identity.as_ref().map(Identity::to_string),
                 row.content,
             ])
     }

@@ -10,8 +10,8 @@
 //! | `reading`, `replace` | a state file -> a connection that reads it; a rebuilt state -> the one in use |
 //! | `ingest` | rows of captures -> sites, pages, captures, versions, links, in one transaction |
 //! | `query`, `chosen`, `around` | a filter, an export, an instant -> captures and counts |
-//! | `lessons`, `trees`, `packed` | results of analyses and their block trees <-> rows and bytes |
-//! | `looks`, `steps` | captures and analyses -> observations of a page; steps from version to version |
+//! | `analyses`, `trees`, `packed` | results of analyses and their block trees <-> rows and bytes |
+//! | `observations`, `steps` | captures and analyses -> observations of a page; steps from version to version |
 //! | `changes`, `overview` | a list of changes that continues at a cursor; what the dashboard shows of a page or site |
 //! | `frontier`, `spent`, `bearings` | URLs between visits, visits and bytes spent, scheduler state <-> tables |
 //! | `feeds`, `links`, `runs` | feeds and items, the link graph, files of the index <-> tables |
@@ -21,6 +21,7 @@
 //! | `outbox` | notices on their way <-> `outbox.db` |
 //! | `sql` | documented views, read by the user's own statements within bounds |
 
+mod analyses;
 mod around;
 mod aside;
 mod bearings;
@@ -30,9 +31,8 @@ mod chosen;
 mod feeds;
 mod frontier;
 mod ingest;
-mod lessons;
 mod links;
-mod looks;
+mod observations;
 mod outbox;
 mod overview;
 mod packed;
@@ -47,17 +47,19 @@ mod steps;
 mod texts;
 mod trees;
 
+pub use analyses::{
+    AnalysedObservation, Analysis, ChangeFilter, ChangeRow, NewsItem, PageState, ShownVersion,
+};
 pub use aside::{AsideReason, SetAside, SetAsideCounts};
 pub use changes::{ChangeKey, ChangeOrder};
 pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
-pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LearnedLook, LessonRow, ShownVersion, Worth};
 use links::encode_targets;
-pub use looks::{Look, LookOrder, Selection};
+pub use observations::{Observation, ObservationOrder, Selection};
 pub use outbox::{NewNotice, Outbox, RuleState, TakenIn, Waiting};
-pub use overview::{Failing, LessonCounts, LessonDay, LessonLine, SitePage};
+pub use overview::{AnalysisCounts, AnalysisDay, AnalysisLine, Failing, SitePage};
 pub use packed::{pack_noise, unpack_noise};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};

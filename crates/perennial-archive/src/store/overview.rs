@@ -1,43 +1,44 @@
 //! What pages of the server ask of the state: the latest changes, the versions of a page, the pages and hours of a site. Each
 //! question reads a stretch of an index and gives a bounded number of rows.
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::lessons::seen_of;
-use super::looks::PAGES;
+use super::analyses::{IS_LATER_VERSION, IS_NEW_VERSION, status_of};
+use super::observations::PAGES;
 use super::{OVERALL, Store};
 
 /// Milliseconds of an hour.
 const HOUR_MILLIS: i64 = 3_600_000;
 
-/// A look with a lesson, as a page of the server shows it.
+/// An analysed observation, as a page of the server shows it.
 #[derive(Clone, Debug)]
-pub struct LessonLine {
-    /// When the look was.
+pub struct AnalysisLine {
+    /// When the observation was.
     pub time: Timestamp,
-    /// The look before.
+    /// The observation before.
     pub before: Option<Timestamp>,
     /// What it showed.
-    pub seen: Seen,
+    pub status: ChangeStatus,
     /// Operations of the change.
     pub n_operations: usize,
     /// Whether the version is worth indexing.
     pub is_indexed: bool,
-    /// The page's title, where the look showed a change.
+    /// The page's title, where the observation showed a change.
     pub title: Option<String>,
 }
 
-/// Lessons of one UTC day of a page.
+/// Analyses of one UTC day of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LessonDay {
+pub struct AnalysisDay {
     /// Days since 1970.
     pub number: i64,
-    /// How many looks.
+    /// How many observations.
     pub n_looks: u64,
-    /// Looks that showed another version.
+    /// Observations that showed another version.
     pub n_changes: u64,
     /// Importance of the strongest change.
     pub strongest: f64,
@@ -45,10 +46,10 @@ pub struct LessonDay {
     pub total: f64,
 }
 
-/// How many lessons of a page say what.
+/// How many analyses of a page say what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LessonCounts {
-    /// All looks with a lesson.
+pub struct AnalysisCounts {
+    /// All analysed observations.
     pub n_looks: u64,
     /// Those that showed another version.
     pub n_changes: u64,
@@ -96,9 +97,6 @@ pub struct Failing {
     pub ready_at: Option<Timestamp>,
 }
 
-/// Looks that showed another version.
-const CHANGES: &str = "l.seen NOT IN (1, 2, 5)";
-
 impl Store {
     /// The site of a page.
     pub fn site_of_page(&self, page: PageId) -> anyhow::Result<Option<SiteId>> {
@@ -114,24 +112,24 @@ impl Store {
         Ok(first.map(Timestamp::from_millis))
     }
 
-    /// The lessons of a page in a stretch of time, the latest first, at most `limit`.
-    pub fn lesson_lines(
+    /// The analyses of a page in a stretch of time, the latest first, at most `limit`.
+    pub fn analysis_lines(
         &self,
         page: PageId,
         from: Timestamp,
         until: Timestamp,
         limit: usize,
-    ) -> anyhow::Result<Vec<LessonLine>> {
+    ) -> anyhow::Result<Vec<AnalysisLine>> {
         let mut statement = self.connection().prepare_cached(
             "SELECT time, before, seen, importance, n_operations, is_indexed, title FROM lessons
              WHERE page = ?1 AND time >= ?2 AND time < ?3 ORDER BY time DESC LIMIT ?4",
         )?;
         let values = params![page.0, from.as_millis(), until.as_millis(), limit as i64];
         let lines = statement.query_map(values, |row| {
-            Ok(LessonLine {
+            Ok(AnalysisLine {
                 time: Timestamp::from_millis(row.get(0)?),
                 before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
-                seen: seen_of(row.get(2)?, row.get(3)?),
+                status: status_of(row.get(2)?, row.get(3)?),
                 n_operations: row.get::<_, i64>(4)? as usize,
                 is_indexed: row.get(5)?,
                 title: row.get(6)?,
@@ -140,16 +138,16 @@ impl Store {
         Ok(lines.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The lessons of a page by UTC day, earliest first.
-    pub fn lesson_days(&self, page: PageId, from: Timestamp) -> anyhow::Result<Vec<LessonDay>> {
+    /// The analyses of a page by UTC day, earliest first.
+    pub fn analysis_days(&self, page: PageId, from: Timestamp) -> anyhow::Result<Vec<AnalysisDay>> {
         let sql = format!(
-            "SELECT l.time / 86400000, count(*), sum({CHANGES}), max(CASE WHEN l.seen = 0 THEN 0 ELSE l.importance END),
-                 sum(CASE WHEN l.seen = 0 THEN 0 ELSE l.importance END)
+            "SELECT l.time / 86400000, count(*), sum({IS_NEW_VERSION}), max(l.importance * ({IS_LATER_VERSION})),
+                 sum(l.importance * ({IS_LATER_VERSION}))
              FROM lessons l WHERE l.page = ?1 AND l.time >= ?2 GROUP BY 1 ORDER BY 1"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
         let days = statement.query_map(params![page.0, from.as_millis()], |row| {
-            Ok(LessonDay {
+            Ok(AnalysisDay {
                 number: row.get(0)?,
                 n_looks: row.get::<_, i64>(1)? as u64,
                 n_changes: row.get::<_, i64>(2)? as u64,
@@ -160,16 +158,16 @@ impl Store {
         Ok(days.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How many lessons of a page say what.
-    pub fn lesson_counts(&self, page: PageId) -> anyhow::Result<LessonCounts> {
+    /// How many analyses of a page say what.
+    pub fn analysis_counts(&self, page: PageId) -> anyhow::Result<AnalysisCounts> {
         let sql = format!(
-            "SELECT count(*), coalesce(sum({CHANGES}), 0), coalesce(sum(l.seen = 2), 0), coalesce(sum(l.is_indexed), 0)
+            "SELECT count(*), coalesce(sum({IS_NEW_VERSION}), 0), coalesce(sum(l.seen = 2), 0), coalesce(sum(l.is_indexed), 0)
              FROM lessons l WHERE l.page = ?1"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
         Ok(statement.query_row([page.0], |row| {
             let count = |column| row.get::<_, i64>(column).map(|n| n as u64);
-            Ok(LessonCounts {
+            Ok(AnalysisCounts {
                 n_looks: count(0)?,
                 n_changes: count(1)?,
                 n_noise: count(2)?,
@@ -178,12 +176,17 @@ impl Store {
         })?)
     }
 
-    /// Importance seen since a page was first looked at, and that look; `None` before its first lesson.
-    pub fn worth_of(&self, page: PageId) -> anyhow::Result<Option<(Timestamp, f64)>> {
-        let mut statement =
-            self.connection().prepare_cached("SELECT first, total FROM known WHERE page = ?1")?;
-        let read = |row: &Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get(1)?));
-        Ok(statement.query_row([page.0], read).optional()?)
+    /// The importance from which versions of a page are indexed, as of its last observation; 0 before its first analysis.
+    pub fn index_threshold(&self, page: PageId) -> anyhow::Result<f64> {
+        let mut statement = self
+            .connection()
+            .prepare_cached("SELECT first, total, gathered, time FROM known WHERE page = ?1")?;
+        let time = |row: &Row<'_>, column| row.get(column).map(Timestamp::from_millis);
+        let threshold = statement.query_row([page.0], |row| {
+            let sums = IndexSums { first: time(row, 0)?, total: row.get(1)?, gathered: row.get(2)? };
+            Ok(sums.threshold(time(row, 3)?))
+        });
+        Ok(threshold.optional()?.unwrap_or_default())
     }
 
     /// The pages of a host that people read, at most `limit` of those first found; those with most important change first.
@@ -218,11 +221,11 @@ impl Store {
         limit: usize,
         mut each: impl FnMut(Timestamp, f64),
     ) -> anyhow::Result<()> {
-        let mut statement = self.connection().prepare_cached(
+        let mut statement = self.connection().prepare_cached(&format!(
             "SELECT l.time, l.importance FROM pages p JOIN lessons l ON l.page = p.id
-             WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND l.time >= ?2 AND l.seen IN (3, 4, 6, 7, 8)
-             LIMIT ?3",
-        )?;
+             WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND l.time >= ?2 AND {IS_LATER_VERSION}
+             LIMIT ?3"
+        ))?;
         let mut rows = statement.query(params![host, since.as_millis(), limit as i64])?;
         while let Some(row) = rows.next()? {
             each(Timestamp::from_millis(row.get(0)?), row.get(1)?);

@@ -1,6 +1,6 @@
 //! Queries -> counts, a page's captures and versions, all captures that pass a filter.
 
-use perennial_core::http::verdict::AnswerKind;
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::notice::Place;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::ingest::{FileRow, FileState, Kind};
-use super::looks::{PAGES, answer_of};
+use super::observations::{PAGES, answer_of};
 use super::{SetAsideCounts, Store};
 
 /// One capture with the address of its page and its place in the WARC files.
@@ -30,7 +30,7 @@ pub struct Capture {
     /// What kind of answer it is; `None` when it is no look at a page.
     pub answer: Option<AnswerKind>,
     /// Identity of the answer: the payload's content, or the target of a redirect.
-    pub identity: String,
+    pub identity: Identity,
     pub file: String,
     pub offset: u64,
     pub length: u64,
@@ -258,7 +258,7 @@ pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
         group_offset: row.get::<_, i64>(12)? as u64,
         group_length: row.get::<_, i64>(13)? as u64,
         answer: row.get::<_, Option<i64>>(14)?.map(answer_of),
-        identity: row.get(15)?,
+        identity: Identity::parse(row.get_ref(15)?.as_str()?),
         content: row.get(16)?,
     })
 }

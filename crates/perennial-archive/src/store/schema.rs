@@ -4,6 +4,7 @@
 //! empty file, so a step may leave new columns empty when filling them needs the WARC files.
 
 use anyhow::bail;
+use perennial_core::http::verdict::Identity;
 use rusqlite::{Connection, params};
 
 use super::aside::SetAside;
@@ -399,7 +400,7 @@ pub enum Checked {
 /// What steps of the schema ask of the WARC files.
 pub trait Records {
     /// What tells the answer at a place from another where that is not its digest.
-    fn identity_at(&self, place: &RecordPlace) -> Option<String>;
+    fn identity_at(&self, place: &RecordPlace) -> Option<Identity>;
 
     /// Whether there are WARC files to read. A reader brings a copy of the state over without them.
     fn can_be_checked(&self) -> bool;
@@ -412,7 +413,7 @@ pub trait Records {
 pub(super) struct NoRecords;
 
 impl Records for NoRecords {
-    fn identity_at(&self, _: &RecordPlace) -> Option<String> {
+    fn identity_at(&self, _: &RecordPlace) -> Option<Identity> {
         None
     }
 
@@ -471,7 +472,7 @@ fn fill_identities(transaction: &Connection, records: &dyn Records) -> rusqlite:
             offset: row.get::<_, i64>(4)? as u64,
         };
         if let Some(identity) = records.identity_at(&place) {
-            update.execute(params![row.get::<_, i64>(0)?, identity])?;
+            update.execute(params![row.get::<_, i64>(0)?, identity.to_string()])?;
         }
     }
     Ok(())

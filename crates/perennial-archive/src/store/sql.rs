@@ -13,7 +13,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};
 
 use super::Store;
-use super::lessons::IS_CHANGE;
+use super::analyses::IS_CHANGE;
 
 /// Instructions of SQLite's machine between two looks at the clock: about a millisecond.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;

@@ -1,23 +1,20 @@
-//! Lessons -> the steps from one version of a page to the next: what a banner offers to go to.
+//! Analyses -> the steps from one version of a page to the next: what a banner offers to go to.
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::Store;
-use super::lessons::seen_of;
-
-/// Codes of looks that showed another version: all but the same, noise and absence.
-const CHANGES: &str = "seen NOT IN (1, 2, 5)";
+use super::analyses::{IS_NEW_VERSION, status_of};
 
 /// A version of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Step {
-    /// When the look was that showed it first.
+    /// When the observation was that showed it first.
     pub time: Timestamp,
-    /// What it showed compared with the look before.
-    pub seen: Seen,
+    /// What it showed compared with the observation before.
+    pub status: ChangeStatus,
     /// Whether it is worth indexing (docs/papers.md, Index threshold): an important version.
     pub is_important: bool,
 }
@@ -38,7 +35,7 @@ pub struct Steps {
 }
 
 impl Store {
-    /// The versions of a page around an instant, as far as its looks are analysed.
+    /// The versions of a page around an instant, as far as its observations are analysed.
     pub fn steps_around(&self, page: PageId, at: Timestamp) -> anyhow::Result<Steps> {
         let here = self.step(page, "time <= ?2", "DESC", at, false)?;
         let Some(from) = here.map(|here| here.time) else {
@@ -65,8 +62,8 @@ impl Store {
     ) -> anyhow::Result<Option<Step>> {
         let important = if is_important { "AND is_indexed" } else { "" };
         let sql = format!(
-            "SELECT time, seen, importance, is_indexed FROM lessons
-             WHERE page = ?1 AND {condition} AND {CHANGES} {important} ORDER BY time {order} LIMIT 1"
+            "SELECT time, seen, importance, is_indexed FROM lessons l
+             WHERE page = ?1 AND {condition} AND {IS_NEW_VERSION} {important} ORDER BY time {order} LIMIT 1"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
         Ok(statement.query_row(params![page.0, at.as_millis()], read_step).optional()?)
@@ -76,7 +73,7 @@ impl Store {
 fn read_step(row: &Row<'_>) -> rusqlite::Result<Step> {
     Ok(Step {
         time: Timestamp::from_millis(row.get(0)?),
-        seen: seen_of(row.get(1)?, row.get(2)?),
+        status: status_of(row.get(1)?, row.get(2)?),
         is_important: row.get(3)?,
     })
 }

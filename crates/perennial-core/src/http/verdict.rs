@@ -3,6 +3,8 @@
 //! This module is used while a crawl runs, when an archive is read again after a restart, and when its state is made anew
 //! from the WARC files.
 
+use std::fmt;
+
 use crate::http::politeness::{HostAnswer, parse_retry_after};
 use crate::http::validator::{Answer, ValidatorTrust};
 use crate::time::Timestamp;
@@ -45,47 +47,99 @@ impl AnswerKind {
     }
 }
 
-/// What tells an answer from another, where that is not the digest of its payload. A redirect is the same while its status
-/// and target are, and a page is gone whatever the error page says. Answers of different kinds are never alike: only
-/// those without a page begin with their status.
-pub fn identity_of(kind: AnswerKind, status: u16, redirect: Option<&str>) -> Option<String> {
-    match kind {
-        AnswerKind::Content | AnswerKind::NotModified | AnswerKind::Failed => None,
-        AnswerKind::Redirect => Some(format!("{status} {}", redirect.unwrap_or_default())),
-        AnswerKind::Gone => Some(status.to_string()),
+/// What a URL answered: two answers with equal identities show the same. A redirect is the same while its status and target
+/// are, and a page is gone whatever the error page says.
+///
+/// The store and the WARC files have it as text, which is read by [`Identity::parse`] and written by `Display`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Identity {
+    /// The page, by the digest of its payload.
+    Payload(String),
+    /// A page that a browser rendered, by the digest of what a reader saw: not of the bytes that its scripts came in.
+    RenderedPayload(String),
+    /// Another URL to go to; empty if the answer names none.
+    Redirect {
+        /// HTTP status.
+        status: u16,
+        /// The other URL.
+        target: String,
+    },
+    /// There is no page.
+    Error {
+        /// HTTP status.
+        status: u16,
+    },
+    /// An error page that is delivered as if it were the page, by its digest.
+    SoftError(String),
+    /// The page of another URL again, such as `/index.html` where `/` has the same bytes.
+    Alias(String),
+}
+
+const RENDERED: &str = "drawn ";
+const ALIAS: &str = "200 ";
+const SOFT_ERROR: &str = "404 ";
+
+impl Identity {
+    /// Of an answer whose identity is not the digest of its payload.
+    pub fn of_answer(kind: AnswerKind, status: u16, redirect: Option<&str>) -> Option<Identity> {
+        match kind {
+            AnswerKind::Content | AnswerKind::NotModified | AnswerKind::Failed => None,
+            AnswerKind::Redirect => {
+                Some(Identity::Redirect { status, target: redirect.unwrap_or_default().to_owned() })
+            }
+            AnswerKind::Gone => Some(Identity::Error { status }),
+        }
+    }
+
+    /// Reads the stored text.
+    pub fn parse(text: &str) -> Identity {
+        let after = |prefix: &str| text.strip_prefix(prefix).map(str::to_owned);
+        // Digits that would not be written as they are read are part of a digest.
+        let status = |digits: &str| digits.parse::<u16>().ok().filter(|status| status.to_string() == digits);
+        let redirect = || {
+            let (digits, target) = text.split_once(' ')?;
+            let status = status(digits).filter(|status| (300..400).contains(status))?;
+            Some(Identity::Redirect { status, target: target.to_owned() })
+        };
+        after(RENDERED)
+            .map(Identity::RenderedPayload)
+            .or_else(|| after(ALIAS).map(Identity::Alias))
+            .or_else(|| after(SOFT_ERROR).map(Identity::SoftError))
+            .or_else(redirect)
+            .or_else(|| status(text).map(|status| Identity::Error { status }))
+            .unwrap_or_else(|| Identity::Payload(text.to_owned()))
+    }
+
+    /// Whether the answer showed a page.
+    pub fn is_page(&self) -> bool {
+        matches!(self, Identity::Payload(_) | Identity::RenderedPayload(_))
+    }
+
+    /// Whether a browser rendered the page.
+    pub fn is_rendered(&self) -> bool {
+        matches!(self, Identity::RenderedPayload(_))
+    }
+
+    /// Where a redirect leads.
+    pub fn redirect_target(&self) -> Option<&str> {
+        match self {
+            Identity::Redirect { target, .. } => Some(target),
+            _ => None,
+        }
     }
 }
 
-/// The identity of a page that a browser drew: what a reader saw is the page, and not the bytes that its scripts came in.
-pub fn drawn_identity(digest: &str) -> String {
-    format!("drawn {digest}")
-}
-
-/// Whether an identity is that of a page that a browser drew.
-pub fn is_drawn(identity: &str) -> bool {
-    identity.starts_with("drawn ")
-}
-
-/// The identity of an answer that is another address's page again, such as `/index.html` where `/` has the same bytes.
-pub fn twin_identity(other: &str) -> String {
-    format!("{TWIN}{other}")
-}
-
-const TWIN: &str = "200 ";
-
-/// Whether an identity says that another address has this page.
-pub fn names_twin(identity: &str) -> bool {
-    identity.starts_with(TWIN)
-}
-
-/// The identity of an answer that delivers an error page as if it were the page.
-pub fn soft_error_identity(digest: &str) -> String {
-    format!("404 {digest}")
-}
-
-/// Whether an identity is that of an answer that showed a page. The others begin with their status.
-pub fn shows_page(identity: &str) -> bool {
-    !identity.starts_with(|first: char| first.is_ascii_digit())
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Identity::Payload(digest) => f.write_str(digest),
+            Identity::RenderedPayload(digest) => write!(f, "{RENDERED}{digest}"),
+            Identity::Redirect { status, target } => write!(f, "{status} {target}"),
+            Identity::Error { status } => write!(f, "{status}"),
+            Identity::SoftError(digest) => write!(f, "{SOFT_ERROR}{digest}"),
+            Identity::Alias(url) => write!(f, "{ALIAS}{url}"),
+        }
+    }
 }
 
 /// The name of an answer that is not the page, for counting.
@@ -157,6 +211,48 @@ pub fn trust_after(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn identities() -> impl Strategy<Value = Identity> {
+        let digest = || "(sha1|sha256|md5):[A-Z2-7]{0,9}";
+        let url = || "(https?://[a-z.]{1,9}/[ -~]{0,9})?";
+        prop_oneof![
+            digest().prop_map(Identity::Payload),
+            digest().prop_map(Identity::RenderedPayload),
+            digest().prop_map(Identity::SoftError),
+            url().prop_map(Identity::Alias),
+            (300u16..400, url()).prop_map(|(status, target)| Identity::Redirect { status, target }),
+            any::<u16>().prop_map(|status| Identity::Error { status }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_identity_is_read_as_it_is_written(identity in identities()) {
+            prop_assert_eq!(Identity::parse(&identity.to_string()), identity);
+        }
+
+        #[test]
+        fn any_text_is_written_as_it_was_read(
+            text in prop_oneof![any::<String>(), "(drawn |200 |404 |[0-9]{1,4} ?)?[ -~]{0,12}"]
+        ) {
+            prop_assert_eq!(Identity::parse(&text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn stored_identities_have_one_meaning_each() {
+        let parse = Identity::parse;
+        assert_eq!(parse("sha1:A"), Identity::Payload("sha1:A".into()));
+        assert_eq!(parse("drawn sha256:B"), Identity::RenderedPayload("sha256:B".into()));
+        assert_eq!(parse("410"), Identity::Error { status: 410 });
+        assert_eq!(parse("404 sha1:A"), Identity::SoftError("sha1:A".into()));
+        assert_eq!(parse("200 http://a/"), Identity::Alias("http://a/".into()));
+        assert_eq!(parse("301 http://a/"), Identity::Redirect { status: 301, target: "http://a/".into() });
+        assert_eq!(parse("301 ").redirect_target(), Some(""));
+        // Digests of other tools may begin with a digit.
+        assert!(parse("3f786850").is_page() && parse("").is_page() && !parse("404").is_page());
+    }
 
     #[test]
     fn statuses_have_one_meaning_each() {

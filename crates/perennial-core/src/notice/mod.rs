@@ -5,14 +5,15 @@
 
 mod operation;
 
-pub use operation::{BlockPlace, OperationFilter, ToldElement, ToldOperation};
+pub use operation::{BlockPlace, OperationFilter, ReportedElement, ReportedOperation};
 
 use std::fmt;
 use std::str::FromStr;
 
 use regex::Regex;
 
-use crate::page::look::Seen;
+use crate::page::importance::Judgement;
+use crate::page::look::ChangeStatus;
 use crate::page::segment::Selector;
 use crate::search::Query;
 
@@ -45,12 +46,12 @@ impl ChangeKind {
     ];
 
     /// What a look showed that differs from the look before; `has_new_title`: the page has another title.
-    pub fn of(seen: Seen, has_new_title: bool) -> ChangeKind {
-        match seen {
-            Seen::First => ChangeKind::New,
-            Seen::Vanished => ChangeKind::Vanished,
-            Seen::Returned => ChangeKind::Returned,
-            Seen::Redirected(_) => ChangeKind::Redirected,
+    pub fn of(status: ChangeStatus, has_new_title: bool) -> ChangeKind {
+        match status {
+            ChangeStatus::New => ChangeKind::New,
+            ChangeStatus::Vanished => ChangeKind::Vanished,
+            ChangeStatus::Returned => ChangeKind::Returned,
+            ChangeStatus::Redirected(_) => ChangeKind::Redirected,
             _ if has_new_title => ChangeKind::Retitled,
             _ => ChangeKind::Edited,
         }
@@ -75,16 +76,6 @@ impl FromStr for ChangeKind {
     fn from_str(text: &str) -> Result<ChangeKind, String> {
         let found = ChangeKind::ALL.into_iter().find(|kind| kind.name() == text);
         found.ok_or_else(|| "choose edited, retitled, new, vanished, returned or redirected".to_owned())
-    }
-}
-
-/// How much a change matters to those who are told of it: all of a new page is new, and of an edit also what is too small to count as
-/// a change is told with its own importance.
-pub fn told_importance(seen: Seen) -> f64 {
-    match seen {
-        Seen::First => 1.0,
-        Seen::Changed(importance) => importance.get(),
-        seen => seen.importance().get(),
     }
 }
 
@@ -182,7 +173,7 @@ pub struct Change<'a> {
     pub site: &'a str,
     /// What happened.
     pub kind: ChangeKind,
-    /// How much it matters ([`told_importance`]).
+    /// How much it matters ([`ChangeStatus::reported_importance`]).
     pub importance: f64,
     /// Whether all of it is noise.
     pub is_noise: bool,
@@ -198,7 +189,7 @@ pub struct Said<'a> {
     /// Whether a headline of a front page was rewritten.
     pub is_headline_rewritten: bool,
     /// The operations between both versions.
-    pub operations: Vec<ToldOperation<'a>>,
+    pub operations: Vec<ReportedOperation<'a>>,
 }
 
 impl Condition {
@@ -208,10 +199,12 @@ impl Condition {
     }
 
     /// Whether an operation is one of those that are asked for. Noise and advertisements are only where they are asked for.
-    pub fn lets_through(&self, operation: &ToldOperation<'_>) -> bool {
-        let is_told =
-            !operation.is_noise && (!operation.is_advertisement || self.operations.is_in_advertisements());
-        (self.with_noise || is_told) && self.operations.lets_through(operation)
+    pub fn lets_through(&self, operation: &ReportedOperation<'_>) -> bool {
+        let asks_for_advertisements = self.operations.is_in_advertisements();
+        let Judgement { is_advertisement, noise } = operation.judgement;
+        let judgement = Judgement { is_advertisement: is_advertisement && !asks_for_advertisements, noise };
+        (self.with_noise || judgement.is_worth_reporting(operation.share))
+            && self.operations.lets_through(operation)
     }
 
     /// Whether the operations between both versions must be known for a change of this kind.
@@ -325,10 +318,15 @@ mod tests {
 
     #[test]
     fn noise_and_advertisements_are_told_where_they_are_asked_for() {
-        let operation = ToldOperation { op: "insert", element: "text", ..ToldOperation::default() };
+        let operation =
+            ReportedOperation { op: "insert", element: "text", share: 0.5, ..ReportedOperation::default() };
         let (noise, ad) = (
-            ToldOperation { is_noise: true, ..operation },
-            ToldOperation { is_advertisement: true, ..operation },
+            Judgement { noise: 0.9, ..Judgement::default() },
+            Judgement { is_advertisement: true, ..Judgement::default() },
+        );
+        let (noise, ad) = (
+            ReportedOperation { judgement: noise, ..operation },
+            ReportedOperation { judgement: ad, ..operation },
         );
         let operations =
             OperationFilter { op: Some("insert".parse().unwrap()), ..OperationFilter::default() };
@@ -351,7 +349,7 @@ mod tests {
         assert!(!of(&[ChangeKind::Retitled]).holds(&EDIT, &Said::default()));
         assert!(of(&[ChangeKind::Edited]).holds(&retitled, &Said::default()));
         assert!(!of(&[ChangeKind::Vanished]).may_hold(&retitled));
-        assert_eq!(ChangeKind::of(Seen::Changed(Importance::FULL), true), ChangeKind::Retitled);
+        assert_eq!(ChangeKind::of(ChangeStatus::Changed(Importance::FULL), true), ChangeKind::Retitled);
         for kind in ChangeKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
         }

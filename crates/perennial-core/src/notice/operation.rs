@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use super::Wording;
 use crate::page::diff::OperationKind;
+use crate::page::importance::Judgement;
 use crate::page::segment::BlockRole;
 
 /// What an operation is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ToldElement {
+pub enum ReportedElement {
     /// A link.
     Link,
     /// An image.
@@ -22,29 +23,34 @@ pub enum ToldElement {
     Item,
 }
 
-impl ToldElement {
+impl ReportedElement {
     /// All of them.
-    pub const ALL: [ToldElement; 5] =
-        [ToldElement::Text, ToldElement::Link, ToldElement::Image, ToldElement::Item, ToldElement::Block];
+    pub const ALL: [ReportedElement; 5] = [
+        ReportedElement::Text,
+        ReportedElement::Link,
+        ReportedElement::Image,
+        ReportedElement::Item,
+        ReportedElement::Block,
+    ];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
-            ToldElement::Link => "link",
-            ToldElement::Image => "image",
-            ToldElement::Text => "text",
-            ToldElement::Block => "block",
-            ToldElement::Item => "item",
+            ReportedElement::Link => "link",
+            ReportedElement::Image => "image",
+            ReportedElement::Text => "text",
+            ReportedElement::Block => "block",
+            ReportedElement::Item => "item",
         }
     }
 }
 
-impl FromStr for ToldElement {
+impl FromStr for ReportedElement {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<ToldElement, String> {
+    fn from_str(text: &str) -> Result<ReportedElement, String> {
         let name = if text == "headline" { "item" } else { text };
-        let found = ToldElement::ALL.into_iter().find(|kind| kind.name() == name);
+        let found = ReportedElement::ALL.into_iter().find(|kind| kind.name() == name);
         found.ok_or_else(|| "choose text, link, image, item (a headline) or block".to_owned())
     }
 }
@@ -90,12 +96,12 @@ impl fmt::Display for BlockPlace {
     }
 }
 
-/// An operation as it is told: its words, and where it is.
+/// An operation as it is reported: its words, and where it is.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct ToldOperation<'a> {
+pub struct ReportedOperation<'a> {
     /// `insert`, `delete`, `update` or `move`.
     pub op: &'a str,
-    /// Name of a [`ToldElement`].
+    /// Name of a [`ReportedElement`].
     pub element: &'a str,
     /// Role of its block.
     pub role: Option<&'a str>,
@@ -103,10 +109,10 @@ pub struct ToldOperation<'a> {
     pub blocks: [Option<&'a str>; 2],
     /// Its words before and after.
     pub texts: [Option<&'a str>; 2],
-    /// Whether it is about an advertisement.
-    pub is_advertisement: bool,
-    /// Whether most of it is noise.
-    pub is_noise: bool,
+    /// Whether it is about an advertisement, and how much of it is noise.
+    pub judgement: Judgement,
+    /// Its share of the importance of the change.
+    pub share: f64,
 }
 
 /// Which operations: all that is given must hold for one operation.
@@ -115,7 +121,7 @@ pub struct OperationFilter {
     /// What happens.
     pub op: Option<OperationKind>,
     /// To what.
-    pub element: Option<ToldElement>,
+    pub element: Option<ReportedElement>,
     /// Where.
     pub block: Option<BlockPlace>,
     /// What stood or stands there.
@@ -134,7 +140,7 @@ impl OperationFilter {
     }
 
     /// Whether an operation is one of those.
-    pub fn lets_through(&self, operation: &ToldOperation<'_>) -> bool {
+    pub fn lets_through(&self, operation: &ReportedOperation<'_>) -> bool {
         self.op.is_none_or(|op| operation.op == op.name())
             && self.element.is_none_or(|element| operation.element == element.name())
             && self.block.as_ref().is_none_or(|place| is_in(operation, place))
@@ -142,9 +148,9 @@ impl OperationFilter {
     }
 }
 
-fn is_in(operation: &ToldOperation<'_>, place: &BlockPlace) -> bool {
+fn is_in(operation: &ReportedOperation<'_>, place: &BlockPlace) -> bool {
     match place {
-        BlockPlace::Role(BlockRole::Advertisement) if operation.is_advertisement => true,
+        BlockPlace::Role(BlockRole::Advertisement) if operation.judgement.is_advertisement => true,
         BlockPlace::Role(role) => operation.role == Some(role.name()),
         BlockPlace::Reference(block) => operation.blocks.into_iter().flatten().any(|reference| {
             reference == block
@@ -157,14 +163,14 @@ fn is_in(operation: &ToldOperation<'_>, place: &BlockPlace) -> bool {
 mod tests {
     use super::*;
 
-    const LINK: ToldOperation<'_> = ToldOperation {
+    const LINK: ReportedOperation<'_> = ReportedOperation {
         op: "insert",
         element: "link",
         role: Some("main"),
         blocks: [None, Some("B1.2.3")],
         texts: [None, Some("Speed limits")],
-        is_advertisement: false,
-        is_noise: false,
+        judgement: Judgement { is_advertisement: false, noise: 0.0 },
+        share: 0.5,
     };
 
     #[test]
@@ -187,7 +193,8 @@ mod tests {
         assert!(!of("insert", "link", "B1.2.3.1", "limits") && !of("insert", "link", "main", "limit"));
         let ad = OperationFilter { block: Some("ad".parse().unwrap()), ..OperationFilter::default() };
         assert!(!ad.lets_through(&LINK));
-        assert!(ad.lets_through(&ToldOperation { is_advertisement: true, ..LINK }));
+        let judgement = Judgement { is_advertisement: true, ..Judgement::default() };
+        assert!(ad.lets_through(&ReportedOperation { judgement, ..LINK }));
     }
 
     #[test]
@@ -198,7 +205,7 @@ mod tests {
         for text in ["", "B", "B1.", "b1", "aside", "B1.x"] {
             assert!(text.parse::<BlockPlace>().is_err(), "{text}");
         }
-        for element in ToldElement::ALL {
+        for element in ReportedElement::ALL {
             assert_eq!(element.name().parse(), Ok(element));
         }
     }

@@ -1,98 +1,120 @@
-//! Captures of a page in order of time -> what each showed beside the one before: [`Seen`].
+//! Captures of a page in order of time -> how each observation relates to the one before it: [`ChangeStatus`].
 //!
-//! Only this module decides what counts as a look at a page and what counts as a change. It is used while a crawl runs,
-//! when it relearns after a restart, in `quality` and in `patterns`.
+//! Only this module decides which captures are observations of a page, which observations are changes, and how important
+//! each is. A crawl, its restart, `quality`, `patterns`, lists of changes and notices all use it.
 
-use crate::http::verdict::{AnswerKind, names_twin, shows_page};
+use crate::http::verdict::{AnswerKind, Identity};
 use crate::page::importance::Importance;
 
-/// What one look at a page showed beside the look before it.
+/// How an observation of a page relates to the one before it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Seen {
+pub enum ChangeStatus {
     /// There was no page before.
-    First,
+    New,
     /// A reader sees no difference.
-    Same,
+    Unchanged,
     /// There are differences, and all of them are noise: advertisements, counters, dates.
-    Noise,
-    /// What a reader sees has changed, and it matters this much.
+    NoiseOnly,
+    /// What a reader sees has changed.
     Changed(Importance),
-    /// The answer has changed, and nothing says how much that matters: a file that cannot be read, a capture that was not
-    /// analysed yet. It counts with this much.
-    Unjudged(Importance),
+    /// The payload changed, but its importance cannot be computed: the file is unreadable, or the capture was not
+    /// analysed yet. The importance is assumed.
+    Unknown(Importance),
     /// The page was there and is not any more.
     Vanished,
-    /// The address leads elsewhere now, and it matters this much: there was a page, or it led to another one.
+    /// The URL redirects now: there was a page, or it redirected elsewhere.
     Redirected(Importance),
     /// The page is there again.
     Returned,
-    /// There is no page, and there was none at the look before: nothing was ever there, it has not come back, or the
-    /// address leads where it led.
+    /// There is no page, and there was none before: it never existed, it has not come back, or the URL redirects as before.
     Absent,
 }
 
-/// What is known of an address before a look at it.
+/// What is known of a URL before an observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Before<'a> {
-    /// The identity of the answer before ([`crate::http::verdict::identity_of`]).
-    pub identity: &'a str,
-    /// Whether any look showed a page.
+    /// What the URL answered.
+    pub identity: &'a Identity,
+    /// Whether any observation showed a page.
     pub was_page: bool,
 }
 
-impl Seen {
-    /// The most that an unjudged change counts with: the mean of what is seen of pages that can be analysed. It is less where a page
-    /// has shown that its changes are worth little ([`crate::page::noise::NoiseHistory::record_unreadable`]).
-    pub const UNJUDGED: f64 = 0.3;
+impl ChangeStatus {
+    /// The most that an unknown change is assumed to matter: the mean of the changes of pages that can be analysed. It is less
+    /// if the page's unknown changes were worth little ([`crate::page::noise::NoiseHistory::record_unreadable`]).
+    pub const UNKNOWN: f64 = 0.3;
 
-    /// A change that matters less than this counts as none. If it counted, a scheduler would learn how often it happens
-    /// and forget that it is worth nothing: a counter that a first look cannot tell from news, a rotated banner.
-    pub const LEAST: f64 = 0.005;
+    /// The scheduler does not observe less important changes. Otherwise it would learn how often they happen and forget that
+    /// they are worth nothing: a counter that a first observation cannot tell from news, a rotated banner.
+    pub const LEAST_OBSERVED: f64 = 0.005;
 
-    /// What two answers in a row tell before their content was analysed. `None` when the later answer is no look.
-    pub fn between(before: Option<Before<'_>>, kind: AnswerKind, identity: &str) -> Option<Seen> {
-        let had_page = before.is_some_and(|before| shows_page(before.identity));
+    /// A change of unknown importance.
+    pub fn unknown() -> ChangeStatus {
+        ChangeStatus::Unknown(Importance::new(ChangeStatus::UNKNOWN))
+    }
+
+    /// The status that two answers in a row imply before their content is analysed. `None` if the later one is not an
+    /// observation.
+    pub fn between(
+        before: Option<Before<'_>>,
+        kind: AnswerKind,
+        identity: &Identity,
+    ) -> Option<ChangeStatus> {
+        let had_page = before.is_some_and(|before| before.identity.is_page());
         let is_same = before.is_some_and(|before| before.identity == identity);
         let was_page = before.is_some_and(|before| before.was_page);
+        let is_alias = matches!(identity, Identity::Alias(_));
         Some(match kind {
             AnswerKind::Failed => return None,
-            AnswerKind::Gone if had_page => Seen::Vanished,
-            AnswerKind::Gone => Seen::Absent,
-            AnswerKind::Redirect if before.is_none() || is_same || names_twin(identity) => Seen::Absent,
-            AnswerKind::Redirect if had_page => Seen::Redirected(Importance::FULL),
-            AnswerKind::Redirect => Seen::Redirected(Importance::new(Seen::UNJUDGED)),
-            AnswerKind::Content | AnswerKind::NotModified if !was_page => Seen::First,
-            AnswerKind::Content | AnswerKind::NotModified if !had_page => Seen::Returned,
-            AnswerKind::NotModified => Seen::Same,
-            AnswerKind::Content if is_same => Seen::Same,
-            AnswerKind::Content => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
+            AnswerKind::Gone if had_page => ChangeStatus::Vanished,
+            AnswerKind::Gone => ChangeStatus::Absent,
+            AnswerKind::Redirect if before.is_none() || is_same || is_alias => ChangeStatus::Absent,
+            AnswerKind::Redirect if had_page => ChangeStatus::Redirected(Importance::FULL),
+            AnswerKind::Redirect => ChangeStatus::Redirected(Importance::new(ChangeStatus::UNKNOWN)),
+            AnswerKind::Content | AnswerKind::NotModified if !was_page => ChangeStatus::New,
+            AnswerKind::Content | AnswerKind::NotModified if !had_page => ChangeStatus::Returned,
+            AnswerKind::NotModified => ChangeStatus::Unchanged,
+            AnswerKind::Content if is_same => ChangeStatus::Unchanged,
+            AnswerKind::Content => ChangeStatus::unknown(),
         })
     }
 
-    /// The importance with which the look counts. At the first look everything is new, but nothing of it is a change. A page
-    /// that vanishes takes all that it held with it, and brings it back when it returns.
-    pub fn importance(self) -> Importance {
+    /// The importance that the scheduler and the estimates of quality learn from: negligible changes count as none.
+    pub fn observed_importance(self) -> Importance {
+        let importance = self.reported_importance();
+        if importance < Importance::new(ChangeStatus::LEAST_OBSERVED) { Importance::NONE } else { importance }
+    }
+
+    /// The importance that people are shown, and by which they sort and filter. All of a new page is new; a page that vanishes
+    /// takes all that it held with it, and brings it back when it returns. The store has it beside the status.
+    pub fn reported_importance(self) -> Importance {
         match self {
-            Seen::First | Seen::Same | Seen::Noise | Seen::Absent => Importance::NONE,
-            Seen::Vanished | Seen::Returned => Importance::FULL,
-            Seen::Changed(importance) | Seen::Unjudged(importance) | Seen::Redirected(importance) => {
-                if importance < Importance::new(Seen::LEAST) {
-                    Importance::NONE
-                } else {
-                    importance
-                }
-            }
+            ChangeStatus::Unchanged | ChangeStatus::NoiseOnly | ChangeStatus::Absent => Importance::NONE,
+            ChangeStatus::New | ChangeStatus::Vanished | ChangeStatus::Returned => Importance::FULL,
+            ChangeStatus::Changed(importance)
+            | ChangeStatus::Unknown(importance)
+            | ChangeStatus::Redirected(importance) => importance,
         }
     }
 
-    /// Whether the look counts as a change of the page.
+    /// Whether the scheduler observes a change. Everything of a new page is new, but nothing of it has changed.
     pub fn is_change(self) -> bool {
-        self.importance() > Importance::NONE
+        self != ChangeStatus::New && self.observed_importance() > Importance::NONE
     }
 
-    /// Whether the look showed the page.
+    /// Whether the URL shows something that it did not show before, however little.
+    pub fn is_new_version(self) -> bool {
+        !matches!(self, ChangeStatus::Unchanged | ChangeStatus::NoiseOnly | ChangeStatus::Absent)
+    }
+
+    /// Whether the observation showed the page.
     pub fn is_page(self) -> bool {
-        !matches!(self, Seen::Vanished | Seen::Redirected(_) | Seen::Absent)
+        !matches!(self, ChangeStatus::Vanished | ChangeStatus::Redirected(_) | ChangeStatus::Absent)
+    }
+
+    /// Whether the observation has a version before it to compare with.
+    pub fn had_page(self) -> bool {
+        !matches!(self, ChangeStatus::New | ChangeStatus::Returned)
     }
 }
 
@@ -100,53 +122,93 @@ impl Seen {
 mod tests {
     use super::*;
 
-    /// What a look shows after the answers before it, the last of them with `identity`.
-    fn after(identity: &str, was_page: bool, kind: AnswerKind, now: &str) -> Option<Seen> {
-        Seen::between(Some(Before { identity, was_page }), kind, now)
+    /// The status after the answers before, the last of them with `identity`.
+    fn after(identity: &str, was_page: bool, kind: AnswerKind, now: &str) -> Option<ChangeStatus> {
+        let identity = &Identity::parse(identity);
+        ChangeStatus::between(Some(Before { identity, was_page }), kind, &Identity::parse(now))
+    }
+
+    fn at_first(kind: AnswerKind, now: &str) -> Option<ChangeStatus> {
+        ChangeStatus::between(None, kind, &Identity::parse(now))
     }
 
     #[test]
     fn answers_in_a_row() {
         use AnswerKind::{Content, Failed, NotModified};
-        assert_eq!(Seen::between(None, Content, "sha1:A"), Some(Seen::First));
-        assert_eq!(after("sha1:A", true, Content, "sha1:A"), Some(Seen::Same));
-        let unjudged = Seen::Unjudged(Importance::new(Seen::UNJUDGED));
+        assert_eq!(at_first(Content, "sha1:A"), Some(ChangeStatus::New));
+        assert_eq!(after("sha1:A", true, Content, "sha1:A"), Some(ChangeStatus::Unchanged));
+        let unjudged = ChangeStatus::unknown();
         assert_eq!(after("sha1:A", true, Content, "sha1:B"), Some(unjudged));
-        assert_eq!(after("sha1:A", true, NotModified, ""), Some(Seen::Same));
+        assert_eq!(after("sha1:A", true, NotModified, ""), Some(ChangeStatus::Unchanged));
         assert_eq!(after("sha1:A", true, Failed, ""), None);
     }
 
     #[test]
     fn pages_vanish_move_and_return() {
         use AnswerKind::{Content, Gone, Redirect};
-        let (full, unjudged) = (Importance::FULL, Importance::new(Seen::UNJUDGED));
-        assert_eq!(after("sha1:A", true, Gone, "404"), Some(Seen::Vanished));
-        assert_eq!(after("404", true, Gone, "410"), Some(Seen::Absent));
-        assert_eq!(after("404", true, Content, "sha1:A"), Some(Seen::Returned));
-        assert_eq!(after("sha1:A", true, Redirect, "301 http://a/"), Some(Seen::Redirected(full)));
-        assert_eq!(after("301 http://a/", true, Redirect, "301 http://a/"), Some(Seen::Absent));
-        assert_eq!(after("301 http://a/", true, Redirect, "302 http://b/"), Some(Seen::Redirected(unjudged)));
-        assert_eq!(after("301 http://a/", true, Gone, "404"), Some(Seen::Absent));
-        assert_eq!(after("301 http://a/", true, Content, "sha1:A"), Some(Seen::Returned));
+        let (full, unjudged) = (Importance::FULL, Importance::new(ChangeStatus::UNKNOWN));
+        assert_eq!(after("sha1:A", true, Gone, "404"), Some(ChangeStatus::Vanished));
+        assert_eq!(after("404", true, Gone, "410"), Some(ChangeStatus::Absent));
+        assert_eq!(after("404", true, Content, "sha1:A"), Some(ChangeStatus::Returned));
+        assert_eq!(after("sha1:A", true, Redirect, "301 http://a/"), Some(ChangeStatus::Redirected(full)));
+        assert_eq!(after("301 http://a/", true, Redirect, "301 http://a/"), Some(ChangeStatus::Absent));
+        assert_eq!(
+            after("301 http://a/", true, Redirect, "302 http://b/"),
+            Some(ChangeStatus::Redirected(unjudged))
+        );
+        assert_eq!(after("301 http://a/", true, Gone, "404"), Some(ChangeStatus::Absent));
+        assert_eq!(after("301 http://a/", true, Content, "sha1:A"), Some(ChangeStatus::Returned));
     }
 
     #[test]
     fn what_never_answered_is_no_page() {
         use AnswerKind::{Content, Gone, Redirect};
-        assert_eq!(Seen::between(None, Gone, "404"), Some(Seen::Absent));
-        assert_eq!(Seen::between(None, Redirect, "301 http://a/"), Some(Seen::Absent));
-        assert_eq!(after("404", false, Gone, "404"), Some(Seen::Absent));
-        assert_eq!(after("404", false, Content, "sha1:A"), Some(Seen::First));
-        assert_eq!(after("sha1:A", true, Redirect, "200 http://a/"), Some(Seen::Absent), "a twin is no news");
+        assert_eq!(at_first(Gone, "404"), Some(ChangeStatus::Absent));
+        assert_eq!(at_first(Redirect, "301 http://a/"), Some(ChangeStatus::Absent));
+        assert_eq!(after("404", false, Gone, "404"), Some(ChangeStatus::Absent));
+        assert_eq!(after("404", false, Content, "sha1:A"), Some(ChangeStatus::New));
+        assert_eq!(
+            after("sha1:A", true, Redirect, "200 http://a/"),
+            Some(ChangeStatus::Absent),
+            "an alias is not a change"
+        );
     }
 
     #[test]
     fn only_what_matters_is_a_change() {
-        assert!(!Seen::First.is_change() && !Seen::Noise.is_change() && !Seen::Absent.is_change());
-        assert!(!Seen::Changed(Importance::new(Seen::LEAST / 2.0)).is_change());
-        assert!(Seen::Changed(Importance::new(Seen::LEAST)).is_change());
-        assert!(Seen::Vanished.is_change() && !Seen::Vanished.is_page());
-        assert!(Seen::Returned.is_change() && Seen::Returned.is_page());
-        assert!(Seen::Unjudged(Importance::new(Seen::UNJUDGED)).is_change());
+        assert!(
+            !ChangeStatus::New.is_change()
+                && !ChangeStatus::NoiseOnly.is_change()
+                && !ChangeStatus::Absent.is_change()
+        );
+        assert!(!ChangeStatus::Changed(Importance::new(ChangeStatus::LEAST_OBSERVED / 2.0)).is_change());
+        assert!(ChangeStatus::Changed(Importance::new(ChangeStatus::LEAST_OBSERVED)).is_change());
+        assert!(ChangeStatus::Vanished.is_change() && !ChangeStatus::Vanished.is_page());
+        assert!(ChangeStatus::Returned.is_change() && ChangeStatus::Returned.is_page());
+        assert!(ChangeStatus::unknown().is_change());
+    }
+
+    #[test]
+    fn people_and_the_scheduler_see_the_same_importance_unless_it_is_negligible() {
+        let negligible = Importance::new(ChangeStatus::LEAST_OBSERVED / 2.0);
+        let statuses = [ChangeStatus::Changed, ChangeStatus::Unknown, ChangeStatus::Redirected];
+        for status in statuses.map(|status| status(negligible)) {
+            assert_eq!(
+                (status.observed_importance(), status.reported_importance()),
+                (Importance::NONE, negligible)
+            );
+        }
+        for status in [ChangeStatus::New, ChangeStatus::Vanished, ChangeStatus::Returned] {
+            assert_eq!(
+                (status.observed_importance(), status.reported_importance()),
+                (Importance::FULL, Importance::FULL)
+            );
+        }
+        for status in [ChangeStatus::Unchanged, ChangeStatus::NoiseOnly, ChangeStatus::Absent] {
+            assert_eq!(
+                (status.observed_importance(), status.reported_importance()),
+                (Importance::NONE, Importance::NONE)
+            );
+        }
     }
 }

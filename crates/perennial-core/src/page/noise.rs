@@ -9,6 +9,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use crate::page::diff::{Delta, Element, Operation, OperationKind, Subject};
+use crate::page::importance::Judgement;
 use crate::page::segment::Block;
 use crate::text::figures::{Figure, is_passing, judge};
 
@@ -62,6 +63,18 @@ impl Noise {
     /// Whether the change counts as noise.
     pub fn is_mostly_noise(self) -> bool {
         self.0 >= MOSTLY_NOISE
+    }
+}
+
+impl Judgement {
+    /// Whether a reader learns nothing from the operation. A change is noise only if all its operations are noise.
+    pub fn is_noise(self) -> bool {
+        self.is_advertisement || Noise(self.noise).is_mostly_noise()
+    }
+
+    /// Whether an operation with this share of a change's importance is worth reporting to people.
+    pub fn is_worth_reporting(self, share: f64) -> bool {
+        !self.is_noise() && share > 0.0
     }
 }
 
@@ -547,6 +560,19 @@ mod tests {
         assert_eq!(seen[0], [0.5]);
         assert!(seen.windows(2).all(|pair| pair[0][0] < pair[1][0]), "{seen:?}");
         assert!(Noise(seen[10][0]).is_mostly_noise());
+    }
+
+    /// What is not noise when the status of a change is decided is not noise when its operations are reported.
+    #[test]
+    fn operations_are_reported_unless_they_are_noise() {
+        for noise in [0.0, 0.3, 0.49, 0.5, 0.55, MOSTLY_NOISE, 1.0] {
+            let judgement = Judgement { is_advertisement: false, noise };
+            assert_eq!(judgement.is_worth_reporting(0.1), noise < MOSTLY_NOISE, "{noise}");
+            assert_eq!(judgement.is_noise(), !judgement.is_worth_reporting(0.1), "{noise}");
+            assert!(!judgement.is_worth_reporting(0.0), "{noise}");
+        }
+        let advertisement = Judgement { is_advertisement: true, noise: 0.0 };
+        assert!(advertisement.is_noise() && !advertisement.is_worth_reporting(1.0));
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! A block tree and what was known of its page -> delta, importance, and what is known now (docs/papers.md, How the
-//! papers join).
+//! A block tree, the one before it and the page's noise history -> delta, importance, and the history now (docs/papers.md,
+//! How the papers join).
 //!
-//! The crawler and the import call this function after each capture.
+//! The crawler and the import call [`compare`] after each capture.
 
 use crate::page::diff::{Delta, Element, Operation, Subject, diff};
 use crate::page::document::DocumentFormat;
-use crate::page::importance::{Assessment, Importance, ImportanceConfig, Judgement, assess};
+use crate::page::importance::{Assessment, ImportanceConfig, Judgement, assess};
 use crate::page::noise::NoiseHistory;
 use crate::page::segment::{Block, BlockRole, BlockTree};
 use crate::url::canonical::without_scheme;
@@ -13,71 +13,61 @@ use crate::url::canonical::without_scheme;
 /// Decides whether an element is an advertisement, by filter lists where there are some.
 pub type IsAdvertisement<'a> = &'a dyn Fn(&Element) -> bool;
 
-/// What is known of a page from its last visit.
+/// A version of a page beside the version before it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Known {
-    /// The blocks of the page at that visit.
+pub struct VersionComparison {
+    /// The blocks of the page now.
     pub tree: BlockTree,
-    /// What earlier visits taught about its noise.
+    /// The page's noise history with this version.
     pub noise: NoiseHistory,
-}
-
-/// What one visit taught about a page.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Observation {
-    /// The blocks of the page now, and the history with this visit: what the next visit is compared with.
-    pub known: Known,
-    /// What changed; `None` at the first capture, and when another engine made the tree before.
+    /// What changed; `None` at the first capture, and if another engine made the tree before.
     pub delta: Option<Delta>,
     /// How much it matters, operation by operation.
     pub assessment: Assessment,
     /// Whether there were changes and each of them is noise or about an advertisement.
     pub is_only_noise: bool,
-    /// Whether another kind of document is at the address now, such as a PDF in place of a page. Nothing says how much that matters.
+    /// Whether the URL has another kind of document now, such as a PDF in place of a page. Nothing says how much that matters.
     pub is_other_format: bool,
 }
 
-impl Observation {
-    /// How much the change matters.
-    pub fn importance(&self) -> Importance {
-        self.assessment.importance
-    }
-
+impl VersionComparison {
     /// Whether a reader sees no difference to the version before.
     pub fn is_unchanged(&self) -> bool {
         self.delta.as_ref().is_some_and(Delta::is_empty)
     }
 }
 
-/// Compares a capture with what was known of its page. Trees of two engines are not compared, because they cut the same
-/// page in different places. The new tree is then taken over with importance 0, because no change was seen.
-pub fn observe(
-    known: Option<&Known>,
+/// Compares a version with the one before it and the page's noise history. Trees of two engines are not compared, because they
+/// cut the same page in different places. The new tree is then taken over with importance 0, because no change was seen.
+pub fn compare(
+    before: Option<(&BlockTree, &NoiseHistory)>,
     tree: BlockTree,
     config: &ImportanceConfig,
     is_advertisement: IsAdvertisement,
-) -> Observation {
-    let Some(known) = known else {
-        let assessment = Assessment { importance: Importance::FULL, contributions: Vec::new() };
-        let known = Known { tree, noise: NoiseHistory::default() };
-        return Observation { known, delta: None, assessment, is_only_noise: false, is_other_format: false };
+) -> VersionComparison {
+    let alone = VersionComparison {
+        tree,
+        noise: before.map(|(_, noise)| noise.clone()).unwrap_or_default(),
+        delta: None,
+        assessment: Assessment::default(),
+        is_only_noise: false,
+        is_other_format: false,
     };
-    let mut noise = known.noise.clone();
-    if known.tree.engine != tree.engine {
-        let is_other_format =
-            DocumentFormat::of_engine(&known.tree.engine) != DocumentFormat::of_engine(&tree.engine);
-        let (known, assessment) = (Known { tree, noise }, Assessment::default());
-        return Observation { known, delta: None, assessment, is_only_noise: false, is_other_format };
+    let Some((tree_before, noise_before)) = before else { return alone };
+    let (engine_before, engine) = (&tree_before.engine, &alone.tree.engine);
+    if engine_before != engine {
+        let is_other_format = DocumentFormat::of_engine(engine_before) != DocumentFormat::of_engine(engine);
+        return VersionComparison { is_other_format, ..alone };
     }
-    let delta = diff(&known.tree, &tree);
+    let delta = diff(tree_before, &alone.tree);
     let assessment = assess(&delta, config, &mut |operation| Judgement {
         is_advertisement: is_about_advertisement(operation, is_advertisement),
-        noise: known.noise.noise(operation).0,
+        noise: noise_before.noise(operation).0,
     });
+    let mut noise = noise_before.clone();
     noise.record(&delta);
     let is_only_noise = !delta.is_empty() && is_only_noise(&delta, &assessment);
-    let known = Known { tree, noise };
-    Observation { known, delta: Some(delta), assessment, is_only_noise, is_other_format: false }
+    VersionComparison { noise, delta: Some(delta), assessment, is_only_noise, ..alone }
 }
 
 /// On a hub only the items and the prose around them can be news.
@@ -85,15 +75,10 @@ fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
     match delta.items.as_ref().filter(|items| items.is_hub) {
         Some(items) => {
             let mut prose = assessment.contributions.iter().filter(|contribution| contribution.value > 0.0);
-            items.importance() == 0.0 && prose.all(is_noise)
+            items.importance() == 0.0 && prose.all(|contribution| contribution.judgement.is_noise())
         }
-        None => assessment.contributions.iter().all(is_noise),
+        None => assessment.contributions.iter().all(|contribution| contribution.judgement.is_noise()),
     }
-}
-
-fn is_noise(contribution: &crate::page::importance::Contribution) -> bool {
-    let judgement = contribution.judgement;
-    judgement.is_advertisement || crate::page::noise::Noise(judgement.noise).is_mostly_noise()
 }
 
 /// Whether the element or its block is an advertisement, or most links and images of a block that came or went are.
@@ -176,6 +161,7 @@ fn is_advertising_block(block: &Block, is_advertisement: IsAdvertisement) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::importance::Importance;
     use crate::page::segment::{Image, Link, Text};
 
     fn page(date: &str, story: &str, banner: &str) -> BlockTree {
@@ -197,43 +183,37 @@ mod tests {
         element.address().starts_with("http://ads.example/")
     }
 
-    fn visit(known: Option<&Known>, tree: BlockTree) -> Observation {
-        observe(known, tree, &ImportanceConfig::default(), &by_host)
+    fn visit(before: Option<&VersionComparison>, tree: BlockTree) -> VersionComparison {
+        let before = before.map(|before| (&before.tree, &before.noise));
+        compare(before, tree, &ImportanceConfig::default(), &by_host)
     }
 
     #[test]
-    fn a_first_capture_is_everything() {
+    fn a_first_capture_has_nothing_to_compare_with() {
         let first = visit(None, page("monday", "a story of many words", "1"));
-        assert_eq!(first.importance(), Importance::FULL);
-        assert!(!first.is_unchanged() && !first.is_only_noise);
+        assert!(first.delta.is_none() && !first.is_unchanged() && !first.is_only_noise);
     }
 
     #[test]
     fn an_unchanged_page_is_nothing() {
         let first = visit(None, page("monday", "a story of many words", "1"));
-        let second = visit(Some(&first.known), page("monday", "a story of many words", "1"));
-        assert_eq!(second.importance(), Importance::NONE);
+        let second = visit(Some(&first), page("monday", "a story of many words", "1"));
+        assert_eq!(second.assessment.importance, Importance::NONE);
         assert!(second.is_unchanged() && !second.is_only_noise);
     }
 
     #[test]
     fn a_banner_and_a_clock_are_only_noise_and_a_story_is_not() {
-        let mut known = visit(None, page("at 10:00 today", "a story of many words", "0")).known;
-        let mut last = None;
+        let mut last = visit(None, page("at 10:00 today", "a story of many words", "0"));
         for n in 1..10 {
-            let seen = visit(
-                Some(&known),
-                page(&format!("at 10:0{n} today"), "a story of many words", &n.to_string()),
-            );
-            known = seen.known.clone();
-            last = Some(seen);
+            let page = page(&format!("at 10:0{n} today"), "a story of many words", &n.to_string());
+            last = visit(Some(&last), page);
         }
-        let last = last.unwrap();
         assert!(last.is_only_noise, "{:?}", last.assessment);
         let news =
-            visit(Some(&known), page("at 10:59 today", "another tale that nobody had ever heard of", "9"));
+            visit(Some(&last), page("at 10:59 today", "another tale that nobody had ever heard of", "9"));
         assert!(!news.is_only_noise);
-        assert!(news.importance().get() > 10.0 * last.importance().get());
+        assert!(news.assessment.importance.get() > 10.0 * last.assessment.importance.get());
     }
 
     #[test]
@@ -259,13 +239,13 @@ mod tests {
     fn trees_of_two_engines_are_not_compared() {
         let first = visit(None, page("monday", "a story", "1"));
         let other = BlockTree { engine: "other".into(), ..page("tuesday", "more", "2") };
-        let second = visit(Some(&first.known), other);
+        let second = visit(Some(&first), other);
         assert!(!second.is_other_format);
         assert_eq!((second.delta, second.assessment.importance), (None, Importance::NONE));
         let text = BlockTree { engine: "pdf/1".into(), ..page("tuesday", "more", "2") };
-        assert!(visit(Some(&first.known), text.clone()).is_other_format);
-        let known = visit(None, text).known;
+        assert!(visit(Some(&first), text.clone()).is_other_format);
+        let first = visit(None, text);
         let later = BlockTree { engine: "pdf/2".into(), ..page("tuesday", "more", "2") };
-        assert!(!visit(Some(&known), later).is_other_format, "a later release reads the same format");
+        assert!(!visit(Some(&first), later).is_other_format, "a later release reads the same format");
     }
 }

@@ -7,80 +7,74 @@
 //! never deletes. The CDXJ index of captures ([`perennial_warc::cdxj`]) is another thing and holds all of them.
 
 use crate::page::importance::Importance;
+use crate::page::look::ChangeStatus;
+use crate::time::Timestamp;
 
-/// Decides version by version whether a page's versions are indexed.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct IndexThreshold {
-    threshold: f64,
-    gathered: f64,
-    kept: Kept,
+/// The sums over a page's versions that decide which of them are indexed. While a page is crawled, the importance that it has
+/// shown in a mean hour stands for delta(P).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IndexSums {
+    /// The first observation.
+    pub first: Timestamp,
+    /// Importance since then.
+    pub total: f64,
+    /// Importance since the last indexed version.
+    pub gathered: f64,
 }
 
-/// How much of the versions that were offered is indexed.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Kept {
-    /// Versions offered.
-    pub n_versions: u64,
-    /// Versions indexed.
-    pub n_indexed: u64,
-    /// Importance of all versions.
-    pub importance: f64,
-    /// Importance of the indexed versions, with what had gathered before each.
-    pub importance_indexed: f64,
-}
-
-impl IndexThreshold {
-    /// For a page with the threshold delta(P). A value that is negative or not finite counts as 0, which indexes every
-    /// version.
-    pub fn new(threshold: f64) -> IndexThreshold {
-        let threshold = if threshold.is_finite() { threshold.max(0.0) } else { 0.0 };
-        IndexThreshold { threshold, gathered: 0.0, kept: Kept::default() }
+impl IndexSums {
+    /// Of a page that was not observed before.
+    pub fn new(first: Timestamp) -> IndexSums {
+        IndexSums { first, total: 0.0, gathered: 0.0 }
     }
 
-    /// The same, where importance has gathered since the last indexed version.
-    pub fn with_gathered(self, gathered: f64) -> IndexThreshold {
-        IndexThreshold { gathered: if gathered.is_finite() { gathered.max(0.0) } else { 0.0 }, ..self }
+    /// The page's index threshold at an instant: its mean importance per hour.
+    pub fn threshold(&self, at: Timestamp) -> f64 {
+        self.total / (at - self.first).as_hours_f64().max(1.0)
     }
 
-    /// The importance that has gathered since the last indexed version.
-    pub fn gathered(&self) -> f64 {
-        self.gathered
-    }
-
-    /// Takes in a version, and says whether it is to be indexed.
-    pub fn offer(&mut self, importance: Importance) -> bool {
-        self.gathered += importance.get();
-        self.kept.n_versions += 1;
-        self.kept.importance += importance.get();
-        let is_indexed = self.gathered >= self.threshold;
-        if is_indexed {
-            self.kept.n_indexed += 1;
-            self.kept.importance_indexed += self.gathered;
-            self.gathered = 0.0;
+    /// Adds an observation, and says whether its version is indexed.
+    pub fn add(&mut self, status: ChangeStatus, at: Timestamp) -> bool {
+        // The first version is always indexed, and is not a change.
+        if status == ChangeStatus::New {
+            return true;
         }
-        is_indexed
+        // A page that is not there has no version to index; one that returns has.
+        if !status.is_page() || !status.is_new_version() {
+            return false;
+        }
+        let importance = status.reported_importance();
+        self.first = self.first.min(at);
+        self.total += importance.get();
+        reaches(self.threshold(at), &mut self.gathered, importance)
     }
+}
 
-    /// What has been kept so far.
-    pub fn kept(&self) -> Kept {
-        self.kept
+/// Adds a version to what has gathered since the last indexed one, and says whether it is indexed.
+fn reaches(threshold: f64, gathered: &mut f64, importance: Importance) -> bool {
+    *gathered += importance.get();
+    let is_indexed = *gathered >= threshold;
+    if is_indexed {
+        *gathered = 0.0;
     }
+    is_indexed
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Span;
     use proptest::prelude::*;
 
     fn indexed(threshold: f64, importances: &[f64]) -> Vec<bool> {
-        let mut page = IndexThreshold::new(threshold);
-        importances.iter().map(|&mu| page.offer(Importance::new(mu))).collect()
+        let mut gathered = 0.0;
+        importances.iter().map(|&mu| reaches(threshold, &mut gathered, Importance::new(mu))).collect()
     }
 
     #[test]
     fn importance_gathers_until_it_is_enough() {
         assert_eq!(indexed(0.5, &[0.6, 0.2, 0.2, 0.1, 0.4]), [true, false, false, true, false]);
-        assert_eq!(indexed(f64::NAN, &[0.0]), [true]);
+        assert_eq!(indexed(0.0, &[0.0]), [true]);
     }
 
     /// 0.3 + 0.3 reach 0.5 at the second version. The printed Algorithm 4 would index the third.
@@ -89,18 +83,28 @@ mod tests {
         assert_eq!(indexed(0.5, &[0.3, 0.3, 0.1]), [false, true, false]);
     }
 
+    #[test]
+    fn the_threshold_is_the_mean_importance_per_hour() {
+        let first = Timestamp::from_secs(0);
+        let hour = |n| first + Span::from_hours(n);
+        let mut sums = IndexSums::new(first);
+        assert!(sums.add(ChangeStatus::New, first));
+        assert_eq!(sums.threshold(hour(10)), 0.0, "a first capture is not a change");
+        assert!(sums.add(ChangeStatus::Changed(Importance::new(0.5)), hour(2)));
+        assert!(!sums.add(ChangeStatus::NoiseOnly, hour(3)) && !sums.add(ChangeStatus::Vanished, hour(4)));
+        assert_eq!(sums.threshold(hour(5)), 0.1);
+    }
+
     proptest! {
         #[test]
         fn nothing_is_lost_but_what_is_still_gathering(
             importances in prop::collection::vec(0.0f64..1.0, 0..50), threshold in 0.0f64..2.0
         ) {
-            let mut page = IndexThreshold::new(threshold);
+            let mut gathered = 0.0;
             for mu in &importances {
-                page.offer(Importance::new(*mu));
+                reaches(threshold, &mut gathered, Importance::new(*mu));
+                prop_assert!(gathered < threshold.max(1e-9));
             }
-            let kept = page.kept();
-            prop_assert!(kept.importance - kept.importance_indexed < threshold.max(1e-9));
-            prop_assert!(kept.n_indexed <= kept.n_versions);
         }
     }
 }

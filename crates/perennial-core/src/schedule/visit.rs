@@ -1,7 +1,7 @@
 //! What the scheduler and its driver hand to each other: pages go in, visits come out, outcomes go back.
 
 use crate::page::importance::Importance;
-use crate::page::look::Seen;
+use crate::page::look::ChangeStatus;
 use crate::pattern::calendar::DayHabit;
 use crate::time::{DayKind, Timestamp};
 use crate::url::{PageId, SiteId};
@@ -149,14 +149,14 @@ pub enum VisitOutcome {
     Absent,
 }
 
-impl From<Seen> for VisitOutcome {
-    /// The one way in which what was seen becomes what the scheduler learns.
-    fn from(seen: Seen) -> VisitOutcome {
-        match seen {
-            Seen::First => VisitOutcome::Changed(Importance::FULL),
-            Seen::Absent => VisitOutcome::Absent,
-            Seen::Vanished | Seen::Redirected(_) => VisitOutcome::Vanished(seen.importance()),
-            seen if seen.is_change() => VisitOutcome::Changed(seen.importance()),
+impl From<ChangeStatus> for VisitOutcome {
+    /// The one way in which an observation becomes what the scheduler learns.
+    fn from(status: ChangeStatus) -> VisitOutcome {
+        let importance = status.observed_importance();
+        match status {
+            ChangeStatus::Absent => VisitOutcome::Absent,
+            ChangeStatus::Vanished | ChangeStatus::Redirected(_) => VisitOutcome::Vanished(importance),
+            _ if importance > Importance::NONE => VisitOutcome::Changed(importance),
             _ => VisitOutcome::Unchanged,
         }
     }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perennial_core::page::diff::Element;
 use perennial_core::page::importance::ImportanceConfig;
-use perennial_core::page::observe::{Known, Observation, observe};
+use perennial_core::page::noise::NoiseHistory;
+use perennial_core::page::observe::{VersionComparison, compare};
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, segment_and_count};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
@@ -140,17 +141,11 @@ impl Analyst {
         }
     }
 
-    /// Compares a page with what was known of it.
-    pub fn observe(&self, known: Option<&Known>, page: &PageText<'_>) -> Observation {
-        let tree = self.tree(page);
-        self.compare(known, tree)
-    }
-
-    /// Compares a tree with what was known of its page.
-    pub fn compare(&self, known: Option<&Known>, tree: BlockTree) -> Observation {
+    /// Compares a tree with the one before it, by the page's noise history.
+    pub fn compare(&self, before: Option<(&BlockTree, &NoiseHistory)>, tree: BlockTree) -> VersionComparison {
         let page_url = tree.url.clone();
         let is_advertisement = |element: &Element| self.filters.is_advertisement(element, &page_url);
-        observe(known, tree, &self.importance, &is_advertisement)
+        compare(before, tree, &self.importance, &is_advertisement)
     }
 
     /// How many pages the engine laid out; the others had the structure of an earlier one.

@@ -1,18 +1,18 @@
-//! Looks without a lesson -> lessons, page by page, on all cores.
+//! Captures that were not analysed -> analyses, page by page, on all cores.
 //!
-//! A crash between fetching and analysing leaves such looks, and an import brings thousands. Pages are independent of each
-//! other; the looks at one page are compared in order of time.
+//! A crash between fetching and analysing leaves such captures, and an import brings thousands. Pages are independent of each
+//! other; the observations of one page are compared in order of time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use perennial_core::http::soft_error::{is_error_page, title_of};
-use perennial_core::http::verdict::{AnswerKind, is_drawn, soft_error_identity};
+use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::page::diff::Delta;
 use perennial_core::page::document::{Document, DocumentFormat};
-use perennial_core::page::importance::Importance;
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::observe::VersionComparison;
 use perennial_core::page::segment::BlockTree;
 use perennial_core::text::charset::decode_text;
 use perennial_core::text::foreign;
@@ -24,94 +24,97 @@ use perennial_warc::PayloadDigests;
 use perennial_warc::payload::Limits;
 use rayon::prelude::*;
 
-use super::lesson::{KnownPage, Lesson, delta_xml, empty_delta_xml, n_letters};
+use super::analysis::{analyse_answer, analyse_version, delta_xml, empty_delta_xml, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
-use perennial_archive::store::{AsideReason, Capture, Commit, Kind, SetAside, Store};
+use perennial_archive::store::{Analysis, AsideReason, Capture, Commit, Kind, PageState, SetAside, Store};
 use perennial_archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
 
 /// Pages between two commits. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;
-/// Looks at one page that are laid out before they are compared: their trees are in memory together.
-const LOOKS_AHEAD: usize = 16;
+/// Observations of one page that are laid out before they are compared: their trees are in memory together.
+const LAYOUTS_AHEAD: usize = 16;
 
-/// A page with fewer letters than this may be one that its scripts have not drawn.
+/// A page with fewer letters than this may be one that its scripts have not rendered.
 const MAX_SHELL_LETTERS: usize = 200;
 
 /// A version that was left out so often is stored whole when it is seen again: it is no passing state of the page, and its bytes are
 /// fetched and stored for the last time.
 const MAX_LEFT_OUT: u64 = 2;
 
-/// The counts of an analysis.
+/// What became of a backlog.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Analysed {
-    /// Looks that have a lesson now.
+pub struct BacklogCounts {
+    /// Captures that were analysed.
     pub n_captures: u64,
     /// Of them, those that changed in what a reader sees.
     pub n_changed: u64,
-    /// Of them, those whose payload could not be read: the archive names them as set aside.
+    /// Of them, those whose payload could not be read: the archive quarantines them.
     pub n_failed: u64,
-    /// Pages of which not even the looks could be read. They have no lesson.
+    /// Pages whose captures could not even be listed. None of them was analysed.
     pub n_failed_pages: u64,
 }
 
-/// Analyses every look without a lesson. `progress` is called with the number of looks of each page that is done. The work
-/// ends early, after a commit, when `stop` is set. What cannot be read keeps nothing else from being analysed.
+/// Analyses every capture that was not. `progress` is called with the number of captures of each page that is done. The work
+/// ends early, after a commit, when `stop` is set. An unreadable capture does not keep others from being analysed.
 pub fn analyse_backlog(
     archive: &Archive,
     store: &mut Store,
     analyst: &Arc<Analyst>,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
-) -> anyhow::Result<Analysed> {
-    let mut done = Analysed::default();
+) -> anyhow::Result<BacklogCounts> {
+    let mut done = BacklogCounts::default();
     let worker = PageAnalyst::new(archive, Arc::clone(analyst));
     for pages in store.backlog()?.chunks(PAGES_PER_COMMIT) {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let analysed: Vec<Option<PageLessons>> = pages
+        let analysed: Vec<Option<PageAnalyses>> = pages
             .par_iter()
             .map(|&(page, earliest)| {
-                let lessons = worker.catch_up(page, earliest).ok()?;
-                progress(lessons.lessons.len() as u64);
-                Some(lessons)
+                let done = worker.catch_up(page, earliest).ok()?;
+                progress(done.analyses.len() as u64);
+                Some(done)
             })
             .collect();
         done.n_failed_pages += analysed.iter().filter(|page| page.is_none()).count() as u64;
         store.write(|commit| analysed.iter().flatten().try_for_each(|page| page.keep(commit)))?;
         for page in analysed.iter().flatten() {
-            done.n_captures += page.lessons.len() as u64;
-            done.n_changed += page.lessons.iter().filter(|lesson| lesson.is_change()).count() as u64;
+            done.n_captures += page.analyses.len() as u64;
+            let changes = page.analyses.iter().filter(|analysis| analysis.status.is_change());
+            done.n_changed += changes.count() as u64;
             done.n_failed += page.failed.len() as u64;
         }
     }
     Ok(done)
 }
 
-/// The lessons of one page.
-pub struct PageLessons {
+/// The analyses of one page.
+pub struct PageAnalyses {
     page: PageId,
-    /// A look is older than those that were analysed: the page's lessons are replaced from the first look on.
+    /// A capture is older than those that were analysed: the page's analyses are replaced from the first on.
     is_begun_anew: bool,
     /// In order of time.
-    pub lessons: Vec<Lesson>,
-    /// What the last look says of other pages, if it was at a front page.
+    pub analyses: Vec<Analysis>,
+    /// What the next observation is compared with.
+    state: Option<PageState>,
+    /// What the last observation says of other pages, if the page is a listing page.
     pub headlines: Vec<Headline>,
-    /// Looks whose payload is not in the archive or could not be read, with their files.
+    /// Captures whose payload is not in the archive or could not be read, with their files.
     failed: Vec<(String, SetAside)>,
 }
 
-/// What a front page says of another page of the archive: that it is new, or that it got another headline.
+/// What a listing page says of another page of the archive: that it is new, or that it got another headline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headline {
-    /// The page that it leads to.
+    /// The page that it links to.
     pub page: PageId,
     /// Its words.
     pub title: String,
 }
 
-impl PageLessons {
+impl PageAnalyses {
     /// The page they are of.
     pub fn page(&self) -> PageId {
         self.page
@@ -120,14 +123,18 @@ impl PageLessons {
     /// Stores them.
     pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
         if self.is_begun_anew {
-            commit.forget_lessons(self.page)?;
+            commit.forget_analyses(self.page)?;
         }
         self.failed.iter().try_for_each(|(file, aside)| commit.set_aside(file, aside))?;
-        self.lessons.iter().try_for_each(|lesson| lesson.keep(commit))
+        self.analyses.iter().try_for_each(|analysis| commit.put_analysis(analysis))?;
+        match self.state.as_ref().filter(|_| !self.analyses.is_empty()) {
+            Some(state) => commit.put_page_state(self.page, state),
+            None => Ok(()),
+        }
     }
 }
 
-/// Analyses the looks at one page after the other; shared by all threads that analyse.
+/// Analyses the captures of one page after the other; shared by all threads that analyse.
 pub struct PageAnalyst {
     analyst: Arc<Analyst>,
     readers: Readers,
@@ -162,151 +169,151 @@ impl PageAnalyst {
             if is_stored || store.n_left_out_looks(page, &content)? >= MAX_LEFT_OUT {
                 return Ok(None);
             }
-            // The lesson of the visit before may still be on its way: what is known must be what that visit showed.
-            let known = KnownPage::load(store, page)?;
-            Ok(self.analyse(archive, store, page, known, false)?.1)
+            // The visit before may not be analysed yet: the state must be that after it.
+            Ok(self.analyse(archive, store, page, store.page_state(page)?, false)?.state)
         })?;
-        let Some(known) = found else { return Ok(None) };
+        let Some(state) = found else { return Ok(None) };
         // A delta from a version that nobody could name later would be lost.
-        let Some(base) = known.laid_out().cloned() else { return Ok(None) };
-        let (lesson, delta) = match known.identity() == content {
+        let Some(base) = state.shown.clone() else { return Ok(None) };
+        let identity = Identity::Payload(content.clone());
+        let (analysis, delta) = match state.identity == identity {
             true => {
-                let lesson = Lesson::without_layout(page, time, &content, Some(&known), Seen::Same).0;
-                (lesson, empty_delta_xml())
+                let status = ChangeStatus::Unchanged;
+                (analyse_answer(page, time, &identity, Some(&state), status).0, empty_delta_xml())
             }
             false => {
-                let observation = self.analyst.compare(known.known()?.as_ref(), self.tree(url, time, html));
-                let (delta, title) = (delta_xml(&observation), Some(shown_title(html)));
-                let (content, known) = (content.clone(), Some(&known));
-                (Lesson::of_observation(page, time, content, known, observation, title)?.0, delta)
+                let comparison = self.compare(Some(&state), self.tree(url, time, html))?;
+                let (delta, title) = (delta_xml(&comparison), Some(shown_title(html)));
+                (analyse_version(page, time, identity, Some(&state), comparison, title)?.0, delta)
             }
         };
         let left_out = LeftOut {
             delta,
             content,
             length: payload.len() as u64,
-            importance: lesson.seen().importance().get(),
+            importance: analysis.status.observed_importance().get(),
             base,
         };
-        Ok((!lesson.is_indexed()).then_some(left_out))
+        Ok((!analysis.is_indexed).then_some(left_out))
     }
 
-    /// Analyses the looks since the last one that was analysed.
-    pub fn go_on(&self, page: PageId) -> anyhow::Result<PageLessons> {
+    /// Analyses the captures since the last one that was analysed.
+    pub fn go_on(&self, page: PageId) -> anyhow::Result<PageAnalyses> {
         self.readers.with(|archive, store| {
-            let known = KnownPage::load(store, page)?;
-            let mut done = self.analyse(archive, store, page, known, false)?.0;
-            done.headlines = headlines_of(store, &done.lessons)?;
+            let mut done = self.analyse(archive, store, page, store.page_state(page)?, false)?;
+            done.headlines = headlines_of(store, &done.analyses)?;
             Ok(done)
         })
     }
 
-    /// Analyses all looks without a lesson, also when some are older than those that were analysed.
-    fn catch_up(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageLessons> {
+    /// Analyses all captures that were not, also if some are older than those that were.
+    fn catch_up(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageAnalyses> {
         self.readers.with(|archive, store| {
-            let (known, is_begun_anew) = match KnownPage::load(store, page)? {
-                Some(known) if earliest < known.time => (None, true),
-                known => (known, false),
+            let (state, is_begun_anew) = match store.page_state(page)? {
+                Some(state) if earliest < state.time => (None, true),
+                state => (state, false),
             };
-            Ok(self.analyse(archive, store, page, known, is_begun_anew)?.0)
+            self.analyse(archive, store, page, state, is_begun_anew)
         })
     }
 
-    /// What the looks after the last one that was analysed taught, and what is known then.
+    /// Analyses the captures after the last one that was analysed.
     fn analyse(
         &self,
         archive: &Archive,
         store: &Store,
         page: PageId,
-        mut known: Option<KnownPage>,
+        state: Option<PageState>,
         is_begun_anew: bool,
-    ) -> anyhow::Result<(PageLessons, Option<KnownPage>)> {
-        let mut done = PageLessons {
-            page,
-            is_begun_anew,
-            lessons: Vec::new(),
-            headlines: Vec::new(),
-            failed: Vec::new(),
-        };
-        let analysed = known.as_ref().map(|known| known.time);
-        // From the last look that was analysed on: that one stands before the first that waits.
+    ) -> anyhow::Result<PageAnalyses> {
+        let analysed = state.as_ref().map(|state| state.time);
+        let (analyses, headlines, failed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut done = PageAnalyses { page, is_begun_anew, analyses, state, headlines, failed };
+        // From the last observation that was analysed on: that one stands before the first that waits.
         let from = analysed.map(|time| time - Span::from_millis(1));
         let (mut before, mut waiting) = (None, Vec::new());
-        for capture in store.looks_after(page, from)? {
+        for capture in store.observed_captures(page, from)? {
             let before: Option<Capture> = before.replace(capture.clone());
             if analysed.is_none_or(|analysed| capture.time > analysed) {
-                waiting.push(WaitingLook { before, capture });
+                waiting.push(WaitingCapture { before, capture });
             }
         }
-        for window in waiting.chunks(LOOKS_AHEAD) {
-            for (look, ahead) in window.iter().zip(self.lay_out_ahead(window)) {
-                let before = known.as_ref().map(|known| Before { known, capture: look.before.as_ref() });
-                let learned = self.lesson(archive, store, &look.capture, before, ahead);
-                let (lesson, next) =
-                    match learned.and_then(|learned| learned.context("its payload is not in the archive")) {
-                        Ok(learned) => learned,
-                        // A look that cannot be read gets a lesson too, so that no later start tries it again.
+        for window in waiting.chunks(LAYOUTS_AHEAD) {
+            for (waiting, ahead) in window.iter().zip(self.lay_out_ahead(window)) {
+                let state = done.state.as_ref();
+                let before = state.map(|state| Before { state, capture: waiting.before.as_ref() });
+                let analysed = self.analyse_capture(archive, store, &waiting.capture, before, ahead);
+                let (analysis, state) =
+                    match analysed.and_then(|found| found.context("its payload is not in the archive")) {
+                        Ok(found) => found,
+                        // A capture that cannot be read gets an analysis too, so that no later start tries it again.
                         Err(error) => {
-                            done.failed.push(failed_look(&look.capture, &error));
-                            without_layout(&look.capture, known.as_ref())
+                            done.failed.push(failed_capture(&waiting.capture, &error));
+                            by_answer(&waiting.capture, state)
                         }
                     };
-                done.lessons.push(lesson);
-                known = Some(next);
+                done.analyses.push(analysis);
+                done.state = Some(state);
             }
         }
-        Ok((done, known))
+        Ok(done)
     }
 
-    /// Lays out the looks of a window that need it, on all cores: what a capture shows does not depend on the looks before
-    /// it. So a page with a long history keeps all cores busy, although its looks are compared one by one.
-    fn lay_out_ahead(&self, window: &[WaitingLook]) -> Vec<Option<anyhow::Result<Shown>>> {
+    fn compare(&self, state: Option<&PageState>, tree: BlockTree) -> anyhow::Result<VersionComparison> {
+        let before =
+            state.map(|state| Ok::<_, anyhow::Error>((state.read_tree()?, &state.noise))).transpose()?;
+        let before = before.as_ref().and_then(|(tree, noise)| Some((tree.as_deref()?, *noise)));
+        Ok(self.analyst.compare(before, tree))
+    }
+
+    /// Lays out the captures of a window that need it, on all cores: what a capture shows does not depend on those before
+    /// it. So a page with a long history keeps all cores busy, although its captures are compared one by one.
+    fn lay_out_ahead(&self, window: &[WaitingCapture]) -> Vec<Option<anyhow::Result<Shown>>> {
         match window {
-            // While a crawl runs there is one look, which its analyst lays out itself.
+            // While a crawl runs there is one capture, which its analyst lays out itself.
             [_] => vec![None],
             _ => window
                 .par_iter()
                 .with_max_len(1)
-                .map(|look| look.needs_layout().then(|| self.shown(&look.capture)))
+                .map(|waiting| waiting.needs_layout().then(|| self.shown(&waiting.capture)))
                 .collect(),
         }
     }
 
     /// `None` when the payload is not in the archive. `ahead` is what was laid out already.
-    fn lesson(
+    fn analyse_capture(
         &self,
         archive: &Archive,
         store: &Store,
         capture: &Capture,
         before: Option<Before<'_>>,
         ahead: Option<anyhow::Result<Shown>>,
-    ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
+    ) -> anyhow::Result<Option<(Analysis, PageState)>> {
         if capture.kind == Kind::Metadata {
-            return self.lesson_of_delta(archive, store, capture, before);
+            return self.analyse_delta(archive, store, capture, before);
         }
-        let known = before.map(|before| before.known);
-        let is_same = known.is_some_and(|known| known.identity() == capture.identity);
+        let state = before.map(|before| before.state);
+        let is_same = state.is_some_and(|state| state.identity == capture.identity);
         if is_same || capture.answer != Some(AnswerKind::Content) {
-            return Ok(Some(without_layout(capture, known)));
+            return Ok(Some(by_answer(capture, state)));
         }
+        let (page, time, identity) = (capture.page, capture.time, &capture.identity);
         match ahead.unwrap_or_else(|| self.shown(capture))? {
             Shown::Missing => Ok(None),
-            Shown::Unreadable => Ok(Some(without_layout(capture, known))),
+            Shown::Unreadable => Ok(Some(by_answer(capture, state))),
             Shown::Error => {
-                let identity = soft_error_identity(&capture.digest);
-                let before = known.map(KnownPage::before);
-                let seen = Seen::between(before, AnswerKind::Gone, &identity).unwrap_or(Seen::Absent);
-                Ok(Some(Lesson::without_layout(capture.page, capture.time, &identity, known, seen)))
+                let identity = Identity::SoftError(capture.digest.clone());
+                let before = state.map(PageState::before);
+                let status = ChangeStatus::between(before, AnswerKind::Gone, &identity);
+                let status = status.unwrap_or(ChangeStatus::Absent);
+                Ok(Some(analyse_answer(page, time, &identity, state, status)))
             }
-            Shown::Tree(tree, _) if is_undrawn(capture, known, &tree)? => {
-                let (page, time, identity) = (capture.page, capture.time, &capture.identity);
-                Ok(Some(Lesson::without_layout(page, time, identity, known, Seen::Same)))
+            Shown::Tree(tree, _) if is_unrendered(capture, state, &tree)? => {
+                Ok(Some(analyse_answer(page, time, identity, state, ChangeStatus::Unchanged)))
             }
             Shown::Tree(tree, title) => {
-                let before = known.map(KnownPage::known).transpose()?.flatten();
-                let observation = self.analyst.compare(before.as_ref(), *tree);
-                let (page, time, identity) = (capture.page, capture.time, capture.identity.clone());
-                Lesson::of_observation(page, time, identity, known, observation, Some(title)).map(Some)
+                let comparison = self.compare(state, *tree)?;
+                analyse_version(page, time, identity.clone(), state, comparison, Some(title)).map(Some)
             }
         }
     }
@@ -333,52 +340,52 @@ impl PageAnalyst {
         self.analyst.tree(&PageText { url, version: &time.to_rfc3339(), html, requisites: &requisites })
     }
 
-    /// A version that was left out: its delta applied to the version that it was made from gives what was seen. `None` when
-    /// what is known is another version.
-    fn lesson_of_delta(
+    /// A version that was left out: its delta applied to the version that it was made from gives what was seen. `None` if the
+    /// page's state is of another version.
+    fn analyse_delta(
         &self,
         archive: &Archive,
         store: &Store,
         capture: &Capture,
         before: Option<Before<'_>>,
-    ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
+    ) -> anyhow::Result<Option<(Analysis, PageState)>> {
         let Some(before) = before else { return Ok(None) };
+        let (state, identity) = (before.state, &capture.identity);
         let stored = archive.stored(capture, Limits::default())?;
-        let identity = capture.identity.clone();
-        if is_named(store, &identity, before.known.identity()) {
-            return Ok(Some(without_layout(capture, Some(before.known))));
+        if is_named(store, identity, &state.identity) {
+            return Ok(Some(by_answer(capture, Some(state))));
         }
         if !before.is_base_of(store, capture, stored.header.get(LEFT_OUT_BASE)) {
             return Ok(None);
         }
-        let Some(known) = before.known.known()? else { return Ok(None) };
+        let Some(tree_before) = state.read_tree()? else { return Ok(None) };
         let Ok(delta) = Delta::from_xml(&String::from_utf8_lossy(&stored.payload.bytes)) else {
             return Ok(None);
         };
-        let Ok(mut tree) = delta.apply(&known.tree) else { return Ok(None) };
+        let Ok(mut tree) = delta.apply(&tree_before) else { return Ok(None) };
         tree.url.clone_from(&capture.url);
         tree.version = capture.time.to_rfc3339();
-        let observation = self.analyst.compare(Some(&known), tree);
+        let comparison = self.analyst.compare(Some((&tree_before, &state.noise)), tree);
         let (page, time) = (capture.page, capture.time);
-        Lesson::of_observation(page, time, identity, Some(before.known), observation, None).map(Some)
+        analyse_version(page, time, identity.clone(), Some(state), comparison, None).map(Some)
     }
 }
 
-/// What stands before a look: what is known, and the look just before it.
+/// What a capture follows: the page's state, and the capture just before it.
 #[derive(Clone, Copy)]
 struct Before<'a> {
-    known: &'a KnownPage,
+    state: &'a PageState,
     capture: Option<&'a Capture>,
 }
 
 impl Before<'_> {
-    /// Whether the delta of a left-out version was made from what is known. Where its record does not say what it was
-    /// made from, that is sure only if nothing can have come between: the look before it was analysed and stands before
-    /// it in the same file.
+    /// Whether the delta of a left-out version was made from the version of the state. If its record does not say what it was
+    /// made from, that is sure only if nothing can have come between: the capture before it was analysed and precedes it in
+    /// the same file.
     fn is_base_of(&self, store: &Store, delta: &Capture, named: Option<&str>) -> bool {
-        let Some(laid_out) = self.known.laid_out() else { return false };
+        let Some(shown) = &self.state.shown else { return false };
         match named {
-            Some(named) => is_named(store, named, &laid_out.identity),
+            Some(named) => is_named(store, &Identity::parse(named), &shown.identity),
             None => {
                 self.capture.is_some_and(|before| before.file == delta.file && before.offset < delta.offset)
             }
@@ -388,15 +395,15 @@ impl Before<'_> {
 
 /// Whether a record means the version with this identity. Records of earlier versions of this program name it by the
 /// SHA-1 of its payload.
-fn is_named(store: &Store, named: &str, identity: &str) -> bool {
-    named == identity || store.is_digest_of(named, identity).unwrap_or_default()
+fn is_named(store: &Store, named: &Identity, identity: &Identity) -> bool {
+    named == identity || store.is_digest_of(&named.to_string(), &identity.to_string()).unwrap_or_default()
 }
 
-/// An item that came is told of a page that was never seen: that it is linked from here, too, is no news of a page that is known.
-fn headlines_of(store: &Store, lessons: &[Lesson]) -> anyhow::Result<Vec<Headline>> {
+/// A new item is a headline of a page that was never captured: another link to a captured page is not a change of it.
+fn headlines_of(store: &Store, analyses: &[Analysis]) -> anyhow::Result<Vec<Headline>> {
     let mut headlines = Vec::new();
-    for item in lessons.last().map_or(&[][..], Lesson::items) {
-        let Some(url) = canonical::parse(&item.address) else { continue };
+    for item in analyses.last().iter().flat_map(|analysis| &analysis.items) {
+        let Some(url) = canonical::parse(&item.url) else { continue };
         let Some(page) = store.page(url.as_str())? else { continue };
         if item.is_retitled || page.n_captures == 0 {
             headlines.push(Headline { page: page.id, title: item.title.clone() });
@@ -405,19 +412,19 @@ fn headlines_of(store: &Store, lessons: &[Lesson]) -> anyhow::Result<Vec<Headlin
     Ok(headlines)
 }
 
-/// What is noted of a look that could not be read.
-fn failed_look(capture: &Capture, error: &anyhow::Error) -> (String, SetAside) {
+/// What is noted of a capture that could not be read.
+fn failed_capture(capture: &Capture, error: &anyhow::Error) -> (String, SetAside) {
     let what = foreign::quoted(&format!("{error:#}")).into_owned();
     (capture.file.clone(), SetAside { offset: capture.offset, reason: AsideReason::Analysis, what })
 }
 
-/// A look without a lesson, and the look just before it.
-struct WaitingLook {
+/// A capture that was not analysed, and the one just before it.
+struct WaitingCapture {
     before: Option<Capture>,
     capture: Capture,
 }
 
-impl WaitingLook {
+impl WaitingCapture {
     /// The same answer again, a redirect or a delta needs no layout.
     fn needs_layout(&self) -> bool {
         let is_repeated = self.before.as_ref().is_some_and(|before| before.identity == self.capture.identity);
@@ -450,21 +457,21 @@ fn shown_document(capture: &Capture, document: &Response) -> Shown {
     Shown::Tree(Box::new(tree), title)
 }
 
-/// Whether a page that a browser drew before was delivered and not drawn: without its scripts there is hardly anything to
-/// see, which says nothing of the page.
-fn is_undrawn(capture: &Capture, known: Option<&KnownPage>, tree: &BlockTree) -> anyhow::Result<bool> {
-    let Some(known) = known.filter(|known| is_drawn(known.identity())) else { return Ok(false) };
+/// Whether a page that a browser rendered before was delivered and not rendered: without its scripts there is hardly anything
+/// to see, which says nothing of the page.
+fn is_unrendered(capture: &Capture, state: Option<&PageState>, tree: &BlockTree) -> anyhow::Result<bool> {
+    let Some(state) = state.filter(|state| state.identity.is_rendered()) else { return Ok(false) };
     let n_now = n_letters(tree);
-    Ok(!is_drawn(&capture.identity) && n_now < MAX_SHELL_LETTERS && n_now < known.n_letters()?)
+    let is_shell = !capture.identity.is_rendered() && n_now < MAX_SHELL_LETTERS;
+    Ok(is_shell && state.read_tree()?.is_some_and(|before| n_now < n_letters(&before)))
 }
 
-/// The lesson of a look by its answer and the answer before it.
-fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, KnownPage) {
+/// Analyses a capture by its answer and the answer before it.
+fn by_answer(capture: &Capture, state: Option<&PageState>) -> (Analysis, PageState) {
     let kind = capture.answer.unwrap_or(AnswerKind::Content);
-    let before = known.map(KnownPage::before);
-    let unknown = || Seen::Unjudged(Importance::new(Seen::UNJUDGED));
-    let seen = Seen::between(before, kind, &capture.identity).unwrap_or_else(unknown);
-    Lesson::without_layout(capture.page, capture.time, &capture.identity, known, seen)
+    let status = ChangeStatus::between(state.map(PageState::before), kind, &capture.identity);
+    let status = status.unwrap_or_else(ChangeStatus::unknown);
+    analyse_answer(capture.page, capture.time, &capture.identity, state, status)
 }
 
 /// The title as a reader sees it: without references such as `&amp;`.

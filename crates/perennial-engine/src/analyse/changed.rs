@@ -11,7 +11,7 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
 use super::compare::{History, weigh};
-use super::{Entry, Filters, told_entries};
+use super::{Entry, Filters, reported_entries};
 use perennial_archive::store::{ChangeRow, Store, TreeReader};
 
 /// What changed between two looks in a row.
@@ -25,7 +25,7 @@ pub struct Changed {
 impl Changed {
     /// The operations for people, most important first.
     pub fn entries(&self) -> Vec<Entry> {
-        told_entries(&self.delta, &self.assessment)
+        reported_entries(&self.delta, &self.assessment)
     }
 }
 
@@ -48,7 +48,7 @@ impl<'s> ChangedReader<'s> {
         ChangedReader { trees: TreeReader::new(store), filters, latest: HashMap::new(), n_latest: 0 }
     }
 
-    /// What a change consists of; `None` where one of the two looks was not laid out, or a reader sees no difference.
+    /// What a change consists of; `None` where one of the two observations was not laid out, or a reader sees no difference.
     pub fn read(&mut self, row: &ChangeRow) -> anyhow::Result<Option<Changed>> {
         let Some(time_before) = row.before.filter(|_| row.n_operations > 0) else { return Ok(None) };
         let kept = self.latest.remove(&row.page);

@@ -74,7 +74,7 @@ impl Comparison {
         if let Some(headlines) = headlines(&self.delta) {
             writeln!(out, "{headlines}")?;
         }
-        for entry in &told_entries(&self.delta, &self.assessment) {
+        for entry in &reported_entries(&self.delta, &self.assessment) {
             writeln!(out, "{}", entry.line())?;
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Comparison {
 pub enum History<'h> {
     /// Nothing: what a clock or a counter says by itself is all that is known.
     Unknown,
-    /// What its looks taught.
+    /// What its observations taught.
     Learned(&'h NoiseHistory),
     /// How much of each operation was noise when the later version was analysed, in the delta's order; empty: nothing was.
     Stored(&'h [f64]),
@@ -97,23 +97,21 @@ pub enum History<'h> {
 pub struct KnownChange {
     /// Where its analysis compared the same two: the number that `perennial changes` shows, and the noise of each operation.
     pub found: Option<(f64, Vec<f64>)>,
-    /// What the looks at the page taught of its noise.
+    /// What the observations of the page taught of its noise.
     noise: Option<NoiseHistory>,
 }
 
 impl KnownChange {
-    /// Between two looks at a page, in a row or far apart.
+    /// Between two observations of a page, in a row or far apart.
     pub fn between(
         store: &Store,
         url: &str,
         before: Timestamp,
         after: Timestamp,
     ) -> anyhow::Result<KnownChange> {
-        let known = store.page(url)?.map(|page| store.known(page.id)).transpose()?.flatten();
-        Ok(KnownChange {
-            found: store.change_between(url, before, after)?,
-            noise: known.and_then(|known| NoiseHistory::from_bytes(&known.noise).ok()),
-        })
+        let state = store.page(url)?.map(|page| store.page_state(page.id)).transpose()?.flatten();
+        let found = store.change_between(url, before, after)?;
+        Ok(KnownChange { found, noise: state.map(|state| state.noise) })
     }
 
     /// What it says of noise.
@@ -218,6 +216,16 @@ pub struct Content {
 }
 
 impl Entry {
+    /// Whether it is about an advertisement, and how much of it is noise.
+    pub fn judgement(&self) -> Judgement {
+        Judgement { is_advertisement: self.advertisement, noise: self.noise }
+    }
+
+    /// Whether people are told of it.
+    pub fn is_worth_reporting(&self) -> bool {
+        self.judgement().is_worth_reporting(self.share)
+    }
+
     /// The line that `perennial diff` prints for it.
     pub fn line(&self) -> String {
         let place = match (&self.block_before, &self.block_after) {
@@ -303,7 +311,7 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
 }
 
 /// The same for people, most important first. What changed within the items of a front page is told by the items.
-pub fn told_entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
+pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
     let is_hub = delta.items.as_ref().is_some_and(|items| items.is_hub);
     let mut entries = entries(delta, assessment);
     entries.retain(|entry| !is_hub || entry.element == "item" || entry.value > 0.0);

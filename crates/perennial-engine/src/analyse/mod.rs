@@ -9,23 +9,23 @@
 //! | `reader` | threads that read the state -> a connection for each |
 //! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
 //! | `plans` | layouts of earlier captures -> the layout of a page with the same structure, without the engine |
-//! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::page::observe::Observation`] |
+//! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::page::observe::VersionComparison`] |
 //! | `filters` | filter lists -> whether an address is an advertisement |
 //! | `changed` | a change in the state -> the operations between its two trees, weighed |
 //! | `bulk` | a filter -> all trees or all deltas as one XML document |
 //! | `compare` | two versions of a page -> what changed, as JSON and text |
 //! | `part` | a selector -> the words of that part in both versions of a change; which changes touched it |
-//! | `lesson` | what a look showed, and what was known -> a [`Lesson`], and what is known from now on |
+//! | `analysis` | what a capture showed, and the page's state before -> an [`Analysis`](perennial_archive::store::Analysis), and the state after |
 //! | `spec` | a page named on the command line: a file, Vi-XML, `url@time`, a URL -> its text and its tree |
-//! | `backlog` | looks without a lesson -> lessons, page by page, on all cores |
+//! | `backlog` | captures that were not analysed -> analyses, page by page, on all cores |
 
+mod analysis;
 mod analyst;
 mod backlog;
 mod bulk;
 mod changed;
 mod compare;
 mod filters;
-mod lesson;
 mod part;
 mod plans;
 mod reader;
@@ -33,14 +33,13 @@ mod requisites;
 mod spec;
 
 pub use analyst::{Analyst, PageText};
-pub use backlog::{Analysed, Headline, PageAnalyst, PageLessons, analyse_backlog};
+pub use backlog::{BacklogCounts, Headline, PageAnalyses, PageAnalyst, analyse_backlog};
 pub use bulk::{write_deltas, write_trees};
 pub use changed::{Changed, ChangedReader};
 pub use compare::{
-    Comparison, ComparisonReport, Content, Entry, History, KnownChange, headlines, told_entries,
+    Comparison, ComparisonReport, Content, Entry, History, KnownChange, headlines, reported_entries,
 };
 pub use filters::{Filters, update as update_filters};
-pub use lesson::{KnownPage, Lesson, NewsItem};
 pub use part::{OtherImportance, PartEffect, PartFate, PartQuestion, part_texts};
 pub use reader::Readers;
 pub use requisites::Requisites;

@@ -1,16 +1,15 @@
 //! A part of a page, named by a CSS selector -> its words in both versions of a change; which changes of the past touched it.
 
-use perennial_core::notice::told_importance;
 use perennial_core::page::diff::diff;
 use perennial_core::page::importance::ImportanceConfig;
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::segment::{Block, BlockTree, Selector};
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use super::compare::{History, weigh};
-use super::{Content, Entry, Filters, PageSpec, told_entries};
+use super::{Content, Entry, Filters, PageSpec, reported_entries};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{ChangeFilter, ChangeRow};
 
@@ -31,8 +30,8 @@ pub fn part_texts(
         let page = spec.load_named(Some(snapshot)).ok()?;
         (page.document.is_none() && page.note.is_none()).then(|| selector.text_in(&Dom::parse(&page.html)))
     };
-    let before = text(row.before, !matches!(row.seen, Seen::First | Seen::Returned))?;
-    Some((before, text(Some(row.time), row.seen.is_page())?))
+    let before = text(row.before, row.status.had_page())?;
+    Some((before, text(Some(row.time), row.status.is_page())?))
 }
 
 /// What a part of a page would be.
@@ -76,7 +75,7 @@ pub struct PartEffect {
 pub struct OtherImportance {
     /// Its page.
     pub url: String,
-    /// The look before it and the look that saw it, RFC 3339.
+    /// The observation before it and the observation that saw it, RFC 3339.
     pub before: Option<String>,
     /// See `before`.
     pub time: String,
@@ -104,7 +103,7 @@ pub struct PartQuestion<'a> {
 }
 
 impl PartQuestion<'_> {
-    /// Looks at the edits on the pages that `is_of` lets through.
+    /// Examines the edits on the pages that `is_of` lets through.
     pub fn answer(
         &self,
         snapshot: &SharedSnapshot,
@@ -116,7 +115,7 @@ impl PartQuestion<'_> {
         let mut effect = PartEffect::default();
         let filter = ChangeFilter { since: self.since, ..ChangeFilter::default() };
         snapshot.lock().store().each_change(&filter, |row| {
-            if row.n_operations > 0 && row.seen != Seen::Noise && is_of(&row.url) {
+            if row.n_operations > 0 && row.status != ChangeStatus::NoiseOnly && is_of(&row.url) {
                 rows.push_back(row);
             }
             if rows.len() > self.most.min(MAX_CHANGES) {
@@ -140,7 +139,7 @@ impl PartQuestion<'_> {
             let trees = trees.filter(|(before, after)| before.engine == after.engine);
             let (entries, then) = match &trees {
                 Some(trees) => self.judge(row, trees, &texts, filters),
-                None => (Vec::new(), told_importance(row.seen)),
+                None => (Vec::new(), row.status.reported_importance().get()),
             };
             effect.add(row, &entries, &texts, then);
         }
@@ -161,10 +160,10 @@ impl PartQuestion<'_> {
         let weighed = |before: &BlockTree, after: &BlockTree| {
             let delta = diff(before, after);
             let assessment = weigh(&delta, &config, filters, &row.url, History::Stored(&row.noise));
-            (told_entries(&delta, &assessment), assessment.importance.get())
+            (reported_entries(&delta, &assessment), assessment.importance.get())
         };
         let (entries, now) = weighed(before, after);
-        let told = told_importance(row.seen);
+        let told = row.status.reported_importance().get();
         if texts.0 == texts.1 && self.fate == PartFate::Ignored {
             return (entries, told);
         }
@@ -228,7 +227,7 @@ fn difference(other: &OtherImportance) -> f64 {
 
 impl PartEffect {
     fn add(&mut self, row: &ChangeRow, entries: &[Entry], (before, after): &(String, String), then: f64) {
-        let importance = told_importance(row.seen);
+        let importance = row.status.reported_importance().get();
         let is_inside = |entry: &Entry| is_said(&entry.before, before) && is_said(&entry.after, after);
         let counted: Vec<&Entry> = entries.iter().filter(|entry| entry.share > 0.0).collect();
         self.n_changes += 1;

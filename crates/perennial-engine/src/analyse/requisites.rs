@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use perennial_core::http::verdict::Identity;
 use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 
@@ -18,7 +19,7 @@ const MAX_KEPT_BYTES: usize = 1 << 20;
 /// Captured requisites by what tells their payloads apart, shared by all threads that analyse.
 #[derive(Default)]
 pub struct Requisites {
-    kept: Mutex<HashMap<String, Arc<Captured>>>,
+    kept: Mutex<HashMap<Identity, Arc<Captured>>>,
 }
 
 impl Requisites {
@@ -56,7 +57,7 @@ impl Requisites {
         Some(captured)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Captured>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Identity, Arc<Captured>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

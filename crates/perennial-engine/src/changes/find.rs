@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use perennial_core::notice::{ChangeKind, Place, Wording, told_importance};
+use perennial_core::notice::{ChangeKind, Place, Wording};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
-use super::judge::told_operation;
+use super::judge::reported_operation;
 use super::{Change, Judge, Judged, Question};
 use crate::analyse::{Entry, Filters, headlines};
 use perennial_archive::Archive;
@@ -16,7 +16,7 @@ use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, 
 const KEYS_AT_A_TIME: usize = 1_000;
 /// Keys that are sorted at a time: 24 MB.
 const KEYS_SORTED: usize = 1_000_000;
-/// Looks that the text index may name; with more of them the list is walked.
+/// Observations that the text index may name; with more of them the list is walked.
 const MAX_TURNS: usize = 5_000;
 
 /// How much work one part of a list may take.
@@ -139,7 +139,7 @@ impl<'s> Finder<'s> {
     fn told(&mut self, judged: &mut Judged<'_>) -> anyhow::Result<(Option<String>, Vec<Entry>)> {
         let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.judge.entries(judged)?.to_vec();
-        entries.retain(|entry| self.question.condition.lets_through(&told_operation(entry)));
+        entries.retain(|entry| self.question.condition.lets_through(&reported_operation(entry)));
         // Who asks for rewritten headlines alone would look for them among all that came and went.
         let wants_rewritten = self.question.condition.kinds == [ChangeKind::Retitled];
         if wants_rewritten && entries.iter().any(|entry| entry.is_rewritten) {
@@ -162,7 +162,7 @@ impl<'s> Finder<'s> {
         if condition.selector.is_some() || asked.iter().all(|(_, query)| query.is_none()) {
             return Ok(None);
         }
-        if texts.n_lessons()? != self.store.count_all_lessons()? {
+        if texts.n_lessons()? != self.store.count_all_analyses()? {
             return Ok(None);
         }
         let mut looks: Option<HashSet<(PageId, Timestamp)>> = None;
@@ -177,7 +177,7 @@ impl<'s> Finder<'s> {
         let mut keys = Vec::new();
         for (page, time) in looks.unwrap_or_default() {
             let row = self.store.change_at(page, time)?;
-            let importance = |row: ChangeRow| told_importance(row.seen);
+            let importance = |row: ChangeRow| row.status.reported_importance().get();
             keys.extend(row.map(|row| ChangeKey { time, page, importance: importance(row) }));
         }
         question.order.arrange(&mut keys, after);

@@ -1,8 +1,8 @@
 //! A change in the state and a condition -> whether it holds. What a condition does not ask for is not read.
 
-use perennial_core::notice::{self, ChangeKind, Condition, Said, ToldOperation, told_importance};
+use perennial_core::notice::{self, ChangeKind, Condition, ReportedOperation, Said};
 use perennial_core::page::diff::{Delta, ItemChangeKind};
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::segment::{BlockTree, Selector};
 use perennial_core::search::passages;
 use perennial_core::time::Timestamp;
@@ -37,7 +37,7 @@ pub struct Judged<'r> {
 impl<'r> Judged<'r> {
     /// Of a change nothing was asked yet.
     pub fn new(row: &'r ChangeRow) -> Judged<'r> {
-        let kind = ChangeKind::of(row.seen, row.title_before.is_some());
+        let kind = ChangeKind::of(row.status, row.title_before.is_some());
         Judged { row, kind, site: site_of(&row.url), changed: None, entries: None, trees: None }
     }
 
@@ -46,8 +46,8 @@ impl<'r> Judged<'r> {
             url: &self.row.url,
             site: &self.site,
             kind: self.kind,
-            importance: told_importance(self.row.seen),
-            is_noise: self.row.seen == Seen::Noise,
+            importance: self.row.status.reported_importance().get(),
+            is_noise: self.row.status == ChangeStatus::NoiseOnly,
         }
     }
 
@@ -83,7 +83,7 @@ impl<'s> Judge<'s> {
         let changed = judged.changed.as_ref().and_then(Option::as_ref);
         let mut said = Said {
             is_headline_rewritten: changed.is_some_and(|changed| is_rewritten(&changed.delta)),
-            operations: judged.entries.iter().flatten().map(told_operation).collect(),
+            operations: judged.entries.iter().flatten().map(reported_operation).collect(),
             ..Said::default()
         };
         if let Some((before, after)) = &selected {
@@ -132,8 +132,8 @@ impl<'s> Judge<'s> {
                 time.map(|time| self.store.tree_at(row.page, time)).transpose().map(Option::flatten)
             };
             judged.trees = Some([
-                tree(row.before.filter(|_| !matches!(row.seen, Seen::First | Seen::Returned)))?,
-                tree(Some(row.time).filter(|_| row.seen.is_page()))?,
+                tree(row.before.filter(|_| row.status.had_page()))?,
+                tree(Some(row.time).filter(|_| row.status.is_page()))?,
             ]);
         }
         Ok(())
@@ -149,14 +149,14 @@ fn is_rewritten(delta: &Delta) -> bool {
 }
 
 /// An operation as a filter of operations looks at it.
-pub(super) fn told_operation(entry: &Entry) -> ToldOperation<'_> {
-    ToldOperation {
+pub(super) fn reported_operation(entry: &Entry) -> ReportedOperation<'_> {
+    ReportedOperation {
         op: entry.op,
         element: entry.element,
         role: entry.role,
         blocks: [entry.block_before.as_deref(), entry.block_after.as_deref()],
         texts: [&entry.before, &entry.after].map(|side| side.as_ref().map(|content| content.text.as_str())),
-        is_advertisement: entry.advertisement,
-        is_noise: entry.noise >= 0.5,
+        judgement: entry.judgement(),
+        share: entry.share,
     }
 }

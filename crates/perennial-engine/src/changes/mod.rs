@@ -6,16 +6,16 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | `judge` | a change in the state and a condition -> whether it holds |
-//! | `told` | a change for which it holds -> what is said of it, with the operations that were asked for |
+//! | `change` | a change for which it holds -> what is said of it, with the operations that were asked for |
 //! | `question` | the parameters of an address <-> a question |
 //! | `find` | a question and a place in the list -> the changes behind it, within bounds of work |
 
+mod change;
 mod find;
 mod judge;
 mod question;
-mod told;
 
+pub use change::Change;
 pub use find::{Bounds, Finder, Found};
 pub use judge::{Judge, Judged};
 pub use question::Question;
-pub use told::Change;

@@ -1,13 +1,13 @@
-//! The looks at a page -> its history, which `perennial patterns` shows.
+//! The observations of a page -> its history, which `perennial patterns` shows.
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::pattern::series::SeenChange;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 
-use perennial_archive::store::{Look, LookOrder, Selection, Store};
+use perennial_archive::store::{Observation, ObservationOrder, Selection, Store};
 
-/// The looks at one page, oldest first.
+/// The observations of one page, oldest first.
 #[derive(Clone, Debug)]
 pub struct PageHistory {
     /// Number of the page.
@@ -16,28 +16,28 @@ pub struct PageHistory {
     pub site: SiteId,
     /// Its address.
     pub url: String,
-    /// When the first look found the page.
+    /// When the first observation found the page.
     pub first: Timestamp,
-    /// When the last look found the page.
+    /// When the last observation found the page.
     pub last: Timestamp,
-    /// Each look after the first, compared with the one before.
+    /// Each observation after the first, compared with the one before.
     pub looks: Vec<SeenChange>,
-    /// Number of looks whose change was not analysed.
-    pub n_unjudged: usize,
+    /// Number of observations whose change was not analysed.
+    pub n_unknown: usize,
 }
 
-/// The histories of all pages, of one site's, or of one page, with looks before `until`. A host without a port stands
+/// The histories of all pages, of one site's, or of one page, with observations before `until`. A host without a port stands
 /// for that host on any port.
 pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow::Result<Vec<PageHistory>> {
     let mut histories: Vec<PageHistory> = Vec::new();
     let selection = only.map_or(Selection::Pages, Selection::Of);
-    store.looks(selection, LookOrder::ByPage, until, |look| {
-        if look.seen == Seen::Absent {
+    store.observations(selection, ObservationOrder::ByPage, until, |observation| {
+        if observation.status == ChangeStatus::Absent {
             return Ok(());
         }
-        match histories.last_mut().filter(|history| history.page == look.page) {
-            Some(history) => history.add(&look),
-            None => histories.push(PageHistory::begin(&look)),
+        match histories.last_mut().filter(|history| history.page == observation.page) {
+            Some(history) => history.add(&observation),
+            None => histories.push(PageHistory::begin(&observation)),
         }
         Ok(())
     })?;
@@ -48,22 +48,22 @@ pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow:
 }
 
 impl PageHistory {
-    fn begin(look: &Look) -> PageHistory {
+    fn begin(observation: &Observation) -> PageHistory {
         PageHistory {
-            page: look.page,
-            site: look.site,
+            page: observation.page,
+            site: observation.site,
             url: String::new(),
-            first: look.time,
-            last: look.time,
+            first: observation.time,
+            last: observation.time,
             looks: Vec::new(),
-            n_unjudged: 0,
+            n_unknown: 0,
         }
     }
 
-    fn add(&mut self, look: &Look) {
-        self.n_unjudged += usize::from(matches!(look.seen, Seen::Unjudged(_)));
-        let importance = look.seen.importance();
-        self.looks.push(SeenChange { from: self.last, to: look.time, importance });
-        self.last = look.time;
+    fn add(&mut self, observation: &Observation) {
+        self.n_unknown += usize::from(matches!(observation.status, ChangeStatus::Unknown(_)));
+        let importance = observation.status.observed_importance();
+        self.looks.push(SeenChange { from: self.last, to: observation.time, importance });
+        self.last = observation.time;
     }
 }

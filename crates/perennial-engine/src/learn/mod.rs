@@ -1,14 +1,14 @@
-//! Looks, links and the user's settings -> a scheduler that has learned from all of it.
+//! Observations, links and the user's settings -> a scheduler that has learned from all of it.
 //!
 //! Every scheduler of an archive is built here: that of the crawl, of `perennial schedule` and of the demonstration. What was
-//! learned is not stored: rates and patterns are a function of the looks, and learning from a million looks takes a second.
+//! learned is not stored: rates and patterns are a function of the observations, and learning from a million observations takes a second.
 //!
 //! | file | what becomes what |
 //! |---|---|
 //! | `followed` | `[[site]]` -> weight, clock and group of each page |
-//! | `history` | looks of a page -> its history, for people |
+//! | `history` | observations of a page -> its history, for people |
 //! | `plan` | a scheduler that has learned -> its next visits, with the reason of each in words |
-//! | `versions` | looks at a site -> its versions, one a pass |
+//! | `versions` | observations of a site -> its versions, one a pass |
 //! | `publishing` | the items of a feed -> when it publishes |
 //! | `ranks` | links between captured pages -> PageRank |
 
@@ -32,7 +32,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
 use perennial_archive::settings::CrawlTable;
-use perennial_archive::store::{Ending, FrontierPage, LookOrder, PageKind, Selection, Store};
+use perennial_archive::store::{Ending, FrontierPage, ObservationOrder, PageKind, Selection, Store};
 
 /// Failures in a row that the scheduler is told; more would not lengthen its wait.
 const MOST_FAILURES: u16 = 16;
@@ -112,11 +112,12 @@ fn relearn(
 ) -> anyhow::Result<()> {
     let told = channel_changes(store, now)?;
     let mut told = told.into_iter().peekable();
-    store.looks(Selection::Pages, LookOrder::ByTime, now + Span::from_millis(1), |look| {
-        while let Some((at, page)) = told.next_if(|(at, _)| *at <= look.time) {
+    let until = now + Span::from_millis(1);
+    store.observations(Selection::Pages, ObservationOrder::ByTime, until, |observation| {
+        while let Some((at, page)) = told.next_if(|(at, _)| *at <= observation.time) {
             scheduler.tell_change(page, at);
         }
-        scheduler.record(look.page, VisitOutcome::from(look.seen), look.time);
+        scheduler.record(observation.page, VisitOutcome::from(observation.status), observation.time);
         Ok(())
     })?;
     for page in failed {

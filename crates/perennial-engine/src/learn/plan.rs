@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use perennial_core::feed::polling::PollLimits;
-use perennial_core::http::verdict::shows_page;
+use perennial_core::http::verdict::Identity;
 use perennial_core::schedule::{Belief, Budget, Ranked, Reason, ReasonContext, Scheduler, SkipRule};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{Followed, publishing};
 use perennial_archive::Archive;
-use perennial_archive::store::{LookOrder, OVERALL, Selection, Store};
+use perennial_archive::store::{OVERALL, ObservationOrder, Selection, Store};
 
 /// How far ahead visits are foreseen.
 pub const AHEAD: Span = Span::from_hours(24);
@@ -85,9 +85,9 @@ impl Pace {
 /// The pace of the archive so far, at least one visit an hour.
 fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     let (mut n_looks, mut first) = (0u64, at);
-    store.looks(Selection::Pages, LookOrder::ByPage, at, |look| {
+    store.observations(Selection::Pages, ObservationOrder::ByPage, at, |observation| {
         n_looks += 1;
-        first = first.min(look.time);
+        first = first.min(observation.time);
         Ok(())
     })?;
     Ok((n_looks as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
@@ -236,13 +236,10 @@ impl Described<'_> {
             return Ok(None);
         }
         let identity = self.store.target(ranked.page)?.and_then(|target| target.identity);
-        let said = identity.as_deref().filter(|identity| !shows_page(identity)).unwrap_or_default();
-        Ok(Some(match said.split_once(' ') {
-            Some((status, to)) if status.starts_with('3') => format!("leads to {to}"),
-            Some(("200", other)) => format!("is the same page as {other}"),
-            _ if said.is_empty() && ranked.n_visits == 0 => {
-                "never tried: links like this one lead nowhere".to_owned()
-            }
+        Ok(Some(match identity.filter(|identity| !identity.is_page()) {
+            Some(Identity::Redirect { target, .. }) => format!("leads to {target}"),
+            Some(Identity::Alias(other)) => format!("is the same page as {other}"),
+            None if ranked.n_visits == 0 => "never tried: links like this one lead nowhere".to_owned(),
             _ => Reason::Probe.describe(&ReasonContext::default()),
         }))
     }
@@ -262,7 +259,7 @@ pub fn expected_by_period(belief: &Belief) -> [Vec<f64>; 2] {
     [workday, omega.collect()]
 }
 
-/// How sure that is: it grows with the looks, three in each period make it a half.
+/// How sure that is: it grows with the observations, three in each period make it a half.
 pub fn sureness_of(belief: &Belief) -> f64 {
     let n_periods = (belief.rates.len() / 2).max(1) as u32;
     f64::from(belief.n_visits) / f64::from(belief.n_visits + 3 * n_periods)

@@ -1,28 +1,28 @@
-//! The looks at a site -> its versions: what came, changed and went from one pass over the site to the next.
+//! The observations of a site -> its versions: what came, changed and went from one pass over the site to the next.
 
 use std::collections::HashMap;
 
 use perennial_core::directory::{PageTransition, SiteHistory};
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use url::Url;
 
-use perennial_archive::store::{LookOrder, Selection, Store};
+use perennial_archive::store::{ObservationOrder, Selection, Store};
 
 /// More versions than this are not made of one archive: passes are longer instead.
 const MOST_VERSIONS: i64 = 5000;
 /// The shortest pass.
 const SHORTEST: Span = Span::from_hours(1);
 
-/// What one look showed, as far as versions are concerned.
+/// What one observation showed, as far as versions are concerned.
 struct Event {
     page: PageId,
     time: Timestamp,
-    seen: Seen,
+    status: ChangeStatus,
 }
 
-/// The versions of a site, one for each pass. A pass takes `every`, or as long as the median page waits for its next look. A page
+/// The versions of a site, one for each pass. A pass takes `every`, or as long as the median page waits for its next observation. A page
 /// that was not looked at in a pass counts as unchanged in it. How much an update matters is what the analysis found.
 pub fn site_history(
     store: &Store,
@@ -31,8 +31,8 @@ pub fn site_history(
     until: Timestamp,
 ) -> anyhow::Result<SiteHistory> {
     let mut events: Vec<Event> = Vec::new();
-    store.looks(Selection::Of(site), LookOrder::ByTime, until, |look| {
-        events.push(Event { page: look.page, time: look.time, seen: look.seen });
+    store.observations(Selection::Of(site), ObservationOrder::ByTime, until, |observation| {
+        events.push(Event { page: observation.page, time: observation.time, status: observation.status });
         Ok(())
     })?;
     let mut history = SiteHistory::new(site);
@@ -53,7 +53,7 @@ pub fn site_history(
             Some(known) => *known,
             None => (history.add_page(&path_of(&store.url_of(event.page)?)), false),
         };
-        let change = change_of(event.seen, is_there);
+        let change = change_of(event.status, is_there);
         if let Some(change) = change {
             of_pass.push((page, change));
         }
@@ -64,19 +64,21 @@ pub fn site_history(
     Ok(history)
 }
 
-/// What a look changes in the version, for a page that is there or not.
-fn change_of(seen: Seen, is_there: bool) -> Option<PageTransition> {
-    match (seen, is_there) {
-        (Seen::Absent, _) => None,
-        (Seen::Vanished | Seen::Redirected(_), true) => Some(PageTransition::Deleted),
-        (Seen::Vanished | Seen::Redirected(_), false) => None,
+/// What an observation changes in the version, for a page that is there or not.
+fn change_of(status: ChangeStatus, is_there: bool) -> Option<PageTransition> {
+    match (status, is_there) {
+        (ChangeStatus::Absent, _) => None,
+        (ChangeStatus::Vanished | ChangeStatus::Redirected(_), true) => Some(PageTransition::Deleted),
+        (ChangeStatus::Vanished | ChangeStatus::Redirected(_), false) => None,
         (_, false) => Some(PageTransition::Inserted),
-        (seen, true) if seen.is_change() => Some(PageTransition::Updated(seen.importance().get() as f32)),
+        (status, true) if status.is_change() => {
+            Some(PageTransition::Updated(status.observed_importance().get() as f32))
+        }
         _ => None,
     }
 }
 
-/// Adds the changes of a pass to its version, one a page: several looks of one pass are one change.
+/// Adds the changes of a pass to its version, one a page: several observations of one pass are one change.
 fn close(history: &mut SiteHistory, of_pass: &mut Vec<(u32, PageTransition)>) {
     of_pass.sort_by_key(|(page, _)| *page);
     for group in of_pass.chunk_by(|a, b| a.0 == b.0) {
@@ -126,13 +128,13 @@ mod tests {
 
     #[test]
     fn a_look_changes_the_version_by_what_was_there() {
-        let changed = Seen::Changed(Importance::new(0.25));
-        assert_eq!(change_of(Seen::First, false), Some(PageTransition::Inserted));
+        let changed = ChangeStatus::Changed(Importance::new(0.25));
+        assert_eq!(change_of(ChangeStatus::New, false), Some(PageTransition::Inserted));
         assert_eq!(change_of(changed, true), Some(PageTransition::Updated(0.25)));
-        assert_eq!(change_of(Seen::Same, true), None);
-        assert_eq!(change_of(Seen::Vanished, true), Some(PageTransition::Deleted));
-        assert_eq!(change_of(Seen::Vanished, false), None);
-        assert_eq!(change_of(Seen::Returned, false), Some(PageTransition::Inserted));
+        assert_eq!(change_of(ChangeStatus::Unchanged, true), None);
+        assert_eq!(change_of(ChangeStatus::Vanished, true), Some(PageTransition::Deleted));
+        assert_eq!(change_of(ChangeStatus::Vanished, false), None);
+        assert_eq!(change_of(ChangeStatus::Returned, false), Some(PageTransition::Inserted));
     }
 
     #[test]

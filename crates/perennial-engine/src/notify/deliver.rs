@@ -12,9 +12,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
 use url::Url;
 
+use super::notice::Notice;
 use super::shape::{mail_of, request_of};
 use super::smtp::{Mail, MailServer};
-use super::told::Notice;
 use perennial_archive::settings::{NotifyRule, Shape, Target};
 use perennial_archive::{Archive, now};
 use perennial_fetch::{Client, FetchLimits};

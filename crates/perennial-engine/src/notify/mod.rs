@@ -1,25 +1,25 @@
-//! Lessons and what users want to hear of -> notices, each sent at least once, those of a page in order (docs/notices.md).
+//! Analyses and what users want to hear of -> notices, each sent at least once, those of a page in order (docs/notices.md).
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `told` | a change in the state for which a rule holds -> a [`Notice`] of it |
+//! | `notice` | a change in the state for which a rule holds -> a [`Notice`] of it |
 //! | `shape` | a notice -> what webhooks, Slack, ntfy, Apprise and mail take |
-//! | `take_in` | lessons that are new -> notices in the outbox |
+//! | `take_in` | analyses that are new -> notices in the outbox |
 //! | `smtp` | an e-mail -> a mail server |
 //! | `deliver` | a notice and a rule -> whoever it is for |
 //! | `sending` | what waits in the outbox -> sent; threads of their own beside a crawl |
 //!
-//! The outbox follows the lessons as the text index does: it knows for each page the last look that it has taken in. A crawl only tells
-//! which pages have new lessons, and waits for nobody.
+//! The outbox follows the analyses as the text index does: it knows for each page the last observation that it has taken in. A crawl only tells
+//! which pages have new analyses, and waits for nobody.
 
 mod deliver;
+mod notice;
 mod sending;
 mod shape;
 mod smtp;
 mod take_in;
-mod told;
 
 pub use deliver::{Courier, Failure};
+pub use notice::{Line, Notice, Reporter};
 pub use sending::{Notifying, Sent, send_all};
 pub use take_in::{TakeIn, begin};
-pub use told::{Line, Notice, Teller};

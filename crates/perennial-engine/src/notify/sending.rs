@@ -10,8 +10,8 @@ use perennial_core::url::PageId;
 use serde::Serialize;
 
 use super::deliver::{Courier, Failure};
+use super::notice::Notice;
 use super::take_in::{TakeIn, begin};
-use super::told::Notice;
 use perennial_archive::settings::NotifyRule;
 use perennial_archive::store::{Outbox, Waiting};
 use perennial_archive::{Archive, now};

@@ -8,7 +8,7 @@ use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::told::Notice;
+use super::notice::Notice;
 use perennial_archive::settings::Shape;
 use perennial_archive::settings::notify::topic_of;
 
@@ -134,7 +134,7 @@ fn mail_date(now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::told::Line;
+    use crate::notify::notice::Line;
     use proptest::prelude::*;
 
     fn notice(title: &str, words: &str) -> Notice {

@@ -1,9 +1,9 @@
-//! Lessons that are new -> notices in the outbox.
+//! Analyses that are new -> notices in the outbox.
 
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
-use super::told::Teller;
+use super::notice::Reporter;
 use crate::analyse::Filters;
 use crate::changes::Judged;
 use perennial_archive::Archive;
@@ -21,7 +21,7 @@ pub fn begin(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
     Ok((outbox, n_forgotten))
 }
 
-/// Takes the lessons of pages into the outbox.
+/// Takes the analyses of pages into the outbox.
 pub struct TakeIn {
     archive: Archive,
     store: Store,
@@ -41,9 +41,9 @@ impl TakeIn {
         Ok(TakeIn { archive: archive.clone(), store: archive.store()?, filters, outbox, since })
     }
 
-    /// Takes in every lesson that was not. `progress` is called with the number of pages that are done, and of all.
+    /// Takes in every analysis that was not. `progress` is called with the number of pages that are done, and of all.
     pub fn catch_up(&mut self, mut progress: impl FnMut(u64, u64)) -> anyhow::Result<u64> {
-        let pages = self.store.learned_after(self.earliest())?;
+        let pages = self.store.pages_analysed_after(self.earliest())?;
         let (mut n_done, mut n_notices) = (0, 0);
         for part in pages.chunks(PAGES_PER_COMMIT) {
             n_notices += self.take_in(part)?;
@@ -57,9 +57,9 @@ impl TakeIn {
     pub fn take_in(&mut self, pages: &[PageId]) -> anyhow::Result<u64> {
         let mut taken = Vec::with_capacity(pages.len());
         {
-            let mut teller = Teller::new(&self.archive, &self.store, &self.filters);
+            let mut reporter = Reporter::new(&self.archive, &self.store, &self.filters);
             for &page in pages {
-                taken.extend(self.taken_of(&mut teller, page)?);
+                taken.extend(self.taken_of(&mut reporter, page)?);
             }
         }
         self.outbox.put(&taken)?;
@@ -72,11 +72,11 @@ impl TakeIn {
     }
 
     /// What is new of a page; `None` when nothing is.
-    fn taken_of(&self, teller: &mut Teller<'_>, page: PageId) -> anyhow::Result<Option<TakenIn>> {
+    fn taken_of(&self, reporter: &mut Reporter<'_>, page: PageId) -> anyhow::Result<Option<TakenIn>> {
         let url = self.store.url_of(page)?;
         let after = self.outbox.seen(&url)?.max(self.earliest());
-        // Lessons that come meanwhile are taken in the next time.
-        let Some(until) = self.store.last_learned(page)?.filter(|until| Some(*until) > after) else {
+        // Analyses that come meanwhile are taken in the next time.
+        let Some(until) = self.store.last_analysed(page)?.filter(|until| Some(*until) > after) else {
             return Ok(None);
         };
         let mut notices = Vec::new();
@@ -84,9 +84,9 @@ impl TakeIn {
             let mut judged = Judged::new(row);
             let rules = self.archive.settings().notify.iter().zip(&self.since);
             for (rule, _) in rules.filter(|(_, since)| Some(row.time) > **since) {
-                if teller.holds(&mut judged, &rule.condition)? {
+                if reporter.holds(&mut judged, &rule.condition)? {
                     let notice =
-                        teller.notice(&mut judged, &rule.name, &rule.condition, rule.link.as_ref())?;
+                        reporter.notice(&mut judged, &rule.name, &rule.condition, rule.link.as_ref())?;
                     let body = serde_json::to_string(&notice)?;
                     notices.push(NewNotice { rule: rule.name.clone(), time: row.time, body });
                 }

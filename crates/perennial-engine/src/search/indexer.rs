@@ -1,19 +1,19 @@
-//! Lessons that are new -> passages and stays in the text index.
+//! Analyses that are new -> passages and stays in the text index.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::search::passages;
 use perennial_core::url::PageId;
 
 use perennial_archive::Archive;
-use perennial_archive::store::{LearnedLook, LookRow, ShownText, Store, TextCommit, Texts};
+use perennial_archive::store::{AnalysedObservation, LookRow, ShownText, Store, TextCommit, Texts};
 
 /// Pages between two commits.
 const PAGES_PER_COMMIT: usize = 64;
 
-/// Takes the lessons of pages into the text index.
+/// Takes the analyses of pages into the text index.
 pub struct Indexer {
     store: Store,
     texts: Texts,
@@ -35,22 +35,22 @@ impl Indexer {
         self.texts.write(|commit| plans.iter().try_for_each(|plan| plan.carry_out(store, commit)))
     }
 
-    /// What of a page is new. A page whose earlier lessons were made again is taken in from its first look on.
+    /// What of a page is new. A page whose earlier analyses were made again is taken in from its first observation on.
     fn plan(&self, page: PageId) -> anyhow::Result<Plan> {
         let seen = self.texts.seen(page)?;
         let is_anew = match seen {
-            Some((until, n_lessons)) => self.store.count_lessons(page, until)? != n_lessons,
+            Some((until, n_lessons)) => self.store.count_analyses(page, until)? != n_lessons,
             None => false,
         };
         let from = seen.filter(|_| !is_anew);
-        let looks = self.store.learned_looks(page, from.map(|(until, _)| until))?;
+        let looks = self.store.analysed_observations(page, from.map(|(until, _)| until))?;
         Ok(Plan { page, is_anew, n_before: from.map_or(0, |(_, n_lessons)| n_lessons), looks })
     }
 
-    /// The pages that have lessons which were not taken in.
+    /// The pages that have analyses which were not taken in.
     fn behind(&self) -> anyhow::Result<Vec<PageId>> {
         let mut behind = Vec::new();
-        for (page, last, n_lessons) in self.store.learned_pages()? {
+        for (page, last, n_lessons) in self.store.analysed_pages()? {
             if self.texts.seen(page)? != Some((last, n_lessons)) {
                 behind.push(page);
             }
@@ -63,7 +63,7 @@ struct Plan {
     page: PageId,
     is_anew: bool,
     n_before: u64,
-    looks: Vec<LearnedLook>,
+    looks: Vec<AnalysedObservation>,
 }
 
 impl Plan {
@@ -73,12 +73,12 @@ impl Plan {
         }
         for look in &self.looks {
             let row = LookRow { time: look.time, before: look.before, is_indexed: look.is_indexed };
-            let is_shown = match look.seen {
-                Seen::Vanished | Seen::Absent | Seen::Redirected(_) => {
+            let is_shown = match look.status {
+                ChangeStatus::Vanished | ChangeStatus::Absent | ChangeStatus::Redirected(_) => {
                     commit.close(self.page, &row)?;
                     continue;
                 }
-                Seen::First | Seen::Returned => true,
+                ChangeStatus::New | ChangeStatus::Returned => true,
                 _ => look.has_tree,
             };
             if is_shown && let Some(tree) = store.tree_at(self.page, look.time)? {
@@ -97,7 +97,7 @@ impl Plan {
     }
 }
 
-/// Takes in every lesson that was not. `progress` is called with the number of pages that are done, and of all.
+/// Takes in every analysis that was not. `progress` is called with the number of pages that are done, and of all.
 pub fn catch_up(archive: &Archive, mut progress: impl FnMut(u64, u64)) -> anyhow::Result<()> {
     let mut indexer = Indexer::open(archive)?;
     let behind = indexer.behind()?;
@@ -110,7 +110,7 @@ pub fn catch_up(archive: &Archive, mut progress: impl FnMut(u64, u64)) -> anyhow
     Ok(())
 }
 
-/// A thread that takes in pages as their lessons are committed. What it has not done when the program is killed, the next start
+/// A thread that takes in pages as their analyses are committed. What it has not done when the program is killed, the next start
 /// catches up with.
 pub struct Indexing {
     pages: Option<Sender<PageId>>,
@@ -130,7 +130,7 @@ impl Indexing {
         Ok(Indexing { pages: Some(pages), thread: Some(thread) })
     }
 
-    /// Lessons of this page were committed.
+    /// Analyses of this page were committed.
     pub fn tell(&self, page: PageId) {
         if let Some(pages) = &self.pages {
             // A thread that has ended has an error, which `finish` tells.

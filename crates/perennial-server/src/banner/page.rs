@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use perennial_core::memento::{Coherence, Modifier};
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::text::foreign::shown as shown_text;
 use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
@@ -208,10 +208,10 @@ fn importance(step: Option<Step>) -> String {
     let Some(step) = step else {
         return "<span class=\"mute\">not analysed</span>".to_string();
     };
-    if step.seen == Seen::First {
+    if step.status == ChangeStatus::New {
         return "<span class=\"mute\">first version</span>".to_string();
     }
-    let value = step.seen.importance().get();
+    let value = step.status.reported_importance().get();
     let low = if step.is_important { "" } else { " low" };
     format!(
         "<span class=\"imp{low}\"><span><span class=\"vh\">importance </span>{value:.2}</span>\

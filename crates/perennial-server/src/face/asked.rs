@@ -81,7 +81,7 @@ fn shown(store: &Store, change: Change) -> anyhow::Result<ChangedPage> {
     let told = told_entries(change.operations.iter());
     let drawn = store.tree_at(change.page, change.after)?.map(|tree| (tree, told.blocks));
     Ok(ChangedPage {
-        event: event_of(change.seen),
+        event: event_of(change.status),
         time: change.after,
         before: change.before,
         importance: change.importance,

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::address::{Query, escape, time_of_digits};
 use perennial_core::page::importance::{Importance, ImportanceConfig};
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
@@ -14,11 +14,10 @@ use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::{api, pages};
 use super::known_page;
-use super::page::threshold_of;
 use crate::diff::{self, Around, DiffView, Original};
 use crate::html_face::{ComparePage, ComparedVersion, page_address};
 use perennial_archive::SharedSnapshot;
-use perennial_archive::store::{LessonLine, PageRow, Store};
+use perennial_archive::store::{AnalysisLine, PageRow, Store};
 use perennial_engine::analyse::{Comparison, Filters, KnownChange, PageSpec};
 
 /// `/web/diff/<time>/<time>/<url>`: the two versions beside each other.
@@ -89,16 +88,16 @@ const MAX_LOOKS: usize = 5_000;
 /// Versions that are drawn: more of them are one dark stripe.
 const MAX_DRAWN: usize = 600;
 
-fn looks_of(store: &Store, page: PageId) -> anyhow::Result<Vec<LessonLine>> {
+fn looks_of(store: &Store, page: PageId) -> anyhow::Result<Vec<AnalysisLine>> {
     let (first, last) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
-    let mut looks = store.lesson_lines(page, first, last, MAX_LOOKS)?;
+    let mut looks = store.analysis_lines(page, first, last, MAX_LOOKS)?;
     looks.reverse();
     Ok(looks)
 }
 
 /// Whether a look showed a page that can be compared.
-fn is_comparable(look: &LessonLine) -> bool {
-    look.seen.is_page()
+fn is_comparable(look: &AnalysisLine) -> bool {
+    look.status.is_page()
 }
 
 /// The looks that are closest to two instants; two different ones.
@@ -119,8 +118,8 @@ fn closest(
 
 fn last_change(store: &Store, page: &PageRow) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     let looks = looks_of(store, page.id)?;
-    let pair = |look: &LessonLine| Some((look.before?, look.time));
-    let is_change = |look: &&LessonLine| matches!(look.seen, Seen::Changed(_));
+    let pair = |look: &AnalysisLine| Some((look.before?, look.time));
+    let is_change = |look: &&AnalysisLine| matches!(look.status, ChangeStatus::Changed(_));
     let mut changes = looks.iter().rev().filter(is_change);
     let important = changes.clone().find(|look| look.is_indexed);
     Ok(important.or(changes.next()).and_then(pair))
@@ -145,9 +144,8 @@ impl Versions {
         let earlier = changes().rfind(|look| look.time <= before);
         let later = changes().find(|look| look.time > after);
         let important = changes().find(|look| look.time > after && look.is_indexed);
-        let until = looks.last().map_or(asked.after, |look| look.time);
         Ok(Versions {
-            threshold: threshold_of(store, page.id, until)?,
+            threshold: store.index_threshold(page.id)?,
             n: page.n_captures,
             beside: [earlier, later, important],
             drawn: thinned(looks),
@@ -155,13 +153,13 @@ impl Versions {
     }
 }
 
-fn version_of(look: &LessonLine) -> ComparedVersion {
+fn version_of(look: &AnalysisLine) -> ComparedVersion {
     ComparedVersion {
         time: look.time,
         before: look.before,
-        importance: look.seen.importance().get(),
+        importance: look.status.reported_importance().get(),
         is_indexed: look.is_indexed,
-        is_noise: matches!(look.seen, Seen::Noise | Seen::Same | Seen::Absent),
+        is_noise: !look.status.is_new_version(),
     }
 }
 

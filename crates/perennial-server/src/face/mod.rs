@@ -42,7 +42,7 @@ use std::collections::{BTreeSet, HashMap};
 use axum::body::Body;
 use axum::http::{Response, header};
 use perennial_core::memento::address::Query;
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::search::Query as Words;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
@@ -221,7 +221,7 @@ impl AskedChanges<'_> {
         let filter =
             ChangeFilter { host: self.site, since, min_importance: self.least, ..ChangeFilter::default() };
         store.each_change(&filter, |row| {
-            if row.seen == Seen::Noise {
+            if row.status == ChangeStatus::NoiseOnly {
                 return Ok(());
             }
             match strongest.get_mut(&row.page) {
@@ -250,7 +250,7 @@ fn told_pages(store: &Store, rows: Strongest, by_importance: bool) -> anyhow::Re
     let mut groups: Vec<Strongest> = Vec::new();
     for (row, n_more) in rows {
         // The front page of a directory stands for itself.
-        let key = (directory_of(&row.url), words::event_of(row.seen));
+        let key = (directory_of(&row.url), words::event_of(row.status));
         let place = match row.url.ends_with('/') {
             true => groups.len(),
             false => *places.entry(key).or_insert(groups.len()),
@@ -378,7 +378,7 @@ fn search_page(
 }
 
 fn search_row(store: &Store, answer: Answer) -> anyhow::Result<SearchRow> {
-    let looks = store.learned_looks(answer.page, None)?;
+    let looks = store.analysed_observations(answer.page, None)?;
     let step = looks.len().div_ceil(MAX_LOOKS).max(1);
     Ok(SearchRow {
         url: answer.url,

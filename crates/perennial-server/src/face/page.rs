@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use axum::body::Body;
 use axum::http::Response;
 use perennial_core::memento::address::{Query, time_of_digits};
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::schedule::{Ranked, peak_of};
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 use perennial_core::url::PageId;
@@ -20,7 +20,7 @@ use crate::html_face::{
     Expected, Headline, ItemView, Items, PageView, PatternView, Picture, SeriesDay, VersionLine,
 };
 use perennial_archive::Snapshot;
-use perennial_archive::store::{ChangeFilter, ChangeRow, LessonLine, Store, TreeReader};
+use perennial_archive::store::{AnalysisLine, ChangeFilter, ChangeRow, Store, TreeReader};
 use perennial_engine::analyse::{ChangedReader, Filters};
 use perennial_engine::learn::{expected_by_period, sureness_of};
 
@@ -68,17 +68,17 @@ impl AskedPage<'_> {
         let (page, span) = (row.id, row.first_seen.zip(row.last_seen));
         let window = self.window(span);
         let shows_all = self.query.get("show") == Some("all");
-        let lines = store.lesson_lines(page, window.0, window.1 + Span::from_millis(1), MAX_LOOKS + 1)?;
+        let lines = store.analysis_lines(page, window.0, window.1 + Span::from_millis(1), MAX_LOOKS + 1)?;
         let has_more = lines.len() > MAX_LOOKS;
         let until = span.map_or(window.1, |(_, last)| last);
         let lists = headlines(store, page, window)?;
         let steps_before = store.steps_around(page, window.0 - Span::from_millis(1))?;
         let steps_after = store.steps_around(page, window.1)?;
         let before = steps_before.here.filter(|step| step.is_important).or(steps_before.previous_important);
-        let mut looks: Vec<&LessonLine> = lines.iter().collect();
+        let mut looks: Vec<&AnalysisLine> = lines.iter().collect();
         looks.sort_by_key(|look| std::cmp::Reverse(look.time));
         // The first of the looks that found no page, back from the last one.
-        let vanished = looks.into_iter().take_while(|look| !look.seen.is_page()).last();
+        let vanished = looks.into_iter().take_while(|look| !look.status.is_page()).last();
         let parsed = url::Url::parse(self.url).ok();
         let is_followed =
             parsed.is_some_and(|url| snapshot.archive().settings().seeds.of_page(&url).is_some());
@@ -90,13 +90,13 @@ impl AskedPage<'_> {
             title: store.title_of(page)?,
             n_captures: row.n_captures,
             span,
-            counts: store.lesson_counts(page)?,
-            threshold: threshold_of(store, page, until)?,
+            counts: store.analysis_counts(page)?,
+            threshold: store.index_threshold(page)?,
             window,
             lines: told_lines(store, self.url, &lines[..lines.len().min(MAX_LOOKS)], shows_all)?,
             has_more,
             shows_all,
-            days: store.lesson_days(page, until - MAX_DAYS)?,
+            days: store.analysis_days(page, until - MAX_DAYS)?,
             important: [before.map(|step| step.time), steps_after.next_important.map(|step| step.time)],
             last_important: last_important(store, page, until)?,
             pattern: standing.and_then(|standing| pattern_of(standing, page, self.url)),
@@ -125,12 +125,6 @@ impl AskedPage<'_> {
     }
 }
 
-/// The importance from which versions are kept in the index now: importance seen so far over the hours since the first look.
-pub(super) fn threshold_of(store: &Store, page: PageId, until: Timestamp) -> anyhow::Result<f64> {
-    let worth = store.worth_of(page)?;
-    Ok(worth.map_or(0.0, |(first, total)| total / (until - first).as_hours_f64().max(1.0)))
-}
-
 fn last_important(
     store: &Store,
     page: PageId,
@@ -139,7 +133,7 @@ fn last_important(
     let steps = store.steps_around(page, until)?;
     let important = steps.here.filter(|step| step.is_important).or(steps.previous_important);
     let Some(time) = important.map(|step| step.time) else { return Ok(None) };
-    let line = store.lesson_lines(page, time, time + Span::from_millis(1), 1)?;
+    let line = store.analysis_lines(page, time, time + Span::from_millis(1), 1)?;
     Ok(line.first().and_then(|line| Some((line.before?, line.time))))
 }
 
@@ -147,7 +141,7 @@ fn last_important(
 fn told_lines(
     store: &Store,
     url: &str,
-    lines: &[LessonLine],
+    lines: &[AnalysisLine],
     shows_all: bool,
 ) -> anyhow::Result<Vec<VersionLine>> {
     let (Some(last), Some(first)) = (lines.first(), lines.last()) else { return Ok(Vec::new()) };
@@ -163,7 +157,7 @@ fn told_lines(
     let mut n_told = 0;
     let mut shown = Vec::with_capacity(lines.len());
     for line in lines {
-        let is_noise = matches!(line.seen, Seen::Noise | Seen::Same | Seen::Absent);
+        let is_noise = !line.status.is_new_version();
         let wants_words = !is_noise && (line.is_indexed || shows_all) && n_told < MAX_TOLD;
         let words = match rows.get(&line.time).filter(|_| wants_words) {
             Some(row) => Some(told(&mut reader, row)?).map(|told| (told.lines, told.n_operations)),
@@ -173,11 +167,11 @@ fn told_lines(
         shown.push(VersionLine {
             time: line.time,
             before: line.before,
-            importance: line.seen.importance().get(),
+            importance: line.status.reported_importance().get(),
             is_indexed: line.is_indexed,
             is_noise,
-            event: event_of(line.seen)
-                .map(|event| if line.seen == Seen::First { "First capture" } else { event }),
+            event: event_of(line.status)
+                .map(|event| if line.status == ChangeStatus::New { "First capture" } else { event }),
             n_operations: line.n_operations,
             words,
         });
@@ -186,15 +180,19 @@ fn told_lines(
 }
 
 /// Drawings of the latest important versions.
-fn pictures_of(store: &Store, page: PageId, url: &str, lines: &[LessonLine]) -> anyhow::Result<Vec<Picture>> {
+fn pictures_of(
+    store: &Store,
+    page: PageId,
+    url: &str,
+    lines: &[AnalysisLine],
+) -> anyhow::Result<Vec<Picture>> {
     let mut reader = TreeReader::new(store);
     let filters = Filters::built_in();
     let mut changed = ChangedReader::new(store, &filters);
     let mut pictures = Vec::new();
-    for line in lines
-        .iter()
-        .filter(|line| line.is_indexed && !matches!(line.seen, Seen::Vanished | Seen::Redirected(_)))
-    {
+    for line in lines.iter().filter(|line| {
+        line.is_indexed && !matches!(line.status, ChangeStatus::Vanished | ChangeStatus::Redirected(_))
+    }) {
         if pictures.len() == MAX_PICTURES {
             break;
         }
@@ -210,7 +208,7 @@ fn pictures_of(store: &Store, page: PageId, url: &str, lines: &[LessonLine]) -> 
                 blocks = told(&mut changed, &row)?.blocks;
                 Ok(())
             })?;
-            let importance = line.seen.importance().get();
+            let importance = line.status.reported_importance().get();
             pictures.push(Picture { time: line.time, importance, tree, changed: blocks });
         }
     }
@@ -224,7 +222,7 @@ fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> any
     if !last.and_then(|tree| tree.list).is_some_and(|list| list.is_hub()) {
         return Ok(Vec::new());
     }
-    let looks = store.learned_looks(page, Some(window.0 - Span::from_millis(1)))?;
+    let looks = store.analysed_observations(page, Some(window.0 - Span::from_millis(1)))?;
     let looks: Vec<_> = looks.into_iter().filter(|look| look.time <= window.1).collect();
     let trees: Vec<usize> = (0..looks.len()).filter(|at| looks[*at].has_tree).collect();
     let trees = &trees[trees.len().saturating_sub(MAX_LISTS)..];
@@ -270,7 +268,7 @@ fn series_of(
     clock: &LocalClock,
 ) -> anyhow::Result<Vec<SeriesDay>> {
     let from = until - Span::from_hours(24 * N_SERIES as i64);
-    let lines = store.lesson_lines(page, from, until + Span::from_millis(1), MAX_LOOKS)?;
+    let lines = store.analysis_lines(page, from, until + Span::from_millis(1), MAX_LOOKS)?;
     let mut days: Vec<SeriesDay> = Vec::new();
     for line in &lines {
         let local = clock.local(line.time);
@@ -281,8 +279,8 @@ fn series_of(
         let cell = days.last_mut().and_then(|day| day.hours.get_mut(hour));
         if let Some(cell) = cell {
             // What a first look shows has not changed then.
-            let is_change = !matches!(line.seen, Seen::First | Seen::Noise | Seen::Same | Seen::Absent);
-            let importance = if is_change { line.seen.importance().get() } else { 0.0 };
+            let is_change = line.status.is_change();
+            let importance = if is_change { line.status.observed_importance().get() } else { 0.0 };
             *cell = Some(cell.unwrap_or(0.0) + importance);
         }
     }

@@ -1,6 +1,6 @@
 //! A change -> the words that differ, for people.
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 
 use crate::html_face::{ChangedPage, Line, LineKind, VANISHED, cut};
 use perennial_archive::store::{ChangeRow, Store};
@@ -10,7 +10,7 @@ use perennial_engine::analyse::{ChangedReader, Content, Entry};
 pub(super) const MAX_LINES: usize = 3;
 
 pub(super) fn importance_of(row: &ChangeRow) -> f64 {
-    row.seen.importance().get()
+    row.status.reported_importance().get()
 }
 
 /// The words of a change, how many operations of each kind it has, and the blocks that changed.
@@ -24,8 +24,7 @@ pub(super) struct Told {
 
 pub(super) fn told(reader: &mut ChangedReader<'_>, row: &ChangeRow) -> anyhow::Result<Told> {
     let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-    let is_told = |entry: &&Entry| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
-    Ok(told_entries(entries.iter().filter(is_told)))
+    Ok(told_entries(entries.iter().filter(|entry| entry.is_worth_reporting())))
 }
 
 /// What is told of these operations, the strongest first.
@@ -60,7 +59,7 @@ pub(super) fn untold_change(row: ChangeRow, n_more: usize) -> ChangedPage {
         before: row.before,
         importance: importance_of(&row),
         is_indexed: row.is_indexed,
-        event: event_of(row.seen),
+        event: event_of(row.status),
         lines: Vec::new(),
         n_operations: [0; 4],
         part: None,
@@ -73,12 +72,12 @@ pub(super) fn untold_change(row: ChangeRow, n_more: usize) -> ChangedPage {
 }
 
 /// A word for what happened where it is no edit.
-pub(super) fn event_of(seen: Seen) -> Option<&'static str> {
-    match seen {
-        Seen::First => Some("New page"),
-        Seen::Vanished => Some(VANISHED),
-        Seen::Returned => Some("The page is there again"),
-        Seen::Redirected(_) => Some("The address leads elsewhere now"),
+pub(super) fn event_of(status: ChangeStatus) -> Option<&'static str> {
+    match status {
+        ChangeStatus::New => Some("New page"),
+        ChangeStatus::Vanished => Some(VANISHED),
+        ChangeStatus::Returned => Some("The page is there again"),
+        ChangeStatus::Redirected(_) => Some("The address leads elsewhere now"),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use perennial_core::memento::address::escape;
-use perennial_core::notice::{ChangeKind, ToldElement};
+use perennial_core::notice::{ChangeKind, ReportedElement};
 use perennial_core::text::markup::escaped;
 use serde_json::{Value, json};
 
@@ -147,8 +147,8 @@ impl AskedPage<'_> {
         text(out, "appears", "Words that appeared", 18, "\"limit value\"");
         text(out, "vanishes", "Words that vanished", 18, "resign* or /regex/");
         self.write_choice(out, "op", "Operation", OPS);
-        let elements = ToldElement::ALL.map(|element| match element {
-            ToldElement::Item => ("item", "headline"),
+        let elements = ReportedElement::ALL.map(|element| match element {
+            ReportedElement::Item => ("item", "headline"),
             element => (element.name(), element.name()),
         });
         let elements: Vec<(&str, &str)> = [("", "any")].into_iter().chain(elements).collect();

@@ -14,7 +14,7 @@ use super::notices::notices_address;
 use super::operate::button;
 use super::parts::{Line, empty, importance, operations, write_words};
 use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, short, site_address, thumb, time};
-use perennial_archive::store::{LessonCounts, LessonDay};
+use perennial_archive::store::{AnalysisCounts, AnalysisDay};
 use perennial_engine::html::chart::stretched::{Axis, HATCH, Hours, Mark, days, hours, versions};
 use perennial_engine::html::dates::{
     counted, day_long, day_of_year, day_short, grouped, minute, month_name, month_of, start_of_day,
@@ -104,7 +104,7 @@ pub struct PageView<'a> {
     /// See `n_captures`.
     pub span: Option<(Timestamp, Timestamp)>,
     /// What its looks showed.
-    pub counts: LessonCounts,
+    pub counts: AnalysisCounts,
     /// The importance from which a version is kept in the index.
     pub threshold: f64,
     /// The stretch that is shown whole.
@@ -116,7 +116,7 @@ pub struct PageView<'a> {
     /// Whether versions below the threshold are listed too.
     pub shows_all: bool,
     /// All days with looks.
-    pub days: Vec<LessonDay>,
+    pub days: Vec<AnalysisDay>,
     /// The last important version before the window, and the first behind it.
     pub important: [Option<Timestamp>; 2],
     /// The last important change: the look before it, and its own.

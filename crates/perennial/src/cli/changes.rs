@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::bail;
 use clap::ValueEnum;
 use perennial_core::notice::{
-    BlockPlace, ChangeKind, Condition, OperationFilter, Place, ToldElement, Wording,
+    BlockPlace, ChangeKind, Condition, OperationFilter, Place, ReportedElement, Wording,
 };
 use perennial_core::page::diff::OperationKind;
 use perennial_core::page::segment::Selector;
@@ -62,7 +62,7 @@ pub(super) struct Changes {
     op: Option<OperationKind>,
     /// Only operations on this: text, link, image, item (a headline of a front page) or block
     #[arg(long)]
-    element: Option<ToldElement>,
+    element: Option<ReportedElement>,
     /// Only operations whose text before or after matches this regular expression
     #[arg(long, value_name = "RE")]
     text: Option<Regex>,

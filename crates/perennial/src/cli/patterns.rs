@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::pattern::calendar::DayFactors;
 use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
 use perennial_core::schedule::{Belief, ScheduleConfig, Scheduler};
@@ -19,7 +19,7 @@ A bar is the importance of change to expect in that hour of a day, or on that da
 month for pages that change rarely. A dot is an hour that no look covered.
   up to            what the highest bar stands for; 1 is a page that is new as a whole
   sure             grows with the looks: three in each hour make it 50 %
-  index threshold  the importance seen so far in an hour: a version below it is not indexed yet
+  index threshold  the mean importance per hour: a version below it is not indexed yet
   as the scheduler expects   what the crawl goes by: it learns from looks at any interval and from
                    pages like this one; the bars above are plain averages, as in the papers
   usually on ...   days of the week or of the month on which the scheduler expects most changes
@@ -79,7 +79,7 @@ struct PageReport {
     /// Numbers of some bars, and what is written below them.
     #[serde(skip)]
     ticks: Vec<(usize, String)>,
-    /// The threshold by which versions are indexed now: importance seen so far over the hours.
+    /// The importance from which versions are indexed now: the mean per hour.
     index_threshold: f64,
     /// What the scheduler expects, by which it visits the page.
     believed: Vec<PatternReport>,
@@ -147,7 +147,10 @@ impl Patterns {
         };
         let reports: Vec<PageReport> = found
             .iter()
-            .map(|history| Ok(report(history, &clock_of(&history.url)?, self.periods, &scheduler)))
+            .map(|history| {
+                let (clock, threshold) = (clock_of(&history.url)?, store.index_threshold(history.page)?);
+                Ok(report(history, threshold, &clock, self.periods, &scheduler))
+            })
             .collect::<anyhow::Result<_>>()?;
         match self.format {
             PatternFormat::Svg => {
@@ -166,19 +169,25 @@ impl Patterns {
     }
 }
 
-fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: &Scheduler) -> PageReport {
+fn report(
+    history: &PageHistory,
+    index_threshold: f64,
+    clock: &LocalClock,
+    n_periods: u16,
+    scheduler: &Scheduler,
+) -> PageReport {
     let PagePatterns { cycle, patterns, changes_per_day, n_looks } =
         patterns_of(&history.looks, clock, None, n_periods);
     let belief = scheduler.belief(history.page);
     PageReport {
         url: history.url.clone(),
         n_looks,
-        n_not_analysed: history.n_unjudged,
+        n_not_analysed: history.n_unknown,
         changes_per_day,
         cycle: name_of_cycle(cycle),
         periods: name_of_periods(cycle, clock),
         ticks: ticks_of(cycle),
-        index_threshold: threshold_in_use(history),
+        index_threshold,
         believed: belief.as_ref().map(believed_patterns).unwrap_or_default(),
         days: belief.as_ref().and_then(|belief| Some(belief.days.as_ref()?.habit()?.to_string())),
         day_factors: belief.as_ref().and_then(|belief| belief.days.as_ref().map(DayFactorsReport::of)),
@@ -187,14 +196,6 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
         group_share: belief.as_ref().and_then(|belief| belief.shape).map(|shape| shape.1),
         learned_rates: belief.map(|belief| belief.rates).unwrap_or_default(),
     }
-}
-
-/// As the analysis reckons it for every version: importance seen so far over the hours up to the last change.
-fn threshold_in_use(history: &PageHistory) -> f64 {
-    let changes = || history.looks.iter().filter(|look| look.importance.get() > 0.0);
-    let Some(last) = changes().next_back() else { return 0.0 };
-    let total = changes().map(|look| look.importance.get()).fold(0.0, |sum, importance| sum + importance);
-    total / (last.to - history.first).as_hours_f64().max(1.0)
 }
 
 /// What the scheduler expects, as plain averages are shown.
@@ -291,7 +292,7 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
             out,
             "  {} changes that cannot be read, counted with importance {} or less",
             page.n_not_analysed,
-            Seen::UNJUDGED
+            ChangeStatus::UNKNOWN
         )?;
     }
     // Two letters a day need two columns.

@@ -117,12 +117,17 @@ pub struct Mark {
     pub title: String,
 }
 
+/// The scale of a time line: first captures and pages that vanish reach its top anyway and leave the edits their height.
+fn strongest_edit(marks: &[Mark]) -> Option<f64> {
+    marks.iter().map(|mark| mark.importance).filter(|importance| *importance < 1.0).reduce(f64::max)
+}
+
 /// Height of the drawing of a time line above its axis.
 const STEMS: f64 = 150.0;
 
 /// The versions of a page: stem and dot, height and size are importance; noise as ticks below; a dashed line at the threshold.
 pub fn versions(axis: Axis, marks: &[Mark], noise: &[Timestamp], threshold: f64, label: &str) -> String {
-    let strongest = marks.iter().map(|mark| mark.importance).fold(0.0, f64::max).max(threshold);
+    let strongest = strongest_edit(marks).unwrap_or(1.0).max(threshold);
     let top = [0.1, 0.2, 0.4, 0.6, 0.8].into_iter().find(|top| strongest <= *top).unwrap_or(1.0);
     let y = |value: f64| STEMS - STEMS * (value / top).clamp(0.0, 1.0);
     let mut out = String::from("<div class=\"plot\"><div class=\"yl\">");
@@ -186,7 +191,7 @@ pub fn strip(
     compared: (Timestamp, Timestamp),
     label: &str,
 ) -> String {
-    let top = marks.iter().map(|mark| mark.importance).fold(0.1, f64::max);
+    let top = strongest_edit(marks).unwrap_or(1.0).max(0.1);
     let mut out = format!("<svg class=\"c\" height=\"60\" role=\"group\" aria-label=\"{}\">", escaped(label));
     let (from, until) = (axis.at(compared.0), axis.at(compared.1));
     let _ = write!(
@@ -682,6 +687,20 @@ mod tests {
         let rows = intervals(axis, &[Bar::Retitled(at("2026-03-03"), hostile.into())], hostile);
         let rows = rows + &ranges(&[(hostile.into(), [0.1, 0.5, 1.0])], hostile);
         assert!(!(svg + &rows).contains("<script"));
+    }
+
+    #[test]
+    fn a_first_capture_leaves_edits_their_height() {
+        let axis = Axis { from: at("2026-03-02"), until: at("2026-03-04") };
+        let mark = |time: &str, importance| Mark {
+            time: at(time),
+            importance,
+            is_indexed: true,
+            href: String::new(),
+            title: String::new(),
+        };
+        let svg = versions(axis, &[mark("2026-03-02", 1.0), mark("2026-03-03", 0.2)], &[], 0.0, "");
+        assert!(svg.contains("cx=\"0.00%\" cy=\"0.0\"") && svg.contains("cx=\"50.00%\" cy=\"0.0\""), "{svg}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A change in the state for which a rule holds -> a [`Notice`] of it.
 
 use perennial_core::memento::address::escape;
-use perennial_core::notice::{ChangeKind, Condition, told_importance};
+use perennial_core::notice::{ChangeKind, Condition};
 use perennial_core::text::foreign::{shorten, shown};
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -32,9 +32,9 @@ pub struct Notice {
     pub title_before: Option<String>,
     /// Where the address leads now
     pub leads_to: Option<String>,
-    /// The look before; none for a new page
+    /// The observation before; none for a new page
     pub before: Option<String>,
-    /// The look that showed the change
+    /// The observation that showed the change
     pub after: String,
     pub importance: f64,
     /// How many headlines of a front page came, went or were rewritten
@@ -96,14 +96,14 @@ impl Notice {
 }
 
 /// Tells of the changes of an archive, one after the other.
-pub struct Teller<'s> {
+pub struct Reporter<'s> {
     judge: Judge<'s>,
 }
 
-impl<'s> Teller<'s> {
+impl<'s> Reporter<'s> {
     /// Reads from a store; filters say what is an advertisement.
-    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> Teller<'s> {
-        Teller { judge: Judge::new(archive, store, filters) }
+    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> Reporter<'s> {
+        Reporter { judge: Judge::new(archive, store, filters) }
     }
 
     /// Whether a condition holds.
@@ -122,7 +122,7 @@ impl<'s> Teller<'s> {
         let (row, kind) = (judged.row, judged.kind);
         let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.judge.entries(judged)?.to_vec();
-        entries.retain(|entry| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0);
+        entries.retain(Entry::is_worth_reporting);
         let mut lines: Vec<Line> = entries.iter().filter_map(line_of).collect();
         if let Some(selector) = &condition.selector
             && let Some((before, after)) = self.judge.selected(row, selector)?
@@ -135,7 +135,7 @@ impl<'s> Teller<'s> {
         let title = |title: &Option<String>| {
             title.as_deref().filter(|title| !title.is_empty()).map(|title| line(title, MAX_TITLE_COLUMNS))
         };
-        let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_owned());
+        let leads_to = row.identity.redirect_target().map(str::to_owned);
         Ok(Notice {
             id: id_of(rule, &row.url, row.time),
             rule: rule.to_owned(),
@@ -145,7 +145,7 @@ impl<'s> Teller<'s> {
             leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
             before: row.before.map(Timestamp::to_rfc3339),
             after: row.time.to_rfc3339(),
-            importance: told_importance(row.seen),
+            importance: row.status.reported_importance().get(),
             headlines,
             changes: lines,
             n_changes,

@@ -1,110 +1,138 @@
 //! Lessons <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
 
+use std::borrow::Cow;
+
+use perennial_core::http::verdict::Identity;
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::Seen;
+use perennial_core::page::look::{Before, ChangeStatus};
+use perennial_core::page::noise::NoiseHistory;
+use perennial_core::page::segment::BlockTree;
+use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::looks::ANALYSED;
+use super::observations::ANALYSED;
 use super::{
     CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, NewTree, PackedTree, Store, read_capture, unpack_noise,
 };
-
-/// The sums that decide which versions are worth indexing (docs/papers.md, Index threshold).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Worth {
-    /// When the first look was.
-    pub first: Timestamp,
-    /// Importance seen since then.
-    pub total: f64,
-    /// Importance seen since the last version that was worth indexing.
-    pub gathered: f64,
-}
 
 /// The version of a page that its last tree shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShownVersion {
     /// What tells it from another: the digest of its payload.
-    pub identity: String,
+    pub identity: Identity,
     /// The look at it that was laid out.
     pub time: Timestamp,
 }
 
-/// What the next look at a page is compared with.
+/// Everything that the next comparison needs to know about a page.
 #[derive(Clone, Debug)]
-pub struct KnownRow {
-    /// When the last look was.
+pub struct PageState {
+    /// The last observation.
     pub time: Timestamp,
-    /// The identity of its answer.
-    pub identity: String,
-    /// Whether any look showed a page.
+    /// What the URL answered then.
+    pub identity: Identity,
+    /// Whether any observation showed a page.
     pub was_page: bool,
-    /// Its title as it was last shown.
+    /// The title as it was last shown.
     pub title: Option<String>,
-    /// The look that first showed the last tree.
-    tree_time: Option<Timestamp>,
-    /// The look whose tree is the last one, and that tree; `None` where no look could be laid out.
+    /// The last tree, and the observation that first showed it; `None` if none could be laid out.
     pub tree: Option<(Timestamp, PackedTree)>,
-    /// Which version that tree shows; `None` when a later one could not be laid out.
+    /// The tree as the last observation showed it, which may have shifted its boxes. Not stored, and not unpacked before it is
+    /// needed: most visits find the same payload.
+    pub unpacked: Option<BlockTree>,
+    /// Which version the tree shows; `None` if a later one could not be laid out.
     pub shown: Option<ShownVersion>,
-    /// What earlier looks taught of the page's noise.
-    pub noise: Vec<u8>,
+    /// What earlier observations taught about the page's noise.
+    pub noise: NoiseHistory,
     /// The sums for the index threshold.
-    pub worth: Worth,
+    pub sums: IndexSums,
 }
 
-/// A lesson, as it is stored.
+impl PageState {
+    /// Of a page at its first observation, before anything is known of it.
+    pub fn new(time: Timestamp, identity: Identity) -> PageState {
+        PageState {
+            time,
+            identity,
+            was_page: false,
+            title: None,
+            tree: None,
+            unpacked: None,
+            shown: None,
+            noise: NoiseHistory::default(),
+            sums: IndexSums::new(time),
+        }
+    }
+
+    /// What the next answer is compared with, before it is laid out.
+    pub fn before(&self) -> Before<'_> {
+        Before { identity: &self.identity, was_page: self.was_page }
+    }
+
+    /// The last tree.
+    pub fn read_tree(&self) -> anyhow::Result<Option<Cow<'_, BlockTree>>> {
+        match (&self.unpacked, &self.tree) {
+            (Some(tree), _) => Ok(Some(Cow::Borrowed(tree))),
+            (None, Some((_, packed))) => packed.read().map(|tree| Some(Cow::Owned(tree))),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// The result of analysing one capture.
 #[derive(Clone, Debug)]
-pub struct LessonRow {
-    /// The page that was looked at.
+pub struct Analysis {
+    /// The page that was observed.
     pub page: PageId,
     /// When it was captured.
     pub time: Timestamp,
-    /// When the look was that it was compared with.
+    /// The observation that it was compared with.
     pub before: Option<Timestamp>,
-    /// What it showed.
-    pub seen: Seen,
+    /// How it relates to that one.
+    pub status: ChangeStatus,
     /// Number of operations of the change.
     pub n_operations: usize,
     /// How much of each of them is noise; `None`: nothing is.
     pub noise_of_operations: Option<Vec<u8>>,
-    /// Whether the version is worth indexing.
+    /// Whether the version is indexed.
     pub is_indexed: bool,
     /// The tree, if it differs from the one before.
     pub tree: Option<NewTree>,
-    /// When the look was whose tree is the last one.
-    pub tree_time: Option<Timestamp>,
-    /// Which version that tree shows; `None` when a later one could not be laid out.
-    pub shown: Option<ShownVersion>,
-    /// What tells its answer from another.
-    pub identity: String,
-    /// Whether this or an earlier look showed a page.
-    pub was_page: bool,
-    /// Title of the page as it was last shown.
+    /// The title as it was last shown.
     pub title: Option<String>,
-    /// Its title before, where this look showed another.
+    /// The title before, if this observation changed it.
     pub title_before: Option<String>,
-    /// The noise history, encoded.
-    pub noise: Vec<u8>,
-    /// The sums for the index threshold.
-    pub worth: Worth,
+    /// The items that came to a listing page or got another headline there. They are not stored: its trees have them.
+    pub items: Vec<NewsItem>,
 }
 
-/// A look that showed something else than the look before it.
+/// An item that came to a listing page, or got another headline there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewsItem {
+    /// Where it links to.
+    pub url: String,
+    /// Its headline.
+    pub title: String,
+    /// Whether it was there under another headline.
+    pub is_retitled: bool,
+}
+
+/// An observation that showed something else than the observation before it.
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
     /// The page that changed.
     pub page: PageId,
     /// Its address.
     pub url: String,
-    /// When the look was that showed the change.
+    /// When the observation was that showed the change.
     pub time: Timestamp,
-    /// When the look before was; `None` for the first.
+    /// When the observation before was; `None` for the first.
     pub before: Option<Timestamp>,
     /// What it showed.
-    pub seen: Seen,
-    /// Number of operations between the trees of the two looks, where both were laid out.
+    pub status: ChangeStatus,
+    /// Number of operations between the trees of the two observations, where both were laid out.
     pub n_operations: usize,
     /// How much of each operation is noise, as the page's history had it then; empty where nothing was.
     pub noise: Vec<f64>,
@@ -112,24 +140,24 @@ pub struct ChangeRow {
     pub title: Option<String>,
     /// Its title before, where it had another.
     pub title_before: Option<String>,
-    /// What tells the answer from another: of a redirect, where it leads.
-    pub identity: String,
+    /// What the URL answered.
+    pub identity: Identity,
     /// Whether the page came to its site while the site was followed: the link to it, or its entry in a sitemap or feed, was not
-    /// there at an earlier look.
+    /// there at an earlier observation.
     pub is_new: bool,
     /// Whether the version is worth indexing.
     pub is_indexed: bool,
 }
 
-/// A look with a lesson, as far as the text index needs it.
+/// An analysed observation, as far as the text index needs it.
 #[derive(Clone, Copy, Debug)]
-pub struct LearnedLook {
+pub struct AnalysedObservation {
     /// When it was.
     pub time: Timestamp,
-    /// The look before.
+    /// The observation before.
     pub before: Option<Timestamp>,
     /// What it showed.
-    pub seen: Seen,
+    pub status: ChangeStatus,
     /// Whether its version is worth indexing.
     pub is_indexed: bool,
     /// Whether its tree differs from the one before.
@@ -151,47 +179,46 @@ pub struct ChangeFilter<'a> {
     pub min_importance: f64,
 }
 
-/// Looks at pages that have no lesson.
+/// Observations of pages that were not analysed.
 const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
      WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
 
-/// The number in the state file, and the importance that is stored with it.
-fn code_of(seen: Seen) -> (i64, f64) {
-    match seen {
-        Seen::First => (0, 1.0),
-        Seen::Same => (1, 0.0),
-        Seen::Noise => (2, 0.0),
-        Seen::Changed(importance) => (3, importance.get()),
-        Seen::Unjudged(importance) => (4, importance.get()),
-        Seen::Absent => (5, 0.0),
-        Seen::Vanished => (6, 1.0),
-        Seen::Redirected(importance) => (7, importance.get()),
-        Seen::Returned => (8, 1.0),
+/// The number in the state file. The reported importance is stored beside it.
+fn code_of(status: ChangeStatus) -> i64 {
+    match status {
+        ChangeStatus::New => 0,
+        ChangeStatus::Unchanged => 1,
+        ChangeStatus::NoiseOnly => 2,
+        ChangeStatus::Changed(_) => 3,
+        ChangeStatus::Unknown(_) => 4,
+        ChangeStatus::Absent => 5,
+        ChangeStatus::Vanished => 6,
+        ChangeStatus::Redirected(_) => 7,
+        ChangeStatus::Returned => 8,
     }
 }
 
-/// From the number in the state file.
-pub(super) fn seen_of(code: i64, importance: f64) -> Seen {
+/// From the number in the state file and the importance beside it.
+pub(super) fn status_of(code: i64, importance: f64) -> ChangeStatus {
     match code {
-        0 => Seen::First,
-        1 => Seen::Same,
-        2 => Seen::Noise,
-        3 => Seen::Changed(Importance::new(importance)),
-        4 => Seen::Unjudged(Importance::new(importance)),
-        5 => Seen::Absent,
-        6 => Seen::Vanished,
-        7 => Seen::Redirected(Importance::new(importance)),
-        8 => Seen::Returned,
-        _ => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
+        0 => ChangeStatus::New,
+        1 => ChangeStatus::Unchanged,
+        2 => ChangeStatus::NoiseOnly,
+        3 => ChangeStatus::Changed(Importance::new(importance)),
+        4 => ChangeStatus::Unknown(Importance::new(importance)),
+        5 => ChangeStatus::Absent,
+        6 => ChangeStatus::Vanished,
+        7 => ChangeStatus::Redirected(Importance::new(importance)),
+        8 => ChangeStatus::Returned,
+        _ => ChangeStatus::unknown(),
     }
 }
 
 impl Commit<'_> {
-    /// Stores a lesson. Lessons of one page must come in order of time.
-    pub fn put_lesson(&self, lesson: &LessonRow) -> anyhow::Result<()> {
-        let (page, time) = (lesson.page.0, lesson.time.as_millis());
-        let (seen, importance) = code_of(lesson.seen);
+    /// Stores an analysis. Those of one page must come in order of time, and the page's state after the last of them.
+    pub fn put_analysis(&self, analysis: &Analysis) -> anyhow::Result<()> {
+        let Analysis { page, time, status, .. } = *analysis;
         self.transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO lessons
@@ -199,21 +226,26 @@ impl Commit<'_> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
-                page,
-                time,
-                lesson.before.map(Timestamp::as_millis),
-                seen,
-                importance,
-                lesson.n_operations as i64,
-                lesson.noise_of_operations,
-                lesson.is_indexed,
-                // Most looks change nothing and need no title of their own.
-                lesson.title.as_ref().filter(|_| seen == 0 || lesson.seen.is_change()),
-                lesson.title_before
+                page.0,
+                time.as_millis(),
+                analysis.before.map(Timestamp::as_millis),
+                code_of(status),
+                status.reported_importance().get(),
+                analysis.n_operations as i64,
+                analysis.noise_of_operations,
+                analysis.is_indexed,
+                // Most observations change nothing and need no title of their own.
+                analysis.title.as_ref().filter(|_| status.observed_importance() > Importance::NONE),
+                analysis.title_before
             ])?;
-        if let (Some(tree), Some(tree_time)) = (&lesson.tree, lesson.tree_time) {
-            self.put_tree(lesson.page, tree_time, tree)?;
+        match &analysis.tree {
+            Some(tree) => self.put_tree(page, time, tree),
+            None => Ok(()),
         }
+    }
+
+    /// Stores what the next observation of a page is compared with. Its tree is stored with the analysis that found it.
+    pub fn put_page_state(&self, page: PageId, state: &PageState) -> anyhow::Result<()> {
         self.transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered,
@@ -221,24 +253,24 @@ impl Commit<'_> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
-                page,
-                time,
-                lesson.tree_time.map(Timestamp::as_millis),
-                lesson.identity,
-                lesson.noise,
-                lesson.worth.first.as_millis(),
-                lesson.worth.total,
-                lesson.worth.gathered,
-                lesson.shown.as_ref().map(|shown| &shown.identity),
-                lesson.shown.as_ref().map(|shown| shown.time.as_millis()),
-                lesson.was_page,
-                lesson.title
+                page.0,
+                state.time.as_millis(),
+                state.tree.as_ref().map(|(time, _)| time.as_millis()),
+                state.identity.to_string(),
+                state.noise.to_bytes(),
+                state.sums.first.as_millis(),
+                state.sums.total,
+                state.sums.gathered,
+                state.shown.as_ref().map(|shown| shown.identity.to_string()),
+                state.shown.as_ref().map(|shown| shown.time.as_millis()),
+                state.was_page,
+                state.title
             ])?;
         Ok(())
     }
 
-    /// Deletes the lessons of a page, before they are made again from its first look on.
-    pub fn forget_lessons(&self, page: PageId) -> anyhow::Result<()> {
+    /// Deletes the analyses of a page, before they are made again from its first capture on.
+    pub fn forget_analyses(&self, page: PageId) -> anyhow::Result<()> {
         self.forget_trees(page)?;
         for table in ["lessons", "known"] {
             self.transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page.0])?;
@@ -248,13 +280,13 @@ impl Commit<'_> {
 }
 
 impl Store {
-    /// How many looks at pages have no lesson.
+    /// How many observations of pages were not analysed.
     pub fn count_backlog(&self) -> anyhow::Result<u64> {
         let sql = format!("SELECT count(*) {BACKLOG} {ANALYSED}");
         Ok(self.connection().query_row(&sql, [], |row| row.get::<_, i64>(0))? as u64)
     }
 
-    /// The pages that have such looks, with the earliest of them.
+    /// The pages that have such observations, with the earliest of them.
     pub fn backlog(&self) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
         let sql = format!("SELECT c.page, min(c.time) {BACKLOG} {ANALYSED} GROUP BY c.page ORDER BY c.page");
         let mut statement = self.connection().prepare(&sql)?;
@@ -263,8 +295,8 @@ impl Store {
         Ok(pages.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The looks at a page after an instant, or all, in order of time.
-    pub fn looks_after(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
+    /// The captures of a page after an instant that are observations, or all, in order of time.
+    pub fn observed_captures(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
              WHERE c.page = ?1 AND c.time > ?2 AND c.answer IS NOT NULL AND c.answer < 4 ORDER BY c.time, c.id"
@@ -275,17 +307,20 @@ impl Store {
         Ok(captures.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What is known of a page, if any look at it was analysed.
-    pub fn known(&self, page: PageId) -> anyhow::Result<Option<KnownRow>> {
+    /// What the next observation of a page is compared with, if any was analysed.
+    pub fn page_state(&self, page: PageId) -> anyhow::Result<Option<PageState>> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT time, tree_time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page, title
+            "SELECT time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page, title, tree_time
              FROM known WHERE page = ?1",
         )?;
-        let Some(mut known) = statement.query_row([page.0], read_known).optional()? else { return Ok(None) };
-        if let Some(tree_time) = known.tree_time {
-            known.tree = self.last_packed_tree(page)?.filter(|(time, _)| *time == tree_time);
+        let read = |row: &Row<'_>| Ok((read_state(row)?, row.get::<_, Option<i64>>(10)?));
+        let Some((mut state, tree_time)) = statement.query_row([page.0], read).optional()? else {
+            return Ok(None);
+        };
+        if let Some(tree_time) = tree_time {
+            state.tree = self.last_packed_tree(page)?.filter(|(time, _)| time.as_millis() == tree_time);
         }
-        Ok(Some(known))
+        Ok(Some(state))
     }
 
     /// The change between two looks in a row at a page, as the analysis found it: its importance, and how much of each operation
@@ -305,8 +340,12 @@ impl Store {
         Ok(statement.query_row(times, read).optional()?)
     }
 
-    /// The looks at a page after an instant that have a lesson, or all, in order of time.
-    pub fn learned_looks(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<LearnedLook>> {
+    /// The observations of a page after an instant that were analysed, or all, in order of time.
+    pub fn analysed_observations(
+        &self,
+        page: PageId,
+        after: Option<Timestamp>,
+    ) -> anyhow::Result<Vec<AnalysedObservation>> {
         let mut statement = self.connection().prepare_cached(
             "SELECT l.time, l.before, l.seen, l.importance, l.is_indexed,
                EXISTS (SELECT 1 FROM past_trees t WHERE t.page = l.page AND t.time = l.time)
@@ -315,10 +354,10 @@ impl Store {
         )?;
         let looks =
             statement.query_map(params![page.0, after.map_or(i64::MIN, Timestamp::as_millis)], |row| {
-                Ok(LearnedLook {
+                Ok(AnalysedObservation {
                     time: Timestamp::from_millis(row.get(0)?),
                     before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
-                    seen: seen_of(row.get(2)?, row.get(3)?),
+                    status: status_of(row.get(2)?, row.get(3)?),
                     is_indexed: row.get(4)?,
                     has_tree: row.get(5)?,
                 })
@@ -326,8 +365,8 @@ impl Store {
         Ok(looks.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How many lessons a page has up to an instant.
-    pub fn count_lessons(&self, page: PageId, until: Timestamp) -> anyhow::Result<u64> {
+    /// How many analyses a page has up to an instant.
+    pub fn count_analyses(&self, page: PageId, until: Timestamp) -> anyhow::Result<u64> {
         let mut statement = self
             .connection()
             .prepare_cached("SELECT count(*) FROM lessons WHERE page = ?1 AND time <= ?2")?;
@@ -335,8 +374,8 @@ impl Store {
         Ok(count as u64)
     }
 
-    /// Every page that has lessons, with the last of them and their number.
-    pub fn learned_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
+    /// Every page that has analyses, with the last of them and their number.
+    pub fn analysed_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
         let mut statement = self
             .connection()
             .prepare("SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page")?;
@@ -353,7 +392,7 @@ impl Store {
         filter: &ChangeFilter<'_>,
         mut each: impl FnMut(ChangeRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        // One page is found by its number, so that only its own lessons are read.
+        // One page is found by its number, so that only its own analyses are read.
         let page = match filter.url {
             Some(_) => "l.page = (SELECT id FROM pages WHERE url = ?2)",
             None => "?2 IS NULL",
@@ -392,16 +431,16 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The last look at a page that has a lesson.
-    pub fn last_learned(&self, page: PageId) -> anyhow::Result<Option<Timestamp>> {
+    /// The last observation of a page that was analysed.
+    pub fn last_analysed(&self, page: PageId) -> anyhow::Result<Option<Timestamp>> {
         let mut statement =
             self.connection().prepare_cached("SELECT max(time) FROM lessons WHERE page = ?1")?;
         let last: Option<i64> = statement.query_row([page.0], |row| row.get(0))?;
         Ok(last.map(Timestamp::from_millis))
     }
 
-    /// The pages with a lesson of a look after an instant, or with any.
-    pub fn learned_after(&self, after: Option<Timestamp>) -> anyhow::Result<Vec<PageId>> {
+    /// The pages with an analysis of an observation after an instant, or with any.
+    pub fn pages_analysed_after(&self, after: Option<Timestamp>) -> anyhow::Result<Vec<PageId>> {
         let mut statement =
             self.connection().prepare("SELECT DISTINCT page FROM lessons WHERE time > ?1 ORDER BY page")?;
         let after = after.map_or(i64::MIN, Timestamp::as_millis);
@@ -417,16 +456,31 @@ impl Store {
     }
 }
 
-/// What is read of a change; lessons are `l`, pages `p`.
+/// What is read of a change; analyses are `l`, pages `p`.
 pub(super) const CHANGE_COLUMNS: &str =
     "l.page, p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.noise, l.title, l.title_before,
      (SELECT coalesce(c.identity, c.digest) FROM captures c WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
      p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from), l.is_indexed";
 
-/// Which lessons are changes. The first look at a page is one where the page came to a site that was followed.
-pub(super) const IS_CHANGE: &str =
-    "(l.seen IN (3, 4, 6, 7, 8) OR l.seen = 2 AND l.n_operations > 0 OR l.seen = 0
-       AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))";
+/// Which analyses `l` show a new version ([`ChangeStatus::is_new_version`]).
+pub(super) const IS_NEW_VERSION: &str = "l.seen NOT IN (1, 2, 5)";
+
+macro_rules! is_later_version {
+    () => {
+        "l.seen IN (3, 4, 6, 7, 8)"
+    };
+}
+
+/// Which of them are not the first version of a page.
+pub(super) const IS_LATER_VERSION: &str = is_later_version!();
+
+/// Which analyses are listed as changes. A new page is one if it came to a site that was already followed.
+pub(super) const IS_CHANGE: &str = concat!(
+    "(",
+    is_later_version!(),
+    " OR l.seen = 2 AND l.n_operations > 0 OR l.seen = 0
+       AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))"
+);
 
 pub(super) fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
     Ok(ChangeRow {
@@ -434,12 +488,12 @@ pub(super) fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
         url: row.get(1)?,
         time: Timestamp::from_millis(row.get(2)?),
         before: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
-        seen: seen_of(row.get(4)?, row.get(5)?),
+        status: status_of(row.get(4)?, row.get(5)?),
         n_operations: row.get::<_, i64>(6)? as usize,
         noise: noise_in(row, 7)?,
         title: row.get(8)?,
         title_before: row.get(9)?,
-        identity: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
+        identity: Identity::parse(row.get_ref(10)?.as_str_or_null()?.unwrap_or_default()),
         is_new: row.get::<_, Option<bool>>(11)?.unwrap_or_default(),
         is_indexed: row.get(12)?,
     })
@@ -449,19 +503,52 @@ fn noise_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
     Ok(row.get::<_, Option<Vec<u8>>>(column)?.map(|packed| unpack_noise(&packed)).unwrap_or_default())
 }
 
-fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
+/// A state without its tree.
+fn read_state(row: &Row<'_>) -> rusqlite::Result<PageState> {
     let time = |column| row.get(column).map(Timestamp::from_millis);
-    let maybe_time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
-    let shown = row.get::<_, Option<String>>(7)?.zip(maybe_time(8)?);
-    Ok(KnownRow {
-        time: time(0)?,
-        tree_time: maybe_time(1)?,
-        identity: row.get(2)?,
-        was_page: row.get(9)?,
-        title: row.get(10)?,
-        tree: None,
-        shown: shown.map(|(identity, time)| ShownVersion { identity, time }),
-        noise: row.get(3)?,
-        worth: Worth { first: time(4)?, total: row.get(5)?, gathered: row.get(6)? },
+    let identity =
+        |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?.map(Identity::parse));
+    let shown_time = row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis);
+    Ok(PageState {
+        was_page: row.get(8)?,
+        title: row.get(9)?,
+        shown: identity(6)?.zip(shown_time).map(|(identity, time)| ShownVersion { identity, time }),
+        // A history that cannot be read is learned again.
+        noise: NoiseHistory::from_bytes(row.get_ref(2)?.as_blob()?).unwrap_or_default(),
+        sums: IndexSums { first: time(3)?, total: row.get(4)?, gathered: row.get(5)? },
+        ..PageState::new(time(0)?, Identity::parse(row.get_ref(1)?.as_str()?))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(condition: &str, code: i64) -> bool {
+        let sql = format!("SELECT {condition} FROM (SELECT ?1 AS seen) l");
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection.query_row(&sql, [code], |row| row.get(0)).unwrap()
+    }
+
+    /// What people are shown is what lists are sorted and filtered by, and the SQL agrees with the type.
+    #[test]
+    fn a_status_is_read_as_it_is_stored() {
+        let importance = Importance::new(0.001);
+        let with_importance = [ChangeStatus::Changed, ChangeStatus::Unknown, ChangeStatus::Redirected];
+        let others = [
+            ChangeStatus::New,
+            ChangeStatus::Unchanged,
+            ChangeStatus::NoiseOnly,
+            ChangeStatus::Absent,
+            ChangeStatus::Vanished,
+            ChangeStatus::Returned,
+        ];
+        for status in with_importance.map(|status| status(importance)).into_iter().chain(others) {
+            let code = code_of(status);
+            assert_eq!(status_of(code, status.reported_importance().get()), status);
+            assert_eq!(holds(IS_NEW_VERSION, code), status.is_new_version(), "{status:?}");
+            let is_later = status.is_new_version() && status != ChangeStatus::New;
+            assert_eq!(holds(IS_LATER_VERSION, code), is_later, "{status:?}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! A change for which a question holds -> what is said of it.
 
-use perennial_core::notice::{ChangeKind, told_importance};
-use perennial_core::page::look::Seen;
+use perennial_core::notice::ChangeKind;
+use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use serde::{Serialize, Serializer};
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::analyse::Entry;
 use perennial_archive::store::ChangeRow;
 
-/// One look that differs from the one before, as `perennial changes --json` and `/api/changes` say it.
+/// One observation that differs from the one before, as `perennial changes --json` and `/api/changes` say it.
 #[derive(Serialize)]
 pub struct Change {
     /// What happened.
@@ -26,10 +26,10 @@ pub struct Change {
     /// Where the address leads now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<String>,
-    /// When the look before was; absent for a new page.
+    /// When the observation before was; absent for a new page.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_time")]
     pub before: Option<Timestamp>,
-    /// When the look was that showed it.
+    /// When the observation was that showed it.
     #[serde(serialize_with = "time")]
     pub after: Timestamp,
     /// 0 to 1.
@@ -44,9 +44,9 @@ pub struct Change {
     /// The page's number.
     #[serde(skip)]
     pub page: PageId,
-    /// What the look showed.
+    /// What the observation showed.
     #[serde(skip)]
-    pub seen: Seen,
+    pub status: ChangeStatus,
     /// Whether the version is worth indexing.
     #[serde(skip)]
     pub is_indexed: bool,
@@ -74,7 +74,7 @@ impl Change {
         headlines: Option<String>,
         operations: Vec<Entry>,
     ) -> Change {
-        let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_string());
+        let leads_to = row.identity.redirect_target().map(str::to_owned);
         Change {
             kind,
             leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
@@ -83,12 +83,12 @@ impl Change {
             title_before: row.title_before.filter(|title| !title.is_empty()),
             before: row.before,
             after: row.time,
-            importance: told_importance(row.seen),
-            noise: row.seen == Seen::Noise,
+            importance: row.status.reported_importance().get(),
+            noise: row.status == ChangeStatus::NoiseOnly,
             headlines,
             operations,
             page: row.page,
-            seen: row.seen,
+            status: row.status,
             is_indexed: row.is_indexed,
         }
     }

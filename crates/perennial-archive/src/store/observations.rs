@@ -1,16 +1,16 @@
-//! Captures and lessons -> looks: the one query for "which captures are looks at a page, and what did each show".
+//! Captures and analyses -> observations: the one query for "which captures are observations of a page, and what did each show".
 //!
-//! For a look that was analysed its lesson says what it showed. Another is judged by its answer and the answer before it
-//! ([`Seen::between`]).
+//! For an observation that was analysed its analysis says what it showed. Another is judged by its answer and the answer before it
+//! ([`ChangeStatus::between`]).
 
-use perennial_core::http::verdict::AnswerKind;
-use perennial_core::page::look::{Before, Seen};
+use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
 
-use super::lessons::seen_of;
+use super::analyses::status_of;
 use super::{IDENTITY, Store};
 
 /// Pages that people read: those that a crawl visited as pages, and where no crawl visited them, HTML.
@@ -19,7 +19,7 @@ pub(super) const PAGES: &str = "p.kind = 0";
 /// What is analysed: pages, and feeds, whose words people read too. Feeds are no pages in counts and schedules.
 pub(super) const ANALYSED: &str = "p.kind <= 0";
 
-/// Which pages' looks.
+/// Which pages' observations.
 #[derive(Clone, Copy, Debug)]
 pub enum Selection<'a> {
     /// Of all pages that people read.
@@ -29,27 +29,27 @@ pub enum Selection<'a> {
     Of(&'a str),
 }
 
-/// The order in which looks are read.
+/// The order in which observations are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LookOrder {
+pub enum ObservationOrder {
     /// One page after the other, each in order of time.
     ByPage,
     /// In order of time over all pages.
     ByTime,
 }
 
-/// One look at a page.
+/// One observation of a page.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Look {
+pub struct Observation {
     /// The page that was captured.
     pub page: PageId,
     /// The page's site.
     pub site: SiteId,
     /// When it was captured.
     pub time: Timestamp,
-    /// What it showed compared with the look before.
-    pub seen: Seen,
-    /// Whether `seen` is from a lesson.
+    /// What it showed compared with the observation before.
+    pub status: ChangeStatus,
+    /// Whether `status` is from an analysis.
     pub is_analysed: bool,
 }
 
@@ -75,31 +75,33 @@ pub(super) fn answer_of(code: i64) -> AnswerKind {
     }
 }
 
-/// A page whose looks are asked for.
+/// A page whose observations are asked for.
 struct Watched {
     page: PageId,
     site: SiteId,
-    /// Whether every capture of it is a look with a lesson, so that the lessons alone tell everything.
-    is_learned: bool,
+    /// Whether every capture of it is an observation with an analysis, so that the analyses alone tell everything.
+    is_analysed: bool,
 }
 
 impl Store {
-    /// Calls `each` with every look before `until`. Of several captures of a page in one second the first counts. The lessons of
+    /// Calls `each` with every observation before `until`. Of several captures of a page in one second the first counts. The analyses of
     /// pages are read alone where they tell everything, which is a sixth of the work.
-    pub fn looks(
+    pub fn observations(
         &self,
         selection: Selection<'_>,
-        order: LookOrder,
+        order: ObservationOrder,
         until: Timestamp,
-        mut each: impl FnMut(Look) -> anyhow::Result<()>,
+        mut each: impl FnMut(Observation) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let pages = self.watched(selection)?;
         match (order, selection) {
-            (LookOrder::ByPage, _) => pages.iter().try_for_each(|page| self.looks_at(page, until, &mut each)),
-            (LookOrder::ByTime, Selection::Pages) => self.looks_by_time(&pages, until, each),
+            (ObservationOrder::ByPage, _) => {
+                pages.iter().try_for_each(|page| self.observations_of(page, until, &mut each))
+            }
+            (ObservationOrder::ByTime, Selection::Pages) => self.observations_by_time(&pages, until, each),
             // Those of a site are few enough to be sorted here.
-            (LookOrder::ByTime, Selection::Of(_)) => {
-                sorted(|each| pages.iter().try_for_each(|page| self.looks_at(page, until, each)))?
+            (ObservationOrder::ByTime, Selection::Of(_)) => {
+                sorted(|each| pages.iter().try_for_each(|page| self.observations_of(page, until, each)))?
                     .into_iter()
                     .try_for_each(each)
             }
@@ -114,38 +116,38 @@ impl Store {
              FROM pages p WHERE p.n_captures > 0 AND {filter} ORDER BY p.id"
         ))?;
         let pages = statement.query_map(params_from_iter(only), |row| {
-            Ok(Watched { page: PageId(row.get(0)?), site: SiteId(row.get(1)?), is_learned: row.get(2)? })
+            Ok(Watched { page: PageId(row.get(0)?), site: SiteId(row.get(1)?), is_analysed: row.get(2)? })
         })?;
         Ok(pages.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The looks at one page in order of time.
-    fn looks_at(
+    /// The observations of one page in order of time.
+    fn observations_of(
         &self,
         watched: &Watched,
         until: Timestamp,
-        each: &mut dyn FnMut(Look) -> anyhow::Result<()>,
+        each: &mut dyn FnMut(Observation) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        if !watched.is_learned {
-            return self.looks_by_captures(watched, until, each);
+        if !watched.is_analysed {
+            return self.observations_by_captures(watched, until, each);
         }
         let mut statement = self.connection().prepare_cached(
             "SELECT time, seen, importance FROM lessons WHERE page = ?1 AND time < ?2 ORDER BY time",
         )?;
         let mut rows = statement.query(params![watched.page.0, until.as_millis()])?;
         while let Some(row) = rows.next()? {
-            let seen = seen_of(row.get(1)?, row.get(2)?);
-            each(watched.look(Timestamp::from_millis(row.get(0)?), seen, true))?;
+            let status = status_of(row.get(1)?, row.get(2)?);
+            each(watched.observation(Timestamp::from_millis(row.get(0)?), status, true))?;
         }
         Ok(())
     }
 
-    /// The same for a page with captures that are no looks, or have no lesson.
-    fn looks_by_captures(
+    /// The same for a page with captures that are no observations, or were not analysed.
+    fn observations_by_captures(
         &self,
         watched: &Watched,
         until: Timestamp,
-        each: &mut dyn FnMut(Look) -> anyhow::Result<()>,
+        each: &mut dyn FnMut(Observation) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut statement = self.connection().prepare_cached(&format!(
             "SELECT c.time, c.answer, {IDENTITY}, l.seen, l.importance
@@ -153,40 +155,40 @@ impl Store {
              WHERE c.page = ?1 AND c.time < ?2 AND c.answer IS NOT NULL AND c.answer < 4 ORDER BY c.time, c.id"
         ))?;
         let mut rows = statement.query(params![watched.page.0, until.as_millis()])?;
-        let (mut last, mut before, mut was_page) = (None, None::<String>, false);
+        let (mut last, mut before, mut was_page) = (None, None::<Identity>, false);
         while let Some(row) = rows.next()? {
             let time = Timestamp::from_millis(row.get(0)?);
             if last.replace(time) == Some(time) {
                 continue;
             }
-            let (answer, identity): (AnswerKind, String) = (answer_of(row.get(1)?), row.get(2)?);
+            let (answer, identity) = (answer_of(row.get(1)?), Identity::parse(row.get_ref(2)?.as_str()?));
             let lesson: Option<i64> = row.get(3)?;
-            let seen = match lesson {
-                Some(code) => Some(seen_of(code, row.get(4)?)),
+            let status = match lesson {
+                Some(code) => Some(status_of(code, row.get(4)?)),
                 None => {
-                    let before = before.as_deref().map(|identity| Before { identity, was_page });
-                    Seen::between(before, answer, &identity)
+                    let before = before.as_ref().map(|identity| Before { identity, was_page });
+                    ChangeStatus::between(before, answer, &identity)
                 }
             };
             was_page |= matches!(answer, AnswerKind::Content | AnswerKind::NotModified);
             before = Some(identity);
-            if let Some(seen) = seen {
-                each(watched.look(time, seen, lesson.is_some()))?;
+            if let Some(status) = status {
+                each(watched.observation(time, status, lesson.is_some()))?;
             }
         }
         Ok(())
     }
 
-    /// The looks at all these pages in order of time. Only those that the lessons do not tell are held in memory.
-    fn looks_by_time(
+    /// The observations of all these pages in order of time. Only those that the analyses do not tell are held in memory.
+    fn observations_by_time(
         &self,
         pages: &[Watched],
         until: Timestamp,
-        mut each: impl FnMut(Look) -> anyhow::Result<()>,
+        mut each: impl FnMut(Observation) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut others = sorted(|each| {
-            let others = pages.iter().filter(|page| !page.is_learned);
-            others.into_iter().try_for_each(|page| self.looks_by_captures(page, until, each))
+            let others = pages.iter().filter(|page| !page.is_analysed);
+            others.into_iter().try_for_each(|page| self.observations_by_captures(page, until, each))
         })?
         .into_iter()
         .peekable();
@@ -197,14 +199,15 @@ impl Store {
         while let Some(row) = rows.next()? {
             let page = PageId(row.get(0)?);
             let Ok(place) = pages.binary_search_by_key(&page, |known| known.page) else { continue };
-            let Some(watched) = pages.get(place).filter(|known| known.is_learned) else { continue };
-            let seen = seen_of(row.get(2)?, row.get(3)?);
-            let look = watched.look(Timestamp::from_millis(row.get(1)?), seen, true);
-            while let Some(other) = others.next_if(|other| (other.time, other.page) < (look.time, look.page))
+            let Some(watched) = pages.get(place).filter(|known| known.is_analysed) else { continue };
+            let status = status_of(row.get(2)?, row.get(3)?);
+            let observation = watched.observation(Timestamp::from_millis(row.get(1)?), status, true);
+            while let Some(other) =
+                others.next_if(|other| (other.time, other.page) < (observation.time, observation.page))
             {
                 each(other)?;
             }
-            each(look)?;
+            each(observation)?;
         }
         others.try_for_each(each)
     }
@@ -221,20 +224,20 @@ impl Store {
 }
 
 impl Watched {
-    fn look(&self, time: Timestamp, seen: Seen, is_analysed: bool) -> Look {
-        Look { page: self.page, site: self.site, time, seen, is_analysed }
+    fn observation(&self, time: Timestamp, status: ChangeStatus, is_analysed: bool) -> Observation {
+        Observation { page: self.page, site: self.site, time, status, is_analysed }
     }
 }
 
-/// The looks that `read` tells, in order of time over all pages.
+/// The observations that `read` tells, in order of time over all pages.
 fn sorted(
-    read: impl FnOnce(&mut dyn FnMut(Look) -> anyhow::Result<()>) -> anyhow::Result<()>,
-) -> anyhow::Result<Vec<Look>> {
-    let mut looks = Vec::new();
-    read(&mut |look| {
-        looks.push(look);
+    read: impl FnOnce(&mut dyn FnMut(Observation) -> anyhow::Result<()>) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Observation>> {
+    let mut observations = Vec::new();
+    read(&mut |observation| {
+        observations.push(observation);
         Ok(())
     })?;
-    looks.sort_unstable_by_key(|look| (look.time, look.page));
-    Ok(looks)
+    observations.sort_unstable_by_key(|observation| (observation.time, observation.page));
+    Ok(observations)
 }

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | [`options`] | what the user asks of one crawl |
 //! | [`clock`] | the real time, or a virtual one |
-//! | `heed` | perennial.toml and acts.log as they change -> a crawl that goes by them |
+//! | `config_watcher` | perennial.toml and acts.log as they change -> a crawl that goes by them |
 //! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`perennial_engine::learn`]) |
-//! | `adopt` | captures and links that the frontier does not know -> frontier |
+//! | `backfill` | captures and links that the frontier does not know -> frontier |
 //! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
 //! | [`polls`] | what feeds publish and when -> the next one to poll |
 //! | [`websub`] | hubs that tell of news -> feeds to poll at once |
@@ -19,7 +19,7 @@
 //! | [`exchange`] | an answer -> an exchange on its way into the archive |
 //! | [`discover`] | what an answer refers to -> the addresses to fetch |
 //! | `addresses` | discoveries -> those worth fetching |
-//! | [`failure`], `verdict` | an answer or a failure -> the outcome of the visit |
+//! | [`failure`], `record` | an answer or a failure -> the outcome of the visit |
 //! | [`browser`] | a page that scripts draw -> its document after they ran |
 //! | [`recorder`] | reports -> captures, frontier and log, durable together |
 //! | `background` | work on large documents -> work for cores that are free |
@@ -32,20 +32,21 @@
 //! ends with its commit: only then is its connection free, its page analysed, and are its links followed.
 
 mod addresses;
-mod adopt;
 pub mod analysis;
+mod backfill;
 mod background;
 pub mod browser;
 pub mod clock;
+mod config_watcher;
 pub mod discover;
 pub mod exchange;
 pub mod failure;
-mod heed;
 pub mod host;
 pub mod log;
 pub mod options;
 pub mod policy;
 pub mod polls;
+mod record;
 pub mod recorder;
 pub mod robots;
 pub mod spending;
@@ -53,7 +54,6 @@ mod start;
 pub mod status;
 pub mod stop;
 mod unstyled;
-mod verdict;
 pub mod visit;
 pub mod websub;
 mod weights;
@@ -72,7 +72,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use analysis::{Analysis, Learned};
 pub(crate) use background::give_way;
-use heed::{Heed, Limits};
+use config_watcher::{Heed, Limits};
 use host::Why;
 pub use options::CrawlOptions;
 use perennial_archive::Archive;

@@ -20,7 +20,7 @@ use super::addresses::Addresses;
 use super::exchange::Exchanged;
 use super::log::{CrawlLog, LogLine};
 use super::polls::Polled;
-use super::verdict::Verdict;
+use super::record::Verdict;
 use super::visit::VisitReport;
 use perennial_archive::store::{Commit, Discovery, Ending, FeedRow, Kind, News, PageKind, Target, Visited};
 use perennial_archive::{Appended, ArchiveWriter};

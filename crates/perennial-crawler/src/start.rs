@@ -13,10 +13,10 @@ use perennial_core::url::PageId;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::addresses::Addresses;
-use super::adopt::adopt;
 use super::analysis::Analysis;
+use super::backfill::adopt;
 use super::clock::Clock;
-use super::heed::Heed;
+use super::config_watcher::Heed;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::polls::Polls;
 use super::recorder::Recorder;

@@ -17,9 +17,9 @@ const MAX_SITEMAPS_OF_SEED: usize = 2_000;
 const MAX_FEEDS_OF_SEED: usize = 1_000;
 
 /// The addresses that the crawl knows.
-pub struct Addresses {
+pub(super) struct Addresses {
     pages: HashSet<u64>,
-    /// Requisites and sitemaps, with the second of their last fetch or queueing.
+    /// Subresources and sitemaps, with the second of their last fetch or queueing.
     fetched: HashMap<u64, i64>,
     /// Sitemaps of each seed.
     n_sitemaps: HashMap<i64, usize>,
@@ -29,13 +29,13 @@ pub struct Addresses {
     /// Pages of each shape, by host and shape.
     n_by_shape: HashMap<u64, u32>,
     max_pages_per_shape: u32,
-    /// A requisite is not fetched again within this time.
-    requisite_span: Span,
+    /// A subresource is not fetched again within this time.
+    subresource_span: Span,
 }
 
 impl Addresses {
     /// No address is known.
-    pub fn new(max_pages_per_shape: u32, requisite_span: Span) -> Addresses {
+    pub(super) fn new(max_pages_per_shape: u32, subresource_span: Span) -> Addresses {
         Addresses {
             pages: HashSet::new(),
             fetched: HashMap::new(),
@@ -44,12 +44,12 @@ impl Addresses {
             n_feeds: HashMap::new(),
             n_by_shape: HashMap::new(),
             max_pages_per_shape,
-            requisite_span,
+            subresource_span,
         }
     }
 
     /// Adds an address that an earlier crawl stored. A visit of the future, by a clock that was ahead, counts as made now.
-    pub fn load(&mut self, known: &FrontierPage, now: Timestamp) {
+    pub(super) fn load(&mut self, known: &FrontierPage, now: Timestamp) {
         let hash = url_hash(&known.url);
         if known.kind == PageKind::Feed {
             self.feeds.insert(hash);
@@ -70,12 +70,12 @@ impl Addresses {
     }
 
     /// Notes that an address was fetched, such as a robots.txt or what a browser asked for.
-    pub fn fetched(&mut self, url: &str, at: Timestamp) {
+    pub(super) fn fetched(&mut self, url: &str, at: Timestamp) {
         self.fetched.insert(url_hash(url), at.as_secs());
     }
 
     /// Whether a discovery is to be queued, or brings the time of a change of a known page. The address is known afterwards.
-    pub fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
+    pub(super) fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
         let hash = url_hash(&found.url);
         match found.kind {
             // What is known as a page may turn out to be a feed.
@@ -88,10 +88,10 @@ impl Addresses {
                 let has_room = found.n_redirects > 0 || self.shape_has_room(&found.url);
                 has_room && self.pages.insert(hash)
             }
-            PageKind::Requisite if self.pages.contains(&hash) => false,
-            PageKind::Requisite | PageKind::Sitemap => {
+            PageKind::Subresource if self.pages.contains(&hash) => false,
+            PageKind::Subresource | PageKind::Sitemap => {
                 let fetched = self.fetched.get(&hash).map(|&secs| Timestamp::from_secs(secs));
-                if fetched.is_some_and(|fetched| fetched + self.requisite_span > now) {
+                if fetched.is_some_and(|fetched| fetched + self.subresource_span > now) {
                     return false;
                 }
                 if fetched.is_none() && found.kind == PageKind::Sitemap && !self.count_sitemap(found.seed) {
@@ -135,17 +135,17 @@ mod tests {
     use super::*;
 
     fn found(url: &str, kind: PageKind) -> Discovery {
-        Discovery { url: url.into(), kind, seed: 1, depth: 1, n_redirects: 0, changed: None, item: None }
+        Discovery::new(url, kind, 1, 1)
     }
 
     #[test]
-    fn pages_are_wanted_once_and_requisites_when_they_are_old() {
+    fn pages_are_wanted_once_and_subresources_when_they_are_old() {
         let (mut known, now) = (Addresses::new(10, Span::from_hours(24)), Timestamp::from_secs(1_000_000));
         let page = found("http://a.example/", PageKind::Page);
         assert!(known.is_wanted(&page, now) && !known.is_wanted(&page, now));
         let announced = Discovery { changed: Some(now), ..page };
         assert!(known.is_wanted(&announced, now), "a sitemap says that it changed");
-        let style = found("http://a.example/s.css", PageKind::Requisite);
+        let style = found("http://a.example/s.css", PageKind::Subresource);
         assert!(known.is_wanted(&style, now) && !known.is_wanted(&style, now + Span::from_hours(23)));
         assert!(known.is_wanted(&style, now + Span::from_hours(24)));
     }

@@ -16,12 +16,12 @@ use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
 use perennial_archive::store::{CapturedAddress, Discovery, PageKind, Store, Target};
 
-/// How many links an address is from its seed, and the number of that seed.
+/// How many links a URL is from its seed, and the number of that seed.
 type Place = (u32, i64);
 
-/// Adds captured addresses that belong to a seed, and the addresses that they link to, to the frontier. Gives the number of
-/// pages among them.
-pub(super) fn adopt(
+/// Adds captured URLs that belong to a seed, and the URLs that they link to, to the frontier. Gives the number of pages
+/// among them.
+pub(super) fn backfill(
     archive: &Archive,
     store: &mut Store,
     seeds: &Seeds,
@@ -32,17 +32,17 @@ pub(super) fn adopt(
     if captured.is_empty() {
         return Ok(0);
     }
-    let mut adoption = Adoption { archive, store, seeds, addresses, now, found: Vec::new() };
-    adoption.follow_links()?;
+    let mut backfill = Backfill { archive, store, seeds, addresses, now, found: Vec::new() };
+    backfill.follow_links()?;
     for address in &captured {
-        adoption.take_captured(address)?;
+        backfill.add_captured(address)?;
     }
-    let found = adoption.found;
-    store.write(|commit| found.iter().try_for_each(|found| commit.adopt(found)))?;
+    let found = backfill.found;
+    store.write(|commit| found.iter().try_for_each(|found| commit.backfill(found)))?;
     Ok(found.iter().filter(|found| found.kind == PageKind::Page).count())
 }
 
-struct Adoption<'a> {
+struct Backfill<'a> {
     archive: &'a Archive,
     store: &'a Store,
     seeds: &'a Seeds,
@@ -51,7 +51,7 @@ struct Adoption<'a> {
     found: Vec<Discovery>,
 }
 
-impl Adoption<'_> {
+impl Backfill<'_> {
     /// Follows the stored links from the pages of the frontier, those nearest to their seeds first.
     fn follow_links(&mut self) -> anyhow::Result<()> {
         let mut places: HashMap<PageId, Place> = HashMap::new();
@@ -68,7 +68,7 @@ impl Adoption<'_> {
                 if places.contains_key(&target) {
                     continue;
                 }
-                if let Some(seed) = self.take_linked(target, depth + 1, seed)? {
+                if let Some(seed) = self.add_linked(target, depth + 1, seed)? {
                     places.insert(target, (depth + 1, seed));
                     queue.push_back((target, (depth + 1, seed)));
                 }
@@ -77,15 +77,14 @@ impl Adoption<'_> {
         Ok(())
     }
 
-    /// Adds a linked address that belongs to a seed. Gives the number of that seed; `None` when it is not added.
-    fn take_linked(&mut self, page: PageId, depth: u32, finder: i64) -> anyhow::Result<Option<i64>> {
+    /// Adds a linked URL that belongs to a seed. Gives the number of that seed; `None` when it is not added.
+    fn add_linked(&mut self, page: PageId, depth: u32, finder: i64) -> anyhow::Result<Option<i64>> {
         let url = self.store.url_of(page)?;
         let Some(parsed) = Url::parse(&url).ok().filter(|url| find_trap(url, self.now).is_none()) else {
             return Ok(None);
         };
         let Some(seed) = self.seeds.owner(&parsed, depth, finder) else { return Ok(None) };
-        let found =
-            Discovery { url, kind: PageKind::Page, seed, depth, n_redirects: 0, changed: None, item: None };
+        let found = Discovery::new(url, PageKind::Page, seed, depth);
         if !self.addresses.is_wanted(&found, self.now) {
             return Ok(None);
         }
@@ -93,28 +92,19 @@ impl Adoption<'_> {
         Ok(Some(seed))
     }
 
-    /// Adds a captured address that no link led to.
-    fn take_captured(&mut self, address: &CapturedAddress) -> anyhow::Result<()> {
+    /// Adds a captured URL that no link led to.
+    fn add_captured(&mut self, address: &CapturedAddress) -> anyhow::Result<()> {
         let Ok(url) = Url::parse(&address.url) else { return Ok(()) };
         let owner = self.seeds.owner(&url, 1, 0);
         let any = || self.seeds.iter_numbered().next().map(|(number, _)| number);
         let seed = match address.kind {
             PageKind::Page => owner,
-            // A requisite may be on any host; its seed matters for budgets only.
-            PageKind::Requisite | PageKind::Sitemap | PageKind::Feed => owner.or_else(any),
+            // A subresource may be on any host; its seed matters for budgets only.
+            PageKind::Subresource | PageKind::Sitemap | PageKind::Feed => owner.or_else(any),
         };
         let Some(seed) = seed else { return Ok(()) };
-        let kind = address.kind;
-        self.take(Discovery {
-            url: address.url.clone(),
-            kind,
-            seed,
-            depth: 1,
-            n_redirects: 0,
-            changed: None,
-            item: None,
-        });
-        if matches!(kind, PageKind::Sitemap | PageKind::Feed) {
+        self.add(Discovery::new(address.url.clone(), address.kind, seed, 1));
+        if matches!(address.kind, PageKind::Sitemap | PageKind::Feed) {
             self.read_sitemap(address, &url, seed)?;
         }
         Ok(())
@@ -130,12 +120,12 @@ impl Adoption<'_> {
         let mut found = Discoveries::new(self.seeds, table, self.now, &target);
         found.read_sitemap(url, &payload.bytes);
         for found in found.into_found() {
-            self.take(Discovery { changed: None, ..found });
+            self.add(Discovery { changed: None, ..found });
         }
         Ok(())
     }
 
-    fn take(&mut self, found: Discovery) {
+    fn add(&mut self, found: Discovery) {
         if self.addresses.is_wanted(&found, self.now) {
             self.found.push(found);
         }

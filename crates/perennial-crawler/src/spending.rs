@@ -23,7 +23,7 @@ const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
 
 /// Whether a visit may start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Permission {
+pub(super) enum Permission {
     /// It may, and has been counted.
     Granted,
     /// The budget of its site is spent, or if `all` is set the overall budget.
@@ -36,7 +36,7 @@ pub enum Permission {
 }
 
 /// What was spent of every budget.
-pub struct Spending {
+pub(super) struct Spending {
     accounts: HashMap<i64, Account>,
     /// The seed of each page that is scheduled, by number; 0: none.
     seeds: Vec<i64>,

@@ -28,12 +28,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use perennial_core::http::address::AddressKind;
+use perennial_warc::Truncation;
 use perennial_warc::http::HttpHead;
 
 /// Bounds of one exchange. Every exchange ends within them.
 #[derive(Clone, Debug)]
 pub struct FetchLimits {
-    /// Bytes of a body; the rest is cut and `Fetched::cut` says so.
+    /// Bytes of a body; the rest is cut and `Fetched::truncation` says so.
     pub max_body_bytes: u64,
     /// Bytes of a response head.
     pub max_head_bytes: usize,
@@ -92,7 +93,7 @@ pub struct Fetched {
     /// The server's address; none behind a proxy.
     pub address: Option<SocketAddr>,
     /// Why the body is not whole, if it is not.
-    pub cut: Option<Cut>,
+    pub truncation: Option<Truncation>,
     /// From the first byte sent to the last received.
     pub took: Duration,
 }
@@ -101,28 +102,6 @@ impl Fetched {
     /// The status, 0 when the first line has none.
     pub fn status(&self) -> u16 {
         self.head.status().unwrap_or(0)
-    }
-}
-
-/// Why a body is not whole, with the values of WARC-Truncated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cut {
-    /// Larger than allowed.
-    Length,
-    /// Slower than allowed.
-    Time,
-    /// The peer closed, reset, or broke its own framing.
-    Disconnect,
-}
-
-impl Cut {
-    /// The value of WARC-Truncated, also used in the log.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cut::Length => "length",
-            Cut::Time => "time",
-            Cut::Disconnect => "disconnect",
-        }
     }
 }
 

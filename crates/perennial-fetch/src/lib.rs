@@ -19,9 +19,8 @@ mod wire;
 
 pub use client::Client;
 pub use connect::{Proxy, mail_tls};
-pub use guard::Resolver;
 pub use spool::SpoolFile;
-pub use wire::{BrokenChunk, Framing};
+pub use wire::Framing;
 
 use std::io;
 use std::net::SocketAddr;

@@ -10,8 +10,8 @@ use perennial_core::url::trap::find_trap;
 use perennial_core::url::{PageId, SiteId};
 use url::Url;
 
-use super::addresses::Addresses;
 use super::discover::Discoveries;
+use super::known_urls::Addresses;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
 use perennial_archive::store::{CapturedAddress, Discovery, PageKind, Store, Target};

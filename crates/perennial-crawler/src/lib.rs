@@ -37,11 +37,10 @@
 //! |---|---|
 //! | `record` | all facts of one visit -> log lines, the frontier's row, what the policy learns |
 //! | `recorder` | visits -> captures, frontier and log, durable together |
-//! | `addresses` | discoveries -> those worth fetching |
+//! | `known_urls` | discoveries -> those worth fetching |
 //! | [`log`] | every visit -> a line in `crawl.log` |
 //! | `analysis` | committed captures -> lessons, on all cores |
 
-mod addresses;
 mod analysis;
 mod backfill;
 mod background;
@@ -52,6 +51,7 @@ mod discover;
 mod exchange;
 mod failure;
 mod host;
+mod known_urls;
 pub mod log;
 mod options;
 mod policy;

@@ -21,8 +21,8 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::SiteId;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::addresses::Addresses;
 use super::exchange::FetchedExchange;
+use super::known_urls::Addresses;
 use super::log::CrawlLog;
 use super::polls::FeedPoll;
 use super::record::{NewPage, StoredExchange, VisitRecord};

@@ -12,11 +12,11 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::addresses::Addresses;
 use super::analysis::AnalysisPool;
 use super::backfill::backfill;
 use super::clock::Clock;
 use super::config_watcher::ConfigWatcher;
+use super::known_urls::Addresses;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::polls::Polls;
 use super::recorder::Recorder;

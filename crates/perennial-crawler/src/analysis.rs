@@ -17,7 +17,6 @@ use perennial_engine::analyse::{Headline, PageAnalyst, PageLessons};
 
 /// The result of analysing the captures of a page since its last analysis.
 pub(super) struct AnalysedPage {
-    /// The page that was analysed.
     pub(super) page: PageId,
     /// What the scheduler is told; `None` when there was no look to analyse, or the analysis failed.
     pub(super) outcome: Option<VisitOutcome>,
@@ -32,7 +31,8 @@ pub(super) struct AnalysisPool {
     jobs: Sender<PageId>,
     /// Large documents have a thread of their own, so that they neither hold up the others nor take memory together.
     large_jobs: Sender<PageId>,
-    analysed: UnboundedReceiver<AnalysedPage>,
+    /// The pages that were analysed.
+    pub(super) analysed: UnboundedReceiver<AnalysedPage>,
     /// Set at the end of the crawl: what is still in the queues is left to the next one.
     is_over: Arc<AtomicBool>,
 }
@@ -71,19 +71,10 @@ impl AnalysisPool {
         Ok(AnalysisPool { jobs, large_jobs, analysed, is_over })
     }
 
-    /// Puts a page in the queue.
     pub(super) fn submit(&self, page: PageId, is_large: bool) {
         let jobs = if is_large { &self.large_jobs } else { &self.jobs };
         // Sending fails only when the threads are gone: the next crawl analyses the page.
         let _ = jobs.send(page);
-    }
-
-    /// The next page that was analysed; waits until there is one.
-    pub(super) async fn next(&mut self) -> AnalysedPage {
-        match self.analysed.recv().await {
-            Some(page) => page,
-            None => std::future::pending().await,
-        }
     }
 }
 

@@ -11,10 +11,10 @@ use perennial_core::url::{PageId, SiteId};
 use url::Url;
 
 use super::discover::Discoveries;
-use super::known_urls::Addresses;
+use super::known_urls::KnownUrls;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
-use perennial_archive::store::{CapturedAddress, Discovery, PageKind, Store, Target};
+use perennial_archive::store::{CapturedUrl, Discovery, PageKind, Store, Target};
 
 /// How many links a URL is from its seed, and the number of that seed.
 type Place = (u32, i64);
@@ -25,18 +25,16 @@ pub(super) fn backfill(
     archive: &Archive,
     store: &mut Store,
     seeds: &Seeds,
-    addresses: &mut Addresses,
+    known_urls: &mut KnownUrls,
     now: Timestamp,
 ) -> anyhow::Result<usize> {
     let captured = store.captured_outside_frontier()?;
     if captured.is_empty() {
         return Ok(0);
     }
-    let mut backfill = Backfill { archive, store, seeds, addresses, now, found: Vec::new() };
+    let mut backfill = Backfill { archive, store, seeds, known_urls, now, found: Vec::new() };
     backfill.follow_links()?;
-    for address in &captured {
-        backfill.add_captured(address)?;
-    }
+    captured.iter().try_for_each(|captured| backfill.add_captured(captured))?;
     let found = backfill.found;
     store.write(|commit| found.iter().try_for_each(|found| commit.backfill(found)))?;
     Ok(found.iter().filter(|found| found.kind == PageKind::Page).count())
@@ -46,7 +44,7 @@ struct Backfill<'a> {
     archive: &'a Archive,
     store: &'a Store,
     seeds: &'a Seeds,
-    addresses: &'a mut Addresses,
+    known_urls: &'a mut KnownUrls,
     now: Timestamp,
     found: Vec<Discovery>,
 }
@@ -85,7 +83,7 @@ impl Backfill<'_> {
         };
         let Some(seed) = self.seeds.owner(&parsed, depth, finder) else { return Ok(None) };
         let found = Discovery::new(url, PageKind::Page, seed, depth);
-        if !self.addresses.is_wanted(&found, self.now) {
+        if !self.known_urls.is_wanted(&found, self.now) {
             return Ok(None);
         }
         self.found.push(found);
@@ -93,29 +91,30 @@ impl Backfill<'_> {
     }
 
     /// Adds a captured URL that no link led to.
-    fn add_captured(&mut self, address: &CapturedAddress) -> anyhow::Result<()> {
-        let Ok(url) = Url::parse(&address.url) else { return Ok(()) };
+    fn add_captured(&mut self, captured: &CapturedUrl) -> anyhow::Result<()> {
+        let Ok(url) = Url::parse(&captured.url) else { return Ok(()) };
         let owner = self.seeds.owner(&url, 1, 0);
         let any = || self.seeds.iter_numbered().next().map(|(number, _)| number);
-        let seed = match address.kind {
+        let seed = match captured.kind {
             PageKind::Page => owner,
             // A subresource may be on any host; its seed matters for budgets only.
             PageKind::Subresource | PageKind::Sitemap | PageKind::Feed => owner.or_else(any),
         };
         let Some(seed) = seed else { return Ok(()) };
-        self.add(Discovery::new(address.url.clone(), address.kind, seed, 1));
-        if matches!(address.kind, PageKind::Sitemap | PageKind::Feed) {
-            self.read_sitemap(address, &url, seed)?;
+        self.add(Discovery::new(captured.url.clone(), captured.kind, seed, 1));
+        if matches!(captured.kind, PageKind::Sitemap | PageKind::Feed) {
+            self.read_sitemap(captured, &url, seed)?;
         }
         Ok(())
     }
 
     /// Adds the pages that the last capture of a sitemap or a feed names. If that cannot be read, the next visit of it
     /// finds them.
-    fn read_sitemap(&mut self, address: &CapturedAddress, url: &Url, seed: i64) -> anyhow::Result<()> {
-        let Some(capture) = self.store.closest_payload(&address.url, self.now)? else { return Ok(()) };
+    fn read_sitemap(&mut self, captured: &CapturedUrl, url: &Url, seed: i64) -> anyhow::Result<()> {
+        let Some(capture) = self.store.closest_payload(&captured.url, self.now)? else { return Ok(()) };
         let Ok(Some(payload)) = self.archive.payload(self.store, &capture) else { return Ok(()) };
-        let target = Target::unvisited(capture.page, SiteId(0), address.url.clone(), PageKind::Sitemap, seed);
+        let target =
+            Target::unvisited(capture.page, SiteId(0), captured.url.clone(), PageKind::Sitemap, seed);
         let table = &self.archive.settings().crawl;
         let mut found = Discoveries::new(self.seeds, table, self.now, &target);
         found.read_sitemap(url, &payload.bytes);
@@ -126,7 +125,7 @@ impl Backfill<'_> {
     }
 
     fn add(&mut self, found: Discovery) {
-        if self.addresses.is_wanted(&found, self.now) {
+        if self.known_urls.is_wanted(&found, self.now) {
             self.found.push(found);
         }
     }

@@ -46,7 +46,6 @@ pub(super) struct Browser {
 pub(super) struct RenderedPage {
     /// The document after its scripts ran.
     pub(super) dom: String,
-    /// Its requests and their answers.
     pub(super) exchanges: Vec<FetchedExchange>,
     /// A message for the user.
     pub(super) note: Option<String>,

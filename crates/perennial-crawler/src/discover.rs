@@ -1,4 +1,4 @@
-//! A visited target and what its answer refers to -> the addresses to fetch: pages in scope, subresources, sitemaps, feeds.
+//! A visited target and what its answer refers to -> the URLs to fetch: pages in scope, subresources, sitemaps, feeds.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ const MAX_SITEMAPS: usize = 500;
 /// Sitemaps that name sitemaps are followed to this depth.
 const MAX_SITEMAP_DEPTH: u32 = 3;
 
-/// Collects the addresses that one target leads to.
+/// Collects the URLs that one target leads to.
 pub(super) struct Discoveries<'a> {
     seeds: &'a Seeds,
     table: &'a CrawlTable,
@@ -40,7 +40,6 @@ pub(super) struct Discoveries<'a> {
 }
 
 impl<'a> Discoveries<'a> {
-    /// Without addresses yet.
     pub(super) fn new(
         seeds: &'a Seeds,
         table: &'a CrawlTable,
@@ -85,7 +84,7 @@ impl<'a> Discoveries<'a> {
         }
     }
 
-    /// Whether the address is in scope; if so it is noted.
+    /// Whether the URL is in scope; if so it is noted.
     fn find_page(&mut self, to: &Url) -> bool {
         if self.target.kind != PageKind::Page {
             return false;
@@ -123,7 +122,7 @@ impl<'a> Discoveries<'a> {
         }
         for item in &feed.items {
             self.find_item(item);
-            let comments = item.comment_feed.as_deref().and_then(|address| Url::parse(address).ok());
+            let comments = item.comment_feed.as_deref().and_then(|feed| Url::parse(feed).ok());
             if let Some(to) = comments.filter(|to| self.n_feeds < MAX_FEEDS && self.seed_of(to, 1).is_some())
             {
                 self.n_feeds += 1;

@@ -11,13 +11,11 @@ use perennial_fetch::{Fetched, FetchedBody};
 
 /// An exchange on its way into the archive.
 pub(super) struct FetchedExchange {
-    /// What was requested.
     pub(super) url: String,
     /// When the request was sent.
     pub(super) time: Timestamp,
     /// How the URL was reached.
     pub(super) hops: String,
-    /// The request and the answer.
     pub(super) fetched: Fetched,
     /// The text of an HTML document or a style sheet. It is dropped before the exchange waits for the archive.
     pub(super) document: Option<DocumentText>,

@@ -18,12 +18,7 @@ pub(super) enum Failure {
     RobotsDisallowed,
     /// robots.txt cannot be read.
     #[error("{url} answers {status}: nothing is fetched until it can be read")]
-    RobotsUnreachable {
-        /// Of robots.txt.
-        url: Url,
-        /// HTTP status.
-        status: u16,
-    },
+    RobotsUnreachable { url: Url, status: u16 },
     /// Under a virtual clock only loopback hosts are visited.
     #[error("time-lapse runs on loopback hosts only: crawl other hosts in real time")]
     TimeLapse,

@@ -1,4 +1,4 @@
-//! Queued addresses by host -> the next that may be fetched now.
+//! Queued URLs by host -> the next that may be fetched now.
 //!
 //! Each host has its own queue and its own delay, so a slow or dead host delays no other. Hosts that have work and a free
 //! connection are in a heap by the instant at which the next fetch may start.
@@ -78,12 +78,10 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// No host yet; each gets at most `max_connections` at a time.
     pub(super) fn new(max_connections: u32) -> Hosts {
         Hosts { hosts: HashMap::new(), ready: BinaryHeap::new(), max_connections, n_waiting: 0 }
     }
 
-    /// How many addresses are queued.
     pub(super) fn n_waiting(&self) -> usize {
         self.n_waiting
     }
@@ -107,12 +105,11 @@ impl Hosts {
         self.enlist(site);
     }
 
-    /// The state of a host.
     pub(super) fn state(&self, site: SiteId) -> HostState {
         self.hosts.get(&site).map(|host| host.state).unwrap_or_default()
     }
 
-    /// Puts an address into its host's queue.
+    /// Puts a URL into its host's queue.
     pub(super) fn push(&mut self, site: SiteId, page: PageId, why: Why) {
         let host = self.hosts.entry(site).or_default();
         match why {
@@ -127,7 +124,7 @@ impl Hosts {
         self.enlist(site);
     }
 
-    /// The next address that may be fetched at `now`. It takes a connection of its host.
+    /// The next URL that may be fetched at `now`. It takes a connection of its host.
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
         while let Some(&Reverse((at, site))) = self.ready.peek() {
             if at > now {
@@ -151,7 +148,7 @@ impl Hosts {
         None
     }
 
-    /// When [`Hosts::pop`] may next give an address, unless a connection becomes free before.
+    /// When [`Hosts::pop`] may next give a URL, unless a connection becomes free before.
     pub(super) fn next_ready(&self) -> Option<Timestamp> {
         self.ready.peek().map(|Reverse((at, _))| *at)
     }

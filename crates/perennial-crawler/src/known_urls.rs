@@ -1,6 +1,6 @@
 //! Discoveries -> those to fetch: not known, not fetched recently, within the bound of their shape.
 //!
-//! Addresses are kept as hashes, because a crawl knows millions of them.
+//! URLs are kept as hashes, because a crawl knows millions of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,8 +16,8 @@ const MAX_SITEMAPS_OF_SEED: usize = 2_000;
 /// Feeds that are followed for one seed. Some sites name one for the comments of every article.
 const MAX_FEEDS_OF_SEED: usize = 1_000;
 
-/// The addresses that the crawl knows.
-pub(super) struct Addresses {
+/// The URLs that the crawl knows.
+pub(super) struct KnownUrls {
     pages: HashSet<u64>,
     /// Subresources and sitemaps, with the second of their last fetch or queueing.
     fetched: HashMap<u64, i64>,
@@ -33,10 +33,9 @@ pub(super) struct Addresses {
     subresource_span: Span,
 }
 
-impl Addresses {
-    /// No address is known.
-    pub(super) fn new(max_pages_per_shape: u32, subresource_span: Span) -> Addresses {
-        Addresses {
+impl KnownUrls {
+    pub(super) fn new(max_pages_per_shape: u32, subresource_span: Span) -> KnownUrls {
+        KnownUrls {
             pages: HashSet::new(),
             fetched: HashMap::new(),
             n_sitemaps: HashMap::new(),
@@ -140,7 +139,7 @@ mod tests {
 
     #[test]
     fn pages_are_wanted_once_and_subresources_when_they_are_old() {
-        let (mut known, now) = (Addresses::new(10, Span::from_hours(24)), Timestamp::from_secs(1_000_000));
+        let (mut known, now) = (KnownUrls::new(10, Span::from_hours(24)), Timestamp::from_secs(1_000_000));
         let page = found("http://a.example/", PageKind::Page);
         assert!(known.is_wanted(&page, now) && !known.is_wanted(&page, now));
         let announced = Discovery { changed: Some(now), ..page };
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_seed_has_a_bounded_number_of_sitemaps() {
-        let (mut known, now) = (Addresses::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
+        let (mut known, now) = (KnownUrls::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
         let sitemap = |n: usize| found(&format!("http://a.example/{n}.xml"), PageKind::Sitemap);
         let n_wanted = (0..5000).filter(|&n| known.is_wanted(&sitemap(n), now)).count();
         assert_eq!(n_wanted, MAX_SITEMAPS_OF_SEED);
@@ -161,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_feed_is_wanted_once_also_where_it_was_taken_for_a_page() {
-        let (mut known, now) = (Addresses::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
+        let (mut known, now) = (KnownUrls::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
         let (page, feed) =
             (found("http://a.example/f", PageKind::Page), found("http://a.example/f", PageKind::Feed));
         assert!(known.is_wanted(&page, now) && known.is_wanted(&feed, now) && !known.is_wanted(&feed, now));
@@ -173,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_shape_has_room_for_max_pages() {
-        let (mut known, now) = (Addresses::new(10, Span::ZERO), Timestamp::from_secs(0));
+        let (mut known, now) = (KnownUrls::new(10, Span::ZERO), Timestamp::from_secs(0));
         let is_wanted =
             |n: &u32| known.is_wanted(&found(&format!("http://a.example/p/{n}"), PageKind::Page), now);
         assert_eq!((0..100u32).filter(is_wanted).count(), 10);

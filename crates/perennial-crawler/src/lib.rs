@@ -226,8 +226,12 @@ impl Crawl {
                     Some(records) => self.settle(&records?, &mut warn),
                     None => bail!("the recorder ended before the crawl"),
                 },
-                page = next_analysed(&mut self.analysis) => self.learn(page, &mut warn),
-                page = next_told(&mut self.websub) => self.policy.told_by_hub(page, self.now()),
+                Some(page) = async { self.analysis.as_mut()?.analysed.recv().await } => {
+                    self.learn(page, &mut warn);
+                }
+                Some(page) = async { self.websub.as_mut()?.told.recv().await } => {
+                    self.policy.told_by_hub(page, self.now());
+                }
                 () = stop.requested(), if !self.policy.is_stopping() => self.policy.stop(),
                 _ = ticks.tick() => {
                     self.watch_config(&mut warn);
@@ -376,20 +380,6 @@ impl Crawl {
         }
         let wait = self.policy.wakeup().map_or(LONGEST, |at| self.options.clock.real_wait(at));
         if self.options.clock.is_leaping() { wait } else { wait.max(Duration::from_millis(1)) }
-    }
-}
-
-async fn next_analysed(analysis: &mut Option<AnalysisPool>) -> AnalysedPage {
-    match analysis {
-        Some(analysis) => analysis.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_told(websub: &mut Option<WebSub>) -> PageId {
-    match websub {
-        Some(websub) => websub.next().await,
-        None => std::future::pending().await,
     }
 }
 

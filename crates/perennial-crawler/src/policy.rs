@@ -46,9 +46,7 @@ pub(super) enum VisitOrder {
 /// The limits within which the policy works.
 #[derive(Clone, Debug)]
 pub(super) struct PolicyConfig {
-    /// Fetches at a time over all hosts.
     pub(super) max_workers: usize,
-    /// Connections to a host at a time.
     pub(super) connections: u32,
     /// Attempts at one page before a pass gives it up.
     pub(super) max_tries: u16,
@@ -58,7 +56,6 @@ pub(super) struct PolicyConfig {
     pub(super) slot: Span,
     /// End after this many visits of pages.
     pub(super) limit: Option<u64>,
-    /// End after this time.
     pub(super) time_limit: Option<Span>,
     /// End when the WARC files have grown by this many bytes.
     pub(super) size_limit: Option<u64>,
@@ -68,6 +65,14 @@ pub(super) struct PolicyConfig {
     pub(super) feeds_only: bool,
     /// Whether sitemaps are asked for again, as feeds are: they tell when pages changed.
     pub(super) polls_sitemaps: bool,
+}
+
+/// A visit that the budget does not allow yet.
+struct DeferredVisit {
+    until: Timestamp,
+    site: SiteId,
+    page: PageId,
+    why: Why,
 }
 
 /// The crawl's queues, budgets and scheduler.
@@ -87,8 +92,7 @@ pub(super) struct Policy {
     large: HashSet<PageId>,
     /// Pages that wait for their subresources before they are analysed.
     unstyled: Unstyled,
-    /// Visits that the budget does not allow before an instant.
-    put_off: Vec<(Timestamp, SiteId, PageId, Why)>,
+    deferred: Vec<DeferredVisit>,
     /// When the scheduler was last told the budget.
     planned_at: Timestamp,
     /// The slot of which the scheduler's bearings were taken.
@@ -103,7 +107,6 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// A policy without pages.
     pub(super) fn new(
         config: PolicyConfig,
         order: VisitOrder,
@@ -122,7 +125,7 @@ impl Policy {
             analysing: HashMap::new(),
             large: HashSet::new(),
             unstyled: Unstyled::default(),
-            put_off: Vec::new(),
+            deferred: Vec::new(),
             planned_at: now,
             bearings_of: None,
             began: now,
@@ -150,7 +153,7 @@ impl Policy {
         self.hosts.set_state(site, state);
     }
 
-    /// Adds an address that an earlier crawl stored. The scheduler has it already.
+    /// Adds a URL that an earlier crawl stored. The scheduler has it already.
     pub(super) fn load(&mut self, known: &FrontierPage) {
         if !self.followed.has_seed(known.seed) || self.leaves_out(known.kind) {
             return;
@@ -183,7 +186,7 @@ impl Policy {
         if self.is_stopping || self.limit_reached(now).is_some() || self.is_behind() {
             return None;
         }
-        self.take_up_again(now);
+        self.resume_deferred(now);
         self.ask_scheduler(now);
         if self.n_active as usize >= self.config.max_workers.max(1) || self.pages_used_up() {
             return None;
@@ -216,9 +219,9 @@ impl Policy {
     }
 
     /// Queues again what the budget allows now.
-    fn take_up_again(&mut self, now: Timestamp) {
-        for (_, site, page, why) in self.put_off.extract_if(.., |(until, ..)| *until <= now) {
-            self.hosts.push(site, page, why);
+    fn resume_deferred(&mut self, now: Timestamp) {
+        for visit in self.deferred.extract_if(.., |visit| visit.until <= now) {
+            self.hosts.push(visit.site, visit.page, visit.why);
         }
     }
 
@@ -227,7 +230,7 @@ impl Policy {
         let is_page = target.kind == PageKind::Page;
         match self.spending.ask(target.seed, is_page, now) {
             Permission::Refused { until, all } => {
-                self.put_off(target, why, until, all, now);
+                self.defer(target, why, until, all, now);
                 false
             }
             Permission::Granted => {
@@ -238,10 +241,10 @@ impl Policy {
         }
     }
 
-    /// The budget is spent. A scheduled visit goes back to the scheduler: if it were only put off, it would displace a visit
+    /// The budget is spent. A scheduled visit goes back to the scheduler: if it were only deferred, it would displace a visit
     /// of the next period, and so on in every period. If the wait is longer than a slot, the scheduler holds all pages on
     /// the same budget.
-    fn put_off(&mut self, target: &Target, why: Why, until: Timestamp, all: bool, now: Timestamp) {
+    fn defer(&mut self, target: &Target, why: Why, until: Timestamp, all: bool, now: Timestamp) {
         self.hosts.give_back(target.site);
         match (&mut self.order, why) {
             (VisitOrder::Scheduled(scheduler), Why::Scheduled(_)) => {
@@ -253,7 +256,7 @@ impl Policy {
                     self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
                 }
             }
-            _ => self.put_off.push((until, target.site, target.page, why)),
+            _ => self.deferred.push(DeferredVisit { until, site: target.site, page: target.page, why }),
         }
     }
 
@@ -435,7 +438,6 @@ impl Policy {
         self.is_stopping = true;
     }
 
-    /// Whether it was told to stop.
     pub(super) fn is_stopping(&self) -> bool {
         self.is_stopping
     }
@@ -469,7 +471,7 @@ impl Policy {
     /// Whether no visit can start within `max_wait`.
     fn nothing_soon(&self, now: Timestamp) -> bool {
         let ready = self.hosts.next_ready();
-        self.put_off.is_empty() && ready.is_none_or(|at| at - now > self.config.max_wait)
+        self.deferred.is_empty() && ready.is_none_or(|at| at - now > self.config.max_wait)
     }
 
     /// The instant before which [`Policy::next`] has nothing new, unless something in flight ends.
@@ -484,8 +486,8 @@ impl Policy {
         let has_room = (self.n_active as usize) < self.config.max_workers.max(1);
         let ready = self.hosts.next_ready().filter(|_| has_room);
         let end = self.config.time_limit.map(|limit| self.began + limit);
-        let put_off = self.put_off.iter().map(|(until, ..)| *until).min();
-        [scheduled, ready, end, put_off].into_iter().flatten().min()
+        let deferred = self.deferred.iter().map(|visit| visit.until).min();
+        [scheduled, ready, end, deferred].into_iter().flatten().min()
     }
 
     /// The next visit that the scheduler will ask for, as far as it can be told two slots ahead. None in a pass over everything.
@@ -557,12 +559,10 @@ impl Policy {
         self.analysing.len().saturating_sub(self.unstyled.n_waiting())
     }
 
-    /// Fetches in flight.
     pub(super) fn n_active(&self) -> u64 {
         self.n_active
     }
 
-    /// Pages that are known.
     pub(super) fn n_known(&self) -> u64 {
         self.n_known
     }
@@ -578,7 +578,7 @@ impl Policy {
     }
 }
 
-/// Why an address that no scheduler chose is fetched.
+/// Why a URL that no scheduler chose is fetched.
 fn why_of(kind: PageKind) -> Why {
     match kind {
         PageKind::Page => Why::Pass,

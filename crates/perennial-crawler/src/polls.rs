@@ -13,6 +13,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
 use super::record::VisitRecord;
+use super::spending::{period_end, period_number};
 use perennial_archive::store::Ending;
 
 /// The first wait after a failure; doubled with each further one, up to a day.
@@ -25,7 +26,6 @@ const GONE_WAIT: Span = Span::from_hours(24 * 7);
 pub(super) struct FeedPoll {
     /// When its items were published: of new ones without a date, the time of the poll.
     pub(super) times: Vec<Timestamp>,
-    /// How many items it holds.
     pub(super) n_held: usize,
     /// How many of them are new.
     pub(super) n_new: usize,
@@ -33,7 +33,7 @@ pub(super) struct FeedPoll {
     pub(super) pace: Pace,
     /// The page that it belongs to, if that is followed: it changes with the items.
     pub(super) channel: Option<PageId>,
-    /// The hub that tells of its news, and the address by which that knows it.
+    /// The hub that tells of its news, and the URL by which the hub knows it.
     pub(super) hub: Option<(String, String)>,
 }
 
@@ -43,7 +43,7 @@ struct Poll {
     /// When it is due; `None` while it is queued or in flight.
     due: Option<Timestamp>,
     /// Whether a hub told of news while it was in flight.
-    is_told: bool,
+    is_notified: bool,
 }
 
 /// All feeds that are followed.
@@ -74,15 +74,15 @@ impl Polls {
     /// Adds a feed that was found now: it is due at once.
     pub(super) fn add(&mut self, page: PageId, site: SiteId) {
         if let Entry::Vacant(new) = self.feeds.entry(page) {
-            new.insert(Poll { site, publishing: Publishing::default(), due: None, is_told: false });
+            new.insert(Poll { site, publishing: Publishing::default(), due: None, is_notified: false });
             self.set_due(page, self.asked_at);
         }
     }
 
-    /// Adds an address whose first visit is queued: it is polled from its end on.
+    /// Adds a URL whose first visit is queued: it is polled from its end on.
     pub(super) fn expect(&mut self, page: PageId, site: SiteId) {
         let publishing = Publishing::default();
-        self.feeds.entry(page).or_insert(Poll { site, publishing, due: None, is_told: false });
+        self.feeds.entry(page).or_insert(Poll { site, publishing, due: None, is_notified: false });
     }
 
     /// Adds a feed that an earlier crawl knew, with what is known of its publishing and its last visit.
@@ -95,7 +95,7 @@ impl Polls {
         now: Timestamp,
     ) {
         let due = visited.map_or(now, |visited| publishing.next_poll(visited.min(now), &self.limits));
-        self.feeds.insert(page, Poll { site, publishing, due: None, is_told: false });
+        self.feeds.insert(page, Poll { site, publishing, due: None, is_notified: false });
         self.set_due(page, due);
     }
 
@@ -118,7 +118,7 @@ impl Polls {
         let poll = self.feeds.get_mut(&page)?;
         poll.due = None;
         if let Some(budget) = self.budget {
-            let period = period_of(now, budget);
+            let period = period_number(now, budget.period);
             self.spent = (period, if self.spent.0 == period { self.spent.1 + 1 } else { 1 });
         }
         Some((poll.site, page))
@@ -127,10 +127,9 @@ impl Polls {
     /// Until when the budget is spent; `None` while a poll is within it.
     fn spent_until(&self, now: Timestamp) -> Option<Timestamp> {
         let budget = self.budget?;
-        let period = period_of(now, budget);
+        let period = period_number(now, budget.period);
         let is_spent = self.spent.0 == period && self.spent.1 as f64 >= budget.visits.max(1.0);
-        is_spent
-            .then(|| Timestamp::from_millis((period + 1).saturating_mul(budget.period.as_millis().max(1))))
+        is_spent.then(|| period_end(period, budget.period))
     }
 
     /// When [`Polls::take_due`] may have something.
@@ -152,10 +151,10 @@ impl Polls {
             None if ending != Ending::Failed => poll.publishing.unchanged(),
             None => {}
         }
-        let is_told = std::mem::take(&mut poll.is_told);
+        let is_notified = std::mem::take(&mut poll.is_notified);
         let next = match ending {
             // What came while it was in flight may not be in its answer.
-            Ending::Changed | Ending::Unchanged if is_told => now,
+            Ending::Changed | Ending::Unchanged if is_notified => now,
             Ending::Failed => {
                 let wait = FIRST_RETRY
                     .as_millis()
@@ -173,7 +172,7 @@ impl Polls {
         let Some(poll) = self.feeds.get_mut(&page) else { return false };
         match poll.due {
             Some(_) => self.set_due(page, now),
-            None => poll.is_told = true,
+            None => poll.is_notified = true,
         }
         true
     }
@@ -182,10 +181,6 @@ impl Polls {
     pub(super) fn put_back(&mut self, page: PageId, until: Timestamp) {
         self.set_due(page, until);
     }
-}
-
-fn period_of(at: Timestamp, budget: Budget) -> i64 {
-    at.as_millis().div_euclid(budget.period.as_millis().max(1))
 }
 
 #[cfg(test)]

@@ -27,7 +27,6 @@ pub(super) struct VisitRecord<E = StoredExchange> {
     pub(super) target: Target,
     /// Why it was visited, for the log.
     pub(super) reason: String,
-    /// Whether validators were sent.
     pub(super) is_conditional: bool,
     /// What came back, or why nothing did.
     pub(super) answer: Result<E, Failure>,
@@ -37,7 +36,6 @@ pub(super) struct VisitRecord<E = StoredExchange> {
     pub(super) feed: Option<Box<FeedRow>>,
     /// URLs that the answer led to; after the append those that are worth a row of the frontier.
     pub(super) discoveries: Vec<Discovery>,
-    /// When the visit ended.
     pub(super) ended_at: Timestamp,
     /// How long the exchange took.
     pub(super) took: Duration,
@@ -56,13 +54,10 @@ pub(super) struct VisitRecord<E = StoredExchange> {
 /// An exchange that the archive has: what is left of it when its bytes are stored.
 #[derive(Debug)]
 pub(super) struct StoredExchange {
-    /// What was requested.
     pub(super) url: String,
     /// The time of the capture, in whole seconds as it is stored.
     pub(super) time: Timestamp,
-    /// HTTP status.
     pub(super) status: u16,
-    /// Bytes of the body.
     pub(super) body_bytes: u64,
     /// Why the body is not whole, if it is not.
     pub(super) truncation: Option<Truncation>,
@@ -81,15 +76,10 @@ pub(super) struct StoredExchange {
 /// A URL that a visit led to.
 #[derive(Clone, Debug)]
 pub(super) struct NewPage {
-    /// Its number.
     pub(super) page: PageId,
-    /// Number of its host.
     pub(super) site: SiteId,
-    /// What the crawl fetches it as.
     pub(super) kind: PageKind,
-    /// Number of its seed.
     pub(super) seed: i64,
-    /// Its URL.
     pub(super) url: String,
     /// When it changed according to a sitemap or a feed; such a page may have been known.
     pub(super) changed: Option<Timestamp>,
@@ -322,10 +312,11 @@ impl VisitRecord {
 
     fn companion_line(&self, exchange: &StoredExchange) -> LogLine {
         let is_robots = exchange.url.ends_with("/robots.txt");
+        let is_new = exchange.appended.is_new_version;
         LogLine {
             kind: if is_robots { "robots" } else { PageKind::Subresource.name() }.into(),
             reason: if is_robots { "before the host's first page" } else { "fetched by the browser" }.into(),
-            outcome: if exchange.appended.is_new_version { "changed" } else { "unchanged" }.into(),
+            outcome: if is_new { Ending::Changed } else { Ending::Unchanged }.name().into(),
             ..self.exchange_line(exchange)
         }
     }

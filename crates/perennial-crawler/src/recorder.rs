@@ -22,7 +22,7 @@ use perennial_core::url::SiteId;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::exchange::FetchedExchange;
-use super::known_urls::Addresses;
+use super::known_urls::KnownUrls;
 use super::log::CrawlLog;
 use super::polls::FeedPoll;
 use super::record::{NewPage, StoredExchange, VisitRecord};
@@ -56,13 +56,11 @@ pub(super) type CommittedVisits = anyhow::Result<Vec<VisitRecord>>;
 
 /// Owns the archive and everything that is written with a visit.
 pub(super) struct Recorder {
-    /// Appends to the archive.
     pub(super) writer: ArchiveWriter,
     /// Gets a line for each visit.
     pub(super) log: CrawlLog,
     /// Decides which discoveries are new.
-    pub(super) addresses: Addresses,
-    /// State of every host that was visited.
+    pub(super) known_urls: KnownUrls,
     pub(super) hosts: HashMap<SiteId, HostState>,
     /// Delays between fetches from one host.
     pub(super) politeness: PolitenessConfig,
@@ -151,8 +149,8 @@ impl Recorder {
     fn append(&mut self, visit: VisitRecord<FetchedExchange>) -> anyhow::Result<VisitRecord> {
         let mut record = visit.store(|exchange| self.append_exchange(exchange))?;
         let ended_at = record.ended_at;
-        record.companions.iter().for_each(|companion| self.addresses.fetched(&companion.url, ended_at));
-        record.discoveries.retain(|found| self.addresses.is_wanted(found, ended_at));
+        record.companions.iter().for_each(|companion| self.known_urls.fetched(&companion.url, ended_at));
+        record.discoveries.retain(|found| self.known_urls.is_wanted(found, ended_at));
         record.host = self.book_host(&record);
         Ok(record)
     }

@@ -30,20 +30,17 @@ pub(super) struct OriginRobots {
 
 /// An origin's robots.txt, and the exchange that brought it if it was fetched now.
 pub(super) struct RobotsAnswer {
-    /// The robots.txt, parsed.
     pub(super) origin: Arc<OriginRobots>,
     /// The exchange that brought it, for the archive.
     pub(super) exchange: Option<FetchedExchange>,
 }
 
-/// robots.txt by origin.
 pub(super) struct RobotsCache {
     known: Mutex<HashMap<String, Arc<OriginRobots>>>,
     agent: String,
 }
 
 impl RobotsCache {
-    /// A cache that reads robots.txt for this User-Agent.
     pub(super) fn new(user_agent: &str) -> RobotsCache {
         RobotsCache { known: Mutex::default(), agent: user_agent.to_string() }
     }

@@ -16,7 +16,7 @@ use super::analysis::AnalysisPool;
 use super::backfill::backfill;
 use super::clock::Clock;
 use super::config_watcher::ConfigWatcher;
-use super::known_urls::Addresses;
+use super::known_urls::KnownUrls;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::polls::Polls;
 use super::recorder::Recorder;
@@ -75,11 +75,11 @@ impl Crawl {
         if !table.names_a_contact() && seeds.iter().any(|seed| !is_loopback(&seed.scope.seed)) {
             warn(WITHOUT_CONTACT);
         }
-        let addresses = load_frontier(&mut writer, &seeds, now, warn)?;
+        let known_urls = load_frontier(&mut writer, &seeds, now, warn)?;
         let parts = Parts { archive, table, options: &options, seeds, now };
         let policy = parts.policy(&mut writer, pass)?;
         let shared = Arc::new(parts.shared(analyst)?);
-        let recorder = parts.recorder(writer, addresses, ahead, warn)?;
+        let recorder = parts.recorder(writer, known_urls, ahead, warn)?;
         let websub = parts.websub(warn)?;
         let (reports, report_receiver) = std::sync::mpsc::channel();
         let (committed_sender, committed) = unbounded_channel();
@@ -108,7 +108,7 @@ impl Crawl {
         Ok((crawl, thread))
     }
 
-    /// Queues the addresses that are due, and ranks the known pages.
+    /// Queues the URLs that are due, and ranks the known pages.
     fn load(&mut self, recorder: &Recorder, now: Timestamp) -> anyhow::Result<()> {
         for (&site, &state) in &recorder.hosts {
             self.policy.set_host(site, state);
@@ -206,16 +206,16 @@ fn load_frontier(
     seeds: &Seeds,
     now: Timestamp,
     warn: &mut impl FnMut(&str),
-) -> anyhow::Result<Addresses> {
+) -> anyhow::Result<KnownUrls> {
     let archive = writer.archive().clone();
     let table = &archive.settings().crawl;
-    let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
-    writer.store().each_frontier_page(|known| addresses.load(&known, now))?;
-    match backfill(&archive, writer.store_mut(), seeds, &mut addresses, now)? {
+    let mut known_urls = KnownUrls::new(table.max_pages_per_shape, table.requisite_span);
+    writer.store().each_frontier_page(|known| known_urls.load(&known, now))?;
+    match backfill(&archive, writer.store_mut(), seeds, &mut known_urls, now)? {
         0 => {}
         n => warn(&format!("{n} pages of earlier captures and their links are followed from now on")),
     }
-    Ok(addresses)
+    Ok(known_urls)
 }
 
 /// What the parts of a crawl are made from.
@@ -296,7 +296,7 @@ impl Parts<'_> {
     fn recorder(
         &self,
         writer: ArchiveWriter,
-        addresses: Addresses,
+        known_urls: KnownUrls,
         ahead: Span,
         warn: &mut impl FnMut(&str),
     ) -> anyhow::Result<Recorder> {
@@ -306,7 +306,7 @@ impl Parts<'_> {
         let politeness = self.table.politeness;
         Ok(Recorder {
             log: log::CrawlLog::open(self.archive.root()).context("cannot open crawl.log")?,
-            addresses,
+            known_urls,
             hosts,
             politeness: match self.options.delay {
                 Some(delay) => politeness.with_fixed_delay(delay),

@@ -35,9 +35,9 @@ pub struct Endings {
     pub n_unchanged: u64,
     /// Those that failed.
     pub n_failed: u64,
-    /// Those of addresses that are gone or may not be fetched.
+    /// Those of URLs that are gone or may not be fetched.
     pub n_gone: u64,
-    /// Those that led to another address.
+    /// Those that led to another URL.
     pub n_redirected: u64,
 }
 
@@ -90,7 +90,7 @@ pub struct Status {
     pub n_failed: u64,
     /// Visits of pages that are gone or may not be fetched.
     pub n_gone: u64,
-    /// Of them, those that led to another address.
+    /// Of them, those that led to another URL.
     pub n_redirected: u64,
     /// Pages given up because their host did not answer.
     pub n_given_up: u64,

@@ -44,12 +44,10 @@ impl Unstyled {
         pages
     }
 
-    /// How many pages wait.
     pub(super) fn n_waiting(&self) -> usize {
         self.missing.len()
     }
 
-    /// Whether no page waits.
     pub(super) fn is_empty(&self) -> bool {
         self.missing.is_empty()
     }

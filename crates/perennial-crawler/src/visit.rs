@@ -58,19 +58,13 @@ impl Default for Readers {
 pub(super) struct Shared {
     /// Turns at reading what came.
     pub(super) readers: Readers,
-    /// The HTTP client.
     pub(super) client: Client,
-    /// robots.txt by origin.
     pub(super) robots: RobotsCache,
     /// The seeds, with their numbers in the state.
     pub(super) seeds: Seeds,
-    /// Politeness and limits.
     pub(super) table: CrawlTable,
-    /// The clock of the crawl, real or virtual.
     pub(super) clock: Clock,
-    /// `--allow-private`.
     pub(super) allow_private: bool,
-    /// Compression of WARC records.
     pub(super) compression: Compression,
     /// Renders pages that are empty without scripts.
     pub(super) browser: Browser,

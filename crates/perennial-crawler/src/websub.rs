@@ -40,7 +40,8 @@ const MAX_WAITING: usize = 1_024;
 /// Subscriptions of a crawl and what hubs tell.
 pub(super) struct WebSub {
     subscriptions: Arc<Mutex<Subscriptions>>,
-    told: Receiver<PageId>,
+    /// The feeds that hubs told of.
+    pub(super) told: Receiver<PageId>,
     /// Turns at asking.
     asking: Arc<Semaphore>,
     /// Until the listener is started, which needs a runtime.
@@ -62,7 +63,6 @@ impl WebSub {
         Ok(WebSub { subscriptions, told, asking, listener: Some((listener, sender)) })
     }
 
-    /// Starts to listen.
     pub(super) fn start(&mut self, clock: &Clock) -> anyhow::Result<()> {
         let Some((listener, told)) = self.listener.take() else { return Ok(()) };
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -104,14 +104,6 @@ impl WebSub {
             let _ = shared.client.post_form(&asking.hub, &asking.form, allow_private).await;
             drop(turn);
         });
-    }
-
-    /// The next feed that a hub told of.
-    pub(super) async fn next(&mut self) -> PageId {
-        match self.told.recv().await {
-            Some(page) => page,
-            None => std::future::pending().await,
-        }
     }
 }
 

@@ -360,9 +360,9 @@ impl Commit<'_> {
     }
 }
 
-/// A captured address that is not in the frontier.
+/// A captured URL that is not in the frontier.
 #[derive(Clone, Debug)]
-pub struct CapturedAddress {
+pub struct CapturedUrl {
     /// Its URL.
     pub url: String,
     /// What it was captured as.
@@ -370,14 +370,14 @@ pub struct CapturedAddress {
 }
 
 impl Store {
-    /// Captured addresses that are not in the frontier, in order of their numbers.
-    pub fn captured_outside_frontier(&self) -> anyhow::Result<Vec<CapturedAddress>> {
+    /// Captured URLs that are not in the frontier, in order of their numbers.
+    pub fn captured_outside_frontier(&self) -> anyhow::Result<Vec<CapturedUrl>> {
         let mut statement = self.connection().prepare(
             "SELECT p.url, p.kind FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
              WHERE f.page IS NULL AND p.first_seen IS NOT NULL AND p.kind IS NOT NULL ORDER BY p.id",
         )?;
         let rows = statement.query_map([], |row| {
-            Ok(CapturedAddress { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) })
+            Ok(CapturedUrl { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

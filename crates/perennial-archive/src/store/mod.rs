@@ -34,7 +34,7 @@ pub use aside::{AsideReason, SetAside, SetAsideCounts};
 pub use changes::{ChangeKey, ChangeOrder};
 pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
-pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, VisitRow};
+pub use frontier::{CapturedUrl, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, VisitRow};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LearnedLook, LessonRow, ShownVersion, Worth};
 use links::encode_targets;

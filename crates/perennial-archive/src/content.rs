@@ -23,7 +23,7 @@ pub(crate) const MAX_FACT_BYTES: usize = 64 << 10;
 pub fn hops_of(kind: PageKind, depth: u32, n_redirects: u32) -> String {
     let (letter, n_hops) = match kind {
         PageKind::Page => ("L", depth),
-        PageKind::Requisite => ("E", depth.max(1)),
+        PageKind::Subresource => ("E", depth.max(1)),
         PageKind::Sitemap => ("M", depth.max(1)),
         PageKind::Feed => ("F", depth.max(1)),
     };
@@ -44,7 +44,7 @@ pub(crate) fn purpose_of(hops: Option<&str>, kind: Kind, head: &HttpHead) -> Opt
 pub(crate) fn purpose_by_hops(hops: &str) -> Option<PageKind> {
     match hops.trim().trim_end_matches('R').chars().next_back() {
         None | Some('L') => Some(PageKind::Page),
-        Some('E' | 'X' | 'P') => Some(PageKind::Requisite),
+        Some('E' | 'X' | 'P') => Some(PageKind::Subresource),
         Some('M' | 'S') => Some(PageKind::Sitemap),
         Some('F') => Some(PageKind::Feed),
         Some(_) => None,
@@ -114,10 +114,10 @@ mod tests {
         let plain = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n");
         let of = |hops: &str| purpose_of(Some(hops), Kind::Response, &plain);
         assert_eq!([of(""), of("LL"), of("LRR"), of("R")], [Some(PageKind::Page); 4]);
-        assert_eq!([of("LLE"), of("P"), of("ER")], [Some(PageKind::Requisite); 3]);
+        assert_eq!([of("LLE"), of("P"), of("ER")], [Some(PageKind::Subresource); 3]);
         assert_eq!((of("M"), of("?")), (Some(PageKind::Sitemap), None));
         for (kind, depth) in
-            [(PageKind::Page, 0), (PageKind::Page, 3), (PageKind::Requisite, 1), (PageKind::Sitemap, 2)]
+            [(PageKind::Page, 0), (PageKind::Page, 3), (PageKind::Subresource, 1), (PageKind::Sitemap, 2)]
         {
             assert_eq!(of(&hops_of(kind, depth, 2)), Some(kind));
         }

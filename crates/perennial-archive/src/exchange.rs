@@ -61,7 +61,7 @@ pub struct Exchange<'a> {
 
 /// The costly part of an append, which any thread can do beforehand: digests, and the records as they are
 /// stored if the archive does not have the payload yet.
-pub struct Prepared {
+pub struct CompressedRecords {
     pub(super) hashed: Hashed,
     pub(super) members: Members,
 }
@@ -78,10 +78,10 @@ thread_local! {
     static SCRATCH: RefCell<Option<(RecordIds, WarcWriter<Vec<u8>>)>> = const { RefCell::new(None) };
 }
 
-impl Prepared {
-    /// Prepares an exchange whose body is in memory; a spooled one is left to the append.
+impl CompressedRecords {
+    /// Compresses the records of an exchange whose body is in memory; a spooled one is left to the append.
     /// `compression` must be that of the archive's settings.
-    pub fn of(exchange: &Exchange<'_>, compression: Compression) -> io::Result<Option<Prepared>> {
+    pub fn of(exchange: &Exchange<'_>, compression: Compression) -> io::Result<Option<CompressedRecords>> {
         let Body::Bytes(body) = exchange.body else { return Ok(None) };
         let hashed = Hashed::of(exchange.response_head, &mut Body::Bytes(body))?;
         SCRATCH.with_borrow_mut(|scratch| {
@@ -97,7 +97,7 @@ impl Prepared {
                 // Half a member must not come before the next one.
                 *scratch = None;
             }
-            Ok(Some(Prepared { hashed, members: members? }))
+            Ok(Some(CompressedRecords { hashed, members: members? }))
         })
     }
 }
@@ -130,7 +130,7 @@ pub(super) fn response_record<'a>(
     let record = NewRecord::response(id, time, exchange.url, exchange.response_head, body);
     let record = with_ip(record, exchange.ip)
         .digests(Some(hashed.block_digest.clone()), Some(hashed.payload.sha1.clone()));
-    match exchange.truncated.clone() {
+    match exchange.truncated {
         Some(why) => record.truncated(why),
         None => record,
     }

@@ -49,7 +49,7 @@ mod watch;
 mod writer;
 
 pub use content::{HOPS, hops_of};
-pub use exchange::{Body, Derived, Exchange, Prepared};
+pub use exchange::{Body, CompressedRecords, Derived, Exchange};
 pub use indexer::IndexPace;
 pub use read::{OpenRecord, Response, Stored};
 pub use recover::Repair;

@@ -19,8 +19,8 @@ use perennial_warc::{
 
 use super::content::{HOPS, index_mime, look_of, purpose_of, rendered_identity};
 use super::exchange::{
-    Exchange, Hashed, Members, Prepared, companion_records, feed_of, links_of, named_of, response_record,
-    with_ip,
+    CompressedRecords, Exchange, Hashed, Members, companion_records, feed_of, links_of, named_of,
+    response_record, with_ip,
 };
 use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
@@ -161,21 +161,21 @@ impl ArchiveWriter {
     /// After an error nothing more can be written: close the program or open the archive anew, which cuts
     /// off what was written in part. All that was committed is safe.
     pub fn append(&mut self, exchange: Exchange<'_>) -> anyhow::Result<Appended> {
-        self.append_prepared(exchange, None)
+        self.append_compressed(exchange, None)
     }
 
     /// As [`Self::append`], with the costly part done beforehand from the same exchange.
-    pub fn append_prepared(
+    pub fn append_compressed(
         &mut self,
         exchange: Exchange<'_>,
-        prepared: Option<Prepared>,
+        records: Option<CompressedRecords>,
     ) -> anyhow::Result<Appended> {
         if self.has_failed {
             bail!("an earlier write failed: open the archive anew, which repairs it");
         }
         self.has_failed = true;
         let appended = self
-            .append_exchange(exchange, prepared)
+            .append_exchange(exchange, records)
             .with_context(|| format!("cannot write to {}", self.archive.warc_dir().display()))?;
         self.has_failed = false;
         Ok(appended)
@@ -247,12 +247,12 @@ impl ArchiveWriter {
     fn append_exchange(
         &mut self,
         mut exchange: Exchange<'_>,
-        prepared: Option<Prepared>,
+        records: Option<CompressedRecords>,
     ) -> anyhow::Result<Appended> {
         let time = Timestamp::from_secs(exchange.time.as_secs());
         let head = HttpHead::parse(exchange.response_head);
-        let (body, members) = match prepared {
-            Some(prepared) => (prepared.hashed, Some(prepared.members)),
+        let (body, members) = match records {
+            Some(records) => (records.hashed, Some(records.members)),
             None => (Hashed::of(exchange.response_head, &mut exchange.body)?, None),
         };
         let plan = self.plan(exchange.url, &head, &body, exchange.truncated.as_ref())?;

@@ -16,81 +16,65 @@ use perennial_engine::analyse::{Headline, PageAnalyses, PageAnalyst};
 use perennial_engine::background;
 
 /// The result of analysing the captures of a page since its last analysis.
-pub struct Learned {
-    /// The page that was analysed.
-    pub page: PageId,
+pub(super) struct AnalysedPage {
+    pub(super) page: PageId,
     /// What the scheduler is told; `None` when there was no look to analyse, or the analysis failed.
-    pub outcome: Option<VisitOutcome>,
+    pub(super) outcome: Option<VisitOutcome>,
     /// What the page, if it is a front page, says of others.
-    pub headlines: Vec<Headline>,
+    pub(super) headlines: Vec<Headline>,
     /// A message for the user.
-    pub warning: Option<String>,
+    pub(super) warning: Option<String>,
 }
 
 /// The channels to the threads that analyse.
-pub struct Analysis {
+pub(super) struct AnalysisPool {
     jobs: Sender<PageId>,
     /// Large documents have a thread of their own, so that they neither hold up the others nor take memory together.
     large_jobs: Sender<PageId>,
-    learned: UnboundedReceiver<Learned>,
-    n_waiting: usize,
+    /// The pages that were analysed.
+    pub(super) analysed: UnboundedReceiver<AnalysedPage>,
     /// Set at the end of the crawl: what is still in the queues is left to the next one.
     is_over: Arc<AtomicBool>,
 }
 
-impl Drop for Analysis {
+impl Drop for AnalysisPool {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 }
 
-impl Analysis {
+impl AnalysisPool {
     /// Starts a thread for every core. Lessons go to the recorder, which writes them.
-    pub fn start(pages: &Arc<PageAnalyst>, lessons: &Sender<RecorderMessage>) -> std::io::Result<Analysis> {
+    pub(super) fn start(
+        pages: &Arc<PageAnalyst>,
+        lessons: &Sender<RecorderMessage>,
+    ) -> std::io::Result<AnalysisPool> {
         let ((jobs, receiver), (large_jobs, large_receiver)) = (channel(), channel());
         let receiver = Arc::new(Mutex::new(receiver));
-        let (learned_sender, learned) = unbounded_channel();
+        let (analysed_sender, analysed) = unbounded_channel();
         let n_threads = std::thread::available_parallelism().map_or(2, usize::from);
         let is_over = Arc::new(AtomicBool::new(false));
         let usual = (0..n_threads).map(|number| (format!("analyst {number}"), Arc::clone(&receiver), false));
         let large = ("large analyst".to_string(), Arc::new(Mutex::new(large_receiver)), true);
         for (name, receiver, gives_way) in usual.chain([large]) {
-            let (pages, lessons, learned) = (Arc::clone(pages), lessons.clone(), learned_sender.clone());
+            let (pages, lessons, analysed) = (Arc::clone(pages), lessons.clone(), analysed_sender.clone());
             let is_over = Arc::clone(&is_over);
             std::thread::Builder::new().name(name).spawn(move || {
                 if gives_way {
                     background::give_way();
                 }
                 while let Some(page) = next_job(&receiver).filter(|_| !is_over.load(Ordering::Relaxed)) {
-                    work(&pages, page, &lessons, &learned);
+                    work(&pages, page, &lessons, &analysed);
                 }
             })?;
         }
-        Ok(Analysis { jobs, large_jobs, learned, n_waiting: 0, is_over })
+        Ok(AnalysisPool { jobs, large_jobs, analysed, is_over })
     }
 
-    /// Puts a page in the queue.
-    pub fn submit(&mut self, page: PageId, is_large: bool) {
+    pub(super) fn submit(&self, page: PageId, is_large: bool) {
         let jobs = if is_large { &self.large_jobs } else { &self.jobs };
-        if jobs.send(page).is_ok() {
-            self.n_waiting += 1;
-        }
-    }
-
-    /// Pages in the queue and under analysis.
-    pub fn n_waiting(&self) -> usize {
-        self.n_waiting
-    }
-
-    /// The next page that was analysed; waits until there is one.
-    pub async fn next(&mut self) -> Learned {
-        match self.learned.recv().await {
-            Some(learned) => {
-                self.n_waiting = self.n_waiting.saturating_sub(1);
-                learned
-            }
-            None => std::future::pending().await,
-        }
+        // Sending fails only when the threads are gone: the next crawl analyses the page.
+        let _ = jobs.send(page);
     }
 }
 
@@ -102,7 +86,7 @@ fn work(
     pages: &PageAnalyst,
     page: PageId,
     lessons: &Sender<RecorderMessage>,
-    learned: &UnboundedSender<Learned>,
+    analysed: &UnboundedSender<AnalysedPage>,
 ) {
     let result = match pages.go_on(page) {
         Ok(mut done) => {
@@ -110,14 +94,14 @@ fn work(
             let headlines = std::mem::take(&mut done.headlines);
             // The lessons go first, because the scheduler may choose the page again as soon as it has the outcome.
             let _ = lessons.send(RecorderMessage::Lessons(done));
-            Learned { page, outcome, headlines, warning: None }
+            AnalysedPage { page, outcome, headlines, warning: None }
         }
         Err(error) => {
             let warning = Some(format!("a capture cannot be analysed: {error:#}"));
-            Learned { page, outcome: None, headlines: Vec::new(), warning }
+            AnalysedPage { page, outcome: None, headlines: Vec::new(), warning }
         }
     };
-    let _ = learned.send(result);
+    let _ = analysed.send(result);
 }
 
 /// Usually there is one analysis; after a pause there may be several, and the last is this visit's.

@@ -14,7 +14,7 @@ use perennial_render::launch::{LaunchOptions, has_namespaces};
 use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
 use url::Url;
 
-use super::exchange::Exchanged;
+use super::exchange::FetchedExchange;
 use super::visit::{Shared, decoded};
 use perennial_archive::hops_of;
 use perennial_archive::store::PageKind;
@@ -28,13 +28,13 @@ const MAX_BYTES: u64 = 64 << 20;
 const MAX_SHELL_BYTES: usize = 4 << 20;
 /// After this many failed starts in a row the browser is not used again in this crawl.
 const MAX_FAILED_STARTS: u64 = 3;
-/// After this many failures in a row the pages of a host are no longer drawn. Other hosts have no part in it.
+/// After this many failures in a row the pages of a host are no longer rendered. Other hosts have no part in it.
 const MAX_FAILURES_OF_HOST: usize = 3;
 /// Hosts whose failures are counted, and warnings that are told.
 const MAX_KNOWN: usize = 1000;
 
 /// The one browser of a crawl, started with the first page that needs it.
-pub struct Browser {
+pub(super) struct Browser {
     chromium: Mutex<Chromium>,
     /// Failures in a row by host. A site that hangs the browser must not take its time limit for every page.
     failures: Mutex<HashMap<String, usize>>,
@@ -43,18 +43,17 @@ pub struct Browser {
 }
 
 /// A page as the browser rendered it.
-pub struct Drawn {
+pub(super) struct RenderedPage {
     /// The document after its scripts ran.
-    pub dom: String,
-    /// Its requests and their answers.
-    pub exchanged: Vec<Exchanged>,
+    pub(super) dom: String,
+    pub(super) exchanges: Vec<FetchedExchange>,
     /// A message for the user.
-    pub note: Option<String>,
+    pub(super) note: Option<String>,
 }
 
 impl Browser {
     /// A browser with the time limit `time` for each page, in its sandbox or not.
-    pub fn new(time: Duration, sandbox: bool) -> Browser {
+    pub(super) fn new(time: Duration, sandbox: bool) -> Browser {
         let launch = LaunchOptions { sandbox, ..LaunchOptions::default() };
         Browser {
             chromium: Mutex::new(Chromium::new(BrowserOptions { time, launch, ..BrowserOptions::default() })),
@@ -65,18 +64,18 @@ impl Browser {
     }
 
     /// Renders a page that was fetched. It blocks the thread.
-    pub fn draw(
+    pub(super) fn render(
         &self,
         shared: &Arc<Shared>,
         url: &Url,
         html: &str,
         allow_private: bool,
         now: Timestamp,
-    ) -> Result<Drawn, String> {
+    ) -> Result<RenderedPage, String> {
         let runtime = tokio::runtime::Handle::current();
-        let (exchanged, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
+        let (exchanges, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
         let answer = |address: &str, deadline: Instant| -> Option<Captured> {
-            let is_room = exchanged.lock().is_ok_and(|exchanged| exchanged.len() < MAX_REQUESTS)
+            let is_room = exchanges.lock().is_ok_and(|exchanges| exchanges.len() < MAX_REQUESTS)
                 && n_bytes.load(Ordering::Relaxed) < MAX_BYTES;
             let to =
                 Url::parse(address).ok().filter(|to| is_room && matches!(to.scheme(), "http" | "https"))?;
@@ -84,22 +83,23 @@ impl Browser {
                 let fetching = fetch(shared, url, &to, allow_private, now);
                 tokio::time::timeout_at(deadline.into(), fetching).await
             };
-            let (captured, done) = runtime.block_on(fetched).ok()??;
-            n_bytes.fetch_add(done.fetched.body.len(), Ordering::Relaxed);
-            exchanged.lock().ok()?.push(done);
+            let (captured, exchange) = runtime.block_on(fetched).ok()??;
+            n_bytes.fetch_add(exchange.fetched.body.len(), Ordering::Relaxed);
+            exchanges.lock().ok()?.push(exchange);
             Some(captured)
         };
         let page = BrowserPage { url: url.as_str(), html, unix_millis: now.as_millis() };
         let dom = {
             let mut chromium = self.chromium.lock().map_err(|_| "an earlier page broke it".to_string())?;
             self.check(&chromium, url)?;
-            let drawn = chromium.document(&page, &answer).map_err(|error| error.to_string());
+            let rendered = chromium.document(&page, &answer).map_err(|error| error.to_string());
             if chromium.n_failed_starts() == 0 {
-                self.count(url, drawn.is_ok());
+                self.count(url, rendered.is_ok());
             }
-            drawn?.html
+            rendered?.html
         };
-        Ok(Drawn { dom, exchanged: exchanged.into_inner().unwrap_or_default(), note: self.note() })
+        let exchanges = exchanges.into_inner().unwrap_or_default();
+        Ok(RenderedPage { dom, exchanges, note: self.note() })
     }
 
     /// Whether the browser is still used for pages of this host.
@@ -115,10 +115,10 @@ impl Browser {
         }
     }
 
-    fn count(&self, url: &Url, is_drawn: bool) {
+    fn count(&self, url: &Url, is_rendered: bool) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let host = url.host_str().unwrap_or_default();
-        if is_drawn {
+        if is_rendered {
             failures.remove(host);
         } else if failures.len() < MAX_KNOWN || failures.contains_key(host) {
             *failures.entry(host.to_owned()).or_default() += 1;
@@ -135,8 +135,8 @@ impl Browser {
         })
     }
 
-    /// The warning for a page that could not be drawn; each is given once.
-    pub fn warning(&self, error: &str) -> Option<String> {
+    /// The warning for a page that could not be rendered; each is given once.
+    pub(super) fn warning(&self, error: &str) -> Option<String> {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = warned.len() < MAX_KNOWN && warned.insert(error.to_owned());
         is_new.then(|| {
@@ -154,12 +154,12 @@ async fn fetch(
     to: &Url,
     allow_private: bool,
     now: Timestamp,
-) -> Option<(Captured, Exchanged)> {
+) -> Option<(Captured, FetchedExchange)> {
     let allow_private = shared.allow_private || (allow_private && page.origin() == to.origin());
     if shared.table.robots {
         let path = &to[url::Position::BeforePath..url::Position::AfterQuery];
         let origin = shared.robots.get(shared, to, allow_private).await.origin;
-        if !origin.robots.allows(path) {
+        if !origin.rules.as_ref().is_ok_and(|rules| rules.allows(path)) {
             return None;
         }
     }
@@ -171,12 +171,12 @@ async fn fetch(
         content_type: fetched.head.get("Content-Type").unwrap_or_default().into_owned(),
         body: decoded(&mut fetched)?,
     };
-    let done = Exchanged::new(to.to_string(), now, hops_of(PageKind::Requisite, 1, 0), fetched);
-    Some((captured, done))
+    let hops = hops_of(PageKind::Subresource, 1, 0);
+    Some((captured, FetchedExchange::new(to.to_string(), now, hops, fetched)))
 }
 
 /// Whether a page is empty without its scripts: it has scripts and fewer than 200 visible letters.
-pub fn is_shell(html: &str) -> bool {
+pub(super) fn is_shell(html: &str) -> bool {
     if html.len() > MAX_SHELL_BYTES {
         return false;
     }

@@ -1,4 +1,4 @@
-//! A visited target and what its answer refers to -> the addresses to fetch: pages in scope, requisites, sitemaps, feeds.
+//! A visited target and what its answer refers to -> the URLs to fetch: pages in scope, subresources, sitemaps, feeds.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use perennial_archive::links::{Links, read_sitemap};
 use perennial_archive::settings::{CrawlTable, Seeds};
 use perennial_archive::store::{Discovery, FeedRow, ItemRow, NamedBy, PageKind, Target};
 
-/// Requisites taken from one page.
-const MAX_REQUISITES: usize = 500;
+/// Subresources taken from one page.
+const MAX_SUBRESOURCES: usize = 500;
 /// Style sheets that import style sheets are followed to this depth.
-const MAX_REQUISITE_DEPTH: u32 = 4;
+const MAX_SUBRESOURCE_DEPTH: u32 = 4;
 /// Feeds taken from one page.
 const MAX_FEEDS: usize = 50;
 /// Sitemaps that one robots.txt names.
@@ -26,41 +26,40 @@ const MAX_SITEMAPS: usize = 500;
 /// Sitemaps that name sitemaps are followed to this depth.
 const MAX_SITEMAP_DEPTH: u32 = 3;
 
-/// Collects the addresses that one target leads to.
-pub struct Discoveries<'a> {
+/// Collects the URLs that one target leads to.
+pub(super) struct Discoveries<'a> {
     seeds: &'a Seeds,
     table: &'a CrawlTable,
     now: Timestamp,
     target: &'a Target,
     found: Vec<Discovery>,
-    /// Requisites that were found; a page may name one many times.
-    requisites: HashSet<Url>,
+    /// Subresources that were found; a page may name one many times.
+    subresources: HashSet<Url>,
     /// Feeds that were found.
     n_feeds: usize,
 }
 
 impl<'a> Discoveries<'a> {
-    /// Without addresses yet.
-    pub fn new(
+    pub(super) fn new(
         seeds: &'a Seeds,
         table: &'a CrawlTable,
         now: Timestamp,
         target: &'a Target,
     ) -> Discoveries<'a> {
-        Discoveries { seeds, table, now, target, found: Vec::new(), requisites: HashSet::new(), n_feeds: 0 }
+        Discoveries { seeds, table, now, target, found: Vec::new(), subresources: HashSet::new(), n_feeds: 0 }
     }
 
     /// What was found, in the order of the documents.
-    pub fn into_found(self) -> Vec<Discovery> {
+    pub(super) fn into_found(self) -> Vec<Discovery> {
         self.found
     }
 
     /// Notes the links that are to be fetched.
-    pub fn follow(&mut self, url: &Url, links: &Links) {
+    pub(super) fn follow(&mut self, url: &Url, links: &Links) {
         match links {
             Links::Redirect(to) => self.follow_redirect(url, to),
             _ if matches!(self.target.kind, PageKind::Sitemap | PageKind::Feed) => {}
-            Links::Style(_) if self.target.kind != PageKind::Requisite => {}
+            Links::Style(_) if self.target.kind != PageKind::Subresource => {}
             _ => links.of_document().iter().for_each(|link| self.follow_link(&link.url, link.kind)),
         }
     }
@@ -70,7 +69,7 @@ impl<'a> Discoveries<'a> {
         if n_redirects <= self.table.max_redirects && to != url {
             let (kind, depth) = (self.target.kind, self.target.depth);
             let seed = self.seed_of(to, depth).unwrap_or(self.target.seed);
-            self.found.push(Discovery { n_redirects, ..discovery(to, kind, seed, depth) });
+            self.found.push(Discovery { n_redirects, ..Discovery::new(to.as_str(), kind, seed, depth) });
         }
     }
 
@@ -81,11 +80,11 @@ impl<'a> Discoveries<'a> {
         let in_scope = kind.is_page() && self.find_page(to);
         let is_frame = kind == LinkKind::Frame;
         if kind.is_requisite() && !(is_frame && in_scope) {
-            self.find_requisite(to);
+            self.find_subresource(to);
         }
     }
 
-    /// Whether the address is in scope; if so it is noted.
+    /// Whether the URL is in scope; if so it is noted.
     fn find_page(&mut self, to: &Url) -> bool {
         if self.target.kind != PageKind::Page {
             return false;
@@ -93,16 +92,16 @@ impl<'a> Discoveries<'a> {
         let depth = self.target.depth + 1;
         let Some(seed) = self.seed_of(to, depth) else { return false };
         if find_trap(to, self.now).is_none() {
-            self.found.push(discovery(to, PageKind::Page, seed, depth));
+            self.found.push(Discovery::new(to.as_str(), PageKind::Page, seed, depth));
         }
         true
     }
 
-    fn find_requisite(&mut self, to: &Url) {
+    fn find_subresource(&mut self, to: &Url) {
         let depth = if self.target.kind == PageKind::Page { 1 } else { self.target.depth + 1 };
-        let has_room = depth <= MAX_REQUISITE_DEPTH && self.requisites.len() < MAX_REQUISITES;
-        if self.table.requisites && has_room && self.requisites.insert(to.clone()) {
-            self.found.push(discovery(to, PageKind::Requisite, self.target.seed, depth));
+        let has_room = depth <= MAX_SUBRESOURCE_DEPTH && self.subresources.len() < MAX_SUBRESOURCES;
+        if self.table.requisites && has_room && self.subresources.insert(to.clone()) {
+            self.add(to, PageKind::Subresource, depth);
         }
     }
 
@@ -111,23 +110,23 @@ impl<'a> Discoveries<'a> {
         let is_wanted = self.table.feeds && self.target.kind == PageKind::Page;
         if is_wanted && self.n_feeds < MAX_FEEDS {
             self.n_feeds += 1;
-            self.found.push(discovery(to, PageKind::Feed, self.target.seed, self.target.depth + 1));
+            self.add(to, PageKind::Feed, self.target.depth + 1);
         }
     }
 
     /// Notes the pages that the items of a feed name, and the feeds of their comments. What was visited as a page or a sitemap is a feed
     /// from now on.
-    pub fn read_feed(&mut self, url: &Url, feed: &FeedRow) {
+    pub(super) fn read_feed(&mut self, url: &Url, feed: &FeedRow) {
         if matches!(self.target.kind, PageKind::Page | PageKind::Sitemap) {
-            self.found.push(discovery(url, PageKind::Feed, self.target.seed, self.target.depth));
+            self.add(url, PageKind::Feed, self.target.depth);
         }
         for item in &feed.items {
             self.find_item(item);
-            let comments = item.comment_feed.as_deref().and_then(|address| Url::parse(address).ok());
+            let comments = item.comment_feed.as_deref().and_then(|feed| Url::parse(feed).ok());
             if let Some(to) = comments.filter(|to| self.n_feeds < MAX_FEEDS && self.seed_of(to, 1).is_some())
             {
                 self.n_feeds += 1;
-                self.found.push(discovery(&to, PageKind::Feed, self.target.seed, 1));
+                self.add(&to, PageKind::Feed, 1);
             }
         }
     }
@@ -143,8 +142,13 @@ impl<'a> Discoveries<'a> {
             // A date of the future is a plan or a mistake.
             changed: item.changed().filter(|changed| *changed <= self.now),
             item: Some(Box::new(named_by)),
-            ..discovery(&to, PageKind::Page, seed, 1)
+            ..Discovery::new(to.as_str(), PageKind::Page, seed, 1)
         });
+    }
+
+    /// Notes a URL that counts to the seed of the target, whatever its host.
+    fn add(&mut self, to: &Url, kind: PageKind, depth: u32) {
+        self.found.push(Discovery::new(to.as_str(), kind, self.target.seed, depth));
     }
 
     fn seed_of(&self, url: &Url, depth: u32) -> Option<i64> {
@@ -152,7 +156,7 @@ impl<'a> Discoveries<'a> {
     }
 
     /// Notes the sitemaps that robots.txt names, else `/sitemap.xml`; not for seeds whose scope is one page.
-    pub fn find_sitemaps(&mut self, url: &Url, named: &[String]) {
+    pub(super) fn find_sitemaps(&mut self, url: &Url, named: &[String]) {
         let wants_more = self
             .seeds
             .with_number(self.target.seed)
@@ -163,20 +167,20 @@ impl<'a> Discoveries<'a> {
         let usual = ["/sitemap.xml".to_string()];
         for link in if named.is_empty() { &usual } else { named }.iter().take(MAX_NAMED_SITEMAPS) {
             if let Some(to) = canonical::resolve(url, link) {
-                self.found.push(discovery(&to, PageKind::Sitemap, self.target.seed, 1));
+                self.add(&to, PageKind::Sitemap, 1);
             }
         }
     }
 
     /// Notes the pages and sitemaps that a sitemap names.
-    pub fn read_sitemap(&mut self, url: &Url, body: &[u8]) {
+    pub(super) fn read_sitemap(&mut self, url: &Url, body: &[u8]) {
         let sitemap = read_sitemap(body);
         let depth = self.target.depth;
         for entry in sitemap.sitemaps.iter().take(MAX_SITEMAPS) {
             if depth < MAX_SITEMAP_DEPTH
                 && let Some(to) = canonical::resolve(url, &entry.loc)
             {
-                self.found.push(discovery(&to, PageKind::Sitemap, self.target.seed, depth + 1));
+                self.add(&to, PageKind::Sitemap, depth + 1);
             }
         }
         for entry in &sitemap.pages {
@@ -184,15 +188,11 @@ impl<'a> Discoveries<'a> {
             if find_trap(&to, self.now).is_none()
                 && let Some(seed) = self.seed_of(&to, 1)
             {
-                let page = discovery(&to, PageKind::Page, seed, 1);
+                let page = Discovery::new(to.as_str(), PageKind::Page, seed, 1);
                 self.found.push(Discovery { changed: entry.changed, ..page });
             }
         }
     }
-}
-
-fn discovery(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
-    Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None, item: None }
 }
 
 #[cfg(test)]
@@ -224,16 +224,16 @@ mod tests {
 
     /// A long front page names thousands of pages before its last stylesheet.
     #[test]
-    fn requisites_are_found_however_many_pages_stand_before_them() {
+    fn subresources_are_found_however_many_pages_stand_before_them() {
         let mut links: Vec<(String, LinkKind)> =
             (0..3000).map(|n| (format!("http://a.example/{n}"), LinkKind::Anchor)).collect();
         links.push(("http://cdn.example/style.css".into(), LinkKind::Style));
         let found = found_by(&links);
-        assert_eq!((n_of(&found, PageKind::Page), n_of(&found, PageKind::Requisite)), (3000, 1));
+        assert_eq!((n_of(&found, PageKind::Page), n_of(&found, PageKind::Subresource)), (3000, 1));
     }
 
     #[test]
-    fn the_bound_counts_all_requisites_and_not_the_last_in_a_row() {
+    fn the_bound_counts_all_subresources_and_not_the_last_in_a_row() {
         let links: Vec<(String, LinkKind)> = (0..2000)
             .flat_map(|n| {
                 [
@@ -243,7 +243,10 @@ mod tests {
             })
             .collect();
         let found = found_by(&links);
-        assert_eq!((n_of(&found, PageKind::Page), n_of(&found, PageKind::Requisite)), (2000, MAX_REQUISITES));
+        assert_eq!(
+            (n_of(&found, PageKind::Page), n_of(&found, PageKind::Subresource)),
+            (2000, MAX_SUBRESOURCES)
+        );
     }
 
     #[test]

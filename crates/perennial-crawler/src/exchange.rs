@@ -1,42 +1,42 @@
 //! A fetched answer -> an exchange on its way into the archive. Its document is decoded once.
 
+use perennial_core::http::verdict::Validators;
 use perennial_core::time::Timestamp;
-use perennial_warc::{Compression, Truncation};
+use perennial_warc::Compression;
 
+use super::record::StoredExchange;
 use perennial_archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
-use perennial_archive::{Body, Derived, Exchange, HOPS, LeftOut, Prepared};
+use perennial_archive::{Appended, Body, CompressedRecords, Derived, Exchange, HOPS, LeftOut};
 use perennial_fetch::{Fetched, FetchedBody};
 
 /// An exchange on its way into the archive.
-pub struct Exchanged {
-    /// What was asked for.
-    pub url: String,
+pub(super) struct FetchedExchange {
+    pub(super) url: String,
     /// When the request was sent.
-    pub time: Timestamp,
-    /// How the address was reached.
-    pub hops: String,
-    /// The request and the answer.
-    pub fetched: Fetched,
+    pub(super) time: Timestamp,
+    /// How the URL was reached.
+    pub(super) hops: String,
+    pub(super) fetched: Fetched,
     /// The text of an HTML document or a style sheet. It is dropped before the exchange waits for the archive.
-    pub document: Option<DocumentText>,
+    pub(super) document: Option<DocumentText>,
     /// Why the document was read in part only, if it was.
-    pub unread: Option<String>,
+    pub(super) unread: Option<String>,
     /// Whether the document is so long that it is read and analysed on its own ([`links::read_small_text`]).
-    pub is_large: bool,
+    pub(super) is_large: bool,
     /// Its links; `None`: the archive finds them.
-    pub links: Option<PageLinks>,
-    /// The document after its scripts ran, where a browser rendered it.
-    pub dom: Option<String>,
-    /// Digests and compressed records, made where there are many threads.
-    pub prepared: Option<Prepared>,
+    pub(super) links: Option<PageLinks>,
+    /// The document after its scripts ran, if a browser rendered it.
+    pub(super) dom: Option<String>,
+    /// Its records, compressed where there are many threads.
+    pub(super) records: Option<CompressedRecords>,
     /// What is stored instead of the payload of a version that is not worth indexing (`keep = "important"`).
-    pub left_out: Option<LeftOut>,
+    pub(super) left_out: Option<LeftOut>,
 }
 
-impl Exchanged {
+impl FetchedExchange {
     /// An exchange of which nothing but the answer is known.
-    pub fn new(url: String, time: Timestamp, hops: String, fetched: Fetched) -> Exchanged {
-        Exchanged {
+    pub(super) fn new(url: String, time: Timestamp, hops: String, fetched: Fetched) -> FetchedExchange {
+        FetchedExchange {
             url,
             time,
             hops,
@@ -46,14 +46,14 @@ impl Exchanged {
             is_large: false,
             links: None,
             dom: None,
-            prepared: None,
+            records: None,
             left_out: None,
         }
     }
 
     /// Decodes the document, if the answer is one that has links. A large one is left alone unless `is_large` is set; false
     /// then.
-    pub fn read_document(&mut self) -> bool {
+    pub(super) fn read_document(&mut self) -> bool {
         if !links::has_links(&self.fetched.head) {
             return true;
         }
@@ -68,19 +68,23 @@ impl Exchanged {
     }
 
     /// The text of an HTML page that was delivered.
-    pub fn html(&self) -> Option<&str> {
+    pub(super) fn html(&self) -> Option<&str> {
         let document = self.document.as_ref()?;
         links::is_html(&self.fetched.head).then_some(document.text.as_str())
     }
 
     /// Computes digests and compresses here, on the fetching thread. If that fails, the archive does it.
-    pub fn prepare(&mut self, compression: Compression) {
-        self.prepared =
-            self.with_exchange(None, |exchange| Prepared::of(&exchange, compression).ok().flatten());
+    pub(super) fn compress(&mut self, compression: Compression) {
+        self.records =
+            self.with_exchange(None, |exchange| CompressedRecords::of(&exchange, compression).ok().flatten());
     }
 
     /// Calls `with` on the exchange as the archive takes it.
-    pub fn with_exchange<R>(&mut self, links: Option<PageLinks>, with: impl FnOnce(Exchange<'_>) -> R) -> R {
+    pub(super) fn with_exchange<R>(
+        &mut self,
+        links: Option<PageLinks>,
+        with: impl FnOnce(Exchange<'_>) -> R,
+    ) -> R {
         let millis = self.fetched.took.as_millis().to_string();
         let dom_uri = format!("{DRAWN_PREFIX}{}", self.url);
         let content_type = "text/html; charset=utf-8";
@@ -99,10 +103,28 @@ impl Exchanged {
                 FetchedBody::Memory(bytes) => Body::Bytes(bytes),
                 FetchedBody::Spooled(file, _) => Body::Spooled(file.as_file()),
             },
-            truncated: self.fetched.cut.map(|cut| Truncation::parse(cut.name())),
+            truncated: self.fetched.truncation,
             metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],
             derived: &derived,
             links,
         })
+    }
+
+    /// What is left of the exchange when the archive has it.
+    pub(super) fn into_stored(self, appended: Appended) -> StoredExchange {
+        let fetched = &self.fetched;
+        let field = |name: &str| fetched.head.get(name).map(|value| value.into_owned());
+        StoredExchange {
+            time: Timestamp::from_secs(self.time.as_secs()),
+            status: fetched.status(),
+            body_bytes: fetched.body.len(),
+            truncation: fetched.truncation,
+            validators: Validators { etag: field("ETag"), last_modified: field("Last-Modified") },
+            retry_after: field("Retry-After"),
+            unread: self.unread,
+            is_large: self.is_large,
+            url: self.url,
+            appended,
+        }
     }
 }

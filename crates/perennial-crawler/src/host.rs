@@ -1,4 +1,4 @@
-//! Queued addresses by host -> the next that may be fetched now.
+//! Queued URLs by host -> the next that may be fetched now.
 //!
 //! Each host has its own queue and its own delay, so a slow or dead host delays no other. Hosts that have work and a free
 //! connection are in a heap by the instant at which the next fetch may start.
@@ -13,10 +13,10 @@ use perennial_core::url::{PageId, SiteId};
 
 /// Why a page waits in a queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Why {
+pub(super) enum Why {
     /// A pass over everything reached it.
     Pass,
-    /// A page needs it as a requisite.
+    /// A page needs it as a subresource.
     Needed,
     /// It names pages.
     Sitemap,
@@ -31,7 +31,7 @@ pub enum Why {
 /// The queues and the state of one host.
 #[derive(Debug, Default)]
 struct Host {
-    /// Requisites, which come before pages.
+    /// Subresources, which come before pages.
     needed: VecDeque<PageId>,
     /// Sitemaps and feeds, which come between pages: a host can name sitemaps without end.
     sitemaps: VecDeque<(PageId, Why)>,
@@ -70,7 +70,7 @@ impl Host {
 
 /// The queues of all hosts.
 #[derive(Debug)]
-pub struct Hosts {
+pub(super) struct Hosts {
     hosts: HashMap<SiteId, Host>,
     ready: BinaryHeap<Reverse<(Timestamp, SiteId)>>,
     max_connections: u32,
@@ -78,23 +78,21 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// No host yet; each gets at most `max_connections` at a time.
-    pub fn new(max_connections: u32) -> Hosts {
+    pub(super) fn new(max_connections: u32) -> Hosts {
         Hosts { hosts: HashMap::new(), ready: BinaryHeap::new(), max_connections, n_waiting: 0 }
     }
 
-    /// How many addresses are queued.
-    pub fn n_waiting(&self) -> usize {
+    pub(super) fn n_waiting(&self) -> usize {
         self.n_waiting
     }
 
     /// Sets the state of a host that an earlier crawl stored.
-    pub fn set_state(&mut self, site: SiteId, state: HostState) {
+    pub(super) fn set_state(&mut self, site: SiteId, state: HostState) {
         self.hosts.entry(site).or_default().state = state;
     }
 
     /// Ends the pause that a host got by its troubles.
-    pub fn forgive(&mut self, site: SiteId, now: Timestamp) {
+    pub(super) fn forgive(&mut self, site: SiteId, now: Timestamp) {
         let host = self.hosts.entry(site).or_default();
         if host.state.n_troubles == 0 {
             // It only waits for politeness.
@@ -107,13 +105,12 @@ impl Hosts {
         self.enlist(site);
     }
 
-    /// The state of a host.
-    pub fn state(&self, site: SiteId) -> HostState {
+    pub(super) fn state(&self, site: SiteId) -> HostState {
         self.hosts.get(&site).map(|host| host.state).unwrap_or_default()
     }
 
-    /// Puts an address into its host's queue.
-    pub fn push(&mut self, site: SiteId, page: PageId, why: Why) {
+    /// Puts a URL into its host's queue.
+    pub(super) fn push(&mut self, site: SiteId, page: PageId, why: Why) {
         let host = self.hosts.entry(site).or_default();
         match why {
             Why::Needed => host.needed.push_back(page),
@@ -127,8 +124,8 @@ impl Hosts {
         self.enlist(site);
     }
 
-    /// The next address that may be fetched at `now`. It takes a connection of its host.
-    pub fn pop(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
+    /// The next URL that may be fetched at `now`. It takes a connection of its host.
+    pub(super) fn pop(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
         while let Some(&Reverse((at, site))) = self.ready.peek() {
             if at > now {
                 return None;
@@ -151,13 +148,13 @@ impl Hosts {
         None
     }
 
-    /// When [`Hosts::pop`] may next give an address, unless a connection becomes free before.
-    pub fn next_ready(&self) -> Option<Timestamp> {
+    /// When [`Hosts::pop`] may next give a URL, unless a connection becomes free before.
+    pub(super) fn next_ready(&self) -> Option<Timestamp> {
         self.ready.peek().map(|Reverse((at, _))| *at)
     }
 
     /// Frees a connection of the host and sets its state.
-    pub fn release(&mut self, site: SiteId, state: HostState) {
+    pub(super) fn release(&mut self, site: SiteId, state: HostState) {
         let host = self.hosts.entry(site).or_default();
         host.n_active = host.n_active.saturating_sub(1);
         host.is_known = true;
@@ -166,7 +163,7 @@ impl Hosts {
     }
 
     /// Frees the connection that [`Hosts::pop`] took, when no request was sent.
-    pub fn give_back(&mut self, site: SiteId) {
+    pub(super) fn give_back(&mut self, site: SiteId) {
         if let Some(host) = self.hosts.get_mut(&site) {
             host.n_active = host.n_active.saturating_sub(1);
         }
@@ -174,7 +171,7 @@ impl Hosts {
     }
 
     /// Empties a host's queues and gives what was in them; the caller tells the scheduler.
-    pub fn drain(&mut self, site: SiteId) -> Vec<PageId> {
+    pub(super) fn drain(&mut self, site: SiteId) -> Vec<PageId> {
         let Some(host) = self.hosts.get_mut(&site) else { return Vec::new() };
         let mut pages: Vec<PageId> = host.needed.drain(..).collect();
         pages.extend(host.sitemaps.drain(..).chain(host.pages.drain(..)).map(|(page, _)| page));

@@ -1,59 +1,69 @@
 //! The crawl: next visit -> fetch -> archive -> record, for months, under any policy.
 //!
-//! | file | what becomes what |
-//! |---|---|
-//! | [`options`] | what the user asks of one crawl |
-//! | [`clock`] | the real time, or a virtual one |
-//! | `heed` | perennial.toml and acts.log as they change -> a crawl that goes by them |
-//! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`perennial_engine::learn`]) |
-//! | `adopt` | captures and links that the frontier does not know -> frontier |
-//! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
-//! | [`polls`] | what feeds publish and when -> the next one to poll |
-//! | [`websub`] | hubs that tell of news -> feeds to poll at once |
-//! | [`host`] | queued addresses by host -> the next that may be fetched |
-//! | [`spending`] | what was spent -> whether another visit is within the budget |
-//! | `unstyled` | pages whose stylesheets are not captured yet -> pages that can be analysed |
-//! | `weights` | links and the user's weights -> omega(P) |
-//! | [`robots`] | an origin -> its robots.txt |
-//! | [`visit`] | an address -> what came back and what it leads to |
-//! | [`exchange`] | an answer -> an exchange on its way into the archive |
-//! | [`discover`] | what an answer refers to -> the addresses to fetch |
-//! | `addresses` | discoveries -> those worth fetching |
-//! | [`failure`], `verdict` | an answer or a failure -> the outcome of the visit |
-//! | [`browser`] | a page that scripts draw -> its document after they ran |
-//! | [`recorder`] | reports -> captures, frontier and log, durable together |
-//! | [`analysis`] | committed captures -> lessons, on all cores |
-//! | [`status`] | visits that ended -> where the crawl stands |
-//! | [`log`] | every visit -> a line in `crawl.log` |
-//! | [`stop`] | a request to stop -> something the loop can wait for |
-//!
-//! [`policy`] decides, tasks fetch, one thread owns the archive, and the loop below passes messages between them. A visit
+//! `policy` decides, tasks fetch, one thread owns the archive, and the loop in this file passes messages between them. A visit
 //! ends with its commit: only then is its connection free, its page analysed, and are its links followed.
+//!
+//! | to start and to watch | what becomes what |
+//! |---|---|
+//! | `options` | what the user wants of one crawl |
+//! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`perennial_engine::learn`]) |
+//! | `backfill` | captures and links that the frontier lacks -> frontier |
+//! | `config_watcher` | perennial.toml and acts.log as they change -> a crawl that goes by them |
+//! | [`clock`] | the real time, or a virtual one |
+//! | `stop` | a request to stop -> something the loop can wait for |
+//! | `status` | visits that ended -> the counts of a crawl |
+//!
+//! | to decide | |
+//! |---|---|
+//! | `policy` | visits that ended and what they taught -> the next visit; the loop without its effects |
+//! | `host` | queued URLs by host -> the next that may be fetched |
+//! | `spending` | what was spent -> whether another visit is within the budget |
+//! | `polls` | what feeds publish and when -> the next one to poll |
+//! | `websub` | notifications of hubs -> feeds to poll at once |
+//! | `weights` | links and the user's weights -> omega(P) |
+//! | `unstyled` | pages whose stylesheets are not captured yet -> pages that can be analysed |
+//!
+//! | to visit | |
+//! |---|---|
+//! | `visit` | a URL -> what came back and what it leads to |
+//! | `robots` | an origin -> its robots.txt |
+//! | `failure` | why nothing came back -> its name, and whether it is tried again |
+//! | `exchange` | an answer -> an exchange on its way into the archive |
+//! | `browser` | a page that needs scripts -> its document after they ran |
+//! | `discover` | what an answer refers to -> URLs to fetch |
+//!
+//! | to record | |
+//! |---|---|
+//! | `record` | all facts of one visit -> log lines, the frontier's row, what the policy learns |
+//! | `recorder` | visits -> captures, frontier and log, durable together |
+//! | `known_urls` | discoveries -> those worth fetching |
+//! | [`log`] | every visit -> a line in `crawl.log` |
+//! | `analysis` | committed captures -> lessons, on all cores |
 
-mod addresses;
-mod adopt;
-pub mod analysis;
-pub mod browser;
+mod analysis;
+mod backfill;
+mod browser;
 pub mod clock;
-pub mod discover;
-pub mod exchange;
-pub mod failure;
-mod heed;
-pub mod host;
+mod config_watcher;
+mod discover;
+mod exchange;
+mod failure;
+mod host;
+mod known_urls;
 pub mod log;
-pub mod options;
-pub mod policy;
-pub mod polls;
-pub mod recorder;
-pub mod robots;
-pub mod spending;
+mod options;
+mod policy;
+mod polls;
+mod record;
+mod recorder;
+mod robots;
+mod spending;
 mod start;
-pub mod status;
-pub mod stop;
+mod status;
+mod stop;
 mod unstyled;
-mod verdict;
-pub mod visit;
-pub mod websub;
+mod visit;
+mod websub;
 mod weights;
 
 use std::collections::HashSet;
@@ -68,19 +78,21 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use analysis::{Analysis, Learned};
-use heed::{Heed, Limits};
+use analysis::{AnalysedPage, AnalysisPool};
+use config_watcher::{ConfigWatcher, Limits};
 use host::Why;
 pub use options::CrawlOptions;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
 use perennial_archive::store::{PageKind, Store, Target};
 use policy::Policy;
-use recorder::{Committed, RecorderMessage, Settled};
+use record::VisitRecord;
+use recorder::{CommittedVisits, RecorderMessage};
 pub use start::make_frontier;
 pub use status::{Awaited, End, Endings, Status};
 pub use stop::Stop;
 use visit::Shared;
+pub use visit::is_loopback;
 use websub::WebSub;
 use weights::Weights;
 
@@ -121,7 +133,7 @@ pub fn crawl(
             return Ok(status);
         }
         limits.left(&mut options, &status);
-        // Checked before the round ended; what was written since is heeded by the next one.
+        // Checked before the round ended; what was written since is taken in by the next one.
         archive = Archive::open(archive.root()).unwrap_or(archive);
         warn("perennial.toml has changed: the crawl goes on with it");
     }
@@ -166,15 +178,15 @@ struct Crawl {
     pass: Option<i64>,
     /// None once the crawl is over: the recorder then closes the archive.
     reports: Option<Sender<RecorderMessage>>,
-    committed: UnboundedReceiver<Committed>,
+    committed: UnboundedReceiver<CommittedVisits>,
     /// None once the crawl is over, and with `--no-analysis`.
-    analysis: Option<Analysis>,
+    analysis: Option<AnalysisPool>,
     weights: Weights,
     /// Where hubs tell of news, if the user gave an address for it.
     websub: Option<WebSub>,
     status: Status,
     /// What the user changes while the crawl runs.
-    heed: Heed,
+    watcher: ConfigWatcher,
     /// The visit that the crawl was found to wait for, and the wake-up for which that was asked.
     foreseen: Option<(Timestamp, Option<Awaited>)>,
 }
@@ -197,25 +209,29 @@ impl Crawl {
                 websub.ask(&self.shared);
             }
             if let Some(end) = self.policy.end(self.now()) {
-                break self.heed.end(end, stop.is_requested());
+                break self.watcher.end(end, stop.is_requested());
             }
-            if self.heed.is_waited_for() {
-                break self.heed.end(End::Interrupted, stop.is_requested());
+            if self.watcher.is_waited_for() {
+                break self.watcher.end(End::Interrupted, stop.is_requested());
             }
             self.leap();
-            self.heed_clock(&mut warn);
+            self.warn_of_clock(&mut warn);
             let wait = self.wait();
             let (is_behind, since) = (self.is_behind(), Instant::now());
             tokio::select! {
-                batch = self.committed.recv() => match batch {
-                    Some(batch) => self.settle(batch?, &mut warn),
+                records = self.committed.recv() => match records {
+                    Some(records) => self.settle(&records?, &mut warn),
                     None => bail!("the recorder ended before the crawl"),
                 },
-                learned = next_learned(&mut self.analysis) => self.learn(learned, &mut warn),
-                page = next_told(&mut self.websub) => self.policy.told_by_hub(page, self.now()),
+                Some(page) = async { self.analysis.as_mut()?.analysed.recv().await } => {
+                    self.learn(page, &mut warn);
+                }
+                Some(page) = async { self.websub.as_mut()?.told.recv().await } => {
+                    self.policy.told_by_hub(page, self.now());
+                }
                 () = stop.requested(), if !self.policy.is_stopping() => self.policy.stop(),
                 _ = ticks.tick() => {
-                    self.heed(&mut warn);
+                    self.watch_config(&mut warn);
                     show(self.refresh(None));
                 }
                 () = tokio::time::sleep(wait) => {}
@@ -239,7 +255,7 @@ impl Crawl {
     }
 
     /// Says when the system's clock was set back.
-    fn heed_clock(&self, warn: &mut impl FnMut(&str)) {
+    fn warn_of_clock(&self, warn: &mut impl FnMut(&str)) {
         if let Some(back) = self.options.clock.take_step_back() {
             warn(&format!(
                 "the system's clock went back by {:.0} s. The crawl goes on, with a clock that runs slowly until the two agree: captures \
@@ -285,62 +301,57 @@ impl Crawl {
         let reason = reason_words(why, &target, self.policy.cause_of(target.page));
         let shared = self.shared.clone();
         tokio::spawn(async move {
-            let report = visit::visit(shared.clone(), target, reason).await;
+            let record = visit::visit(shared.clone(), target, reason).await;
             let message = match shared.client.disk_failure() {
                 Some(error) => RecorderMessage::DiskFailed(error),
-                None => RecorderMessage::Visit(Box::new(report)),
+                None => RecorderMessage::Visit(Box::new(record)),
             };
-            // Sending fails only when the crawl is over, and then the report is not needed.
+            // Sending fails only when the crawl is over, and then the record is not needed.
             let _ = reports.send(message);
         });
     }
 
-    fn settle(&mut self, batch: Vec<Settled>, warn: &mut impl FnMut(&str)) {
+    fn settle(&mut self, records: &[VisitRecord], warn: &mut impl FnMut(&str)) {
         let now = self.now();
-        for settled in batch {
-            self.status.n_unread += u64::from(settled.is_unread);
-            if let Some(warning) = &settled.warning {
-                warn(warning);
-            }
-            self.count(&settled);
-            self.note_weights(&settled);
-            self.subscribe(&settled);
-            for page in self.policy.settled(&settled, now) {
+        for record in records {
+            record.warning.iter().for_each(|warning| warn(warning));
+            self.count(record);
+            self.note_weights(record);
+            self.subscribe(record);
+            for page in self.policy.settled(record, now) {
                 self.analyse(page);
             }
         }
     }
 
     /// A feed names a hub that tells of its news.
-    fn subscribe(&self, settled: &Settled) {
-        let hub = settled.polled.as_ref().and_then(|polled| polled.hub.as_ref());
+    fn subscribe(&self, record: &VisitRecord) {
+        let hub = record.poll.as_ref().and_then(|poll| poll.hub.as_ref());
         if let (Some(websub), Some((hub, topic))) = (&self.websub, hub) {
-            websub.want(settled.page, topic, hub, &self.options.clock);
+            websub.want(record.target.page, topic, hub, &self.options.clock);
         }
     }
 
-    fn note_weights(&mut self, settled: &Settled) {
-        if settled.is_look && settled.kind == PageKind::Page {
-            self.weights.saw(settled.page);
+    fn note_weights(&mut self, record: &VisitRecord) {
+        if record.is_observation() && record.target.kind == PageKind::Page {
+            self.weights.saw(record.target.page);
         }
-        for new in settled.new_pages.iter().filter(|new| new.kind == PageKind::Page) {
+        for new in record.new_pages.iter().filter(|new| new.kind == PageKind::Page) {
             self.weights.add(new.page, self.policy.weight_of_seed(new.seed));
         }
     }
 
     fn analyse(&mut self, page: PageId) {
         let is_large = self.policy.is_large(page);
-        if let Some(analysis) = &mut self.analysis {
+        if let Some(analysis) = &self.analysis {
             analysis.submit(page, is_large);
         }
     }
 
-    fn learn(&mut self, learned: Learned, warn: &mut impl FnMut(&str)) {
-        if let Some(warning) = &learned.warning {
-            warn(warning);
-        }
-        self.status.n_analysed += u64::from(learned.outcome.is_some());
-        self.policy.learned(learned.page, learned.outcome, learned.headlines);
+    fn learn(&mut self, analysed: AnalysedPage, warn: &mut impl FnMut(&str)) {
+        analysed.warning.iter().for_each(|warning| warn(warning));
+        self.status.n_analysed += u64::from(analysed.outcome.is_some());
+        self.policy.learned(analysed.page, analysed.outcome, analysed.headlines);
     }
 
     /// With nothing in flight, sets a clock that leaps to the next event.
@@ -366,20 +377,6 @@ impl Crawl {
         }
         let wait = self.policy.wakeup().map_or(LONGEST, |at| self.options.clock.real_wait(at));
         if self.options.clock.is_leaping() { wait } else { wait.max(Duration::from_millis(1)) }
-    }
-}
-
-async fn next_learned(analysis: &mut Option<Analysis>) -> Learned {
-    match analysis {
-        Some(analysis) => analysis.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_told(websub: &mut Option<WebSub>) -> PageId {
-    match websub {
-        Some(websub) => websub.next().await,
-        None => std::future::pending().await,
     }
 }
 

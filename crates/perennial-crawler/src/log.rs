@@ -18,7 +18,7 @@ const MAX_WAITING_BYTES: usize = 64 << 10;
 pub struct LogLine {
     /// When the visit ended, RFC 3339.
     pub time: String,
-    /// The address that was visited.
+    /// The URL that was visited.
     pub url: String,
     /// `page`, `requisite`, `sitemap` or `robots`.
     pub kind: String,
@@ -59,7 +59,7 @@ pub struct LogLine {
     /// Whether validators were sent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub conditional: bool,
-    /// New addresses that it names.
+    /// New URLs that it names.
     pub n_found: u64,
 }
 

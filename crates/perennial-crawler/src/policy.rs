@@ -13,7 +13,7 @@ use perennial_core::url::{PageId, SiteId};
 
 use super::host::{Hosts, Why};
 use super::polls::Polls;
-use super::recorder::{NewPage, Settled};
+use super::record::{NewPage, VisitRecord};
 use super::spending::{Permission, Spending};
 use super::status::End;
 use super::unstyled::Unstyled;
@@ -33,7 +33,7 @@ const MAX_CAUSES: usize = 100_000;
 const PLAN_SPAN: Span = Span::from_hours(1);
 
 /// In which order pages are visited.
-pub enum VisitOrder {
+pub(super) enum VisitOrder {
     /// Every page once, in the order in which pages were found; pages visited since the pass began are done.
     Once {
         /// When the pass began.
@@ -45,33 +45,38 @@ pub enum VisitOrder {
 
 /// The limits within which the policy works.
 #[derive(Clone, Debug)]
-pub struct PolicyConfig {
-    /// Fetches at a time over all hosts.
-    pub max_workers: usize,
-    /// Connections to a host at a time.
-    pub connections: u32,
+pub(super) struct PolicyConfig {
+    pub(super) max_workers: usize,
+    pub(super) connections: u32,
     /// Attempts at one page before a pass gives it up.
-    pub max_tries: u16,
+    pub(super) max_tries: u16,
     /// A pass does not wait longer than this for a host.
-    pub max_wait: Span,
+    pub(super) max_wait: Span,
     /// How often pages are ranked.
-    pub slot: Span,
+    pub(super) slot: Span,
     /// End after this many visits of pages.
-    pub limit: Option<u64>,
-    /// End after this time.
-    pub time_limit: Option<Span>,
+    pub(super) limit: Option<u64>,
+    pub(super) time_limit: Option<Span>,
     /// End when the WARC files have grown by this many bytes.
-    pub size_limit: Option<u64>,
+    pub(super) size_limit: Option<u64>,
     /// Whether captures are analysed before the scheduler is told of them.
-    pub is_analysing: bool,
+    pub(super) is_analysing: bool,
     /// Whether a pass polls the feeds and fetches nothing else.
-    pub feeds_only: bool,
+    pub(super) feeds_only: bool,
     /// Whether sitemaps are asked for again, as feeds are: they tell when pages changed.
-    pub polls_sitemaps: bool,
+    pub(super) polls_sitemaps: bool,
+}
+
+/// A visit that the budget does not allow yet.
+struct DeferredVisit {
+    until: Timestamp,
+    site: SiteId,
+    page: PageId,
+    why: Why,
 }
 
 /// The crawl's queues, budgets and scheduler.
-pub struct Policy {
+pub(super) struct Policy {
     config: PolicyConfig,
     order: VisitOrder,
     hosts: Hosts,
@@ -85,10 +90,9 @@ pub struct Policy {
     analysing: HashMap<PageId, (VisitOutcome, Timestamp)>,
     /// Those of them whose document is a large one.
     large: HashSet<PageId>,
-    /// Pages that wait for their requisites before they are analysed.
+    /// Pages that wait for their subresources before they are analysed.
     unstyled: Unstyled,
-    /// Visits that the budget does not allow before an instant.
-    put_off: Vec<(Timestamp, SiteId, PageId, Why)>,
+    deferred: Vec<DeferredVisit>,
     /// When the scheduler was last told the budget.
     planned_at: Timestamp,
     /// The slot of which the scheduler's bearings were taken.
@@ -103,8 +107,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy without pages.
-    pub fn new(
+    pub(super) fn new(
         config: PolicyConfig,
         order: VisitOrder,
         followed: Followed,
@@ -122,7 +125,7 @@ impl Policy {
             analysing: HashMap::new(),
             large: HashSet::new(),
             unstyled: Unstyled::default(),
-            put_off: Vec::new(),
+            deferred: Vec::new(),
             planned_at: now,
             bearings_of: None,
             began: now,
@@ -136,26 +139,26 @@ impl Policy {
     }
 
     /// Sets the feeds that earlier crawls knew.
-    pub fn set_polls(&mut self, polls: Polls) {
+    pub(super) fn set_polls(&mut self, polls: Polls) {
         self.polls = polls;
     }
 
     /// The headline of the item that made a page urgent.
-    pub fn cause_of(&self, page: PageId) -> Option<&str> {
+    pub(super) fn cause_of(&self, page: PageId) -> Option<&str> {
         self.causes.get(&page).map(String::as_str)
     }
 
     /// Sets the state of a host that an earlier crawl stored.
-    pub fn set_host(&mut self, site: SiteId, state: HostState) {
+    pub(super) fn set_host(&mut self, site: SiteId, state: HostState) {
         self.hosts.set_state(site, state);
     }
 
-    /// Adds an address that an earlier crawl stored. The scheduler has it already.
-    pub fn load(&mut self, known: &FrontierPage) {
+    /// Adds a URL that an earlier crawl stored. The scheduler has it already.
+    pub(super) fn load(&mut self, known: &FrontierPage) {
         if !self.followed.has_seed(known.seed) || self.leaves_out(known.kind) {
             return;
         }
-        if matches!(known.kind, PageKind::Requisite | PageKind::Sitemap) {
+        if matches!(known.kind, PageKind::Subresource | PageKind::Sitemap) {
             if known.visited.is_none() {
                 self.expect_sitemap(known.kind, known.page, known.site);
                 self.hosts.push(known.site, known.page, why_of(known.kind));
@@ -179,11 +182,11 @@ impl Policy {
     }
 
     /// The next page whose visit may start now. The driver asks [`Policy::admit`] with the page's target.
-    pub fn next(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
+    pub(super) fn next(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
         if self.is_stopping || self.limit_reached(now).is_some() || self.is_behind() {
             return None;
         }
-        self.take_up_again(now);
+        self.resume_deferred(now);
         self.ask_scheduler(now);
         if self.n_active as usize >= self.config.max_workers.max(1) || self.pages_used_up() {
             return None;
@@ -197,7 +200,7 @@ impl Policy {
     }
 
     /// Whether a page under analysis is a large document.
-    pub fn is_large(&self, page: PageId) -> bool {
+    pub(super) fn is_large(&self, page: PageId) -> bool {
         self.large.contains(&page)
     }
 
@@ -216,18 +219,18 @@ impl Policy {
     }
 
     /// Queues again what the budget allows now.
-    fn take_up_again(&mut self, now: Timestamp) {
-        for (_, site, page, why) in self.put_off.extract_if(.., |(until, ..)| *until <= now) {
-            self.hosts.push(site, page, why);
+    fn resume_deferred(&mut self, now: Timestamp) {
+        for visit in self.deferred.extract_if(.., |visit| visit.until <= now) {
+            self.hosts.push(visit.site, visit.page, visit.why);
         }
     }
 
     /// Whether the budgets allow the visit that [`Policy::next`] named; if so it counts as started.
-    pub fn admit(&mut self, target: &Target, why: Why, now: Timestamp) -> bool {
+    pub(super) fn admit(&mut self, target: &Target, why: Why, now: Timestamp) -> bool {
         let is_page = target.kind == PageKind::Page;
         match self.spending.ask(target.seed, is_page, now) {
             Permission::Refused { until, all } => {
-                self.put_off(target, why, until, all, now);
+                self.defer(target, why, until, all, now);
                 false
             }
             Permission::Granted => {
@@ -238,10 +241,10 @@ impl Policy {
         }
     }
 
-    /// The budget is spent. A scheduled visit goes back to the scheduler: if it were only put off, it would displace a visit
+    /// The budget is spent. A scheduled visit goes back to the scheduler: if it were only deferred, it would displace a visit
     /// of the next period, and so on in every period. If the wait is longer than a slot, the scheduler holds all pages on
     /// the same budget.
-    fn put_off(&mut self, target: &Target, why: Why, until: Timestamp, all: bool, now: Timestamp) {
+    fn defer(&mut self, target: &Target, why: Why, until: Timestamp, all: bool, now: Timestamp) {
         self.hosts.give_back(target.site);
         match (&mut self.order, why) {
             (VisitOrder::Scheduled(scheduler), Why::Scheduled(_)) => {
@@ -253,85 +256,81 @@ impl Policy {
                     self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
                 }
             }
-            _ => self.put_off.push((until, target.site, target.page, why)),
+            _ => self.deferred.push(DeferredVisit { until, site: target.site, page: target.page, why }),
         }
     }
 
     /// Takes in a visit that is committed. Gives the pages that can be analysed now.
-    pub fn settled(&mut self, settled: &Settled, now: Timestamp) -> Vec<PageId> {
+    pub(super) fn settled(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
+        let target = &record.target;
         self.n_active = self.n_active.saturating_sub(1);
-        self.stored_bytes += settled.stored_bytes;
-        self.spending.book(settled.seed, settled.body_bytes, settled.done_at, self.n_active);
-        self.hosts.release(settled.site, settled.host);
-        self.causes.remove(&settled.page);
-        for new in &settled.new_pages {
+        self.stored_bytes += record.stored_bytes();
+        self.spending.book(target.seed, record.body_bytes(), record.ended_at, self.n_active);
+        self.hosts.release(target.site, record.host);
+        self.causes.remove(&target.page);
+        for new in &record.new_pages {
             // In a pass what turned out to be a feed was fetched already.
-            if new.page != settled.page || matches!(self.order, VisitOrder::Scheduled(_)) {
+            if new.page != target.page || matches!(self.order, VisitOrder::Scheduled(_)) {
                 self.take_new(new);
             }
         }
-        self.poll_settled(settled, now);
-        let mut ready = match settled.kind {
+        self.poll_settled(record, now);
+        let mut ready = match target.kind {
             // The words of a feed are read like those of a page.
-            PageKind::Page | PageKind::Feed => self.page_settled(settled, now),
-            // The requisite was captured or has failed: pages that waited for it can be analysed.
-            PageKind::Requisite | PageKind::Sitemap => self.unstyled.take(settled.page),
+            PageKind::Page | PageKind::Feed => self.page_settled(record, now),
+            // The subresource was captured or has failed: pages that waited for it can be analysed.
+            PageKind::Subresource | PageKind::Sitemap => self.unstyled.take(target.page),
         };
-        if settled.ending == Ending::Failed {
+        if record.ending() == Ending::Failed {
             // What waits for a host that is lost is not captured soon either.
-            let lost = self.after_failure(settled, now);
+            let lost = self.after_failure(record, now);
             ready.extend(lost.into_iter().flat_map(|page| self.unstyled.take(page)));
         }
         ready
     }
 
     /// Plans the next poll of a feed, also of one that was visited as a page and turned out to be a feed.
-    fn poll_settled(&mut self, settled: &Settled, now: Timestamp) {
-        let polled = settled.polled.as_ref();
-        if settled.kind == PageKind::Feed || polled.is_some() || self.polls.known(settled.page).is_some() {
-            let (ending, n_failures) = (settled.ending, settled.n_failures);
-            self.polls.settled(settled.page, ending, polled, n_failures, now, settled.host.ready_at);
-        }
-        if let (Some(polled), VisitOrder::Scheduled(scheduler)) = (polled, &mut self.order)
-            && let Some(channel) = polled.channel
+    fn poll_settled(&mut self, record: &VisitRecord, now: Timestamp) {
+        self.polls.settled(record, now);
+        if let (Some(poll), VisitOrder::Scheduled(scheduler)) = (&record.poll, &mut self.order)
+            && let Some(channel) = poll.channel
         {
-            for &time in polled.times.iter().filter(|time| **time <= now) {
+            for &time in poll.times.iter().filter(|time| **time <= now) {
                 scheduler.tell_change(channel, time);
             }
         }
     }
 
     /// Visits a page as soon as politeness allows it, because a person wants it. The pause of its host ends.
-    pub fn asked_for(&mut self, site: SiteId, page: PageId, now: Timestamp) {
+    pub(super) fn asked_for(&mut self, site: SiteId, page: PageId, now: Timestamp) {
         self.hosts.forgive(site, now);
         self.hosts.push(site, page, Why::Asked);
     }
 
     /// A hub told that a feed has news.
-    pub fn told_by_hub(&mut self, page: PageId, now: Timestamp) {
+    pub(super) fn told_by_hub(&mut self, page: PageId, now: Timestamp) {
         if self.polls.told(page, now) && self.causes.len() < MAX_CAUSES {
             self.causes.insert(page, "its hub tells of news".to_owned());
         }
     }
 
     /// A look is analysed before the scheduler is told of it; any other outcome is told at once.
-    fn page_settled(&mut self, settled: &Settled, now: Timestamp) -> Vec<PageId> {
-        if !self.config.is_analysing || !settled.is_look {
-            self.tell_scheduler(settled.page, settled.outcome.clone(), settled.captured_at);
+    fn page_settled(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
+        let (page, outcome, captured_at) = (record.target.page, record.outcome(), record.captured_at());
+        if !self.config.is_analysing || !record.is_observation() {
+            self.tell_scheduler(page, outcome, captured_at);
             return Vec::new();
         }
-        self.analysing.insert(settled.page, (settled.outcome.clone(), settled.captured_at));
-        if settled.is_large {
-            self.large.insert(settled.page);
+        self.analysing.insert(page, (outcome, captured_at));
+        if record.is_large() {
+            self.large.insert(page);
         }
-        let requisites = settled.new_pages.iter().filter(|new| new.kind == PageKind::Requisite);
+        let subresources = record.new_pages.iter().filter(|new| new.kind == PageKind::Subresource);
         // A page does not wait for hosts that are not asked soon.
-        let requisites =
-            requisites.filter(|new| self.hosts.state(new.site).ready_at - now <= self.config.max_wait);
-        match self.unstyled.put(settled.page, requisites.map(|new| new.page)) {
-            true => Vec::new(),
-            false => vec![settled.page],
-        }
+        let soon = subresources
+            .filter(|new| self.hosts.state(new.site).ready_at - now <= self.config.max_wait)
+            .map(|new| new.page);
+        if self.unstyled.put(page, soon) { Vec::new() } else { vec![page] }
     }
 
     fn leaves_out(&self, kind: PageKind) -> bool {
@@ -382,25 +381,24 @@ impl Policy {
     }
 
     /// Queues another try, leaves it to the scheduler, or gives up. A host in long trouble loses its queue; gives what was in it.
-    fn after_failure(&mut self, settled: &Settled, now: Timestamp) -> Vec<PageId> {
+    fn after_failure(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
+        let (site, ready_at) = (record.target.site, record.host.ready_at);
         // Requests that are in flight together fail together, so several failures may have one cause.
         let max_troubles =
             u32::from(self.config.max_tries).saturating_mul(self.config.connections.saturating_add(1));
-        let is_lost = settled.host.ready_at - now > self.config.max_wait
-            || u32::from(settled.host.n_troubles) > max_troubles;
-        let lost = if is_lost { self.hosts.drain(settled.site) } else { Vec::new() };
-        for &page in lost.iter().filter(|page| self.polls.known(**page).is_some()).collect::<Vec<_>>() {
-            self.polls.put_back(page, settled.host.ready_at);
-        }
+        let is_lost =
+            ready_at - now > self.config.max_wait || u32::from(record.host.n_troubles) > max_troubles;
+        let lost = if is_lost { self.hosts.drain(site) } else { Vec::new() };
+        lost.iter().for_each(|&page| self.polls.put_back(page, ready_at));
         match &mut self.order {
             VisitOrder::Once { .. } if is_lost => self.n_given_up += lost.len() as u64,
             VisitOrder::Once { .. } => {
-                if settled.n_failures < self.config.max_tries && !settled.is_final {
-                    self.hosts.push(settled.site, settled.page, why_of(settled.kind));
+                if record.n_failures() < self.config.max_tries && !record.is_final() {
+                    self.hosts.push(site, record.target.page, why_of(record.target.kind));
                 }
             }
             VisitOrder::Scheduled(scheduler) if is_lost => {
-                let outcome = VisitOutcome::Failed { retry_at: Some(settled.host.ready_at) };
+                let outcome = VisitOutcome::Failed { retry_at: Some(ready_at) };
                 for &page in &lost {
                     scheduler.record(page, outcome.clone(), now);
                 }
@@ -411,7 +409,7 @@ impl Policy {
     }
 
     /// Takes in the outcome that the analysis of a page found; `None` when it found none.
-    pub fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>, headlines: Vec<Headline>) {
+    pub(super) fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>, headlines: Vec<Headline>) {
         self.large.remove(&page);
         if let Some((by_answer, at)) = self.analysing.remove(&page) {
             self.tell_scheduler(page, outcome.unwrap_or(by_answer), at);
@@ -436,17 +434,16 @@ impl Policy {
     }
 
     /// No new visit starts; what is in flight ends.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.is_stopping = true;
     }
 
-    /// Whether it was told to stop.
-    pub fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.is_stopping
     }
 
     /// Why the crawl is over, if it is.
-    pub fn end(&self, now: Timestamp) -> Option<End> {
+    pub(super) fn end(&self, now: Timestamp) -> Option<End> {
         if self.n_active > 0 {
             return None;
         }
@@ -474,11 +471,11 @@ impl Policy {
     /// Whether no visit can start within `max_wait`.
     fn nothing_soon(&self, now: Timestamp) -> bool {
         let ready = self.hosts.next_ready();
-        self.put_off.is_empty() && ready.is_none_or(|at| at - now > self.config.max_wait)
+        self.deferred.is_empty() && ready.is_none_or(|at| at - now > self.config.max_wait)
     }
 
     /// The instant before which [`Policy::next`] has nothing new, unless something in flight ends.
-    pub fn wakeup(&self) -> Option<Timestamp> {
+    pub(super) fn wakeup(&self) -> Option<Timestamp> {
         let scheduled = match &self.order {
             VisitOrder::Scheduled(scheduler) => {
                 let polls = self.polls.next_due();
@@ -489,12 +486,12 @@ impl Policy {
         let has_room = (self.n_active as usize) < self.config.max_workers.max(1);
         let ready = self.hosts.next_ready().filter(|_| has_room);
         let end = self.config.time_limit.map(|limit| self.began + limit);
-        let put_off = self.put_off.iter().map(|(until, ..)| *until).min();
-        [scheduled, ready, end, put_off].into_iter().flatten().min()
+        let deferred = self.deferred.iter().map(|visit| visit.until).min();
+        [scheduled, ready, end, deferred].into_iter().flatten().min()
     }
 
     /// The next visit that the scheduler will ask for, as far as it can be told two slots ahead. None in a pass over everything.
-    pub fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, Ranked)> {
+    pub(super) fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, Ranked)> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
         let mut found = scheduler.next_planned();
         if found.is_none() {
@@ -508,7 +505,7 @@ impl Policy {
     }
 
     /// Whether a visit could start at `now` if there were room for it.
-    pub fn is_ready(&self, now: Timestamp) -> bool {
+    pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         self.hosts.next_ready().is_some_and(|at| at <= now)
     }
 
@@ -520,7 +517,7 @@ impl Policy {
     }
 
     /// Whether a pass over everything ended because nothing was left, and not by `limit`.
-    pub fn is_pass_complete(&self) -> bool {
+    pub(super) fn is_pass_complete(&self) -> bool {
         matches!(self.order, VisitOrder::Once { .. }) && !self.pages_used_up()
     }
 
@@ -529,7 +526,7 @@ impl Policy {
     }
 
     /// The scheduler; `None` in a pass over everything.
-    pub fn scheduler_mut(&mut self) -> Option<&mut Scheduler> {
+    pub(super) fn scheduler_mut(&mut self) -> Option<&mut Scheduler> {
         match &mut self.order {
             VisitOrder::Scheduled(scheduler) => Some(scheduler),
             VisitOrder::Once { .. } => None,
@@ -537,7 +534,7 @@ impl Policy {
     }
 
     /// What the scheduler knows of prices, once in each of its slots.
-    pub fn new_bearings(&mut self) -> Option<Bearings> {
+    pub(super) fn new_bearings(&mut self) -> Option<Bearings> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
         let slot = scheduler.slot_start();
         if slot == self.bearings_of {
@@ -548,46 +545,44 @@ impl Policy {
     }
 
     /// Whether the user still follows the seed of this number.
-    pub fn has_seed(&self, seed: i64) -> bool {
+    pub(super) fn has_seed(&self, seed: i64) -> bool {
         self.followed.has_seed(seed)
     }
 
     /// The user's weight of the pages of a seed.
-    pub fn weight_of_seed(&self, seed: i64) -> f32 {
+    pub(super) fn weight_of_seed(&self, seed: i64) -> f32 {
         self.followed.weight_of_seed(seed)
     }
 
-    /// Pages under analysis and those ready for it; not those that wait for requisites.
-    pub fn n_analysing(&self) -> usize {
+    /// Pages under analysis and those ready for it; not those that wait for subresources.
+    pub(super) fn n_analysing(&self) -> usize {
         self.analysing.len().saturating_sub(self.unstyled.n_waiting())
     }
 
-    /// Fetches in flight.
-    pub fn n_active(&self) -> u64 {
+    pub(super) fn n_active(&self) -> u64 {
         self.n_active
     }
 
-    /// Pages that are known.
-    pub fn n_known(&self) -> u64 {
+    pub(super) fn n_known(&self) -> u64 {
         self.n_known
     }
 
     /// Addresses that wait for their host.
-    pub fn n_waiting(&self) -> u64 {
+    pub(super) fn n_waiting(&self) -> u64 {
         self.hosts.n_waiting() as u64
     }
 
     /// Pages given up because their host did not answer.
-    pub fn n_given_up(&self) -> u64 {
+    pub(super) fn n_given_up(&self) -> u64 {
         self.n_given_up
     }
 }
 
-/// Why an address that no scheduler chose is fetched.
+/// Why a URL that no scheduler chose is fetched.
 fn why_of(kind: PageKind) -> Why {
     match kind {
         PageKind::Page => Why::Pass,
-        PageKind::Requisite => Why::Needed,
+        PageKind::Subresource => Why::Needed,
         PageKind::Sitemap => Why::Sitemap,
         PageKind::Feed => Why::Feed,
     }

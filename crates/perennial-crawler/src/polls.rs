@@ -12,6 +12,8 @@ use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
+use super::record::VisitRecord;
+use super::spending::{period_end, period_number};
 use perennial_archive::store::Ending;
 
 /// The first wait after a failure; doubled with each further one, up to a day.
@@ -19,21 +21,20 @@ const FIRST_RETRY: Span = Span::from_secs(600);
 /// A feed that is gone or has moved is looked at again after this.
 const GONE_WAIT: Span = Span::from_hours(24 * 7);
 
-/// What a poll found, where it found a feed.
+/// What a poll found, if it found a feed.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Polled {
+pub(super) struct FeedPoll {
     /// When its items were published: of new ones without a date, the time of the poll.
-    pub times: Vec<Timestamp>,
-    /// How many items it holds.
-    pub n_held: usize,
+    pub(super) times: Vec<Timestamp>,
+    pub(super) n_held: usize,
     /// How many of them are new.
-    pub n_new: usize,
+    pub(super) n_new: usize,
     /// How often it wants to be asked.
-    pub pace: Pace,
+    pub(super) pace: Pace,
     /// The page that it belongs to, if that is followed: it changes with the items.
-    pub channel: Option<PageId>,
-    /// The hub that tells of its news, and the address by which that knows it.
-    pub hub: Option<(String, String)>,
+    pub(super) channel: Option<PageId>,
+    /// The hub that tells of its news, and the URL by which the hub knows it.
+    pub(super) hub: Option<(String, String)>,
 }
 
 struct Poll {
@@ -42,11 +43,11 @@ struct Poll {
     /// When it is due; `None` while it is queued or in flight.
     due: Option<Timestamp>,
     /// Whether a hub told of news while it was in flight.
-    is_told: bool,
+    is_notified: bool,
 }
 
 /// All feeds that are followed.
-pub struct Polls {
+pub(super) struct Polls {
     feeds: HashMap<PageId, Poll>,
     due: BTreeSet<(Timestamp, PageId)>,
     limits: PollLimits,
@@ -59,7 +60,7 @@ pub struct Polls {
 
 impl Polls {
     /// No feed yet. `budget` bounds the polls of all feeds together.
-    pub fn new(budget: Option<Budget>) -> Polls {
+    pub(super) fn new(budget: Option<Budget>) -> Polls {
         Polls {
             feeds: HashMap::new(),
             due: BTreeSet::new(),
@@ -71,21 +72,21 @@ impl Polls {
     }
 
     /// Adds a feed that was found now: it is due at once.
-    pub fn add(&mut self, page: PageId, site: SiteId) {
+    pub(super) fn add(&mut self, page: PageId, site: SiteId) {
         if let Entry::Vacant(new) = self.feeds.entry(page) {
-            new.insert(Poll { site, publishing: Publishing::default(), due: None, is_told: false });
+            new.insert(Poll { site, publishing: Publishing::default(), due: None, is_notified: false });
             self.set_due(page, self.asked_at);
         }
     }
 
-    /// Adds an address whose first visit is queued: it is polled from its end on.
-    pub fn expect(&mut self, page: PageId, site: SiteId) {
+    /// Adds a URL whose first visit is queued: it is polled from its end on.
+    pub(super) fn expect(&mut self, page: PageId, site: SiteId) {
         let publishing = Publishing::default();
-        self.feeds.entry(page).or_insert(Poll { site, publishing, due: None, is_told: false });
+        self.feeds.entry(page).or_insert(Poll { site, publishing, due: None, is_notified: false });
     }
 
     /// Adds a feed that an earlier crawl knew, with what is known of its publishing and its last visit.
-    pub fn load(
+    pub(super) fn load(
         &mut self,
         page: PageId,
         site: SiteId,
@@ -94,18 +95,8 @@ impl Polls {
         now: Timestamp,
     ) {
         let due = visited.map_or(now, |visited| publishing.next_poll(visited.min(now), &self.limits));
-        self.feeds.insert(page, Poll { site, publishing, due: None, is_told: false });
+        self.feeds.insert(page, Poll { site, publishing, due: None, is_notified: false });
         self.set_due(page, due);
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.feeds.len()
-    }
-
-    /// Whether no feed is followed.
-    pub fn is_empty(&self) -> bool {
-        self.feeds.is_empty()
     }
 
     fn set_due(&mut self, page: PageId, at: Timestamp) {
@@ -117,7 +108,7 @@ impl Polls {
     }
 
     /// The next feed that is due, within the budget; it counts as polled.
-    pub fn take_due(&mut self, now: Timestamp) -> Option<(SiteId, PageId)> {
+    pub(super) fn take_due(&mut self, now: Timestamp) -> Option<(SiteId, PageId)> {
         self.asked_at = now;
         let &(at, page) = self.due.first()?;
         if at > now || self.spent_until(now).is_some() {
@@ -127,7 +118,7 @@ impl Polls {
         let poll = self.feeds.get_mut(&page)?;
         poll.due = None;
         if let Some(budget) = self.budget {
-            let period = period_of(now, budget);
+            let period = period_number(now, budget.period);
             self.spent = (period, if self.spent.0 == period { self.spent.1 + 1 } else { 1 });
         }
         Some((poll.site, page))
@@ -136,80 +127,67 @@ impl Polls {
     /// Until when the budget is spent; `None` while a poll is within it.
     fn spent_until(&self, now: Timestamp) -> Option<Timestamp> {
         let budget = self.budget?;
-        let period = period_of(now, budget);
+        let period = period_number(now, budget.period);
         let is_spent = self.spent.0 == period && self.spent.1 as f64 >= budget.visits.max(1.0);
-        is_spent
-            .then(|| Timestamp::from_millis((period + 1).saturating_mul(budget.period.as_millis().max(1))))
+        is_spent.then(|| period_end(period, budget.period))
     }
 
     /// When [`Polls::take_due`] may have something.
-    pub fn next_due(&self) -> Option<Timestamp> {
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
         let &(at, _) = self.due.first()?;
         // Before the end of a period whose budget is spent there is nothing.
         Some(self.spent_until(at.max(self.asked_at)).map_or(at, |until| at.max(until)))
     }
 
-    /// Takes in a poll that ended. The host may not be asked before `ready_at`.
-    pub fn settled(
-        &mut self,
-        page: PageId,
-        ending: Ending,
-        polled: Option<&Polled>,
-        n_failures: u16,
-        now: Timestamp,
-        ready_at: Timestamp,
-    ) {
+    /// Takes in a visit that ended, if it was the poll of a feed.
+    pub(super) fn settled(&mut self, record: &VisitRecord, now: Timestamp) {
+        let (page, ending) = (record.target.page, record.ending());
         let Some(poll) = self.feeds.get_mut(&page) else { return };
-        match polled {
-            Some(polled) => {
-                let times = polled.times.iter().copied();
-                poll.publishing.read(times, polled.n_held, polled.n_new, &polled.pace, now);
+        match &record.poll {
+            Some(found) => {
+                let times = found.times.iter().copied();
+                poll.publishing.read(times, found.n_held, found.n_new, &found.pace, now);
             }
             None if ending != Ending::Failed => poll.publishing.unchanged(),
             None => {}
         }
-        let is_told = std::mem::take(&mut poll.is_told);
+        let is_notified = std::mem::take(&mut poll.is_notified);
         let next = match ending {
             // What came while it was in flight may not be in its answer.
-            Ending::Changed | Ending::Unchanged if is_told => now,
+            Ending::Changed | Ending::Unchanged if is_notified => now,
             Ending::Failed => {
-                let wait = FIRST_RETRY.as_millis().saturating_mul(1 << n_failures.saturating_sub(1).min(10));
+                let wait = FIRST_RETRY
+                    .as_millis()
+                    .saturating_mul(1 << record.n_failures().saturating_sub(1).min(10));
                 now + Span::from_millis(wait.min(Span::from_hours(24).as_millis()))
             }
             Ending::Gone | Ending::Redirected => now + GONE_WAIT,
             Ending::Changed | Ending::Unchanged => poll.publishing.next_poll(now, &self.limits),
         };
-        self.set_due(page, next.max(ready_at));
+        self.set_due(page, next.max(record.host.ready_at));
     }
 
     /// A hub told of news: the feed is due at once. Gives whether it is followed.
-    pub fn told(&mut self, page: PageId, now: Timestamp) -> bool {
+    pub(super) fn told(&mut self, page: PageId, now: Timestamp) -> bool {
         let Some(poll) = self.feeds.get_mut(&page) else { return false };
         match poll.due {
             Some(_) => self.set_due(page, now),
-            None => poll.is_told = true,
+            None => poll.is_notified = true,
         }
         true
     }
 
-    /// A poll was given up before its host was asked.
-    pub fn put_back(&mut self, page: PageId, until: Timestamp) {
+    /// If the page is a feed, its poll was given up before its host was asked.
+    pub(super) fn put_back(&mut self, page: PageId, until: Timestamp) {
         self.set_due(page, until);
     }
-
-    /// What is known of the publishing of a feed, and when it is due.
-    pub fn known(&self, page: PageId) -> Option<(&Publishing, Option<Timestamp>)> {
-        self.feeds.get(&page).map(|poll| (&poll.publishing, poll.due))
-    }
-}
-
-fn period_of(at: Timestamp, budget: Budget) -> i64 {
-    at.as_millis().div_euclid(budget.period.as_millis().max(1))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::samples::{answered, failed, found};
     use super::*;
+    use perennial_archive::store::PageKind;
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(1_700_000_000 / 3600 * 3600 + secs)
@@ -230,8 +208,8 @@ mod tests {
             "once until it is settled"
         );
         let times = (0..10).map(|n| at(n * 3600 - 36_000)).collect();
-        let polled = Polled { times, n_held: 10, n_new: 10, ..Polled::default() };
-        polls.settled(PageId(1), Ending::Changed, Some(&polled), 0, at(60), at(0));
+        let poll = Some(FeedPoll { times, n_held: 10, n_new: 10, ..FeedPoll::default() });
+        polls.settled(&VisitRecord { poll, ..found(PageId(1), PageKind::Feed, at(0)) }, at(60));
         let due = polls.next_due().unwrap();
         assert!(due > at(60 + 600) && due < at(4 * 3600), "one an hour: {due}");
         assert_eq!(drain(&mut polls, due), [1]);
@@ -244,9 +222,9 @@ mod tests {
         assert!(!polls.told(PageId(2), at(0)), "not followed");
         assert_eq!(drain(&mut polls, at(0)), [1]);
         assert!(polls.told(PageId(1), at(1)), "in flight");
-        polls.settled(PageId(1), Ending::Unchanged, None, 0, at(2), at(0));
+        polls.settled(&found(PageId(1), PageKind::Feed, at(0)), at(2));
         assert_eq!(drain(&mut polls, at(2)), [1], "so it is asked again");
-        polls.settled(PageId(1), Ending::Unchanged, None, 0, at(3), at(0));
+        polls.settled(&found(PageId(1), PageKind::Feed, at(0)), at(3));
         assert!(drain(&mut polls, at(4)).is_empty());
         polls.told(PageId(1), at(5));
         assert_eq!(drain(&mut polls, at(5)), [1]);
@@ -259,11 +237,11 @@ mod tests {
         let mut waits = Vec::new();
         for n in 1..=9 {
             drain(&mut polls, at(1_000_000));
-            polls.settled(PageId(1), Ending::Failed, None, n, at(0), at(0));
+            polls.settled(&failed(PageId(1), n, at(-60)), at(0));
             waits.push((polls.next_due().unwrap() - at(0)).as_millis() / 60_000);
         }
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1280, 1440]);
-        polls.settled(PageId(1), Ending::Gone, None, 0, at(0), at(0));
+        polls.settled(&answered(PageId(1), PageKind::Feed, 404, at(0)), at(0));
         assert_eq!(polls.next_due(), Some(at(0) + GONE_WAIT));
     }
 

@@ -8,8 +8,8 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_warc::payload::{Limits, decode};
 use url::Url;
 
-use super::exchange::Exchanged;
-use super::failure::{Failure, FailureKind};
+use super::exchange::FetchedExchange;
+use super::failure::Failure;
 use super::visit::Shared;
 use perennial_fetch::{Fetched, Request};
 
@@ -22,48 +22,40 @@ const MAX_CACHED: usize = 20_000;
 const MAX_STORED_BYTES: u64 = 2 * MAX_ROBOTS_BYTES as u64;
 
 /// What is known of an origin's robots.txt.
-pub struct OriginRobots {
-    /// What it allows.
-    pub robots: Robots,
-    /// Whether it was found, is missing or could not be fetched.
-    pub status: RobotsStatus,
-    /// Why it could not be fetched.
-    pub failure: Option<Failure>,
+pub(super) struct OriginRobots {
+    /// What it allows, or why it could not be read.
+    pub(super) rules: Result<Robots, Failure>,
     fetched_at: Timestamp,
 }
 
 /// An origin's robots.txt, and the exchange that brought it if it was fetched now.
-pub struct RobotsAnswer {
-    /// The robots.txt, parsed.
-    pub origin: Arc<OriginRobots>,
+pub(super) struct RobotsAnswer {
+    pub(super) origin: Arc<OriginRobots>,
     /// The exchange that brought it, for the archive.
-    pub exchanged: Option<Exchanged>,
+    pub(super) exchange: Option<FetchedExchange>,
 }
 
-/// robots.txt by origin.
-#[derive(Default)]
-pub struct RobotsCache {
+pub(super) struct RobotsCache {
     known: Mutex<HashMap<String, Arc<OriginRobots>>>,
     agent: String,
 }
 
 impl RobotsCache {
-    /// A cache that reads robots.txt for this User-Agent.
-    pub fn new(user_agent: &str) -> RobotsCache {
+    pub(super) fn new(user_agent: &str) -> RobotsCache {
         RobotsCache { known: Mutex::default(), agent: user_agent.to_string() }
     }
 
     /// The robots.txt of a URL's origin, fetched if it is not known or older than a day.
-    pub async fn get(&self, shared: &Shared, url: &Url, allow_private: bool) -> RobotsAnswer {
+    pub(super) async fn get(&self, shared: &Shared, url: &Url, allow_private: bool) -> RobotsAnswer {
         let origin = perennial_core::url::canonical::origin(url);
         let now = shared.clock.now();
         let known = self.known.lock().ok().and_then(|known| known.get(&origin).cloned());
         if let Some(origin) = known.filter(|origin| now - origin.fetched_at < KEPT) {
-            return RobotsAnswer { origin, exchanged: None };
+            return RobotsAnswer { origin, exchange: None };
         }
-        let (fetched, exchanged) = self.fetch(shared, url, allow_private, now).await;
-        let fetched = Arc::new(fetched);
-        if fetched.status != RobotsStatus::Unreachable
+        let (rules, exchange) = self.fetch(shared, url, allow_private, now).await;
+        let fetched = Arc::new(OriginRobots { rules, fetched_at: now });
+        if fetched.rules.is_ok()
             && let Ok(mut known) = self.known.lock()
         {
             if known.len() >= MAX_CACHED {
@@ -71,7 +63,7 @@ impl RobotsCache {
             }
             known.insert(origin, fetched.clone());
         }
-        RobotsAnswer { origin: fetched, exchanged }
+        RobotsAnswer { origin: fetched, exchange }
     }
 
     async fn fetch(
@@ -80,10 +72,8 @@ impl RobotsCache {
         url: &Url,
         allow_private: bool,
         now: Timestamp,
-    ) -> (OriginRobots, Option<Exchanged>) {
-        let Ok(mut at) = url.join("/robots.txt") else {
-            return (self.origin(RobotsStatus::Unavailable, b"", None, now), None);
-        };
+    ) -> (Result<Robots, Failure>, Option<FetchedExchange>) {
+        let Ok(mut at) = url.join("/robots.txt") else { return (Ok(Robots::allow_all()), None) };
         for _ in 0..=MAX_REDIRECTS {
             let request = Request {
                 url: &at,
@@ -92,59 +82,32 @@ impl RobotsCache {
             };
             let mut fetched = match shared.client.fetch_up_to(&request, MAX_STORED_BYTES).await {
                 Ok(fetched) => fetched,
-                Err(error) => {
-                    let why = Failure::of_fetch(&error);
-                    return (self.origin(RobotsStatus::Unreachable, b"", Some(why), now), None);
-                }
+                Err(error) => return (Err(error.into()), None),
             };
-            let target = redirect_target(&at, &fetched);
-            match target {
+            match redirect_target(&at, &fetched) {
                 Some(target) => at = target,
-                None => return self.read(&at, &mut fetched, now).map_exchanged(at, fetched, now),
+                None => {
+                    let rules = self.read(&at, &mut fetched);
+                    let exchange = FetchedExchange::new(at.into(), now, "P".to_string(), fetched);
+                    return (rules, Some(exchange));
+                }
             }
         }
         // Too many redirects count as no robots.txt (RFC 9309, 2.3.1.2).
-        (self.origin(RobotsStatus::Unavailable, b"", None, now), None)
+        (Ok(Robots::allow_all()), None)
     }
 
-    fn read(&self, at: &Url, fetched: &mut Fetched, now: Timestamp) -> OriginRobots {
-        let status = RobotsStatus::from_http(Some(fetched.status()));
-        match status {
+    fn read(&self, at: &Url, fetched: &mut Fetched) -> Result<Robots, Failure> {
+        let status = fetched.status();
+        match RobotsStatus::from_http(Some(status)) {
             RobotsStatus::Text => {
                 let body = fetched.body.prefix(MAX_STORED_BYTES as usize).unwrap_or_default();
                 let limits = Limits { max_bytes: MAX_ROBOTS_BYTES as u64 + 1, ..Limits::default() };
-                let decoded = decode(&fetched.head, &*body, limits).bytes;
-                self.origin(status, &decoded, None, now)
+                Ok(Robots::parse(&decode(&fetched.head, &*body, limits).bytes, &self.agent))
             }
-            RobotsStatus::Unavailable => self.origin(status, b"", None, now),
-            RobotsStatus::Unreachable => {
-                let detail =
-                    format!("{at} answers {}: nothing is fetched until it can be read", fetched.status());
-                self.origin(status, b"", Some(Failure::new(FailureKind::RobotsUnreachable, detail)), now)
-            }
+            RobotsStatus::Unavailable => Ok(Robots::allow_all()),
+            RobotsStatus::Unreachable => Err(Failure::RobotsUnreachable { url: at.clone(), status }),
         }
-    }
-
-    fn origin(
-        &self,
-        status: RobotsStatus,
-        text: &[u8],
-        failure: Option<Failure>,
-        now: Timestamp,
-    ) -> OriginRobots {
-        let robots = match status {
-            RobotsStatus::Text => Robots::parse(text, &self.agent),
-            RobotsStatus::Unavailable => Robots::allow_all(),
-            RobotsStatus::Unreachable => Robots::disallow_all(),
-        };
-        OriginRobots { robots, status, failure, fetched_at: now }
-    }
-}
-
-impl OriginRobots {
-    fn map_exchanged(self, at: Url, fetched: Fetched, time: Timestamp) -> (OriginRobots, Option<Exchanged>) {
-        let exchanged = Exchanged::new(at.to_string(), time, "P".to_string(), fetched);
-        (self, Some(exchanged))
     }
 }
 

@@ -23,7 +23,7 @@ const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
 
 /// Whether a visit may start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Permission {
+pub(super) enum Permission {
     /// It may, and has been counted.
     Granted,
     /// The budget of its site is spent, or if `all` is set the overall budget.
@@ -36,7 +36,7 @@ pub enum Permission {
 }
 
 /// What was spent of every budget.
-pub struct Spending {
+pub(super) struct Spending {
     accounts: HashMap<i64, Account>,
     /// The seed of each page that is scheduled, by number; 0: none.
     seeds: Vec<i64>,
@@ -60,13 +60,14 @@ struct Account {
     is_planned: bool,
 }
 
-fn number(at: Timestamp, length: Span) -> i64 {
+/// The number of the period or day of an instant.
+pub(super) fn period_number(at: Timestamp, length: Span) -> i64 {
     at.as_millis().div_euclid(length.as_millis().max(1))
 }
 
 /// When the period or day of an instant began.
 fn start_of(at: Timestamp, length: Span) -> Timestamp {
-    Timestamp::from_millis(number(at, length).saturating_mul(length.as_millis()))
+    Timestamp::from_millis(period_number(at, length).saturating_mul(length.as_millis()))
 }
 
 /// What was spent before this instant belongs to no period that is still open.
@@ -75,19 +76,19 @@ pub(super) fn forgotten_before(longest: Span, now: Timestamp) -> Timestamp {
     now - keep - keep
 }
 
-fn end_of(number: i64, length: Span) -> Timestamp {
+pub(super) fn period_end(number: i64, length: Span) -> Timestamp {
     Timestamp::from_millis(number.saturating_add(1).saturating_mul(length.as_millis().max(1)))
 }
 
 impl Account {
     fn roll(&mut self, now: Timestamp) {
         if let Some(budget) = self.allowance.visits {
-            let period = number(now, budget.period);
+            let period = period_number(now, budget.period);
             if period != self.visits.0 {
                 self.visits = (period, 0);
             }
         }
-        let day = number(now, DAY);
+        let day = period_number(now, DAY);
         if day != self.bytes.0 {
             let excess = self.allowance.bytes_per_day.map_or(0, |most| self.bytes.1.saturating_sub(most));
             self.bytes = (day, excess);
@@ -108,12 +109,12 @@ impl Account {
             let here = (granted(period + 1) - granted(period)).max(budget.visits.floor());
             let here = if self.is_planned && budget.visits >= 1.0 { budget.visits.ceil() } else { here };
             if self.visits.1 as f64 >= here {
-                return Some(end_of(period, budget.period));
+                return Some(period_end(period, budget.period));
             }
         }
         let most = self.allowance.bytes_per_day?;
         let is_over = self.bytes.1 + self.reserved + self.reserve() > most;
-        is_over.then(|| end_of(self.bytes.0, DAY))
+        is_over.then(|| period_end(self.bytes.0, DAY))
     }
 
     fn book(&mut self, now: Timestamp, n_bytes: u64) {

@@ -12,11 +12,11 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use tokio::sync::mpsc::unbounded_channel;
 
-use super::addresses::Addresses;
-use super::adopt::adopt;
-use super::analysis::Analysis;
+use super::analysis::AnalysisPool;
+use super::backfill::backfill;
 use super::clock::Clock;
-use super::heed::Heed;
+use super::config_watcher::ConfigWatcher;
+use super::known_urls::KnownUrls;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::polls::Polls;
 use super::recorder::Recorder;
@@ -75,16 +75,16 @@ impl Crawl {
         if !table.names_a_contact() && seeds.iter().any(|seed| !is_loopback(&seed.scope.seed)) {
             warn(WITHOUT_CONTACT);
         }
-        let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
-        load_frontier(&mut writer, &seeds, &mut addresses, now, warn)?;
-        let policy = policy_of(archive, &mut writer, &seeds, pass, &options, now)?;
-        let shared = Arc::new(shared_of(archive, seeds, analyst, &options)?);
-        let mut recorder = recorder_of(archive, writer, addresses, &options, ahead)?;
-        recorder.notifying = notifying_of(archive, &options, warn);
+        let known_urls = load_frontier(&mut writer, &seeds, now, warn)?;
+        let parts = Parts { archive, table, options: &options, seeds, now };
+        let policy = parts.policy(&mut writer, pass)?;
+        let shared = Arc::new(parts.shared(analyst)?);
+        let recorder = parts.recorder(writer, known_urls, ahead, warn)?;
+        let websub = parts.websub(warn)?;
         let (reports, report_receiver) = std::sync::mpsc::channel();
         let (committed_sender, committed) = unbounded_channel();
         let analysis = match &shared.analyst {
-            Some(analyst) => Some(Analysis::start(analyst, &reports)?),
+            Some(analyst) => Some(AnalysisPool::start(analyst, &reports)?),
             None => None,
         };
         let mut crawl = Crawl {
@@ -96,8 +96,8 @@ impl Crawl {
             committed,
             analysis,
             weights: Weights::new(archive),
-            websub: websub_of(archive, &options, warn)?,
-            heed: Heed::new(archive, &options.clock, &earlier),
+            websub,
+            watcher: ConfigWatcher::new(archive, &options.clock, &earlier),
             foreseen: None,
             status: Status { began: earlier.began.clone().or(Some(now.to_rfc3339())), end: None, ..earlier },
             options,
@@ -108,7 +108,7 @@ impl Crawl {
         Ok((crawl, thread))
     }
 
-    /// Queues the addresses that are due, and ranks the known pages.
+    /// Queues the URLs that are due, and ranks the known pages.
     fn load(&mut self, recorder: &Recorder, now: Timestamp) -> anyhow::Result<()> {
         for (&site, &state) in &recorder.hosts {
             self.policy.set_host(site, state);
@@ -137,7 +137,7 @@ impl Crawl {
         if let Some(scheduler) = self.policy.scheduler_mut() {
             self.weights.rank_now(scheduler, now)?;
         }
-        self.heed_wishes()
+        self.queue_retries()
     }
 }
 
@@ -159,32 +159,6 @@ fn analyst_of(
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
 }
 
-/// Tells of changes, if anybody wants to hear of them. Where that cannot be done, the crawl is worth more than the notices.
-fn notifying_of(archive: &Archive, options: &CrawlOptions, warn: &mut impl FnMut(&str)) -> Option<Notifying> {
-    let started = options.analyse.then(|| Notifying::start(archive))?;
-    started.unwrap_or_else(|error| {
-        warn(&format!("nobody is told of changes during this crawl: {error:#}"));
-        None
-    })
-}
-
-/// Where hubs reach this crawl, if the user says so. A time-lapse has no hubs: they live in real time.
-fn websub_of(
-    archive: &Archive,
-    options: &CrawlOptions,
-    warn: &mut impl FnMut(&str),
-) -> anyhow::Result<Option<WebSub>> {
-    let table = &archive.settings().crawl;
-    let Some(callback) = table.websub_callback.clone().filter(|_| table.feeds && !options.feeds_only) else {
-        return Ok(None);
-    };
-    if options.clock.is_time_lapse() {
-        warn("hubs are not asked in a time-lapse: crawl.websub_callback is left out");
-        return Ok(None);
-    }
-    WebSub::bind(table.websub_listen, callback).map(Some)
-}
-
 /// The feeds of the frontier with what their items say of when they publish.
 fn polls_of(
     store: &Store,
@@ -199,7 +173,7 @@ fn polls_of(
         let is_polled = match known.kind {
             PageKind::Feed => true,
             PageKind::Sitemap => with_sitemaps && known.visited.is_some(),
-            PageKind::Page | PageKind::Requisite => false,
+            PageKind::Page | PageKind::Subresource => false,
         };
         if is_polled && has_seed(known.seed) {
             followed.push((known.page, known.site, known.visited));
@@ -223,167 +197,182 @@ fn polls_of(
 /// Makes the frontier of an archive whose state was rebuilt, from its captures and settings.
 pub fn make_frontier(archive: &Archive, writer: &mut ArchiveWriter, now: Timestamp) -> anyhow::Result<()> {
     let (seeds, _) = prepare(writer, archive, false, now)?;
-    let table = &archive.settings().crawl;
-    let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
-    load_frontier(writer, &seeds, &mut addresses, now, &mut |_| ())
+    load_frontier(writer, &seeds, now, &mut |_| ()).map(drop)
 }
 
-/// Loads the known addresses; captured addresses that are not among them are added to the frontier.
+/// Loads the known URLs; captured URLs that are not among them are added to the frontier.
 fn load_frontier(
     writer: &mut ArchiveWriter,
     seeds: &Seeds,
-    addresses: &mut Addresses,
     now: Timestamp,
     warn: &mut impl FnMut(&str),
-) -> anyhow::Result<()> {
-    writer.store().each_frontier_page(|known| addresses.load(&known, now))?;
+) -> anyhow::Result<KnownUrls> {
     let archive = writer.archive().clone();
-    match adopt(&archive, writer.store_mut(), seeds, addresses, now)? {
+    let table = &archive.settings().crawl;
+    let mut known_urls = KnownUrls::new(table.max_pages_per_shape, table.requisite_span);
+    writer.store().each_frontier_page(|known| known_urls.load(&known, now))?;
+    match backfill(&archive, writer.store_mut(), seeds, &mut known_urls, now)? {
         0 => {}
         n => warn(&format!("{n} pages of earlier captures and their links are followed from now on")),
     }
-    Ok(())
+    Ok(known_urls)
 }
 
-fn policy_of(
-    archive: &Archive,
-    writer: &mut ArchiveWriter,
-    seeds: &Seeds,
-    pass: Option<Pass>,
-    options: &CrawlOptions,
-    now: Timestamp,
-) -> anyhow::Result<Policy> {
-    let table = &archive.settings().crawl;
-    let spending = spending_of(writer, table, seeds, options, now)?;
-    let mut followed = Followed::of(archive, writer.store())?;
-    if options.goal.is_some() {
-        followed.forget_goals();
-    }
-    let order = match pass {
-        Some((_, started)) => VisitOrder::Once { started },
-        None if options.feeds_only => VisitOrder::Once { started: now },
-        None => {
-            let config = schedule_config(options, table, spending.plan());
-            let mut scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
-            scheduler.set_spent(spending.n_visits_in_period(), now);
-            VisitOrder::Scheduled(Box::new(scheduler))
-        }
-    };
-    Ok(Policy::new(policy_config(options, table), order, followed, spending, now))
-}
-
-fn shared_of(
-    archive: &Archive,
+/// What the parts of a crawl are made from.
+struct Parts<'a> {
+    archive: &'a Archive,
+    table: &'a CrawlTable,
+    options: &'a CrawlOptions,
     seeds: Seeds,
-    analyst: Option<Arc<PageAnalyst>>,
-    options: &CrawlOptions,
-) -> anyhow::Result<Shared> {
-    let table = archive.settings().crawl.clone();
-    let user_agent = table.user_agent();
-    let spool = archive.spool_dir();
-    let mut client = Client::new(user_agent.clone(), table.limits.clone(), table.proxy.clone())
-        .spooling_in(&spool)
-        .with_context(|| format!("cannot make {}, where large bodies wait", spool.display()))?;
-    if let Some(file) = &table.tls_roots {
-        let file = archive.root().join(file);
-        client = client.trusting(&file).map_err(|reason| {
-            anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
-        })?;
+    now: Timestamp,
+}
+
+impl Parts<'_> {
+    fn policy(&self, writer: &mut ArchiveWriter, pass: Option<Pass>) -> anyhow::Result<Policy> {
+        let (options, now) = (self.options, self.now);
+        let spending = self.spending(writer)?;
+        let mut followed = Followed::of(self.archive, writer.store())?;
+        if options.goal.is_some() {
+            followed.forget_goals();
+        }
+        let order = match pass {
+            Some((_, started)) => VisitOrder::Once { started },
+            None if options.feeds_only => VisitOrder::Once { started: now },
+            None => {
+                let config = self.schedule_config(spending.plan());
+                let mut scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
+                scheduler.set_spent(spending.n_visits_in_period(), now);
+                VisitOrder::Scheduled(Box::new(scheduler))
+            }
+        };
+        Ok(Policy::new(self.policy_config(), order, followed, spending, now))
     }
-    Ok(Shared {
-        readers: Readers::default(),
-        client,
-        robots: robots::RobotsCache::new(&user_agent),
-        seeds,
-        clock: options.clock.clone(),
-        allow_private: options.allow_private,
-        compression: archive.settings().warc.compression(),
-        browser: browser::Browser::new(table.browser_timeout, table.browser_sandbox),
-        analyst,
-        table,
-    })
-}
 
-fn recorder_of(
-    archive: &Archive,
-    writer: ArchiveWriter,
-    addresses: Addresses,
-    options: &CrawlOptions,
-    ahead: Span,
-) -> anyhow::Result<Recorder> {
-    let mut hosts = writer.store().host_states()?;
-    // A pause that was set by a clock that was ahead ends as much earlier.
-    hosts.values_mut().for_each(|state| state.ready_at = state.ready_at - ahead);
-    let politeness = archive.settings().crawl.politeness;
-    Ok(Recorder {
-        log: log::CrawlLog::open(archive.root()).context("cannot open crawl.log")?,
-        addresses,
-        hosts,
-        politeness: match options.delay {
-            Some(delay) => politeness.with_fixed_delay(delay),
-            None => politeness,
-        },
-        chance: Chance::new(options.seed),
-        indexing: options.analyse.then(|| Indexing::start(archive)).transpose()?,
-        notifying: None,
-        bearings: None,
-        writer,
-    })
-}
+    fn policy_config(&self) -> PolicyConfig {
+        PolicyConfig {
+            max_workers: self.table.max_workers,
+            connections: self.options.connections,
+            max_tries: self.table.max_tries,
+            max_wait: self.table.max_wait,
+            slot: self.options.slot,
+            limit: self.options.limit,
+            time_limit: self.options.time_limit,
+            size_limit: self.options.size_limit,
+            is_analysing: self.options.analyse,
+            feeds_only: self.options.feeds_only,
+            polls_sitemaps: polls_sitemaps(self.table),
+        }
+    }
 
-fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
-    PolicyConfig {
-        max_workers: table.max_workers,
-        connections: options.connections,
-        max_tries: table.max_tries,
-        max_wait: table.max_wait,
-        slot: options.slot,
-        limit: options.limit,
-        time_limit: options.time_limit,
-        size_limit: options.size_limit,
-        is_analysing: options.analyse,
-        feeds_only: options.feeds_only,
-        polls_sitemaps: polls_sitemaps(table),
+    /// The configuration of the scheduler. Options of the command line replace those of perennial.toml.
+    fn schedule_config(&self, budget: Option<Budget>) -> ScheduleConfig {
+        let written = learn::schedule_config(self.table, budget);
+        ScheduleConfig {
+            strategy: self.options.strategy,
+            goal: self.options.goal.unwrap_or(written.goal),
+            varying_budget: self.options.varying_budget.or(written.varying_budget),
+            slot: self.options.slot,
+            pacing: self.options.pacing,
+            interval: self.options.interval,
+            ..written
+        }
+    }
+
+    /// The budgets with what was spent of them. Options of the command line replace those of perennial.toml.
+    fn spending(&self, writer: &mut ArchiveWriter) -> anyhow::Result<Spending> {
+        let written = self.table.allowance;
+        let overall = Allowance {
+            visits: self.options.budget.or(written.visits),
+            bytes_per_day: self.options.bytes_per_day.or(written.bytes_per_day),
+        };
+        let of_seeds = || self.seeds.iter_numbered().map(|(number, seed)| (number, seed.allowance));
+        let periods = of_seeds().map(|(_, allowance)| allowance).chain([overall]).filter_map(|a| a.visits);
+        let longest = periods.map(|budget| budget.period).max().unwrap_or(Span::ZERO);
+        let forgotten = spending::forgotten_before(longest, self.now);
+        writer.store_mut().write(|commit| commit.forget_spent(forgotten))?;
+        Spending::load(writer.store(), overall, of_seeds(), self.now)
+    }
+
+    fn recorder(
+        &self,
+        writer: ArchiveWriter,
+        known_urls: KnownUrls,
+        ahead: Span,
+        warn: &mut impl FnMut(&str),
+    ) -> anyhow::Result<Recorder> {
+        let mut hosts = writer.store().host_states()?;
+        // A pause that was set by a clock that was ahead ends as much earlier.
+        hosts.values_mut().for_each(|state| state.ready_at = state.ready_at - ahead);
+        let politeness = self.table.politeness;
+        Ok(Recorder {
+            log: log::CrawlLog::open(self.archive.root()).context("cannot open crawl.log")?,
+            known_urls,
+            hosts,
+            politeness: match self.options.delay {
+                Some(delay) => politeness.with_fixed_delay(delay),
+                None => politeness,
+            },
+            chance: Chance::new(self.options.seed),
+            indexing: self.options.analyse.then(|| Indexing::start(self.archive)).transpose()?,
+            notifying: self.notifying(warn),
+            bearings: None,
+            writer,
+        })
+    }
+
+    /// Sends notices of changes, if there are rules for them. If that is not possible, the crawl is worth more than the notices.
+    fn notifying(&self, warn: &mut impl FnMut(&str)) -> Option<Notifying> {
+        let started = self.options.analyse.then(|| Notifying::start(self.archive))?;
+        started.unwrap_or_else(|error| {
+            warn(&format!("nobody is told of changes during this crawl: {error:#}"));
+            None
+        })
+    }
+
+    /// Where hubs reach this crawl, if the user says so. A time-lapse has no hubs: they live in real time.
+    fn websub(&self, warn: &mut impl FnMut(&str)) -> anyhow::Result<Option<WebSub>> {
+        let is_wanted = self.table.feeds && !self.options.feeds_only;
+        let Some(callback) = self.table.websub_callback.clone().filter(|_| is_wanted) else {
+            return Ok(None);
+        };
+        if self.options.clock.is_time_lapse() {
+            warn("hubs are not asked in a time-lapse: crawl.websub_callback is left out");
+            return Ok(None);
+        }
+        WebSub::bind(self.table.websub_listen, callback).map(Some)
+    }
+
+    fn shared(&self, analyst: Option<Arc<PageAnalyst>>) -> anyhow::Result<Shared> {
+        let (archive, table) = (self.archive, self.table.clone());
+        let user_agent = table.user_agent();
+        let spool = archive.spool_dir();
+        let mut client = Client::new(user_agent.clone(), table.limits.clone(), table.proxy.clone())
+            .spooling_in(&spool)
+            .with_context(|| format!("cannot make {}, where large bodies wait", spool.display()))?;
+        if let Some(file) = &table.tls_roots {
+            let file = archive.root().join(file);
+            client = client.trusting(&file).map_err(|reason| {
+                anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
+            })?;
+        }
+        Ok(Shared {
+            readers: Readers::default(),
+            client,
+            robots: robots::RobotsCache::new(&user_agent),
+            seeds: self.seeds.clone(),
+            clock: self.options.clock.clone(),
+            allow_private: self.options.allow_private,
+            compression: archive.settings().warc.compression(),
+            browser: browser::Browser::new(table.browser_timeout, table.browser_sandbox),
+            analyst,
+            table,
+        })
     }
 }
 
 /// Whether sitemaps are asked for again.
 fn polls_sitemaps(table: &CrawlTable) -> bool {
     table.sitemaps && table.feeds
-}
-
-/// The budgets with what was spent of them. Options of the command line replace those of perennial.toml.
-fn spending_of(
-    writer: &mut ArchiveWriter,
-    table: &CrawlTable,
-    seeds: &Seeds,
-    options: &CrawlOptions,
-    now: Timestamp,
-) -> anyhow::Result<Spending> {
-    let written = table.allowance;
-    let overall = Allowance {
-        visits: options.budget.or(written.visits),
-        bytes_per_day: options.bytes_per_day.or(written.bytes_per_day),
-    };
-    let of_seeds = || seeds.iter_numbered().map(|(number, seed)| (number, seed.allowance));
-    let periods = of_seeds().map(|(_, allowance)| allowance).chain([overall]).filter_map(|a| a.visits);
-    let longest = periods.map(|budget| budget.period).max().unwrap_or(Span::ZERO);
-    writer.store_mut().write(|commit| commit.forget_spent(spending::forgotten_before(longest, now)))?;
-    Spending::load(writer.store(), overall, of_seeds(), now)
-}
-
-/// The configuration of the scheduler. Options of the command line replace those of perennial.toml.
-fn schedule_config(options: &CrawlOptions, table: &CrawlTable, budget: Option<Budget>) -> ScheduleConfig {
-    let written = learn::schedule_config(table, budget);
-    ScheduleConfig {
-        strategy: options.strategy,
-        goal: options.goal.unwrap_or(written.goal),
-        varying_budget: options.varying_budget.or(written.varying_budget),
-        slot: options.slot,
-        pacing: options.pacing,
-        interval: options.interval,
-        ..written
-    }
 }
 
 /// How far the last visit is in the future; zero when it is not.
@@ -434,10 +423,6 @@ fn analyse_what_was_left(
     Ok(())
 }
 
-fn seed_discovery(url: String, kind: PageKind, seed: i64) -> Discovery {
-    Discovery { url, kind, seed, depth: 0, n_redirects: 0, changed: None, item: None }
-}
-
 /// Number and start of a pass over everything.
 type Pass = (i64, Timestamp);
 
@@ -453,12 +438,11 @@ fn prepare(
     writer.store_mut().write(|commit| {
         let numbers = commit.seed_numbers(&urls)?;
         for (url, &seed) in urls.iter().zip(&numbers) {
-            let (url, kind) = (url.clone(), PageKind::Page);
-            commit.adopt(&seed_discovery(url, kind, seed))?;
+            commit.backfill(&Discovery::new(url.as_str(), PageKind::Page, seed, 0))?;
         }
         for (seed, &number) in seeds.iter().zip(&numbers) {
             for feed in &seed.feeds {
-                commit.adopt(&seed_discovery(feed.to_string(), PageKind::Feed, number))?;
+                commit.backfill(&Discovery::new(feed.as_str(), PageKind::Feed, number, 0))?;
             }
         }
         let pass = if is_pass { Some(commit.begin_pass(now)?) } else { None };

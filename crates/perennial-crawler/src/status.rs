@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use perennial_core::time::Timestamp;
 
 use super::Crawl;
-use super::recorder::Settled;
+use super::record::VisitRecord;
 use perennial_archive::store::{Ending, PageKind};
 
 /// Why a crawl ended.
@@ -35,9 +35,9 @@ pub struct Endings {
     pub n_unchanged: u64,
     /// Those that failed.
     pub n_failed: u64,
-    /// Those of addresses that are gone or may not be fetched.
+    /// Those of URLs that are gone or may not be fetched.
     pub n_gone: u64,
-    /// Those that led to another address.
+    /// Those that led to another URL.
     pub n_redirected: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct Awaited {
 pub struct Status {
     /// Why it ended; none while it runs.
     pub end: Option<End>,
-    /// Visits that ended, requisites and sitemaps included.
+    /// Visits that ended, subresources and sitemaps included.
     pub n_fetched: u64,
     /// Visits of pages that ended.
     pub n_pages: u64,
@@ -90,7 +90,7 @@ pub struct Status {
     pub n_failed: u64,
     /// Visits of pages that are gone or may not be fetched.
     pub n_gone: u64,
-    /// Of them, those that led to another address.
+    /// Of them, those that led to another URL.
     pub n_redirected: u64,
     /// Pages given up because their host did not answer.
     pub n_given_up: u64,
@@ -129,27 +129,29 @@ pub struct Status {
 }
 
 impl Crawl {
-    pub(super) fn count(&mut self, settled: &Settled) {
+    pub(super) fn count(&mut self, record: &VisitRecord) {
         let status = &mut self.status;
         status.n_fetched += 1;
-        status.n_pages += u64::from(settled.kind == PageKind::Page);
-        match settled.kind {
-            PageKind::Page => status.pages.count(settled.ending),
-            PageKind::Requisite | PageKind::Sitemap => status.requisites.count(settled.ending),
-            PageKind::Feed => status.feeds.count(settled.ending),
-        }
-        status.n_items += settled.polled.as_ref().map_or(0, |polled| polled.n_new as u64);
+        status.n_pages += u64::from(record.target.kind == PageKind::Page);
+        let endings = match record.target.kind {
+            PageKind::Page => &mut status.pages,
+            PageKind::Subresource | PageKind::Sitemap => &mut status.requisites,
+            PageKind::Feed => &mut status.feeds,
+        };
+        endings.count(record.ending());
+        status.n_unread += u64::from(record.is_unread());
+        status.n_items += record.poll.as_ref().map_or(0, |poll| poll.n_new as u64);
         let both = |of: fn(&Endings) -> u64| of(&status.pages) + of(&status.requisites) + of(&status.feeds);
         status.n_changed = both(|endings| endings.n_changed);
         status.n_unchanged = both(|endings| endings.n_unchanged);
         status.n_failed = both(|endings| endings.n_failed);
         status.n_gone = both(|endings| endings.n_gone);
         status.n_redirected = both(|endings| endings.n_redirected);
-        status.body_bytes += settled.body_bytes;
-        status.stored_bytes += settled.stored_bytes;
-        if let Some(error) = settled.error {
+        status.body_bytes += record.body_bytes();
+        status.stored_bytes += record.stored_bytes();
+        if let Some(error) = record.error() {
             *status.errors.entry(error).or_default() += 1;
-            if let Ok(Some(host)) = self.store.host_of(settled.site)
+            if let Ok(Some(host)) = self.store.host_of(record.target.site)
                 && (status.errors_by_host.len() < 1000 || status.errors_by_host.contains_key(&host))
             {
                 *status.errors_by_host.entry(host).or_default() += 1;
@@ -162,7 +164,7 @@ impl Crawl {
         self.status.n_waiting = self.policy.n_waiting();
         self.status.n_active = self.policy.n_active();
         self.status.n_known = self.policy.n_known();
-        self.status.n_given_up = self.heed.n_given_up + self.policy.n_given_up();
+        self.status.n_given_up = self.watcher.n_given_up + self.policy.n_given_up();
         self.status.n_analysing = self.policy.n_analysing() as u64;
         self.status.n_lost_words += self.shared.analyst.as_ref().map_or(0, |pages| pages.take_lost_words());
         self.status.awaited = if end.is_none() { self.awaited(next) } else { None };

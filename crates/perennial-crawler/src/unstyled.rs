@@ -1,41 +1,41 @@
 //! Pages whose stylesheets and images are not captured yet -> pages that can be analysed.
 //!
-//! A page is captured before its requisites. If it were laid out at once, its layout would differ from that of its next
+//! A page is captured before its subresources. If it were laid out at once, its layout would differ from that of its next
 //! visit, and the difference would count as a change.
 
 use std::collections::{HashMap, HashSet};
 
 use perennial_core::url::PageId;
 
-/// Pages that wait for requisites in flight or in a host's queue.
+/// Pages that wait for subresources in flight or in a host's queue.
 #[derive(Debug, Default)]
 pub(super) struct Unstyled {
-    /// The pages that wait for each requisite.
+    /// The pages that wait for each subresource.
     waiting: HashMap<PageId, Vec<PageId>>,
-    /// Requisites that each page still waits for.
+    /// Subresources that each page still waits for.
     missing: HashMap<PageId, HashSet<PageId>>,
 }
 
 impl Unstyled {
-    /// Whether the page has to wait for requisites that were found with it.
-    pub(super) fn put(&mut self, page: PageId, requisites: impl Iterator<Item = PageId>) -> bool {
-        let missing: HashSet<PageId> = requisites.collect();
+    /// Whether the page has to wait for subresources that were found with it.
+    pub(super) fn put(&mut self, page: PageId, subresources: impl Iterator<Item = PageId>) -> bool {
+        let missing: HashSet<PageId> = subresources.collect();
         if missing.is_empty() {
             return false;
         }
-        for requisite in &missing {
-            self.waiting.entry(*requisite).or_default().push(page);
+        for subresource in &missing {
+            self.waiting.entry(*subresource).or_default().push(page);
         }
         self.missing.insert(page, missing);
         true
     }
 
-    /// Notes that a requisite was captured or failed. Gives the pages that wait for no other.
-    pub(super) fn take(&mut self, requisite: PageId) -> Vec<PageId> {
-        let mut pages = self.waiting.remove(&requisite).unwrap_or_default();
+    /// Notes that a subresource was captured or failed. Gives the pages that wait for no other.
+    pub(super) fn take(&mut self, subresource: PageId) -> Vec<PageId> {
+        let mut pages = self.waiting.remove(&subresource).unwrap_or_default();
         pages.retain(|page| {
             let Some(missing) = self.missing.get_mut(page) else { return false };
-            missing.remove(&requisite);
+            missing.remove(&subresource);
             missing.is_empty()
         });
         for page in &pages {
@@ -44,12 +44,10 @@ impl Unstyled {
         pages
     }
 
-    /// How many pages wait.
     pub(super) fn n_waiting(&self) -> usize {
         self.missing.len()
     }
 
-    /// Whether no page waits.
     pub(super) fn is_empty(&self) -> bool {
         self.missing.is_empty()
     }
@@ -60,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_waits_for_the_last_of_its_requisites() {
+    fn a_page_waits_for_the_last_of_its_subresources() {
         let mut unstyled = Unstyled::default();
         assert!(!unstyled.put(PageId(1), [].into_iter()));
         assert!(unstyled.put(PageId(2), [PageId(8), PageId(9)].into_iter()));

@@ -1,11 +1,11 @@
-//! One address -> a report: robots.txt, the exchange, its document, the browser, the addresses that were found.
+//! One URL -> a record of its visit: robots.txt, the exchange, its document, the browser, the URLs that were found.
 //!
-//! Each visit is a task of its own and writes nothing: its result is a [`VisitReport`], which the recorder makes durable.
+//! Each visit is a task of its own and writes nothing: the recorder makes its [`VisitRecord`] durable.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use perennial_core::http::robots::RobotsStatus;
+use perennial_core::http::politeness::HostState;
+use perennial_core::http::robots::Robots;
 use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::time::Timestamp;
 use perennial_warc::Compression;
@@ -17,13 +17,14 @@ use url::Url;
 use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::discover::Discoveries;
-use super::exchange::Exchanged;
-use super::failure::{Failure, FailureKind};
+use super::exchange::FetchedExchange;
+use super::failure::Failure;
+use super::record::VisitRecord;
 use super::robots::RobotsCache;
 use perennial_archive::feeds;
 use perennial_archive::links;
 use perennial_archive::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
-use perennial_archive::store::{Discovery, FeedRow, PageKind, Target};
+use perennial_archive::store::{FeedRow, PageKind, Target};
 use perennial_archive::{LeftOut, hops_of};
 use perennial_engine::analyse::PageAnalyst;
 use perennial_engine::background;
@@ -41,7 +42,7 @@ const MAX_META_BYTES: usize = 64 << 10;
 /// How many answers are read at a time. Reading is work of the processor on bytes that strangers wrote: it runs beside the
 /// threads that keep all connections going, no more of it than there are cores, and of large documents one at a time, which
 /// bounds their memory.
-pub struct Readers {
+pub(super) struct Readers {
     any: Semaphore,
     large: Arc<Semaphore>,
 }
@@ -54,27 +55,21 @@ impl Default for Readers {
 }
 
 /// What all visits share.
-pub struct Shared {
+pub(super) struct Shared {
     /// Turns at reading what came.
-    pub readers: Readers,
-    /// The HTTP client.
-    pub client: Client,
-    /// robots.txt by origin.
-    pub robots: RobotsCache,
+    pub(super) readers: Readers,
+    pub(super) client: Client,
+    pub(super) robots: RobotsCache,
     /// The seeds, with their numbers in the state.
-    pub seeds: Seeds,
-    /// Politeness and limits.
-    pub table: CrawlTable,
-    /// The clock of the crawl, real or virtual.
-    pub clock: Clock,
-    /// `--allow-private`.
-    pub allow_private: bool,
-    /// Compression of WARC records.
-    pub compression: Compression,
+    pub(super) seeds: Seeds,
+    pub(super) table: CrawlTable,
+    pub(super) clock: Clock,
+    pub(super) allow_private: bool,
+    pub(super) compression: Compression,
     /// Renders pages that are empty without scripts.
-    pub browser: Browser,
+    pub(super) browser: Browser,
     /// Analyses pages; `None` with `--no-analysis`.
-    pub analyst: Option<Arc<PageAnalyst>>,
+    pub(super) analyst: Option<Arc<PageAnalyst>>,
 }
 
 impl Shared {
@@ -84,270 +79,237 @@ impl Shared {
     }
 }
 
-/// The result of a visit.
-pub struct VisitReport {
-    /// The address that was visited.
-    pub target: Target,
-    /// Why it was visited, for the log.
-    pub reason: String,
-    /// robots.txt, if it had to be fetched first.
-    pub robots: Option<Exchanged>,
-    /// The exchange itself.
-    pub result: Result<Exchanged, Failure>,
-    /// Further exchanges: what a browser fetched to render the page.
-    pub beside: Vec<Exchanged>,
-    /// Whether validators were sent.
-    pub conditional: bool,
-    /// Addresses that it names.
-    pub found: Vec<Discovery>,
-    /// What it says as a feed, if it is one.
-    pub feed: Option<Box<FeedRow>>,
-    /// When the exchange ended.
-    pub done_at: Timestamp,
-    /// How long the exchange took.
-    pub took: Duration,
-    /// Crawl-delay of its robots.txt.
-    pub crawl_delay_secs: Option<f64>,
-    /// A message for the user.
-    pub warning: Option<String>,
-}
-
-/// Visits a target; errors become part of the report.
-pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> VisitReport {
+/// Visits a target. A failure is part of the record.
+pub(super) async fn visit(
+    shared: Arc<Shared>,
+    target: Target,
+    reason: String,
+) -> VisitRecord<FetchedExchange> {
     let started = std::time::Instant::now();
-    let found = Discoveries::new(&shared.seeds, &shared.table, shared.clock.now(), &target);
-    let mut visit =
-        VisitTask { shared: &shared, found, robots: None, crawl_delay_secs: None, feed: None, turn: None };
-    let (mut result, conditional) = visit.run(&target).await;
-    let (mut beside, mut warning) = (Vec::new(), None);
-    if let Ok(exchanged) = &mut result {
-        (beside, warning) = visit.draw(&shared, &target, exchanged).await;
-        exchanged.left_out = visit.leave_out(&target, exchanged).await;
-        // A report may wait, and what was read of it need not.
-        exchanged.document = None;
-        if exchanged.left_out.is_none() {
-            visit.turn = None;
-            let _turn = shared.readers.any.acquire().await;
-            block_in_place(|| exchanged.prepare(shared.compression));
-        }
-    }
-    let took = result.as_ref().map_or(started.elapsed(), |exchanged| exchanged.fetched.took);
-    let VisitTask { found, robots, crawl_delay_secs, feed, .. } = visit;
-    let found = found.into_found();
-    VisitReport {
+    let mut task = VisitTask {
+        shared: &shared,
+        target: &target,
+        is_conditional: false,
+        companions: Vec::new(),
+        feed: None,
+        discoveries: Discoveries::new(&shared.seeds, &shared.table, shared.clock.now(), &target),
+        crawl_delay_secs: None,
+        warning: None,
+        turn: None,
+    };
+    let answer = task.run().await;
+    let took = answer.as_ref().map_or(started.elapsed(), |exchange| exchange.fetched.took);
+    let VisitTask { is_conditional, companions, feed, discoveries, crawl_delay_secs, warning, .. } = task;
+    let discoveries = discoveries.into_found();
+    VisitRecord {
         target,
         reason,
-        robots,
-        result,
-        beside,
-        conditional,
-        found,
+        is_conditional,
+        answer,
+        companions,
         feed,
-        done_at: shared.clock.now(),
+        discoveries,
+        ended_at: shared.clock.now(),
         took,
         crawl_delay_secs,
         warning,
+        host: HostState::default(),
+        new_pages: Vec::new(),
+        poll: None,
     }
 }
 
 /// A visit while it runs.
 struct VisitTask<'a> {
-    shared: &'a Shared,
-    found: Discoveries<'a>,
-    robots: Option<Exchanged>,
-    crawl_delay_secs: Option<f64>,
+    shared: &'a Arc<Shared>,
+    target: &'a Target,
+    is_conditional: bool,
+    companions: Vec<FetchedExchange>,
     feed: Option<Box<FeedRow>>,
+    discoveries: Discoveries<'a>,
+    crawl_delay_secs: Option<f64>,
+    warning: Option<String>,
     /// The turn at a large document, which is held for as long as its text is.
     turn: Option<OwnedSemaphorePermit>,
 }
 
 impl VisitTask<'_> {
-    async fn run(&mut self, target: &Target) -> (Result<Exchanged, Failure>, bool) {
-        let Ok(url) = Url::parse(&target.url) else {
-            return (Err(Failure::new(FailureKind::BadUrl, "the address cannot be read")), false);
-        };
-        if let Err(refused) = self.admit(target, &url).await {
-            return (Err(refused), false);
+    async fn run(&mut self) -> Result<FetchedExchange, Failure> {
+        let url = Url::parse(&self.target.url).map_err(|_| Failure::BadUrl)?;
+        self.admit(&url).await?;
+        let mut exchange = self.fetch(&url).await?;
+        if self.shared.table.noarchive && says_noarchive(&exchange) {
+            return Err(Failure::NoArchive);
         }
-        let conditions = conditions(target);
-        let fields: Vec<_> = conditions.iter().cloned().chain(self.shared.time_field()).collect();
-        let time = self.shared.clock.now();
-        let allow_private = self.allows_private(target, &url);
-        let request = Request { url: &url, fields: &fields, allow_private };
-        let exchanged = match self.shared.client.fetch(&request).await {
-            Ok(fetched) => Ok(self.read(target, &url, fetched, time).await),
-            Err(error) => Err(Failure::of_fetch(&error)),
-        };
-        (exchanged.and_then(|exchanged| self.respect_noarchive(exchanged)), !conditions.is_empty())
+        self.render(&url, &mut exchange).await;
+        exchange.left_out = self.leave_out(&exchange).await;
+        // The exchange may wait for the archive; the text that was read need not.
+        exchange.document = None;
+        if exchange.left_out.is_none() {
+            self.turn = None;
+            let _turn = self.shared.readers.any.acquire().await;
+            block_in_place(|| exchange.compress(self.shared.compression));
+        }
+        Ok(exchange)
     }
 
     /// Refuses what robots.txt forbids, and under a virtual clock all hosts but loopback ones.
-    async fn admit(&mut self, target: &Target, url: &Url) -> Result<(), Failure> {
+    async fn admit(&mut self, url: &Url) -> Result<(), Failure> {
         if self.shared.clock.is_time_lapse() && !is_loopback(url) {
-            let detail = "time-lapse runs on loopback hosts only: crawl other hosts in real time";
-            return Err(Failure::new(FailureKind::TimeLapse, detail));
+            return Err(Failure::TimeLapse);
         }
         if !self.shared.table.robots {
             return Ok(());
         }
-        let allow_private = self.allows_private(target, url);
+        let allow_private = self.allows_private(url);
         let answer = self.shared.robots.get(self.shared, url, allow_private).await;
-        if let Some(exchanged) = answer.exchanged {
-            self.robots = Some(exchanged);
-            self.found.find_sitemaps(url, answer.origin.robots.sitemaps());
+        let rules = &answer.origin.rules;
+        if let Some(exchange) = answer.exchange {
+            self.companions.push(exchange);
+            self.discoveries.find_sitemaps(url, rules.as_ref().map_or(&[], Robots::sitemaps));
         }
-        if answer.origin.status == RobotsStatus::Unreachable {
-            let why = answer.origin.failure.clone();
-            let detail = "robots.txt cannot be read: nothing is fetched until it can";
-            return Err(why.unwrap_or_else(|| Failure::new(FailureKind::RobotsUnreachable, detail)));
-        }
-        self.crawl_delay_secs = answer.origin.robots.crawl_delay_secs();
+        let rules = rules.as_ref().map_err(Clone::clone)?;
+        self.crawl_delay_secs = rules.crawl_delay_secs();
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
-        match answer.origin.robots.allows(path) {
-            true => Ok(()),
-            false => Err(Failure::new(FailureKind::RobotsDisallowed, "robots.txt forbids it")),
-        }
+        if rules.allows(path) { Ok(()) } else { Err(Failure::RobotsDisallowed) }
+    }
+
+    async fn fetch(&mut self, url: &Url) -> Result<FetchedExchange, Failure> {
+        let mut fields = conditions(self.target);
+        self.is_conditional = !fields.is_empty();
+        fields.extend(self.shared.time_field());
+        let time = self.shared.clock.now();
+        let request = Request { url, fields: &fields, allow_private: self.allows_private(url) };
+        let fetched = self.shared.client.fetch(&request).await?;
+        Ok(self.read(url, fetched, time).await)
     }
 
     /// `allow_private` of a site holds for its scheme, host and port only: not for hosts that it redirects or links to, and not
     /// for other services of its host.
-    fn allows_private(&self, target: &Target, url: &Url) -> bool {
-        self.shared.allow_private
-            || self
-                .seed_of_target(target)
-                .is_some_and(|seed| seed.allow_private && seed.scope.seed.origin() == url.origin())
+    fn allows_private(&self, url: &Url) -> bool {
+        let is_of_seed = |seed: &Seed| seed.allow_private && seed.scope.seed.origin() == url.origin();
+        self.shared.allow_private || self.seed().is_some_and(is_of_seed)
     }
 
-    /// Renders the page in a browser where the site's settings say so or the page is empty without scripts.
-    async fn draw(
-        &mut self,
-        shared: &Arc<Shared>,
-        target: &Target,
-        exchanged: &mut Exchanged,
-    ) -> (Vec<Exchanged>, Option<String>) {
-        let Some((url, html)) = self.drawable(target, exchanged) else { return (Vec::new(), None) };
-        let allow_private = self.allows_private(target, &url);
-        let (task_shared, task_url, time) = (shared.clone(), url.clone(), exchanged.time);
-        let drawing = tokio::task::spawn_blocking(move || {
-            task_shared.browser.draw(&task_shared, &task_url, &html, allow_private, time)
+    /// Renders the page in a browser if the site's settings say so or the page is empty without scripts.
+    async fn render(&mut self, url: &Url, exchange: &mut FetchedExchange) {
+        let Some(html) = self.html_to_render(exchange) else { return };
+        let allow_private = self.allows_private(url);
+        let (shared, page, time) = (self.shared.clone(), url.clone(), exchange.time);
+        let rendering = tokio::task::spawn_blocking(move || {
+            shared.browser.render(&shared, &page, &html, allow_private, time)
         });
-        match drawing.await.unwrap_or_else(|error| Err(error.to_string())) {
-            Ok(drawn) => {
-                let links = links::find_drawn(&url, drawn.dom.as_bytes());
-                self.found.follow(&url, &links);
-                exchanged.links = links.kept();
-                exchanged.dom = Some(drawn.dom);
-                (drawn.exchanged, drawn.note)
+        match rendering.await.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(rendered) => {
+                let links = links::find_drawn(url, rendered.dom.as_bytes());
+                self.discoveries.follow(url, &links);
+                exchange.links = links.kept();
+                exchange.dom = Some(rendered.dom);
+                self.companions.extend(rendered.exchanges);
+                self.warning = rendered.note;
             }
-            Err(error) => (Vec::new(), shared.browser.warning(&error)),
+            Err(error) => self.warning = self.shared.browser.warning(&error),
         }
     }
 
-    /// Analyses a page before it is stored, where the site keeps important versions only.
-    async fn leave_out(&self, target: &Target, exchanged: &mut Exchanged) -> Option<LeftOut> {
+    fn html_to_render(&self, exchange: &FetchedExchange) -> Option<String> {
+        let html = exchange.html().filter(|_| self.target.kind == PageKind::Page)?;
+        let is_wanted = match self.seed()?.renderer {
+            Renderer::Layout => false,
+            Renderer::Chromium => true,
+            Renderer::Auto => is_shell(html),
+        };
+        is_wanted.then(|| html.to_owned())
+    }
+
+    /// Analyses a page before it is stored, if the site keeps important versions only.
+    async fn leave_out(&self, exchange: &FetchedExchange) -> Option<LeftOut> {
         let analyst = self.shared.analyst.clone()?;
-        let is_wanted = target.kind == PageKind::Page
-            && exchanged.fetched.status() == 200
-            && exchanged.fetched.cut.is_none()
-            && self.seed_of_target(target)?.keep == Keep::Important;
-        let html = exchanged.html().filter(|_| is_wanted)?.to_owned();
-        let FetchedBody::Memory(payload) = &exchanged.fetched.body else { return None };
+        let is_wanted = self.target.kind == PageKind::Page
+            && exchange.fetched.status() == 200
+            && exchange.fetched.truncation.is_none()
+            && self.seed()?.keep == Keep::Important;
+        let html = exchange.html().filter(|_| is_wanted)?.to_owned();
+        let FetchedBody::Memory(payload) = &exchange.fetched.body else { return None };
         let payload = payload.clone();
-        let (page, url, time) = (target.page, target.url.clone(), exchanged.time);
+        let (page, url, time) = (self.target.page, self.target.url.clone(), exchange.time);
         let look = move || analyst.leave_out(page, &url, time, &payload, &html);
         // A page that cannot be analysed is stored in full.
         tokio::task::spawn_blocking(look).await.ok()?.ok()?
     }
 
-    fn drawable(&self, target: &Target, exchanged: &Exchanged) -> Option<(Url, String)> {
-        let html = exchanged.html().filter(|_| target.kind == PageKind::Page)?;
-        let is_wanted = match self.seed_of_target(target)?.renderer {
-            Renderer::Layout => false,
-            Renderer::Chromium => true,
-            Renderer::Auto => is_shell(html),
-        };
-        is_wanted.then(|| Some((Url::parse(&target.url).ok()?, html.to_owned())))?
-    }
-
-    fn respect_noarchive(&self, exchanged: Exchanged) -> Result<Exchanged, Failure> {
-        if self.shared.table.noarchive && says_noarchive(&exchanged) {
-            return Err(Failure::new(FailureKind::NoArchive, "the page asks not to be archived"));
-        }
-        Ok(exchanged)
-    }
-
-    async fn read(&mut self, target: &Target, url: &Url, fetched: Fetched, time: Timestamp) -> Exchanged {
+    async fn read(&mut self, url: &Url, fetched: Fetched, time: Timestamp) -> FetchedExchange {
+        let target = self.target;
         let hops = hops_of(target.kind, target.depth, target.n_redirects);
-        let mut exchanged = Exchanged::new(target.url.clone(), time, hops, fetched);
+        let mut exchange = FetchedExchange::new(target.url.clone(), time, hops, fetched);
         let is_read = {
             let _turn = self.shared.readers.any.acquire().await;
-            block_in_place(|| self.try_read(target, url, &mut exchanged))
+            block_in_place(|| self.try_read(url, &mut exchange))
         };
         if !is_read {
-            exchanged.is_large = true;
+            exchange.is_large = true;
             self.turn = self.shared.readers.large.clone().acquire_owned().await.ok();
-            let read = block_in_place(|| background::run(|| self.try_read(target, url, &mut exchanged)));
+            let read = block_in_place(|| background::run(|| self.try_read(url, &mut exchange)));
             if read.is_err() {
-                exchanged.unread = Some("reading it failed unexpectedly".into());
+                exchange.unread = Some("reading it failed unexpectedly".into());
             }
         }
-        exchanged
+        exchange
     }
 
     /// Reads what an answer says; false, and nothing noted, if it is a large one and was not expected to be.
-    fn try_read(&mut self, target: &Target, url: &Url, exchanged: &mut Exchanged) -> bool {
-        if !exchanged.read_document() {
+    fn try_read(&mut self, url: &Url, exchange: &mut FetchedExchange) -> bool {
+        let kind = self.target.kind;
+        if !exchange.read_document() {
             return false;
         }
-        if target.kind == PageKind::Sitemap {
+        if kind == PageKind::Sitemap {
             // A sitemap of news has headlines and times: it is a feed.
-            if self.shared.table.feeds {
-                self.read_feed(url, exchanged);
-            }
-            if self.feed.is_none() && !self.read_sitemap(url, exchanged) {
+            self.read_feed(url, exchange);
+            if self.feed.is_none() && !self.read_sitemap(url, exchange) {
                 return false;
             }
         }
-        let links = links::find(url, &exchanged.fetched.head, exchanged.document.as_ref(), None);
+        let links = links::find(url, &exchange.fetched.head, exchange.document.as_ref(), None);
         if let Some(links) = &links {
-            self.found.follow(url, links);
+            self.discoveries.follow(url, links);
         }
-        exchanged.links = links.and_then(|links| links.kept());
-        if matches!(target.kind, PageKind::Page | PageKind::Feed) && self.shared.table.feeds {
-            self.read_feed(url, exchanged);
+        exchange.links = links.and_then(|links| links.kept());
+        if matches!(kind, PageKind::Page | PageKind::Feed) {
+            self.read_feed(url, exchange);
         }
         true
     }
 
     /// Notes what an answer says as a feed, also where nobody expected one.
-    fn read_feed(&mut self, url: &Url, exchanged: &mut Exchanged) {
-        let Fetched { head, body, .. } = &mut exchanged.fetched;
-        if !feeds::may_be_feed(head) {
+    fn read_feed(&mut self, url: &Url, exchange: &mut FetchedExchange) {
+        let Fetched { head, body, .. } = &mut exchange.fetched;
+        if !self.shared.table.feeds || !feeds::may_be_feed(head) {
             return;
         }
         let Ok(body) = body.prefix(links::MAX_STORED_BYTES as usize) else { return };
         self.feed = feeds::read_feed(url.as_str(), head, &body);
         if let Some(feed) = &self.feed {
-            self.found.read_feed(url, feed);
+            self.discoveries.read_feed(url, feed);
         }
     }
 
-    fn read_sitemap(&mut self, url: &Url, exchanged: &mut Exchanged) -> bool {
-        if AnswerKind::of_status(exchanged.fetched.status()) != AnswerKind::Content {
+    fn read_sitemap(&mut self, url: &Url, exchange: &mut FetchedExchange) -> bool {
+        if AnswerKind::of_status(exchange.fetched.status()) != AnswerKind::Content {
             return true;
         }
-        let max_bytes = if exchanged.is_large { MAX_DECODED_BYTES } else { LARGE_SITEMAP_BYTES };
-        let Some(body) = decoded_up_to(&mut exchanged.fetched, max_bytes) else { return true };
-        if !exchanged.is_large && body.cut.as_ref().is_some_and(|cut| cut.cause == CutCause::TooLarge) {
+        let max_bytes = if exchange.is_large { MAX_DECODED_BYTES } else { LARGE_SITEMAP_BYTES };
+        let Some(body) = decoded_up_to(&mut exchange.fetched, max_bytes) else { return true };
+        if !exchange.is_large && body.cut.as_ref().is_some_and(|cut| cut.cause == CutCause::TooLarge) {
             return false;
         }
-        exchanged.unread = body.cut.as_ref().map(|cut| cut.to_string());
-        self.found.read_sitemap(url, &body.bytes);
+        exchange.unread = body.cut.as_ref().map(|cut| cut.to_string());
+        self.discoveries.read_sitemap(url, &body.bytes);
         true
     }
 
-    fn seed_of_target(&self, target: &Target) -> Option<&Seed> {
-        self.shared.seeds.with_number(target.seed)
+    fn seed(&self) -> Option<&Seed> {
+        self.shared.seeds.with_number(self.target.seed)
     }
 }
 
@@ -383,12 +345,12 @@ fn decoded_up_to(fetched: &mut Fetched, max_bytes: u64) -> Option<Payload> {
 }
 
 /// `X-Robots-Tag: noarchive`, or the same in a meta element near the top.
-fn says_noarchive(exchanged: &Exchanged) -> bool {
-    let mut fields = exchanged.fetched.head.get_all("X-Robots-Tag");
+fn says_noarchive(exchange: &FetchedExchange) -> bool {
+    let mut fields = exchange.fetched.head.get_all("X-Robots-Tag");
     if fields.any(|value| value.to_ascii_lowercase().contains("noarchive")) {
         return true;
     }
-    let Some(html) = exchanged.html() else { return false };
+    let Some(html) = exchange.html() else { return false };
     let end = html.floor_char_boundary(MAX_META_BYTES);
     html[..end].to_ascii_lowercase().split("<meta").skip(1).any(|tag| {
         let tag = tag.split('>').next().unwrap_or_default();

@@ -38,9 +38,10 @@ const MAX_ASKING: usize = 2;
 const MAX_WAITING: usize = 1_024;
 
 /// Subscriptions of a crawl and what hubs tell.
-pub struct WebSub {
+pub(super) struct WebSub {
     subscriptions: Arc<Mutex<Subscriptions>>,
-    told: Receiver<PageId>,
+    /// The feeds that hubs told of.
+    pub(super) told: Receiver<PageId>,
     /// Turns at asking.
     asking: Arc<Semaphore>,
     /// Until the listener is started, which needs a runtime.
@@ -49,7 +50,7 @@ pub struct WebSub {
 
 impl WebSub {
     /// Listens at an address for what hubs send to a callback address.
-    pub fn bind(listen: SocketAddr, callback: Url) -> anyhow::Result<WebSub> {
+    pub(super) fn bind(listen: SocketAddr, callback: Url) -> anyhow::Result<WebSub> {
         let listener = TcpListener::bind(listen).with_context(|| {
             format!(
                 "cannot listen at {listen} for hubs: choose another crawl.websub_listen in perennial.toml"
@@ -62,8 +63,7 @@ impl WebSub {
         Ok(WebSub { subscriptions, told, asking, listener: Some((listener, sender)) })
     }
 
-    /// Starts to listen.
-    pub fn start(&mut self, clock: &Clock) -> anyhow::Result<()> {
+    pub(super) fn start(&mut self, clock: &Clock) -> anyhow::Result<()> {
         let Some((listener, told)) = self.listener.take() else { return Ok(()) };
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let door = Arc::new(Door { subscriptions: self.subscriptions.clone(), told, clock: clock.clone() });
@@ -88,14 +88,14 @@ impl WebSub {
     }
 
     /// A feed names a hub.
-    pub fn want(&self, page: PageId, topic: &str, hub: &str, clock: &Clock) {
+    pub(super) fn want(&self, page: PageId, topic: &str, hub: &str, clock: &Clock) {
         let Ok(hub) = Url::parse(hub) else { return };
         let (token, secret) = (word(), word());
         lock(&self.subscriptions).want(page, topic, &hub, &token, &secret, clock.now());
     }
 
     /// Sends one request that is due. A hub that fails is asked again later, as one that does not ask back.
-    pub fn ask(&self, shared: &Arc<Shared>) {
+    pub(super) fn ask(&self, shared: &Arc<Shared>) {
         let Ok(turn) = self.asking.clone().try_acquire_owned() else { return };
         let Some(asking) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
         let shared = shared.clone();
@@ -104,14 +104,6 @@ impl WebSub {
             let _ = shared.client.post_form(&asking.hub, &asking.form, allow_private).await;
             drop(turn);
         });
-    }
-
-    /// The next feed that a hub told of.
-    pub async fn next(&mut self) -> PageId {
-        match self.told.recv().await {
-            Some(page) => page,
-            None => std::future::pending().await,
-        }
     }
 }
 

@@ -34,7 +34,6 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// Weights of no page yet.
     pub(super) fn new(archive: &Archive) -> Weights {
         Weights {
             archive: archive.clone(),

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use perennial_core::text::foreign::shorten;
+use perennial_warc::Truncation;
 use perennial_warc::http::HttpHead;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
@@ -17,7 +18,7 @@ use super::connect::{self, Stream};
 use super::guard::{Resolver, admit};
 use super::spool::{NoRoom, Spool, SpoolFile};
 use super::wire::find_head_end;
-use super::{Cut, FetchError, FetchLimits, Fetched, FetchedBody, Framing, Proxy, Request};
+use super::{FetchError, FetchLimits, Fetched, FetchedBody, Framing, Proxy, Request};
 
 /// How long an idle connection is kept. Servers close theirs after 5 to 75 s.
 const IDLE_KEPT: Duration = Duration::from_secs(20);
@@ -165,14 +166,14 @@ impl Client {
         .await
         .map_err(|_| FetchError::Timeout(head_timeout))??;
         let mut receiver = Receiver::new(self, max_body_bytes, Framing::of(&head), started);
-        let cut = receiver.receive(&mut connection.stream, rest).await.map_err(FetchError::Local)?;
-        let clean = cut.is_none() && receiver.framing.is_done() && !receiver.surplus;
+        let truncation = receiver.receive(&mut connection.stream, rest).await.map_err(FetchError::Local)?;
+        let clean = truncation.is_none() && receiver.framing.is_done() && !receiver.surplus;
         let address = connection.address;
         if clean && keeps_alive(&head) {
             self.put_idle(request.url, request.allow_private, connection);
         }
         let body = receiver.finish().map_err(FetchError::Local)?;
-        Ok(Fetched { request_head, head, body, address, cut, took: started.elapsed() })
+        Ok(Fetched { request_head, head, body, address, truncation, took: started.elapsed() })
     }
 
     fn request_head(&self, method: &str, request: &Request<'_>) -> Vec<u8> {
@@ -327,7 +328,7 @@ impl<'a> Receiver<'a> {
     }
 
     /// Why it is not whole, if it is not. An error is our own disk's.
-    async fn receive(&mut self, stream: &mut Stream, first: Vec<u8>) -> std::io::Result<Option<Cut>> {
+    async fn receive(&mut self, stream: &mut Stream, first: Vec<u8>) -> std::io::Result<Option<Truncation>> {
         let mut window = (Instant::now(), 0);
         self.memory.extend_from_slice(&first);
         let mut fresh = first.len();
@@ -345,7 +346,7 @@ impl<'a> Receiver<'a> {
             }
             if window.0.elapsed() >= self.limits.drip_window {
                 if self.n_bytes - window.1 < self.limits.min_bytes_per_window {
-                    return Ok(Some(Cut::Time));
+                    return Ok(Some(Truncation::Time));
                 }
                 window = (Instant::now(), self.n_bytes);
             }
@@ -353,19 +354,19 @@ impl<'a> Receiver<'a> {
             let rest = self.limits.total_timeout.saturating_sub(self.started.elapsed());
             let wait = rest.min(self.limits.drip_window.saturating_sub(window.0.elapsed()));
             fresh = match tokio::time::timeout(wait, stream.read_buf(&mut self.memory)).await {
-                Err(_) if rest <= wait => return Ok(Some(Cut::Time)),
+                Err(_) if rest <= wait => return Ok(Some(Truncation::Time)),
                 Err(_) => 0,
                 // Only an orderly end says that a body without a length is whole. A reset does not, and no TLS session
                 // that ends without saying so.
                 Ok(Ok(0)) if self.framing == Framing::UntilClose => return Ok(None),
-                Ok(Ok(0)) | Ok(Err(_)) => return Ok(Some(Cut::Disconnect)),
+                Ok(Ok(0)) | Ok(Err(_)) => return Ok(Some(Truncation::Disconnect)),
                 Ok(Ok(n_read)) => n_read,
             };
         }
     }
 
     /// The last `fresh` bytes in memory are new: keeps what belongs to the body.
-    fn account(&mut self, fresh: usize) -> Option<Cut> {
+    fn account(&mut self, fresh: usize) -> Option<Truncation> {
         let start = self.memory.len() - fresh;
         let broken = match self.framing.take(&self.memory[start..]) {
             Ok(taken) => {
@@ -382,14 +383,14 @@ impl<'a> Receiver<'a> {
             let kept = self.memory.len().saturating_sub(over as usize);
             self.memory.truncate(kept);
             self.n_bytes -= over;
-            return Some(Cut::Length);
+            return Some(Truncation::Length);
         }
-        broken.then_some(Cut::Disconnect)
+        broken.then_some(Truncation::Disconnect)
     }
 
     /// Moves what is in memory to disk. Where bodies in flight take all the room there is, it waits for a while, and
     /// then the body ends with what is there.
-    async fn spill(&mut self) -> std::io::Result<Option<Cut>> {
+    async fn spill(&mut self) -> std::io::Result<Option<Truncation>> {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(self.spool.file()?),
@@ -397,7 +398,7 @@ impl<'a> Receiver<'a> {
         let n_bytes = self.memory.len() as u64;
         match tokio::time::timeout(self.limits.drip_window, file.reserve(n_bytes)).await {
             Ok(Ok(())) => {}
-            Ok(Err(NoRoom)) | Err(_) => return Ok(Some(Cut::Length)),
+            Ok(Err(NoRoom)) | Err(_) => return Ok(Some(Truncation::Length)),
         }
         file.append(&self.memory)?;
         self.memory.clear();
@@ -471,7 +472,7 @@ mod tests {
         let body_at = chunked.len() - b"3\r\nabc\r\n0\r\n\r\n".len();
         assert_eq!(fetched.head.as_bytes(), &chunked[..body_at]);
         assert_eq!(body(&mut fetched), "3\r\nabc\r\n0\r\n\r\n");
-        assert_eq!(fetched.cut, None);
+        assert_eq!(fetched.truncation, None);
         assert!(fetched.request_head.starts_with(b"GET /p?q=1 HTTP/1.1\r\nHost: 127.0.0.1:"));
     }
 
@@ -485,10 +486,10 @@ mod tests {
     #[tokio::test]
     async fn what_breaks_off_is_cut_and_says_so() {
         let short = answer(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").await.unwrap();
-        assert_eq!((short.cut, short.body.len()), (Some(Cut::Disconnect), 3));
+        assert_eq!((short.truncation, short.body.len()), (Some(Truncation::Disconnect), 3));
         let broken =
             answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX").await.unwrap();
-        assert_eq!((broken.cut, broken.body.len()), (Some(Cut::Disconnect), 8));
+        assert_eq!((broken.truncation, broken.body.len()), (Some(Truncation::Disconnect), 8));
     }
 
     /// Sends these bytes and closes with a request unread, which resets the connection.
@@ -503,9 +504,12 @@ mod tests {
     #[tokio::test]
     async fn a_body_without_a_length_is_whole_only_after_an_orderly_end() {
         let head = b"HTTP/1.0 200 OK\r\n\r\nhalf";
-        assert_eq!((answer(head).await.unwrap().cut, answer(head).await.unwrap().body.len()), (None, 4));
+        assert_eq!(
+            (answer(head).await.unwrap().truncation, answer(head).await.unwrap().body.len()),
+            (None, 4)
+        );
         let reset = answer_and_reset(head).await;
-        assert_eq!((reset.cut, reset.body.len()), (Some(Cut::Disconnect), 4));
+        assert_eq!((reset.truncation, reset.body.len()), (Some(Truncation::Disconnect), 4));
     }
 
     #[tokio::test]
@@ -543,7 +547,7 @@ mod tests {
         });
         let request = Request { url: &url, fields: &[], allow_private: true };
         let fetched = client().fetch_up_to(&request, 1000).await.unwrap();
-        assert_eq!((fetched.cut, fetched.body.len()), (Some(Cut::Length), 1000));
+        assert_eq!((fetched.truncation, fetched.body.len()), (Some(Truncation::Length), 1000));
     }
 
     #[tokio::test]
@@ -563,7 +567,7 @@ mod tests {
         };
         assert_eq!(endless(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n").await.unwrap_err().kind(), "head-too-large");
         let fetched = endless(b"HTTP/1.1 200 OK\r\n\r\n", b"0123456789").await.unwrap();
-        assert_eq!((fetched.cut, fetched.body.len()), (Some(Cut::Length), 100_000));
+        assert_eq!((fetched.truncation, fetched.body.len()), (Some(Truncation::Length), 100_000));
         assert!(matches!(fetched.body, FetchedBody::Spooled(..)));
     }
 
@@ -580,7 +584,7 @@ mod tests {
                 dawdle(Duration::from_millis(30)).await;
             }
         });
-        assert_eq!(drip.await.unwrap().cut, Some(Cut::Time));
+        assert_eq!(drip.await.unwrap().truncation, Some(Truncation::Time));
         // Until the client goes.
         let silent =
             serve(|mut stream| async move { while stream.read(&mut [0]).await.is_ok_and(|n| n > 0) {} });

@@ -19,13 +19,13 @@ const MAX_CACHED: usize = 100_000;
 
 /// Resolves names with the system's resolver and caches the answers.
 #[derive(Debug, Default)]
-pub struct Resolver {
+pub(super) struct Resolver {
     cache: Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>,
 }
 
 impl Resolver {
     /// The admitted addresses of a URL's host: public ones only, unless `allow_private`.
-    pub async fn resolve(
+    pub(super) async fn resolve(
         &self,
         url: &Url,
         allow_private: bool,

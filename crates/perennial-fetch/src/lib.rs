@@ -19,9 +19,8 @@ mod wire;
 
 pub use client::Client;
 pub use connect::mail_tls;
-pub use guard::Resolver;
 pub use spool::SpoolFile;
-pub use wire::{BrokenChunk, Framing};
+pub use wire::Framing;
 
 use std::io;
 use std::net::SocketAddr;
@@ -29,6 +28,7 @@ use std::time::Duration;
 
 use perennial_core::http::address::AddressKind;
 pub use perennial_core::http::limits::{FetchLimits, Proxy};
+use perennial_warc::Truncation;
 use perennial_warc::http::HttpHead;
 
 /// What to ask for.
@@ -54,7 +54,7 @@ pub struct Fetched {
     /// The server's address; none behind a proxy.
     pub address: Option<SocketAddr>,
     /// Why the body is not whole, if it is not.
-    pub cut: Option<Cut>,
+    pub truncation: Option<Truncation>,
     /// From the first byte sent to the last received.
     pub took: Duration,
 }
@@ -63,28 +63,6 @@ impl Fetched {
     /// The status, 0 when the first line has none.
     pub fn status(&self) -> u16 {
         self.head.status().unwrap_or(0)
-    }
-}
-
-/// Why a body is not whole, with the values of WARC-Truncated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cut {
-    /// Larger than allowed.
-    Length,
-    /// Slower than allowed.
-    Time,
-    /// The peer closed, reset, or broke its own framing.
-    Disconnect,
-}
-
-impl Cut {
-    /// The value of WARC-Truncated, also used in the log.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cut::Length => "length",
-            Cut::Time => "time",
-            Cut::Disconnect => "disconnect",
-        }
     }
 }
 

@@ -87,11 +87,6 @@ impl Framing {
     pub fn is_done(&self) -> bool {
         matches!(self, Framing::Length(0) | Framing::Chunked(Chunk::Done))
     }
-
-    /// Whether the peer's closing means that the body is whole.
-    pub fn ends_with_close(&self) -> bool {
-        *self == Framing::UntilClose || self.is_done()
-    }
 }
 
 fn take_chunks(chunk: &mut Chunk, bytes: &[u8]) -> Result<usize, BrokenChunk> {

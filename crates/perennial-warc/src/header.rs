@@ -75,7 +75,7 @@ impl fmt::Display for RecordType {
 }
 
 /// Why a block is shorter than what the server had to send, by `WARC-Truncated`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     /// It was longer than the longest body that is stored.
     Length,

@@ -23,7 +23,8 @@ pub enum PageKind {
     /// A page: visited again and again, and its links are followed.
     Page,
     /// A stylesheet, image, font or script: captured with the pages that need it.
-    Requisite,
+    #[serde(rename = "requisite")]
+    Subresource,
     /// A sitemap: its addresses are followed.
     Sitemap,
     /// A feed: polled by its own pattern, its items are followed.
@@ -36,7 +37,7 @@ impl PageKind {
     pub(super) fn code(self) -> i64 {
         match self {
             PageKind::Page => 0,
-            PageKind::Requisite => 1,
+            PageKind::Subresource => 1,
             PageKind::Sitemap => 2,
             PageKind::Feed => -1,
         }
@@ -44,10 +45,20 @@ impl PageKind {
 
     fn from_code(code: i64) -> PageKind {
         match code {
-            1 => PageKind::Requisite,
+            1 => PageKind::Subresource,
             2 => PageKind::Sitemap,
             -1 => PageKind::Feed,
             _ => PageKind::Page,
+        }
+    }
+
+    /// Its name in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            PageKind::Page => "page",
+            PageKind::Subresource => "requisite",
+            PageKind::Sitemap => "sitemap",
+            PageKind::Feed => "feed",
         }
     }
 }
@@ -77,6 +88,17 @@ impl Ending {
             3 => Ending::Gone,
             4 => Ending::Redirected,
             _ => Ending::Failed,
+        }
+    }
+
+    /// Its name in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ending::Changed => "changed",
+            Ending::Unchanged => "unchanged",
+            Ending::Failed => "failed",
+            Ending::Gone => "gone",
+            Ending::Redirected => "redirected",
         }
     }
 }
@@ -157,8 +179,8 @@ pub struct FrontierPage {
 }
 
 /// What a visit changes in its row.
-#[derive(Clone, Debug)]
-pub struct Visited {
+#[derive(Clone, Copy, Debug)]
+pub struct VisitRow<'a> {
     /// The page that was visited.
     pub page: PageId,
     /// When the visit ended.
@@ -167,10 +189,10 @@ pub struct Visited {
     pub ending: Ending,
     /// Failures in a row, this one included.
     pub n_failures: u16,
-    /// Payload digest and validators of a full answer; `None` keeps those of the answer before.
-    pub answer: Option<(String, Validators)>,
+    /// Digest and validators of a full answer; `None` keeps those of the answer before.
+    pub payload: Option<(&'a str, &'a Validators)>,
     /// Identity of the answer; `None` keeps that of the answer before.
-    pub identity: Option<Identity>,
+    pub identity: Option<&'a Identity>,
     /// The trust in the validators.
     pub trust: ValidatorTrust,
 }
@@ -192,6 +214,13 @@ pub struct Discovery {
     pub changed: Option<Timestamp>,
     /// The item of the feed that names it.
     pub item: Option<Box<NamedBy>>,
+}
+
+impl Discovery {
+    /// A URL that a link led to.
+    pub fn new(url: impl Into<String>, kind: PageKind, seed: i64, depth: u32) -> Discovery {
+        Discovery { url: url.into(), kind, seed, depth, n_redirects: 0, changed: None, item: None }
+    }
 }
 
 /// An item of a feed that names a page.
@@ -227,7 +256,7 @@ impl Commit<'_> {
     }
 
     /// Adds an address of which there may be captures: the last one counts as the last visit.
-    pub fn adopt(&mut self, found: &Discovery) -> anyhow::Result<()> {
+    pub fn backfill(&mut self, found: &Discovery) -> anyhow::Result<()> {
         let (page, _) = self.put_discovery(found)?;
         self.transaction
             .prepare_cached(
@@ -243,9 +272,10 @@ impl Commit<'_> {
     }
 
     /// Stores how a visit ended.
-    pub fn put_visited(&self, visited: &Visited) -> anyhow::Result<()> {
-        let (digest, validators) = visited.answer.clone().unzip();
-        let Validators { etag, last_modified } = validators.unwrap_or_default();
+    pub fn put_visit(&self, visit: &VisitRow<'_>) -> anyhow::Result<()> {
+        let (digest, validators) = visit.payload.unzip();
+        let etag = validators.and_then(|validators| validators.etag.as_deref());
+        let last_modified = validators.and_then(|validators| validators.last_modified.as_deref());
         self.transaction
             .prepare_cached(
                 "UPDATE crawl_pages SET visited = ?2, ending = ?3, n_failures = ?4, trust = ?5,
@@ -255,15 +285,15 @@ impl Commit<'_> {
                  WHERE page = ?1",
             )?
             .execute(params![
-                visited.page.0,
-                visited.at.as_millis(),
-                visited.ending as i64,
-                visited.n_failures,
-                visited.trust.to_bytes(),
+                visit.page.0,
+                visit.at.as_millis(),
+                visit.ending as i64,
+                visit.n_failures,
+                visit.trust.to_bytes(),
                 digest,
                 etag,
                 last_modified,
-                visited.identity.as_ref().map(Identity::to_string),
+                visit.identity.map(Identity::to_string),
             ])?;
         Ok(())
     }
@@ -330,9 +360,9 @@ impl Commit<'_> {
     }
 }
 
-/// A captured address that is not in the frontier.
+/// A captured URL that is not in the frontier.
 #[derive(Clone, Debug)]
-pub struct CapturedAddress {
+pub struct CapturedUrl {
     /// Its URL.
     pub url: String,
     /// What it was captured as.
@@ -340,14 +370,14 @@ pub struct CapturedAddress {
 }
 
 impl Store {
-    /// Captured addresses that are not in the frontier, in order of their numbers.
-    pub fn captured_outside_frontier(&self) -> anyhow::Result<Vec<CapturedAddress>> {
+    /// Captured URLs that are not in the frontier, in order of their numbers.
+    pub fn captured_outside_frontier(&self) -> anyhow::Result<Vec<CapturedUrl>> {
         let mut statement = self.connection().prepare(
             "SELECT p.url, p.kind FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
              WHERE f.page IS NULL AND p.first_seen IS NOT NULL AND p.kind IS NOT NULL ORDER BY p.id",
         )?;
         let rows = statement.query_map([], |row| {
-            Ok(CapturedAddress { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) })
+            Ok(CapturedUrl { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }

@@ -54,7 +54,7 @@ pub use aside::{AsideReason, SetAside, SetAsideCounts};
 pub use changes::{ChangeKey, ChangeOrder};
 pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
-pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
+pub use frontier::{CapturedUrl, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, VisitRow};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 use links::encode_targets;
 pub use observations::{Observation, ObservationOrder, Selection};

@@ -80,12 +80,6 @@ struct LastTree {
     n_bytes: u64,
 }
 
-impl LastTree {
-    fn span(&self) -> anyhow::Result<TextSpan> {
-        Ok(TextSpan { from: self.time, until: i64::MAX, text: packed::unpack(&self.whole.0)? })
-    }
-}
-
 impl Commit<'_> {
     pub(super) fn put_tree(&self, page: PageId, time: Timestamp, tree: &NewTree) -> anyhow::Result<()> {
         put_tree(self.transaction, page.0, time.as_millis(), tree)
@@ -180,34 +174,34 @@ fn text_at(connection: &Connection, page: u32, time: i64) -> anyhow::Result<Opti
     Ok(spans_from(connection, page, time)?.pop())
 }
 
-/// The same, and before it in the list the later trees that it is made from, the latest first.
+/// The same, and before it in the list the later trees that it is made from, the latest first. One statement reads them all: a
+/// commit between two would make the differences lead to a later last tree than the one that was read.
 fn spans_from(connection: &Connection, page: u32, time: i64) -> anyhow::Result<Vec<TextSpan>> {
-    let last = last_tree(connection, page)?;
-    if let Some(last) = last.as_ref().filter(|last| last.time <= time) {
-        return Ok(vec![last.span()?]);
-    }
     let mut statement = connection.prepare_cached(
-        "SELECT time, is_whole, packed FROM past_trees WHERE page = ?1 AND time >=
-             (SELECT max(time) FROM past_trees WHERE page = ?1 AND time <= ?2)
+        "SELECT time, is_whole, packed FROM past_trees WHERE page = ?1
+             AND time >= (SELECT max(time) FROM past_trees WHERE page = ?1 AND time <= ?2)
+             AND NOT EXISTS (SELECT 1 FROM trees WHERE page = ?1 AND time <= ?2)
+         UNION ALL SELECT time, 1, packed FROM trees WHERE page = ?1
          ORDER BY time",
     )?;
     let mut rows = statement.query(params![page, time])?;
     let (mut patches, mut whole) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
         let (from, is_whole, bytes): (i64, bool, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if from > time && patches.is_empty() {
+            return Ok(Vec::new());
+        }
         if is_whole {
-            let until = rows.next()?.map(|row| row.get(0)).transpose()?;
-            let until = until.or(last.as_ref().map(|last| last.time)).unwrap_or(i64::MAX);
+            let until = rows.next()?.map(|row| row.get(0)).transpose()?.unwrap_or(i64::MAX);
             whole = Some(TextSpan { from, until, text: packed::unpack(&bytes)? });
             break;
         }
         patches.push((from, bytes));
     }
-    let mut spans = match whole {
-        Some(whole) => vec![whole],
-        None if patches.is_empty() => return Ok(Vec::new()),
-        None => vec![last.context(NO_LAST_TREE)?.span()?],
-    };
+    if patches.is_empty() && whole.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut spans = vec![whole.context(NO_LAST_TREE)?];
     for (from, patch) in patches.into_iter().rev() {
         let Some(next) = spans.last() else { break };
         let text = packed::unpack_beside(&patch, &next.text)?;
@@ -320,6 +314,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::super::packed::tests::any_tree;
     use super::*;
     use perennial_core::page::segment::{Block, Text};
@@ -400,6 +396,34 @@ mod tests {
             assert_eq!(found, n_whole, "of {n_trees} trees of {n_words} words");
             assert_all(&store, &trees);
         }
+    }
+
+    /// The text index reads while the crawl commits.
+    #[test]
+    fn a_commit_does_not_spoil_what_another_connection_reads() {
+        let (dir, mut store) = store();
+        let reader = Store::open_read(&dir.path().join("state.db")).unwrap();
+        let mut before = put(&store, 0, &numbered(0, 50), None);
+        let n_put = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let writing = scope.spawn(|| {
+                for n in 1..2_000 {
+                    let tree = PackedTree::of(&numbered(n, 50)).unwrap();
+                    let new = NewTree::following(tree, Some(&before)).unwrap();
+                    store
+                        .write(|commit| commit.put_tree(PageId(1), Timestamp::from_millis(n as i64), &new))
+                        .unwrap();
+                    before = new.whole;
+                    n_put.store(n, Ordering::Relaxed);
+                }
+            });
+            while !writing.is_finished() {
+                // Not the last one, so that it is made from those after it.
+                let n = n_put.load(Ordering::Relaxed).saturating_sub(2);
+                let read = reader.tree_at(PageId(1), Timestamp::from_millis(n as i64)).unwrap();
+                assert_eq!(read, Some(numbered(n, 50)));
+            }
+        });
     }
 
     #[test]

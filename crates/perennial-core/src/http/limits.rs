@@ -7,7 +7,7 @@ use url::Url;
 /// Bounds of one exchange. Every exchange ends within them.
 #[derive(Clone, Debug)]
 pub struct FetchLimits {
-    /// Bytes of a body; the rest is cut and `Fetched::cut` says so.
+    /// Bytes of a body; the rest is cut and `Fetched::truncation` says so.
     pub max_body_bytes: u64,
     /// Bytes of a response head.
     pub max_head_bytes: usize,

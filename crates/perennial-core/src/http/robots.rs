@@ -50,11 +50,6 @@ impl Robots {
         Robots::default()
     }
 
-    /// Nothing is allowed.
-    pub fn disallow_all() -> Robots {
-        Robots { directives: vec![Directive { allow: false, pattern: "/".into() }], ..Robots::default() }
-    }
-
     /// Reads the directives for the crawler called `agent` (its product token, such as `perennial`).
     /// Lines that are no directives are skipped.
     pub fn parse(bytes: &[u8], agent: &str) -> Robots {

@@ -1,14 +1,11 @@
 //! The loop driven by a virtual web: no clock, no network, no disk.
 
-use perennial_core::page::importance::Importance;
 use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 
 use super::*;
-use crate::polls::Polled;
+use crate::polls::FeedPoll;
+use crate::record::samples::{SEED, SITE, failed, found, target};
 use perennial_archive::settings::{Allowance, Seed, Seeds};
-
-const SITE: SiteId = SiteId(1);
-const SEED: i64 = 1;
 
 fn start() -> Timestamp {
     Timestamp::parse("2026-03-02").unwrap()
@@ -59,49 +56,6 @@ fn new_page(page: u32, kind: PageKind) -> NewPage {
     }
 }
 
-fn target(page: PageId, kind: PageKind) -> Target {
-    Target::unvisited(page, SITE, format!("http://a.example/{}", page.0), kind, SEED)
-}
-
-/// A visit that found the page.
-fn found(page: PageId, kind: PageKind, at: Timestamp) -> Settled {
-    Settled {
-        page,
-        site: SITE,
-        kind,
-        seed: SEED,
-        outcome: VisitOutcome::Changed(Importance::FULL),
-        is_look: true,
-        ending: Ending::Changed,
-        n_failures: 0,
-        is_final: true,
-        host: HostState { ready_at: at, n_troubles: 0 },
-        error: None,
-        body_bytes: 1000,
-        stored_bytes: 500,
-        done_at: at,
-        captured_at: at,
-        polled: None,
-        new_pages: Vec::new(),
-        is_large: false,
-        is_unread: false,
-        warning: None,
-    }
-}
-
-fn failed(page: PageId, n_failures: u16, at: Timestamp) -> Settled {
-    Settled {
-        outcome: VisitOutcome::Failed { retry_at: None },
-        is_look: false,
-        ending: Ending::Failed,
-        n_failures,
-        is_final: false,
-        error: Some("timeout"),
-        host: HostState { ready_at: at + Span::from_secs(60), n_troubles: n_failures },
-        ..found(page, PageKind::Page, at)
-    }
-}
-
 /// Starts the next visit, if one may start.
 fn start_next(policy: &mut Policy, kind: PageKind, now: Timestamp) -> Option<PageId> {
     let (page, why) = policy.next(now)?;
@@ -112,7 +66,7 @@ fn start_next(policy: &mut Policy, kind: PageKind, now: Timestamp) -> Option<Pag
 fn drive(
     policy: &mut Policy,
     until: Timestamp,
-    mut answer: impl FnMut(PageId, Timestamp) -> Settled,
+    mut answer: impl FnMut(PageId, Timestamp) -> VisitRecord,
 ) -> Vec<(PageId, Timestamp)> {
     let (mut now, mut visits) = (start(), Vec::new());
     while now < until && policy.end(now).is_none() {
@@ -138,7 +92,7 @@ fn a_pass_visits_everything_once_and_ends() {
     policy.take_new(&new_page(1, PageKind::Page));
     let visits = drive(&mut policy, start() + Span::from_hours(1), |page, now| {
         let next = (page.0 < 5).then(|| new_page(page.0 + 1, PageKind::Page));
-        Settled { new_pages: next.into_iter().collect(), ..found(page, PageKind::Page, now) }
+        VisitRecord { new_pages: next.into_iter().collect(), ..found(page, PageKind::Page, now) }
     });
     assert_eq!(visits.iter().map(|(page, _)| page.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!(policy.end(start()), Some(End::Done));
@@ -146,17 +100,17 @@ fn a_pass_visits_everything_once_and_ends() {
 }
 
 #[test]
-fn a_page_is_analysed_when_its_last_requisite_is_there() {
+fn a_page_is_analysed_when_its_last_subresource_is_there() {
     let (mut policy, now) = (once(), start());
     policy.take_new(&new_page(1, PageKind::Page));
     let page = start_next(&mut policy, PageKind::Page, now).unwrap();
-    let needs = vec![new_page(8, PageKind::Requisite), new_page(9, PageKind::Requisite)];
-    let settled = Settled { new_pages: needs, ..found(page, PageKind::Page, now) };
-    assert!(policy.settled(&settled, now).is_empty());
+    let needs = vec![new_page(8, PageKind::Subresource), new_page(9, PageKind::Subresource)];
+    let record = VisitRecord { new_pages: needs, ..found(page, PageKind::Page, now) };
+    assert!(policy.settled(&record, now).is_empty());
     let mut ready = Vec::new();
-    while let Some(requisite) = start_next(&mut policy, PageKind::Requisite, now) {
-        assert!(ready.is_empty(), "analysed before all requisites were there");
-        ready = policy.settled(&found(requisite, PageKind::Requisite, now), now);
+    while let Some(subresource) = start_next(&mut policy, PageKind::Subresource, now) {
+        assert!(ready.is_empty(), "analysed before all subresources were there");
+        ready = policy.settled(&found(subresource, PageKind::Subresource, now), now);
     }
     assert_eq!(ready, [page]);
     assert_eq!(policy.end(now), None, "its analysis is not done");
@@ -183,7 +137,7 @@ fn a_pass_gives_up_the_pages_of_a_host_that_asks_for_too_long_a_pause() {
     (1..=5).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
     let visits = drive(&mut policy, start() + Span::from_hours(24), |page, now| {
         let host = HostState { ready_at: now + Span::from_hours(2), n_troubles: 1 };
-        Settled { host, ..failed(page, 1, now) }
+        VisitRecord { host, ..failed(page, 1, now) }
     });
     assert_eq!((visits.len(), policy.n_given_up()), (1, 4));
 }
@@ -282,40 +236,44 @@ fn limits_end_the_crawl_when_nothing_is_in_flight() {
     assert_eq!(policy.end(start() + Span::from_hours(5)), Some(End::TimeLimit));
 }
 
-/// A page whose requisites are on another host, which answers the first of them like this.
-fn settle_with_requisites(policy: &mut Policy, answer: impl Fn(PageId, Timestamp) -> Settled) -> Vec<PageId> {
+/// A page whose subresources are on another host, which answers the first of them like this.
+fn settle_with_subresources(
+    policy: &mut Policy,
+    answer: impl Fn(PageId, Timestamp) -> VisitRecord,
+) -> Vec<PageId> {
     const OTHER: SiteId = SiteId(2);
     let now = start();
     policy.take_new(&new_page(1, PageKind::Page));
     let page = start_next(policy, PageKind::Page, now).unwrap();
-    let requisites = (10..15).map(|n| NewPage { site: OTHER, ..new_page(n, PageKind::Requisite) }).collect();
+    let subresources =
+        (10..15).map(|n| NewPage { site: OTHER, ..new_page(n, PageKind::Subresource) }).collect();
     let mut ready =
-        policy.settled(&Settled { new_pages: requisites, ..found(page, PageKind::Page, now) }, now);
-    assert!(ready.is_empty(), "it waits for its requisites");
-    let requisite = start_next(policy, PageKind::Requisite, now).unwrap();
-    let settled = Settled { site: OTHER, kind: PageKind::Requisite, ..answer(requisite, now) };
-    ready.extend(policy.settled(&settled, now));
+        policy.settled(&VisitRecord { new_pages: subresources, ..found(page, PageKind::Page, now) }, now);
+    assert!(ready.is_empty(), "it waits for its subresources");
+    let subresource = start_next(policy, PageKind::Subresource, now).unwrap();
+    let target = Target { site: OTHER, ..target(subresource, PageKind::Subresource) };
+    ready.extend(policy.settled(&VisitRecord { target, ..answer(subresource, now) }, now));
     ready
 }
 
 /// 429 with a Retry-After that is longer than a pass waits.
-fn sent_away(page: PageId, at: Timestamp) -> Settled {
+fn sent_away(page: PageId, at: Timestamp) -> VisitRecord {
     let host = HostState { ready_at: at + Span::from_hours(20), n_troubles: 1 };
-    Settled { host, ..failed(page, 1, at) }
+    VisitRecord { host, ..failed(page, 1, at) }
 }
 
 #[test]
 fn a_page_does_not_wait_for_a_host_that_sends_us_away_for_long() {
     let mut policy = once();
-    assert_eq!(settle_with_requisites(&mut policy, sent_away), [PageId(1)]);
+    assert_eq!(settle_with_subresources(&mut policy, sent_away), [PageId(1)]);
     policy.learned(PageId(1), None, Vec::new());
     assert_eq!(policy.end(start()), Some(End::Done));
     // The host is known now: the next page does not begin to wait for it.
     policy.take_new(&new_page(2, PageKind::Page));
     let page = start_next(&mut policy, PageKind::Page, start()).unwrap();
-    let requisite = NewPage { site: SiteId(2), ..new_page(20, PageKind::Requisite) };
-    let settled = Settled { new_pages: vec![requisite], ..found(page, PageKind::Page, start()) };
-    assert_eq!(policy.settled(&settled, start()), [PageId(2)]);
+    let subresource = NewPage { site: SiteId(2), ..new_page(20, PageKind::Subresource) };
+    let record = VisitRecord { new_pages: vec![subresource], ..found(page, PageKind::Page, start()) };
+    assert_eq!(policy.settled(&record, start()), [PageId(2)]);
     policy.learned(PageId(2), None, Vec::new());
     assert_eq!(policy.end(start()), Some(End::Done));
 }
@@ -323,7 +281,7 @@ fn a_page_does_not_wait_for_a_host_that_sends_us_away_for_long() {
 #[test]
 fn a_scheduled_crawl_does_not_wait_for_such_a_host_either() {
     let mut policy = scheduled(config(), ScheduleConfig::default(), Allowance::default());
-    assert_eq!(settle_with_requisites(&mut policy, sent_away), [PageId(1)]);
+    assert_eq!(settle_with_subresources(&mut policy, sent_away), [PageId(1)]);
 }
 
 #[test]
@@ -353,8 +311,9 @@ fn large_documents_do_not_hold_up_other_visits() {
     let mut n_visits = 0;
     while let Some(page) = start_next(&mut policy, PageKind::Page, start()) {
         n_visits += 1;
-        let settled = Settled { is_large: n_visits <= 100, ..found(page, PageKind::Page, start()) };
-        assert_eq!(policy.settled(&settled, start()), [page]);
+        let mut record = found(page, PageKind::Page, start());
+        record.answer.as_mut().unwrap().is_large = n_visits <= 100;
+        assert_eq!(policy.settled(&record, start()), [page]);
     }
     assert_eq!(n_visits, 100 + MAX_ANALYSING);
     assert!(policy.is_large(PageId(0)) && !policy.is_large(PageId(150)));
@@ -403,8 +362,8 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
             let kind = if page == PageId(2) { PageKind::Feed } else { PageKind::Page };
             assert_eq!(why == Why::Feed, kind == PageKind::Feed);
             assert!(policy.admit(&target(page, kind), why, now));
-            let polled = (kind == PageKind::Feed).then(Polled::default);
-            policy.settled(&Settled { polled, ..found(page, kind, now) }, now);
+            let poll = (kind == PageKind::Feed).then(FeedPoll::default);
+            policy.settled(&VisitRecord { poll, ..found(page, kind, now) }, now);
             Some(page)
         })
         .collect()
@@ -420,9 +379,9 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
         is_new: false,
         ..new_page(1, PageKind::Page)
     };
-    let poll = Settled {
+    let poll = VisitRecord {
         new_pages: vec![changed],
-        polled: Some(Polled::default()),
+        poll: Some(FeedPoll::default()),
         ..found(PageId(2), PageKind::Feed, now)
     };
     policy.settled(&poll, now);

@@ -388,7 +388,7 @@ impl Discover {
             .map(|archive| archive.settings().crawl.clone())
             .unwrap_or_else(|_| CrawlTable::default());
         let client = Client::new(table.user_agent(), table.limits.clone(), table.proxy.clone());
-        let pause = match perennial_crawler::visit::is_loopback(&self.url) {
+        let pause = match perennial_crawler::is_loopback(&self.url) {
             true => Duration::ZERO,
             false => {
                 Duration::from_millis(u64::try_from(table.politeness.min_delay.as_millis()).unwrap_or(0))

@@ -1,8 +1,8 @@
 //! perennial.toml and acts.log as they change -> a crawl that goes by them.
 //!
-//! Other settings end the round: no visit starts, those in flight end, and the crawl starts again in the same process with all that it is
-//! told now. So a change means the same as it does to a crawl that is started after it, whatever was changed. Learning again from a
-//! million looks takes a second.
+//! Changed settings end the round: no visit starts, those in flight end, and the crawl starts again in the same process. So a
+//! change means the same as it does to a crawl that is started after it, whatever was changed. Relearning a million
+//! observations takes a second.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,97 +17,95 @@ use perennial_archive::store::{Ending, PageKind, site_of};
 use perennial_archive::{Archive, SettingsWatch};
 use perennial_engine::operate::log::{ActLine, Acts};
 
-/// How long other settings wait for fetches in flight. One that takes longer is given up, and made again.
+/// How long changed settings wait for fetches in flight. One that takes longer is given up, and made again.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A wish that is older was not meant for this crawl.
-const WISH_LIFE: Span = Span::from_hours(7 * 24);
+/// A retry request that is older was not meant for this crawl.
+const REQUEST_LIFE: Span = Span::from_hours(7 * 24);
 
-/// What the user changes while the crawl runs.
-pub(super) struct Heed {
+/// Watches what the user changes while the crawl runs.
+pub(super) struct ConfigWatcher {
     archive: Archive,
     /// `None` in a time-lapse, which nobody watches.
     settings: Option<SettingsWatch>,
     acts: Acts,
-    /// When other settings were found.
-    found: Option<Instant>,
+    /// When changed settings were found.
+    changed_at: Option<Instant>,
     /// Pages that earlier rounds gave up.
     pub(super) n_given_up: u64,
 }
 
-impl Heed {
-    pub(super) fn new(archive: &Archive, clock: &Clock, earlier: &Status) -> Heed {
-        Heed {
+impl ConfigWatcher {
+    pub(super) fn new(archive: &Archive, clock: &Clock, earlier: &Status) -> ConfigWatcher {
+        ConfigWatcher {
             settings: (!clock.is_time_lapse()).then(|| SettingsWatch::new(archive)),
             acts: Acts::from_start(archive.root()),
             archive: archive.clone(),
-            found: None,
+            changed_at: None,
             n_given_up: earlier.n_given_up,
         }
     }
 
-    /// The end of a round: it is not the end of the crawl if only the settings are others.
+    /// The end of a round: it is not the end of the crawl if only the settings changed.
     pub(super) fn end(&self, end: End, is_stopped: bool) -> End {
         match end {
-            End::Interrupted if self.found.is_some() && !is_stopped => End::OtherSettings,
+            End::Interrupted if self.changed_at.is_some() && !is_stopped => End::OtherSettings,
             end => end,
         }
     }
 
-    /// Whether other settings have waited long enough for fetches in flight.
+    /// Whether changed settings have waited long enough for fetches in flight.
     pub(super) fn is_waited_for(&self) -> bool {
-        self.found.is_some_and(|found| found.elapsed() > PATIENCE)
+        self.changed_at.is_some_and(|changed| changed.elapsed() > PATIENCE)
     }
 
-    /// Whether the settings are others now, and hold. Those with a mistake are told, and the crawl goes on with what it has.
-    fn has_other_settings(&mut self, warn: &mut impl FnMut(&str)) -> bool {
+    /// Whether the settings changed and are valid. Invalid ones are reported, and the crawl goes on with those that it has.
+    fn has_changed(&mut self, warn: &mut impl FnMut(&str)) -> bool {
         let path = self.archive.settings_path();
         let Some(text) = self.settings.as_mut().and_then(SettingsWatch::changed) else { return false };
-        match Settings::parse(&path, text) {
-            Ok(_) => true,
-            Err(mistakes) => {
-                warn(&format!("the crawl goes on with the settings that it has: {mistakes:#}"));
-                false
-            }
+        let parsed = Settings::parse(&path, text);
+        if let Err(mistakes) = &parsed {
+            warn(&format!("the crawl goes on with the settings that it has: {mistakes:#}"));
         }
+        parsed.is_ok()
     }
 
-    /// The pages and hosts that somebody wants visited again since the last look, with the time of the wish.
-    fn wishes(&mut self, now: Timestamp) -> HashMap<String, Timestamp> {
-        let mut wishes = HashMap::new();
-        let wished = |line: ActLine| {
+    /// The pages and hosts that somebody wants visited again, with the time of the request; each is returned once.
+    fn retry_requests(&mut self, now: Timestamp) -> HashMap<String, Timestamp> {
+        let mut requests = HashMap::new();
+        let read = |line: ActLine| {
             let time = Timestamp::parse(&line.time).ok();
-            if let Some(time) = time.filter(|time| line.act == "retry" && now - *time < WISH_LIFE) {
-                // The log has seconds: a visit within the second of the wish may have been before it.
-                wishes.insert(line.url, time + Span::from_secs(1));
+            if let Some(time) = time.filter(|time| line.act == "retry" && now - *time < REQUEST_LIFE) {
+                // The log has seconds: a visit within the second of the request may have been before it.
+                requests.insert(line.url, time + Span::from_secs(1));
             }
         };
-        // A log that cannot be read has no wishes; whoever writes it is told.
-        let _ = self.acts.read(wished);
-        wishes
+        // A log that cannot be read has no requests; whoever writes it is told.
+        let _ = self.acts.read(read);
+        requests
     }
 }
 
 impl Crawl {
-    /// Looks whether the user changed something.
-    pub(super) fn heed(&mut self, warn: &mut impl FnMut(&str)) {
-        if self.heed.found.is_none() && self.heed.has_other_settings(warn) {
-            self.heed.found = Some(Instant::now());
+    /// Takes in what the user changed.
+    pub(super) fn watch_config(&mut self, warn: &mut impl FnMut(&str)) {
+        if self.watcher.changed_at.is_none() && self.watcher.has_changed(warn) {
+            self.watcher.changed_at = Some(Instant::now());
             self.policy.stop();
         }
-        if let Err(error) = self.heed_wishes() {
+        if let Err(error) = self.queue_retries() {
             warn(&format!("what was to be visited again cannot be read: {error:#}"));
         }
     }
 
     /// Queues what somebody wants visited again and nobody has visited since.
-    pub(super) fn heed_wishes(&mut self) -> anyhow::Result<()> {
-        if self.heed.settings.is_none() {
+    pub(super) fn queue_retries(&mut self) -> anyhow::Result<()> {
+        if self.watcher.settings.is_none() {
             return Ok(());
         }
         let now = self.now();
-        let mut wishes = self.heed.wishes(now);
-        let is_host = |target: &String| !target.contains("://");
-        for (url, time) in wishes.extract_if(|target, _| !is_host(target)).collect::<Vec<_>>() {
+        let (pages, hosts): (HashMap<_, _>, HashMap<_, _>) =
+            self.watcher.retry_requests(now).into_iter().partition(|(target, _)| target.contains("://"));
+        for (url, time) in pages {
             let Some(page) = self.store.page(&url)?.map(|page| page.id) else { continue };
             let Some(target) = self.store.target(page)? else { continue };
             let is_open = target.visited.is_none_or(|visited| visited < time);
@@ -115,15 +113,15 @@ impl Crawl {
                 self.policy.asked_for(target.site, target.page, now);
             }
         }
-        if wishes.is_empty() {
+        if hosts.is_empty() {
             return Ok(());
         }
         let policy = &mut self.policy;
         self.store.each_frontier_page(|known| {
             let is_failed = known.ending == Some(Ending::Failed) && known.kind == PageKind::Page;
-            let is_wished =
-                |visited: Timestamp| wishes.get(&site_of(&known.url)).is_some_and(|time| visited < *time);
-            if is_failed && known.visited.is_some_and(is_wished) && policy.has_seed(known.seed) {
+            let is_requested =
+                |visited: Timestamp| hosts.get(&site_of(&known.url)).is_some_and(|time| visited < *time);
+            if is_failed && known.visited.is_some_and(is_requested) && policy.has_seed(known.seed) {
                 policy.asked_for(known.site, known.page, now);
             }
         })

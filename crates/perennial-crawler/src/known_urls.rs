@@ -1,6 +1,6 @@
 //! Discoveries -> those to fetch: not known, not fetched recently, within the bound of their shape.
 //!
-//! Addresses are kept as hashes, because a crawl knows millions of them.
+//! URLs are kept as hashes, because a crawl knows millions of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,10 +16,10 @@ const MAX_SITEMAPS_OF_SEED: usize = 2_000;
 /// Feeds that are followed for one seed. Some sites name one for the comments of every article.
 const MAX_FEEDS_OF_SEED: usize = 1_000;
 
-/// The addresses that the crawl knows.
-pub struct Addresses {
+/// The URLs that the crawl knows.
+pub(super) struct KnownUrls {
     pages: HashSet<u64>,
-    /// Requisites and sitemaps, with the second of their last fetch or queueing.
+    /// Subresources and sitemaps, with the second of their last fetch or queueing.
     fetched: HashMap<u64, i64>,
     /// Sitemaps of each seed.
     n_sitemaps: HashMap<i64, usize>,
@@ -29,14 +29,13 @@ pub struct Addresses {
     /// Pages of each shape, by host and shape.
     n_by_shape: HashMap<u64, u32>,
     max_pages_per_shape: u32,
-    /// A requisite is not fetched again within this time.
-    requisite_span: Span,
+    /// A subresource is not fetched again within this time.
+    subresource_span: Span,
 }
 
-impl Addresses {
-    /// No address is known.
-    pub fn new(max_pages_per_shape: u32, requisite_span: Span) -> Addresses {
-        Addresses {
+impl KnownUrls {
+    pub(super) fn new(max_pages_per_shape: u32, subresource_span: Span) -> KnownUrls {
+        KnownUrls {
             pages: HashSet::new(),
             fetched: HashMap::new(),
             n_sitemaps: HashMap::new(),
@@ -44,12 +43,12 @@ impl Addresses {
             n_feeds: HashMap::new(),
             n_by_shape: HashMap::new(),
             max_pages_per_shape,
-            requisite_span,
+            subresource_span,
         }
     }
 
     /// Adds an address that an earlier crawl stored. A visit of the future, by a clock that was ahead, counts as made now.
-    pub fn load(&mut self, known: &FrontierPage, now: Timestamp) {
+    pub(super) fn load(&mut self, known: &FrontierPage, now: Timestamp) {
         let hash = url_hash(&known.url);
         if known.kind == PageKind::Feed {
             self.feeds.insert(hash);
@@ -70,12 +69,12 @@ impl Addresses {
     }
 
     /// Notes that an address was fetched, such as a robots.txt or what a browser asked for.
-    pub fn fetched(&mut self, url: &str, at: Timestamp) {
+    pub(super) fn fetched(&mut self, url: &str, at: Timestamp) {
         self.fetched.insert(url_hash(url), at.as_secs());
     }
 
     /// Whether a discovery is to be queued, or brings the time of a change of a known page. The address is known afterwards.
-    pub fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
+    pub(super) fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
         let hash = url_hash(&found.url);
         match found.kind {
             // What is known as a page may turn out to be a feed.
@@ -88,10 +87,10 @@ impl Addresses {
                 let has_room = found.n_redirects > 0 || self.shape_has_room(&found.url);
                 has_room && self.pages.insert(hash)
             }
-            PageKind::Requisite if self.pages.contains(&hash) => false,
-            PageKind::Requisite | PageKind::Sitemap => {
+            PageKind::Subresource if self.pages.contains(&hash) => false,
+            PageKind::Subresource | PageKind::Sitemap => {
                 let fetched = self.fetched.get(&hash).map(|&secs| Timestamp::from_secs(secs));
-                if fetched.is_some_and(|fetched| fetched + self.requisite_span > now) {
+                if fetched.is_some_and(|fetched| fetched + self.subresource_span > now) {
                     return false;
                 }
                 if fetched.is_none() && found.kind == PageKind::Sitemap && !self.count_sitemap(found.seed) {
@@ -135,24 +134,24 @@ mod tests {
     use super::*;
 
     fn found(url: &str, kind: PageKind) -> Discovery {
-        Discovery { url: url.into(), kind, seed: 1, depth: 1, n_redirects: 0, changed: None, item: None }
+        Discovery::new(url, kind, 1, 1)
     }
 
     #[test]
-    fn pages_are_wanted_once_and_requisites_when_they_are_old() {
-        let (mut known, now) = (Addresses::new(10, Span::from_hours(24)), Timestamp::from_secs(1_000_000));
+    fn pages_are_wanted_once_and_subresources_when_they_are_old() {
+        let (mut known, now) = (KnownUrls::new(10, Span::from_hours(24)), Timestamp::from_secs(1_000_000));
         let page = found("http://a.example/", PageKind::Page);
         assert!(known.is_wanted(&page, now) && !known.is_wanted(&page, now));
         let announced = Discovery { changed: Some(now), ..page };
         assert!(known.is_wanted(&announced, now), "a sitemap says that it changed");
-        let style = found("http://a.example/s.css", PageKind::Requisite);
+        let style = found("http://a.example/s.css", PageKind::Subresource);
         assert!(known.is_wanted(&style, now) && !known.is_wanted(&style, now + Span::from_hours(23)));
         assert!(known.is_wanted(&style, now + Span::from_hours(24)));
     }
 
     #[test]
     fn a_seed_has_a_bounded_number_of_sitemaps() {
-        let (mut known, now) = (Addresses::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
+        let (mut known, now) = (KnownUrls::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
         let sitemap = |n: usize| found(&format!("http://a.example/{n}.xml"), PageKind::Sitemap);
         let n_wanted = (0..5000).filter(|&n| known.is_wanted(&sitemap(n), now)).count();
         assert_eq!(n_wanted, MAX_SITEMAPS_OF_SEED);
@@ -161,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_feed_is_wanted_once_also_where_it_was_taken_for_a_page() {
-        let (mut known, now) = (Addresses::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
+        let (mut known, now) = (KnownUrls::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
         let (page, feed) =
             (found("http://a.example/f", PageKind::Page), found("http://a.example/f", PageKind::Feed));
         assert!(known.is_wanted(&page, now) && known.is_wanted(&feed, now) && !known.is_wanted(&feed, now));
@@ -173,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_shape_has_room_for_max_pages() {
-        let (mut known, now) = (Addresses::new(10, Span::ZERO), Timestamp::from_secs(0));
+        let (mut known, now) = (KnownUrls::new(10, Span::ZERO), Timestamp::from_secs(0));
         let is_wanted =
             |n: &u32| known.is_wanted(&found(&format!("http://a.example/p/{n}"), PageKind::Page), now);
         assert_eq!((0..100u32).filter(is_wanted).count(), 10);

@@ -10,48 +10,46 @@ use perennial_core::url::trap::find_trap;
 use perennial_core::url::{PageId, SiteId};
 use url::Url;
 
-use super::addresses::Addresses;
 use super::discover::Discoveries;
+use super::known_urls::KnownUrls;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
-use perennial_archive::store::{CapturedAddress, Discovery, PageKind, Store, Target};
+use perennial_archive::store::{CapturedUrl, Discovery, PageKind, Store, Target};
 
-/// How many links an address is from its seed, and the number of that seed.
+/// How many links a URL is from its seed, and the number of that seed.
 type Place = (u32, i64);
 
-/// Adds captured addresses that belong to a seed, and the addresses that they link to, to the frontier. Gives the number of
-/// pages among them.
-pub(super) fn adopt(
+/// Adds captured URLs that belong to a seed, and the URLs that they link to, to the frontier. Gives the number of pages
+/// among them.
+pub(super) fn backfill(
     archive: &Archive,
     store: &mut Store,
     seeds: &Seeds,
-    addresses: &mut Addresses,
+    known_urls: &mut KnownUrls,
     now: Timestamp,
 ) -> anyhow::Result<usize> {
     let captured = store.captured_outside_frontier()?;
     if captured.is_empty() {
         return Ok(0);
     }
-    let mut adoption = Adoption { archive, store, seeds, addresses, now, found: Vec::new() };
-    adoption.follow_links()?;
-    for address in &captured {
-        adoption.take_captured(address)?;
-    }
-    let found = adoption.found;
-    store.write(|commit| found.iter().try_for_each(|found| commit.adopt(found)))?;
+    let mut backfill = Backfill { archive, store, seeds, known_urls, now, found: Vec::new() };
+    backfill.follow_links()?;
+    captured.iter().try_for_each(|captured| backfill.add_captured(captured))?;
+    let found = backfill.found;
+    store.write(|commit| found.iter().try_for_each(|found| commit.backfill(found)))?;
     Ok(found.iter().filter(|found| found.kind == PageKind::Page).count())
 }
 
-struct Adoption<'a> {
+struct Backfill<'a> {
     archive: &'a Archive,
     store: &'a Store,
     seeds: &'a Seeds,
-    addresses: &'a mut Addresses,
+    known_urls: &'a mut KnownUrls,
     now: Timestamp,
     found: Vec<Discovery>,
 }
 
-impl Adoption<'_> {
+impl Backfill<'_> {
     /// Follows the stored links from the pages of the frontier, those nearest to their seeds first.
     fn follow_links(&mut self) -> anyhow::Result<()> {
         let mut places: HashMap<PageId, Place> = HashMap::new();
@@ -68,7 +66,7 @@ impl Adoption<'_> {
                 if places.contains_key(&target) {
                     continue;
                 }
-                if let Some(seed) = self.take_linked(target, depth + 1, seed)? {
+                if let Some(seed) = self.add_linked(target, depth + 1, seed)? {
                     places.insert(target, (depth + 1, seed));
                     queue.push_back((target, (depth + 1, seed)));
                 }
@@ -77,66 +75,57 @@ impl Adoption<'_> {
         Ok(())
     }
 
-    /// Adds a linked address that belongs to a seed. Gives the number of that seed; `None` when it is not added.
-    fn take_linked(&mut self, page: PageId, depth: u32, finder: i64) -> anyhow::Result<Option<i64>> {
+    /// Adds a linked URL that belongs to a seed. Gives the number of that seed; `None` when it is not added.
+    fn add_linked(&mut self, page: PageId, depth: u32, finder: i64) -> anyhow::Result<Option<i64>> {
         let url = self.store.url_of(page)?;
         let Some(parsed) = Url::parse(&url).ok().filter(|url| find_trap(url, self.now).is_none()) else {
             return Ok(None);
         };
         let Some(seed) = self.seeds.owner(&parsed, depth, finder) else { return Ok(None) };
-        let found =
-            Discovery { url, kind: PageKind::Page, seed, depth, n_redirects: 0, changed: None, item: None };
-        if !self.addresses.is_wanted(&found, self.now) {
+        let found = Discovery::new(url, PageKind::Page, seed, depth);
+        if !self.known_urls.is_wanted(&found, self.now) {
             return Ok(None);
         }
         self.found.push(found);
         Ok(Some(seed))
     }
 
-    /// Adds a captured address that no link led to.
-    fn take_captured(&mut self, address: &CapturedAddress) -> anyhow::Result<()> {
-        let Ok(url) = Url::parse(&address.url) else { return Ok(()) };
+    /// Adds a captured URL that no link led to.
+    fn add_captured(&mut self, captured: &CapturedUrl) -> anyhow::Result<()> {
+        let Ok(url) = Url::parse(&captured.url) else { return Ok(()) };
         let owner = self.seeds.owner(&url, 1, 0);
         let any = || self.seeds.iter_numbered().next().map(|(number, _)| number);
-        let seed = match address.kind {
+        let seed = match captured.kind {
             PageKind::Page => owner,
-            // A requisite may be on any host; its seed matters for budgets only.
-            PageKind::Requisite | PageKind::Sitemap | PageKind::Feed => owner.or_else(any),
+            // A subresource may be on any host; its seed matters for budgets only.
+            PageKind::Subresource | PageKind::Sitemap | PageKind::Feed => owner.or_else(any),
         };
         let Some(seed) = seed else { return Ok(()) };
-        let kind = address.kind;
-        self.take(Discovery {
-            url: address.url.clone(),
-            kind,
-            seed,
-            depth: 1,
-            n_redirects: 0,
-            changed: None,
-            item: None,
-        });
-        if matches!(kind, PageKind::Sitemap | PageKind::Feed) {
-            self.read_sitemap(address, &url, seed)?;
+        self.add(Discovery::new(captured.url.clone(), captured.kind, seed, 1));
+        if matches!(captured.kind, PageKind::Sitemap | PageKind::Feed) {
+            self.read_sitemap(captured, &url, seed)?;
         }
         Ok(())
     }
 
     /// Adds the pages that the last capture of a sitemap or a feed names. If that cannot be read, the next visit of it
     /// finds them.
-    fn read_sitemap(&mut self, address: &CapturedAddress, url: &Url, seed: i64) -> anyhow::Result<()> {
-        let Some(capture) = self.store.closest_payload(&address.url, self.now)? else { return Ok(()) };
+    fn read_sitemap(&mut self, captured: &CapturedUrl, url: &Url, seed: i64) -> anyhow::Result<()> {
+        let Some(capture) = self.store.closest_payload(&captured.url, self.now)? else { return Ok(()) };
         let Ok(Some(payload)) = self.archive.payload(self.store, &capture) else { return Ok(()) };
-        let target = Target::unvisited(capture.page, SiteId(0), address.url.clone(), PageKind::Sitemap, seed);
+        let target =
+            Target::unvisited(capture.page, SiteId(0), captured.url.clone(), PageKind::Sitemap, seed);
         let table = &self.archive.settings().crawl;
         let mut found = Discoveries::new(self.seeds, table, self.now, &target);
         found.read_sitemap(url, &payload.bytes);
         for found in found.into_found() {
-            self.take(Discovery { changed: None, ..found });
+            self.add(Discovery { changed: None, ..found });
         }
         Ok(())
     }
 
-    fn take(&mut self, found: Discovery) {
-        if self.addresses.is_wanted(&found, self.now) {
+    fn add(&mut self, found: Discovery) {
+        if self.known_urls.is_wanted(&found, self.now) {
             self.found.push(found);
         }
     }

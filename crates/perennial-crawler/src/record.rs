@@ -1,0 +1,508 @@
+//! One visit -> one record of it. The log's lines, the frontier's row and all that the loop and politeness learn are views
+//! of this record.
+
+use std::time::Duration;
+
+use perennial_core::http::politeness::{HostAnswer, HostState};
+use perennial_core::http::validator::ValidatorTrust;
+use perennial_core::http::verdict::{AnswerKind, Identity, Validators, error_word, host_answer, trust_after};
+use perennial_core::page::look::{Before, ChangeStatus};
+use perennial_core::schedule::VisitOutcome;
+use perennial_core::time::Timestamp;
+use perennial_core::url::{PageId, SiteId};
+use perennial_warc::Truncation;
+
+use super::exchange::FetchedExchange;
+use super::failure::Failure;
+use super::log::LogLine;
+use super::polls::FeedPoll;
+use perennial_archive::Appended;
+use perennial_archive::store::{Discovery, Ending, FeedRow, Kind, PageKind, Target, VisitRow};
+
+/// What happened in one visit. The task that makes the visit begins the record, with exchanges that hold their bytes
+/// ([`FetchedExchange`]). The recorder appends these to the archive, adds what the commit brings, and gives the record to the loop.
+#[derive(Debug)]
+pub(super) struct VisitRecord<E = StoredExchange> {
+    /// The page as the frontier had it before the visit.
+    pub(super) target: Target,
+    /// Why it was visited, for the log.
+    pub(super) reason: String,
+    pub(super) is_conditional: bool,
+    /// What came back, or why nothing did.
+    pub(super) answer: Result<E, Failure>,
+    /// What was fetched with it: robots.txt, and what a browser requested.
+    pub(super) companions: Vec<E>,
+    /// What the answer says as a feed, if it is one.
+    pub(super) feed: Option<Box<FeedRow>>,
+    /// URLs that the answer led to; after the append those that are worth a row of the frontier.
+    pub(super) discoveries: Vec<Discovery>,
+    pub(super) ended_at: Timestamp,
+    /// How long the exchange took.
+    pub(super) took: Duration,
+    /// Crawl-delay of its robots.txt.
+    pub(super) crawl_delay_secs: Option<f64>,
+    /// A message for the user.
+    pub(super) warning: Option<String>,
+    /// The host's state after the visit. The recorder sets it.
+    pub(super) host: HostState,
+    /// The discoveries that the loop has to know. The commit finds them.
+    pub(super) new_pages: Vec<NewPage>,
+    /// What the visit taught as the poll of a feed. The commit finds it.
+    pub(super) poll: Option<FeedPoll>,
+}
+
+/// An exchange that the archive has: what is left of it when its bytes are stored.
+#[derive(Debug)]
+pub(super) struct StoredExchange {
+    pub(super) url: String,
+    /// The time of the capture, in whole seconds as it is stored.
+    pub(super) time: Timestamp,
+    pub(super) status: u16,
+    pub(super) body_bytes: u64,
+    /// Why the body is not whole, if it is not.
+    pub(super) truncation: Option<Truncation>,
+    /// Why the document was read in part only, if it was.
+    pub(super) unread: Option<String>,
+    /// Whether the document is so large that it is analysed on its own.
+    pub(super) is_large: bool,
+    /// ETag and Last-Modified.
+    pub(super) validators: Validators,
+    /// The field Retry-After.
+    pub(super) retry_after: Option<String>,
+    /// How it was stored.
+    pub(super) appended: Appended,
+}
+
+/// A URL that a visit led to.
+#[derive(Clone, Debug)]
+pub(super) struct NewPage {
+    pub(super) page: PageId,
+    pub(super) site: SiteId,
+    pub(super) kind: PageKind,
+    pub(super) seed: i64,
+    pub(super) url: String,
+    /// When it changed according to a sitemap or a feed; such a page may have been known.
+    pub(super) changed: Option<Timestamp>,
+    /// The headline of the item that named it.
+    pub(super) item: Option<String>,
+    /// Whether it has to be queued.
+    pub(super) is_new: bool,
+}
+
+impl VisitRecord<FetchedExchange> {
+    /// The record after `append` has stored each of its exchanges.
+    pub(super) fn store(
+        self,
+        mut append: impl FnMut(FetchedExchange) -> anyhow::Result<StoredExchange>,
+    ) -> anyhow::Result<VisitRecord> {
+        let companions = self.companions.into_iter().map(&mut append).collect::<anyhow::Result<_>>()?;
+        let answer = match self.answer {
+            Ok(exchange) => Ok(append(exchange)?),
+            Err(failure) => Err(failure),
+        };
+        Ok(VisitRecord {
+            target: self.target,
+            reason: self.reason,
+            is_conditional: self.is_conditional,
+            answer,
+            companions,
+            feed: self.feed,
+            discoveries: self.discoveries,
+            ended_at: self.ended_at,
+            took: self.took,
+            crawl_delay_secs: self.crawl_delay_secs,
+            warning: self.warning,
+            host: self.host,
+            new_pages: self.new_pages,
+            poll: self.poll,
+        })
+    }
+}
+
+impl StoredExchange {
+    fn is_broken_off(&self) -> bool {
+        self.truncation == Some(Truncation::Disconnect)
+    }
+
+    fn answer_kind(&self) -> AnswerKind {
+        AnswerKind::of_answer(self.status, self.is_broken_off())
+    }
+}
+
+/// What the loop and politeness learn.
+impl VisitRecord {
+    fn exchange(&self) -> Option<&StoredExchange> {
+        self.answer.as_ref().ok()
+    }
+
+    fn exchanges(&self) -> impl Iterator<Item = &StoredExchange> {
+        self.companions.iter().chain(self.exchange())
+    }
+
+    fn answer_kind(&self) -> Option<AnswerKind> {
+        self.exchange().map(StoredExchange::answer_kind)
+    }
+
+    /// The answer, if it shows what a reader of the page would have seen.
+    fn observation(&self) -> Option<&StoredExchange> {
+        self.exchange().filter(|exchange| exchange.answer_kind().is_look())
+    }
+
+    /// Whether the answer shows what a reader of the page would have seen.
+    pub(super) fn is_observation(&self) -> bool {
+        self.observation().is_some()
+    }
+
+    /// What the scheduler is told by the answer alone. For a page that can be laid out the analysis decides later.
+    pub(super) fn outcome(&self) -> VisitOutcome {
+        let failed = VisitOutcome::Failed { retry_at: Some(self.host.ready_at) };
+        match &self.answer {
+            Ok(exchange) => self.change_status(exchange).map_or(failed, VisitOutcome::from),
+            Err(failure) if failure.is_absence() => VisitOutcome::Absent,
+            Err(_) => failed,
+        }
+    }
+
+    fn change_status(&self, exchange: &StoredExchange) -> Option<ChangeStatus> {
+        let digest = self.target.digest.clone().map(Identity::Payload);
+        let was_page = digest.is_some();
+        let before = self.target.identity.as_ref().or(digest.as_ref());
+        let before = before.map(|identity| Before { identity, was_page });
+        ChangeStatus::between(before, exchange.answer_kind(), &exchange.appended.identity)
+    }
+
+    /// How the visit ended, as it is stored and logged.
+    pub(super) fn ending(&self) -> Ending {
+        match self.outcome() {
+            VisitOutcome::Changed(_) => Ending::Changed,
+            VisitOutcome::Unchanged => Ending::Unchanged,
+            VisitOutcome::Failed { .. } => Ending::Failed,
+            VisitOutcome::Vanished(_) | VisitOutcome::Absent => match self.answer_kind() {
+                Some(AnswerKind::Redirect) => Ending::Redirected,
+                _ => Ending::Gone,
+            },
+        }
+    }
+
+    /// Failures in a row, this one included.
+    pub(super) fn n_failures(&self) -> u16 {
+        if self.ending() == Ending::Failed { self.target.n_failures.saturating_add(1) } else { 0 }
+    }
+
+    /// Whether another try soon would end the same way.
+    pub(super) fn is_final(&self) -> bool {
+        match &self.answer {
+            Ok(_) => self.is_observation(),
+            Err(failure) => failure.is_final(),
+        }
+    }
+
+    /// The name of the error, if there was one.
+    pub(super) fn error(&self) -> Option<&'static str> {
+        match &self.answer {
+            Ok(exchange) => error_word(exchange.status, exchange.is_broken_off()),
+            Err(failure) => Some(failure.name()),
+        }
+    }
+
+    /// What politeness is told; `None`: the host got no request.
+    pub(super) fn host_answer(&self) -> Option<HostAnswer> {
+        match &self.answer {
+            Ok(exchange) => {
+                let retry_after = exchange.retry_after.as_deref();
+                Some(host_answer(exchange.status, exchange.is_broken_off(), retry_after, self.ended_at))
+            }
+            Err(failure) => failure.host_answer(),
+        }
+    }
+
+    /// The time of the capture; when the visit ended if there is none.
+    pub(super) fn captured_at(&self) -> Timestamp {
+        self.exchange().map_or(self.ended_at, |exchange| exchange.time)
+    }
+
+    /// Bytes of all bodies that were fetched.
+    pub(super) fn body_bytes(&self) -> u64 {
+        self.exchanges().map(|exchange| exchange.body_bytes).sum()
+    }
+
+    /// Bytes that the WARC files grew by.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.exchanges().map(|exchange| exchange.appended.stored_bytes).sum()
+    }
+
+    /// Whether the document is so large that it is analysed on its own.
+    pub(super) fn is_large(&self) -> bool {
+        self.exchange().is_some_and(|exchange| exchange.is_large)
+    }
+
+    /// Whether the document was read in part only.
+    pub(super) fn is_unread(&self) -> bool {
+        self.exchange().is_some_and(|exchange| exchange.unread.is_some())
+    }
+}
+
+/// What the frontier keeps.
+impl VisitRecord {
+    /// What the visit changes in the frontier.
+    pub(super) fn frontier_row(&self) -> VisitRow<'_> {
+        VisitRow {
+            page: self.target.page,
+            at: self.ended_at,
+            ending: self.ending(),
+            n_failures: self.n_failures(),
+            payload: self.payload(),
+            identity: self.observation().map(|exchange| &exchange.appended.identity),
+            trust: self.trust(),
+        }
+    }
+
+    /// Digest and validators that the next conditional request goes by; `None`: those of the answer before.
+    fn payload(&self) -> Option<(&str, &Validators)> {
+        static NONE: Validators = Validators { etag: None, last_modified: None };
+        let exchange = self.exchange()?;
+        let validators = match exchange.answer_kind() {
+            AnswerKind::Content => &exchange.validators,
+            // A version that stays is worth its bytes: the next visit sends no condition, so that they come.
+            AnswerKind::NotModified if exchange.appended.is_left_out => &NONE,
+            _ => return None,
+        };
+        Some((&exchange.appended.content, validators))
+    }
+
+    fn trust(&self) -> ValidatorTrust {
+        let target = &self.target;
+        match self.exchange() {
+            Some(StoredExchange { status, validators, appended, .. })
+                if matches!(self.answer_kind(), Some(AnswerKind::Content | AnswerKind::NotModified)) =>
+            {
+                let before = target.digest.as_deref().zip(Some(&target.validators));
+                trust_after(target.trust, before, *status, self.is_conditional, &appended.content, validators)
+            }
+            _ => target.trust,
+        }
+    }
+}
+
+/// What `crawl.log` says.
+impl VisitRecord {
+    /// A line for each exchange that was stored; the visit's own comes last.
+    pub(super) fn log_lines(&self) -> impl Iterator<Item = LogLine> {
+        let companions = self.companions.iter().map(|exchange| self.companion_line(exchange));
+        companions.chain(std::iter::once_with(|| self.visit_line()))
+    }
+
+    fn visit_line(&self) -> LogLine {
+        let exchange = self.exchange();
+        LogLine {
+            url: self.target.url.clone(),
+            kind: self.target.kind.name().into(),
+            reason: self.reason.clone(),
+            outcome: self.ending().name().into(),
+            error: self.error().map(Into::into),
+            detail: self.answer.as_ref().err().map(ToString::to_string),
+            truncated: exchange.and_then(|exchange| exchange.truncation).map(|why| why.as_str().into()),
+            unread: exchange.and_then(|exchange| exchange.unread.clone()),
+            millis: self.took.as_millis() as u64,
+            conditional: self.is_conditional,
+            n_found: self.new_pages.iter().filter(|new| new.is_new).count() as u64,
+            ..exchange.map_or_else(|| self.line(), |exchange| self.exchange_line(exchange))
+        }
+    }
+
+    fn companion_line(&self, exchange: &StoredExchange) -> LogLine {
+        let is_robots = exchange.url.ends_with("/robots.txt");
+        let is_new = exchange.appended.is_new_version;
+        LogLine {
+            kind: if is_robots { "robots" } else { PageKind::Subresource.name() }.into(),
+            reason: if is_robots { "before the host's first page" } else { "fetched by the browser" }.into(),
+            outcome: if is_new { Ending::Changed } else { Ending::Unchanged }.name().into(),
+            ..self.exchange_line(exchange)
+        }
+    }
+
+    fn exchange_line(&self, exchange: &StoredExchange) -> LogLine {
+        LogLine {
+            url: exchange.url.clone(),
+            status: Some(exchange.status),
+            stored: Some(stored_word(exchange.appended.kind).into()),
+            digest: Some(exchange.appended.digest.clone()),
+            body_bytes: exchange.body_bytes,
+            stored_bytes: exchange.appended.stored_bytes,
+            ..self.line()
+        }
+    }
+
+    fn line(&self) -> LogLine {
+        LogLine { time: self.ended_at.to_rfc3339(), ..LogLine::default() }
+    }
+}
+
+fn stored_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Response => "response",
+        Kind::Revisit => "revisit",
+        Kind::Resource => "resource",
+        Kind::Metadata => "delta",
+    }
+}
+
+/// Records for the tests of whatever reads them.
+#[cfg(test)]
+pub(super) mod samples {
+    use perennial_core::time::Span;
+
+    use super::*;
+    use perennial_fetch::FetchError;
+
+    pub(crate) const SITE: SiteId = SiteId(1);
+    pub(crate) const SEED: i64 = 1;
+
+    pub(crate) fn target(page: PageId, kind: PageKind) -> Target {
+        Target::unvisited(page, SITE, format!("http://a.example/{}", page.0), kind, SEED)
+    }
+
+    /// A first visit that found the page.
+    pub(crate) fn found(page: PageId, kind: PageKind, at: Timestamp) -> VisitRecord {
+        answered(page, kind, 200, at)
+    }
+
+    /// A first visit that got an answer.
+    pub(crate) fn answered(page: PageId, kind: PageKind, status: u16, at: Timestamp) -> VisitRecord {
+        VisitRecord {
+            target: target(page, kind),
+            reason: String::new(),
+            is_conditional: false,
+            answer: Ok(exchange(&format!("http://a.example/{}", page.0), status, at)),
+            companions: Vec::new(),
+            feed: None,
+            discoveries: Vec::new(),
+            ended_at: at,
+            took: Duration::ZERO,
+            crawl_delay_secs: None,
+            warning: None,
+            host: HostState { ready_at: at, n_troubles: 0 },
+            new_pages: Vec::new(),
+            poll: None,
+        }
+    }
+
+    /// A visit of a page whose host did not answer, the `n_failures`th in a row.
+    pub(crate) fn failed(page: PageId, n_failures: u16, at: Timestamp) -> VisitRecord {
+        VisitRecord {
+            target: Target { n_failures: n_failures - 1, ..target(page, PageKind::Page) },
+            answer: Err(FetchError::Timeout(Duration::from_secs(60)).into()),
+            host: HostState { ready_at: at + Span::from_secs(60), n_troubles: n_failures },
+            ..found(page, PageKind::Page, at)
+        }
+    }
+
+    pub(crate) fn exchange(url: &str, status: u16, time: Timestamp) -> StoredExchange {
+        StoredExchange {
+            url: url.into(),
+            time,
+            status,
+            body_bytes: 1000,
+            truncation: None,
+            unread: None,
+            is_large: false,
+            validators: Validators::default(),
+            retry_after: None,
+            appended: Appended {
+                kind: Kind::Response,
+                digest: "sha1:A".into(),
+                content: "sha256:a".into(),
+                identity: Identity::parse(&if status < 300 { "sha256:a".into() } else { status.to_string() }),
+                is_new_version: true,
+                is_left_out: false,
+                stored_bytes: 500,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::*;
+    use super::*;
+    use perennial_fetch::FetchError;
+
+    fn at() -> Timestamp {
+        Timestamp::from_secs(1_000_000)
+    }
+
+    fn page(answer: Result<StoredExchange, Failure>) -> VisitRecord {
+        VisitRecord { answer, ..found(PageId(1), PageKind::Page, at()) }
+    }
+
+    fn status(status: u16) -> Result<StoredExchange, Failure> {
+        Ok(exchange("http://a.example/1", status, at()))
+    }
+
+    #[test]
+    fn an_answer_or_a_failure_has_one_ending_and_one_error() {
+        let broken_off = status(200)
+            .map(|exchange| StoredExchange { truncation: Some(Truncation::Disconnect), ..exchange });
+        let guarded = FetchError::Guarded {
+            host: "a.example".into(),
+            address: [127, 0, 0, 1].into(),
+            kind: perennial_core::http::address::AddressKind::Loopback,
+        };
+        for (answer, ending, error, is_final) in [
+            (status(200), Ending::Changed, None, true),
+            (status(301), Ending::Redirected, None, true),
+            (status(404), Ending::Gone, Some("not-found"), true),
+            (status(503), Ending::Failed, Some("server-error"), false),
+            (broken_off, Ending::Failed, Some("disconnected"), false),
+            (Err(Failure::RobotsDisallowed), Ending::Gone, Some("robots-disallowed"), true),
+            (Err(Failure::TimeLapse), Ending::Failed, Some("time-lapse"), true),
+            (Err(guarded.into()), Ending::Failed, Some("guarded"), true),
+            (Err(FetchError::Timeout(Duration::ZERO).into()), Ending::Failed, Some("timeout"), false),
+        ] {
+            let record = page(answer);
+            assert_eq!((record.ending(), record.error(), record.is_final()), (ending, error, is_final));
+            assert_eq!(record.n_failures(), u16::from(ending == Ending::Failed));
+            let line = record.log_lines().last().unwrap();
+            assert_eq!((line.outcome.as_str(), line.error.as_deref()), (ending.name(), error));
+        }
+    }
+
+    #[test]
+    fn what_was_known_before_decides_what_a_visit_means() {
+        let known = Target { digest: Some("sha256:a".into()), ..target(PageId(1), PageKind::Page) };
+        let again = |answer| VisitRecord { target: known.clone(), ..page(answer) };
+        assert_eq!(again(status(200)).ending(), Ending::Unchanged);
+        assert_eq!(again(status(304)).ending(), Ending::Unchanged);
+        assert_eq!(
+            again(status(404)).outcome(),
+            VisitOutcome::Vanished(perennial_core::page::importance::Importance::FULL)
+        );
+    }
+
+    #[test]
+    fn the_frontier_keeps_the_last_full_answer() {
+        let row = |record: &VisitRecord| {
+            let VisitRow { payload, identity, .. } = record.frontier_row();
+            (payload.map(|(digest, _)| digest.to_owned()), identity.map(Identity::to_string))
+        };
+        assert_eq!(row(&page(status(200))), (Some("sha256:a".into()), Some("sha256:a".into())));
+        assert_eq!(row(&page(status(404))), (None, Some("404".into())));
+        assert_eq!(row(&page(status(503))), (None, None));
+        assert_eq!(row(&page(Err(Failure::NoArchive))), (None, None));
+        let mut left_out = page(status(304));
+        left_out.answer.as_mut().unwrap().appended.is_left_out = true;
+        let validators = left_out.frontier_row().payload.map(|(_, validators)| validators.is_some());
+        assert_eq!(validators, Some(false), "the next visit sends no condition");
+    }
+
+    #[test]
+    fn companions_have_lines_before_the_visit_and_count_with_it() {
+        let companions = ["http://a.example/robots.txt", "http://a.example/a.js"];
+        let companions = companions.map(|url| exchange(url, 200, at())).into();
+        let record = VisitRecord { companions, ..page(status(200)) };
+        let lines: Vec<LogLine> = record.log_lines().collect();
+        let kinds: Vec<&str> = lines.iter().map(|line| line.kind.as_str()).collect();
+        assert_eq!(kinds, ["robots", "requisite", "page"]);
+        assert_eq!((record.body_bytes(), record.stored_bytes()), (3000, 1500));
+    }
+}

@@ -96,9 +96,9 @@ fn only_the_command_line_knows_arguments() {
 #[test]
 fn only_the_command_line_ends_the_process_and_handles_signals() {
     const WORDS: [&str; 5] = ["process::exit", "process::abort", "ExitCode", "tokio::signal", "signal::unix"];
-    let found = outside(&["perennial/cli/", "perennial/main.rs"], |source| {
-        WORDS.iter().any(|word| source.names(word))
-    });
+    // A renderer's worker ends itself when its confinement fails.
+    let places = ["perennial/cli/", "perennial/main.rs", "perennial-render/confine.rs"];
+    let found = outside(&places, |source| WORDS.iter().any(|word| source.names(word)));
     check("Process exit and signals are named in cli/ only", &found);
 }
 
@@ -106,10 +106,9 @@ fn only_the_command_line_ends_the_process_and_handles_signals() {
 fn only_the_archive_knows_where_warc_files_lie() {
     let names_folder =
         |source: &Source| source.texts.iter().any(|text| text == "warc" || text.starts_with("warc/{"));
-    check(
-        "The folder of WARC files is named in perennial-archive only",
-        &outside(&["perennial-archive/"], names_folder),
-    );
+    // In perennial-warc the word is the ending of a file's name.
+    let found = outside(&["perennial-archive/", "perennial-warc/compress.rs"], names_folder);
+    check("The folder of WARC files is named in perennial-archive only", &found);
 }
 
 /// Folders and files of an archive, which the documents name too.

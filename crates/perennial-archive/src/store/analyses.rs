@@ -1,4 +1,4 @@
-//! Lessons <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
+//! Analyses and the states of pages <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ use super::{
 pub struct ShownVersion {
     /// What tells it from another: the digest of its payload.
     pub identity: Identity,
-    /// The look at it that was laid out.
+    /// The observation of it that was laid out.
     pub time: Timestamp,
 }
 
@@ -323,8 +323,8 @@ impl Store {
         Ok(Some(state))
     }
 
-    /// The change between two looks in a row at a page, as the analysis found it: its importance, and how much of each operation
-    /// is noise by the page's history. `None` when these are not looks in a row, or one of them was not laid out.
+    /// The change between two observations of a page in a row, as the analysis found it: its importance, and how much of each operation
+    /// is noise by the page's history. `None` when these are not in a row, or one of them was not laid out.
     pub fn change_between(
         &self,
         url: &str,
@@ -352,7 +352,7 @@ impl Store {
                  OR EXISTS (SELECT 1 FROM trees t WHERE t.page = l.page AND t.time = l.time)
              FROM lessons l WHERE l.page = ?1 AND l.time > ?2 ORDER BY l.time",
         )?;
-        let looks =
+        let observations =
             statement.query_map(params![page.0, after.map_or(i64::MIN, Timestamp::as_millis)], |row| {
                 Ok(AnalysedObservation {
                     time: Timestamp::from_millis(row.get(0)?),
@@ -362,7 +362,7 @@ impl Store {
                     has_tree: row.get(5)?,
                 })
             })?;
-        Ok(looks.collect::<rusqlite::Result<_>>()?)
+        Ok(observations.collect::<rusqlite::Result<_>>()?)
     }
 
     /// How many analyses a page has up to an instant.
@@ -380,8 +380,8 @@ impl Store {
             .connection()
             .prepare("SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page")?;
         let pages = statement.query_map([], |row| {
-            let n_lessons: i64 = row.get(2)?;
-            Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?), n_lessons as u64))
+            let n_analyses: i64 = row.get(2)?;
+            Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?), n_analyses as u64))
         })?;
         Ok(pages.collect::<rusqlite::Result<_>>()?)
     }

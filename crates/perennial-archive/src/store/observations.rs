@@ -162,8 +162,8 @@ impl Store {
                 continue;
             }
             let (answer, identity) = (answer_of(row.get(1)?), Identity::parse(row.get_ref(2)?.as_str()?));
-            let lesson: Option<i64> = row.get(3)?;
-            let status = match lesson {
+            let analysed: Option<i64> = row.get(3)?;
+            let status = match analysed {
                 Some(code) => Some(status_of(code, row.get(4)?)),
                 None => {
                     let before = before.as_ref().map(|identity| Before { identity, was_page });
@@ -173,7 +173,7 @@ impl Store {
             was_page |= matches!(answer, AnswerKind::Content | AnswerKind::NotModified);
             before = Some(identity);
             if let Some(status) = status {
-                each(watched.observation(time, status, lesson.is_some()))?;
+                each(watched.observation(time, status, analysed.is_some()))?;
             }
         }
         Ok(())

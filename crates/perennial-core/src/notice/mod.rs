@@ -45,7 +45,7 @@ impl ChangeKind {
         ChangeKind::Redirected,
     ];
 
-    /// What a look showed that differs from the look before; `has_new_title`: the page has another title.
+    /// By the status of an observation; `has_new_title`: the title changed.
     pub fn of(status: ChangeStatus, has_new_title: bool) -> ChangeKind {
         match status {
             ChangeStatus::New => ChangeKind::New,

@@ -23,7 +23,7 @@ const RETURNING: f64 = 0.75;
 const MOSTLY_NOISE: f64 = 0.6;
 /// A change of at most this many words may be a nonce.
 const FEW_WORDS: usize = 2;
-/// A document that nobody can read, and that was another one at so many looks in a row, tells nothing any more.
+/// A document that nobody can read, and that was another one at so many observations in a row, tells nothing any more.
 const RESTLESS: u16 = 5;
 /// Stands for the whole of a document that nobody can read among the elements whose changes are counted.
 const WHOLE: u64 = 0;
@@ -105,9 +105,9 @@ impl NoiseHistory {
     }
 
     /// Records a visit that found another document and could not read it, and says how much of that is noise. A camera, a counter, a
-    /// file that is packed anew for every visitor is another one at every look: the more often that was so in a row, the less
-    /// does it tell. `is_soon`: the look before was not long ago, so that a file that is published once a day would have been
-    /// the same at some of these looks.
+    /// file that is packed anew for every visitor is another one at every observation: the more often that was so in a row, the less
+    /// does it tell. `is_soon`: the observation before was not long ago, so that a file that is published once a day would have been
+    /// the same at some of them.
     pub fn record_unreadable(&mut self, is_soon: bool) -> Noise {
         let place = self.lively.iter().position(|(id, _)| *id == WHOLE);
         let n_before = place.map_or(0, |place| self.lively.remove(place).1);
@@ -498,7 +498,11 @@ mod tests {
         let mut stored = NoiseHistory::from_bytes(&history.to_bytes()).unwrap();
         assert_eq!(stored.record_unreadable(true), Noise(1.0), "a restart forgets nothing");
         history.record_unchanged();
-        assert_eq!(history.record_unreadable(true), Noise(0.0), "a look that finds it the same begins anew");
+        assert_eq!(
+            history.record_unreadable(true),
+            Noise(0.0),
+            "an observation that finds it the same begins anew"
+        );
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub struct PageAnalyses {
     /// In order of time.
     pub analyses: Vec<Analysis>,
     /// What the next observation is compared with.
-    state: Option<PageState>,
+    state: Option<Box<PageState>>,
     /// What the last observation says of other pages, if the page is a listing page.
     pub headlines: Vec<Headline>,
     /// Captures whose payload is not in the archive or could not be read, with their files.
@@ -127,7 +127,7 @@ impl PageAnalyses {
         }
         self.failed.iter().try_for_each(|(file, aside)| commit.set_aside(file, aside))?;
         self.analyses.iter().try_for_each(|analysis| commit.put_analysis(analysis))?;
-        match self.state.as_ref().filter(|_| !self.analyses.is_empty()) {
+        match self.state.as_deref().filter(|_| !self.analyses.is_empty()) {
             Some(state) => commit.put_page_state(self.page, state),
             None => Ok(()),
         }
@@ -172,19 +172,19 @@ impl PageAnalyst {
             // The visit before may not be analysed yet: the state must be that after it.
             Ok(self.analyse(archive, store, page, store.page_state(page)?, false)?.state)
         })?;
-        let Some(state) = found else { return Ok(None) };
+        let Some(state) = found.as_deref() else { return Ok(None) };
         // A delta from a version that nobody could name later would be lost.
         let Some(base) = state.shown.clone() else { return Ok(None) };
         let identity = Identity::Payload(content.clone());
         let (analysis, delta) = match state.identity == identity {
             true => {
                 let status = ChangeStatus::Unchanged;
-                (analyse_answer(page, time, &identity, Some(&state), status).0, empty_delta_xml())
+                (analyse_answer(page, time, &identity, Some(state), status).0, empty_delta_xml())
             }
             false => {
-                let comparison = self.compare(Some(&state), self.tree(url, time, html))?;
+                let comparison = self.compare(Some(state), self.tree(url, time, html))?;
                 let (delta, title) = (delta_xml(&comparison), Some(shown_title(html)));
-                (analyse_version(page, time, identity, Some(&state), comparison, title)?.0, delta)
+                (analyse_version(page, time, identity, Some(state), comparison, title)?.0, delta)
             }
         };
         let left_out = LeftOut {
@@ -228,7 +228,8 @@ impl PageAnalyst {
     ) -> anyhow::Result<PageAnalyses> {
         let analysed = state.as_ref().map(|state| state.time);
         let (analyses, headlines, failed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut done = PageAnalyses { page, is_begun_anew, analyses, state, headlines, failed };
+        let mut done =
+            PageAnalyses { page, is_begun_anew, analyses, state: state.map(Box::new), headlines, failed };
         // From the last observation that was analysed on: that one stands before the first that waits.
         let from = analysed.map(|time| time - Span::from_millis(1));
         let (mut before, mut waiting) = (None, Vec::new());
@@ -240,7 +241,7 @@ impl PageAnalyst {
         }
         for window in waiting.chunks(LAYOUTS_AHEAD) {
             for (waiting, ahead) in window.iter().zip(self.lay_out_ahead(window)) {
-                let state = done.state.as_ref();
+                let state = done.state.as_deref();
                 let before = state.map(|state| Before { state, capture: waiting.before.as_ref() });
                 let analysed = self.analyse_capture(archive, store, &waiting.capture, before, ahead);
                 let (analysis, state) =
@@ -253,7 +254,7 @@ impl PageAnalyst {
                         }
                     };
                 done.analyses.push(analysis);
-                done.state = Some(state);
+                done.state = Some(Box::new(state));
             }
         }
         Ok(done)

@@ -14,7 +14,7 @@ use super::compare::{History, weigh};
 use super::{Entry, Filters, reported_entries};
 use perennial_archive::store::{ChangeRow, Store, TreeReader};
 
-/// What changed between two looks in a row.
+/// What changed between two observations in a row.
 pub struct Changed {
     /// The operations.
     pub delta: Delta,

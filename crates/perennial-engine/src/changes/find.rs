@@ -148,7 +148,7 @@ impl<'s> Finder<'s> {
         Ok((headlines, entries))
     }
 
-    /// Where words are asked for that appeared or vanished, the text index names the looks at which passages with them came or went;
+    /// Where words are asked for that appeared or vanished, the text index names the observations at which passages with them came or went;
     /// no others can answer. `None` where it cannot tell: it is not there, has not taken in everything, or names too many.
     fn named_by_words(&self, after: Option<&ChangeKey>) -> anyhow::Result<Option<Vec<ChangeKey>>> {
         let (question, Some(texts)) = (self.question, &self.texts) else { return Ok(None) };
@@ -165,17 +165,16 @@ impl<'s> Finder<'s> {
         if texts.n_lessons()? != self.store.count_all_analyses()? {
             return Ok(None);
         }
-        let mut looks: Option<HashSet<(PageId, Timestamp)>> = None;
+        let mut observed: Option<HashSet<(PageId, Timestamp)>> = None;
         for (turn, query) in asked {
             let Some(query) = query else { continue };
             let span = (question.since, question.until);
             let Some(named) = texts.turns(&query, turn, span, MAX_TURNS)? else { return Ok(None) };
-            let both =
-                |known: HashSet<_>| named.iter().copied().filter(|look| known.contains(look)).collect();
-            looks = Some(looks.map_or_else(|| named.iter().copied().collect(), both));
+            let both = |known: HashSet<_>| named.iter().copied().filter(|key| known.contains(key)).collect();
+            observed = Some(observed.map_or_else(|| named.iter().copied().collect(), both));
         }
         let mut keys = Vec::new();
-        for (page, time) in looks.unwrap_or_default() {
+        for (page, time) in observed.unwrap_or_default() {
             let row = self.store.change_at(page, time)?;
             let importance = |row: ChangeRow| row.status.reported_importance().get();
             keys.extend(row.map(|row| ChangeKey { time, page, importance: importance(row) }));

@@ -43,7 +43,7 @@ pub fn schedule_config(table: &CrawlTable, budget: Option<Budget>) -> ScheduleCo
     ScheduleConfig { budget, goal, varying_budget, floor, ..ScheduleConfig::default() }
 }
 
-/// A scheduler with all pages that are followed, which has learned from all looks at them up to `now`. Where no crawl has
+/// A scheduler with all pages that are followed, which has learned from all observations of them up to `now`. Where no crawl has
 /// begun, all captured pages that people read are followed.
 pub fn scheduler(
     store: &Store,
@@ -102,7 +102,7 @@ fn add_pages(
     Ok((weights, failed))
 }
 
-/// Tells the scheduler every look up to `now` in order of time, then the visits that failed since. An address that was never
+/// Gives the scheduler every observation up to `now` in order of time, then the visits that failed since. An address that was never
 /// fetched, because robots.txt or a setting forbade it, is asked for again: both may have changed.
 fn relearn(
     store: &Store,

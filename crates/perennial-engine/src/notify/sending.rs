@@ -124,7 +124,7 @@ pub fn send_all(archive: &Archive, mut progress: impl FnMut(u64)) -> anyhow::Res
     Ok(all)
 }
 
-/// Threads beside a crawl: one takes in pages as their lessons are committed, and one for each rule sends. What they have not done
+/// Threads beside a crawl: one takes in pages as their analyses are committed, and one for each rule sends. What they have not done
 /// when the program is killed, the next start goes on with.
 pub struct Notifying {
     pages: Option<Sender<PageId>>,

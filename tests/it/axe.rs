@@ -1,5 +1,7 @@
 //! axe-core looks at a page in the browser, as people with screen readers and weak eyes would: contrast, labels, landmarks, order.
 
+use sha2::{Digest, Sha256};
+
 use crate::viewer::Viewer;
 
 /// Its version, source and licence are in `vendor/README.md`.
@@ -17,4 +19,10 @@ pub(crate) fn grave_findings(viewer: &mut Viewer) -> Vec<String> {
     let (n_passed, found) = read.unwrap_or_else(|_| panic!("axe said {found}"));
     assert!(n_passed > 0, "axe looked at nothing");
     found
+}
+
+#[test]
+fn the_vendored_script_is_the_one_that_is_named() {
+    let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(SCRIPT));
+    assert!(include_str!("vendor/README.md").contains(&digest), "{digest}");
 }

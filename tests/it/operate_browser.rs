@@ -105,6 +105,7 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
 
     // In the banner's frame, as people see it, the script runs and gets nowhere.
     viewer.visit(&format!("{main}/web/20260102030405/{PAGE}"));
+    viewer.until(true, "document.title == 'done'");
     let (title, n_tried, got) = found(&mut viewer, true);
     assert!(title == "done" && n_tried > 80 && got.is_empty(), "{title} {n_tried} {got:?}");
     // As it was captured, and without the banner, on the dashboard's own origin and on that of archived pages.

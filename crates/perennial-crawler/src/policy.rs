@@ -305,9 +305,9 @@ impl Policy {
         self.hosts.push(site, page, Why::Asked);
     }
 
-    /// A hub told that a feed has news.
-    pub(super) fn told_by_hub(&mut self, page: PageId, now: Timestamp) {
-        if self.polls.told(page, now) {
+    /// A hub announced that a feed has news.
+    pub(super) fn notified_by_hub(&mut self, page: PageId, now: Timestamp) {
+        if self.polls.notify(page, now) {
             self.note_cause(page, "its hub tells of news".to_owned());
         }
     }

@@ -18,9 +18,9 @@ use perennial_engine::background;
 /// The result of analysing the captures of a page since its last analysis.
 pub(super) struct AnalysedPage {
     pub(super) page: PageId,
-    /// What the scheduler is told; `None` when there was no look to analyse, or the analysis failed.
+    /// What the scheduler is told; `None` when there was no observation to analyse, or the analysis failed.
     pub(super) outcome: Option<VisitOutcome>,
-    /// What the page, if it is a front page, says of others.
+    /// What the page, if it is a listing page, says of others.
     pub(super) headlines: Vec<Headline>,
     /// A message for the user.
     pub(super) warning: Option<String>,

@@ -119,12 +119,12 @@ pub fn crawl(
     }
     let (mut archive, mut options) = (archive.clone(), options);
     let mut status = Status::default();
-    // A warning of the start is no news when the crawl goes on with other settings.
-    let mut told = HashSet::new();
+    // A warning of the start is not repeated when the crawl goes on with changed settings.
+    let mut warned = HashSet::new();
     loop {
         let limits = Limits::of(&options, &status);
         let mut warn_once = |text: &str| {
-            if told.insert(text.to_owned()) {
+            if warned.insert(text.to_owned()) {
                 warn(text);
             }
         };
@@ -139,7 +139,7 @@ pub fn crawl(
     }
 }
 
-/// Crawls until the end, or until the settings are others.
+/// Crawls until the end, or until the settings change.
 fn round(
     archive: &Archive,
     options: CrawlOptions,
@@ -182,7 +182,7 @@ struct Crawl {
     /// None once the crawl is over, and with `--no-analysis`.
     analysis: Option<AnalysisPool>,
     weights: Weights,
-    /// Where hubs tell of news, if the user gave an address for it.
+    /// Where hubs announce news, if the user gave a callback URL.
     websub: Option<WebSub>,
     status: Status,
     /// What the user changes while the crawl runs.
@@ -226,8 +226,8 @@ impl Crawl {
                 Some(page) = async { self.analysis.as_mut()?.analysed.recv().await } => {
                     self.learn(page, &mut warn);
                 }
-                Some(page) = async { self.websub.as_mut()?.told.recv().await } => {
-                    self.policy.told_by_hub(page, self.now());
+                Some(page) = async { self.websub.as_mut()?.notified.recv().await } => {
+                    self.policy.notified_by_hub(page, self.now());
                 }
                 () = stop.requested(), if !self.policy.is_stopping() => self.policy.stop(),
                 _ = ticks.tick() => {
@@ -324,7 +324,7 @@ impl Crawl {
         }
     }
 
-    /// A feed names a hub that tells of its news.
+    /// Subscribes at the hub that a feed names.
     fn subscribe(&self, record: &VisitRecord) {
         let hub = record.poll.as_ref().and_then(|poll| poll.hub.as_ref());
         if let (Some(websub), Some((hub, topic))) = (&self.websub, hub) {

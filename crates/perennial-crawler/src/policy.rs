@@ -160,8 +160,7 @@ impl Policy {
         }
         if matches!(known.kind, PageKind::Subresource | PageKind::Sitemap) {
             if known.visited.is_none() {
-                self.expect_sitemap(known.kind, known.page, known.site);
-                self.hosts.push(known.site, known.page, why_of(known.kind));
+                self.queue(known.kind, known.page, known.site);
             }
             return;
         }
@@ -174,9 +173,8 @@ impl Policy {
                 known.ending != Some(Ending::Failed) || known.n_failures >= self.config.max_tries;
             // A visit of the future was made by a clock that was ahead, and is none of this pass.
             let is_of_pass = |visited: Timestamp| visited >= started && visited <= self.began;
-            let is_done = known.visited.is_some_and(is_of_pass) && is_given_up;
-            if !is_done {
-                self.hosts.push(known.site, known.page, why_of(known.kind));
+            if !(known.visited.is_some_and(is_of_pass) && is_given_up) {
+                self.queue(known.kind, known.page, known.site);
             }
         }
     }
@@ -307,14 +305,14 @@ impl Policy {
         self.hosts.push(site, page, Why::Asked);
     }
 
-    /// A hub told that a feed has news.
-    pub(super) fn told_by_hub(&mut self, page: PageId, now: Timestamp) {
-        if self.polls.told(page, now) && self.causes.len() < MAX_CAUSES {
-            self.causes.insert(page, "its hub tells of news".to_owned());
+    /// A hub announced that a feed has news.
+    pub(super) fn notified_by_hub(&mut self, page: PageId, now: Timestamp) {
+        if self.polls.notify(page, now) {
+            self.note_cause(page, "its hub tells of news".to_owned());
         }
     }
 
-    /// A look is analysed before the scheduler is told of it; any other outcome is told at once.
+    /// An observation is analysed before the scheduler is told of it; any other outcome is told at once.
     fn page_settled(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
         let (page, outcome, captured_at) = (record.target.page, record.outcome(), record.captured_at());
         if !self.config.is_analysing || !record.is_observation() {
@@ -349,13 +347,12 @@ impl Policy {
             return;
         }
         if new.kind != PageKind::Page {
-            self.expect_sitemap(new.kind, new.page, new.site);
-            self.hosts.push(new.site, new.page, why_of(new.kind));
+            self.queue(new.kind, new.page, new.site);
             return;
         }
         self.n_known += u64::from(new.is_new);
-        if let Some(item) = new.item.as_ref().filter(|_| self.causes.len() < MAX_CAUSES) {
-            self.causes.insert(new.page, item.clone());
+        if let Some(item) = &new.item {
+            self.note_cause(new.page, item.clone());
         }
         match &mut self.order {
             VisitOrder::Once { .. } if new.is_new => self.hosts.push(new.site, new.page, Why::Pass),
@@ -373,10 +370,24 @@ impl Policy {
         }
     }
 
-    fn expect_sitemap(&mut self, kind: PageKind, page: PageId, site: SiteId) {
+    /// Queues a URL that no scheduler chose.
+    fn queue(&mut self, kind: PageKind, page: PageId, site: SiteId) {
         let is_scheduled = matches!(self.order, VisitOrder::Scheduled(_));
         if kind == PageKind::Sitemap && self.config.polls_sitemaps && is_scheduled {
             self.polls.expect(page, site);
+        }
+        let why = match kind {
+            PageKind::Page => Why::Pass,
+            PageKind::Subresource => Why::Needed,
+            PageKind::Sitemap => Why::Sitemap,
+            PageKind::Feed => Why::Feed,
+        };
+        self.hosts.push(site, page, why);
+    }
+
+    fn note_cause(&mut self, page: PageId, cause: String) {
+        if self.causes.len() < MAX_CAUSES {
+            self.causes.insert(page, cause);
         }
     }
 
@@ -394,7 +405,7 @@ impl Policy {
             VisitOrder::Once { .. } if is_lost => self.n_given_up += lost.len() as u64,
             VisitOrder::Once { .. } => {
                 if record.n_failures() < self.config.max_tries && !record.is_final() {
-                    self.hosts.push(site, record.target.page, why_of(record.target.kind));
+                    self.queue(record.target.kind, record.target.page, site);
                 }
             }
             VisitOrder::Scheduled(scheduler) if is_lost => {
@@ -417,13 +428,11 @@ impl Policy {
         }
     }
 
-    /// A front page named another page anew. New pages are visited first in any case; one with another headline was probably edited.
+    /// A listing page named another page anew. New pages are visited first in any case; one with a changed headline was probably edited.
     fn take_headline(&mut self, headline: Headline, at: Timestamp) {
         if let VisitOrder::Scheduled(scheduler) = &mut self.order {
             scheduler.announce(headline.page, at, None);
-            if self.causes.len() < MAX_CAUSES {
-                self.causes.insert(headline.page, headline.title);
-            }
+            self.note_cause(headline.page, headline.title);
         }
     }
 
@@ -575,16 +584,6 @@ impl Policy {
     /// Pages given up because their host did not answer.
     pub(super) fn n_given_up(&self) -> u64 {
         self.n_given_up
-    }
-}
-
-/// Why a URL that no scheduler chose is fetched.
-fn why_of(kind: PageKind) -> Why {
-    match kind {
-        PageKind::Page => Why::Pass,
-        PageKind::Subresource => Why::Needed,
-        PageKind::Sitemap => Why::Sitemap,
-        PageKind::Feed => Why::Feed,
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct FeedPoll {
     pub(super) pace: Pace,
     /// The page that it belongs to, if that is followed: it changes with the items.
     pub(super) channel: Option<PageId>,
-    /// The hub that tells of its news, and the URL by which the hub knows it.
+    /// The hub that announces its news, and the URL by which the hub knows it.
     pub(super) hub: Option<(String, String)>,
 }
 
@@ -42,7 +42,7 @@ struct Poll {
     publishing: Publishing,
     /// When it is due; `None` while it is queued or in flight.
     due: Option<Timestamp>,
-    /// Whether a hub told of news while it was in flight.
+    /// Whether a hub announced news while it was in flight.
     is_notified: bool,
 }
 
@@ -167,8 +167,8 @@ impl Polls {
         self.set_due(page, next.max(record.host.ready_at));
     }
 
-    /// A hub told of news: the feed is due at once. Gives whether it is followed.
-    pub(super) fn told(&mut self, page: PageId, now: Timestamp) -> bool {
+    /// A hub announced news: the feed is due at once. Gives whether it is followed.
+    pub(super) fn notify(&mut self, page: PageId, now: Timestamp) -> bool {
         let Some(poll) = self.feeds.get_mut(&page) else { return false };
         match poll.due {
             Some(_) => self.set_due(page, now),
@@ -216,17 +216,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hub_tells_makes_a_feed_due_at_once() {
+    fn an_announcement_of_a_hub_makes_a_feed_due_at_once() {
         let mut polls = Polls::new(None);
         polls.add(PageId(1), SiteId(1));
-        assert!(!polls.told(PageId(2), at(0)), "not followed");
+        assert!(!polls.notify(PageId(2), at(0)), "not followed");
         assert_eq!(drain(&mut polls, at(0)), [1]);
-        assert!(polls.told(PageId(1), at(1)), "in flight");
+        assert!(polls.notify(PageId(1), at(1)), "in flight");
         polls.settled(&found(PageId(1), PageKind::Feed, at(0)), at(2));
         assert_eq!(drain(&mut polls, at(2)), [1], "so it is asked again");
         polls.settled(&found(PageId(1), PageKind::Feed, at(0)), at(3));
         assert!(drain(&mut polls, at(4)).is_empty());
-        polls.told(PageId(1), at(5));
+        polls.notify(PageId(1), at(5));
         assert_eq!(drain(&mut polls, at(5)), [1]);
     }
 

@@ -1,5 +1,5 @@
-//! Hubs of feeds -> news at once: asks hubs to tell, listens where the user says that they reach this crawl, and makes feeds due that a
-//! hub tells of (WebSub; `perennial_core::feed::websub`).
+//! Hubs of feeds -> news at once: subscribes at hubs, listens where the user says that they reach this crawl, and makes feeds due
+//! whose news a hub announces (WebSub; `perennial_core::feed::websub`).
 //!
 //! The listener takes a request a connection, few at a time, each bounded in bytes and time, and believes nothing that is not signed. What a
 //! hub delivers is not archived: the feed is polled, and its own answer is.
@@ -34,14 +34,14 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 const MAX_TIME: Duration = Duration::from_secs(15);
 /// Hubs that are asked at a time: many feeds have the same one.
 const MAX_ASKING: usize = 2;
-/// Feeds that were told of and are not planned yet.
+/// Feeds with news that are not planned yet.
 const MAX_WAITING: usize = 1_024;
 
-/// Subscriptions of a crawl and what hubs tell.
+/// Subscriptions of a crawl and what hubs announce.
 pub(super) struct WebSub {
     subscriptions: Arc<Mutex<Subscriptions>>,
-    /// The feeds that hubs told of.
-    pub(super) told: Receiver<PageId>,
+    /// The feeds that hubs announced news of.
+    pub(super) notified: Receiver<PageId>,
     /// Turns at asking.
     asking: Arc<Semaphore>,
     /// Until the listener is started, which needs a runtime.
@@ -57,16 +57,20 @@ impl WebSub {
             )
         })?;
         listener.set_nonblocking(true)?;
-        let (sender, told) = channel(MAX_WAITING);
+        let (sender, notified) = channel(MAX_WAITING);
         let subscriptions = Arc::new(Mutex::new(Subscriptions::new(callback)));
         let asking = Arc::new(Semaphore::new(MAX_ASKING));
-        Ok(WebSub { subscriptions, told, asking, listener: Some((listener, sender)) })
+        Ok(WebSub { subscriptions, notified, asking, listener: Some((listener, sender)) })
     }
 
     pub(super) fn start(&mut self, clock: &Clock) -> anyhow::Result<()> {
-        let Some((listener, told)) = self.listener.take() else { return Ok(()) };
+        let Some((listener, notified)) = self.listener.take() else { return Ok(()) };
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let door = Arc::new(Door { subscriptions: self.subscriptions.clone(), told, clock: clock.clone() });
+        let server = Arc::new(CallbackServer {
+            subscriptions: self.subscriptions.clone(),
+            notified,
+            clock: clock.clone(),
+        });
         let turns = Arc::new(Semaphore::new(MAX_REQUESTS));
         tokio::spawn(async move {
             loop {
@@ -76,10 +80,10 @@ impl WebSub {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
-                let door = door.clone();
+                let server = server.clone();
                 tokio::spawn(async move {
                     // Who sends half a request gets no answer.
-                    let _ = tokio::time::timeout(MAX_TIME, door.serve(stream)).await;
+                    let _ = tokio::time::timeout(MAX_TIME, server.serve(stream)).await;
                     drop(turn);
                 });
             }
@@ -121,14 +125,14 @@ fn lock(subscriptions: &Mutex<Subscriptions>) -> MutexGuard<'_, Subscriptions> {
     subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where hubs knock.
-struct Door {
+/// Answers the requests of hubs.
+struct CallbackServer {
     subscriptions: Arc<Mutex<Subscriptions>>,
-    told: Sender<PageId>,
+    notified: Sender<PageId>,
     clock: Clock,
 }
 
-impl Door {
+impl CallbackServer {
     async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let (status, body) = match read_request(&mut stream).await? {
             Ok(request) => self.answer(&request),
@@ -143,7 +147,7 @@ impl Door {
         stream.shutdown().await
     }
 
-    fn answer(&self, request: &Knock) -> (&'static str, String) {
+    fn answer(&self, request: &CallbackRequest) -> (&'static str, String) {
         const GONE: &str = "410 Gone";
         let subscriptions = || lock(&self.subscriptions);
         match request.method.as_str() {
@@ -155,7 +159,7 @@ impl Door {
             {
                 Told::News(page) => {
                     // With so many waiting, the feed is polled by its pattern.
-                    let _ = self.told.try_send(page);
+                    let _ = self.notified.try_send(page);
                     ("202 Accepted", String::new())
                 }
                 Told::Unsigned => ("202 Accepted", String::new()),
@@ -167,7 +171,7 @@ impl Door {
 }
 
 /// A request that came to the callback address.
-struct Knock {
+struct CallbackRequest {
     method: String,
     /// The last word of the path.
     token: String,
@@ -177,7 +181,7 @@ struct Knock {
 }
 
 /// Reads a request; the inner error is the status to answer with.
-async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<Knock, &'static str>> {
+async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<CallbackRequest, &'static str>> {
     let mut bytes = Vec::with_capacity(2_048);
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|part| part == b"\r\n\r\n") {
@@ -216,7 +220,7 @@ async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<Knock, &
         return Ok(Err("400 Bad Request"));
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    Ok(Ok(Knock {
+    Ok(Ok(CallbackRequest {
         method: method.to_owned(),
         token: path.rsplit('/').next().unwrap_or_default().to_owned(),
         query: query.to_owned(),

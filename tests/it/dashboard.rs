@@ -114,9 +114,9 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
         assert_eq!(get(&format!("/page?url={}", escape(&asked))), limits, "{asked}");
         assert!(get(&format!("/schedule?url={}", escape(&asked))).contains("Because"), "{asked}");
     }
-    let strongest = get("/?hours=168&order=importance");
+    let strongest = get("/?since=7d&order=importance");
     assert!(strongest.contains("selected>most important first"), "{strongest}");
-    let home = get("/?hours=168");
+    let home = get("/?since=7d");
     for part in ["Budget", "Next visits", "Completeness", "Coherence", "Holdings", "Fetched last"] {
         assert!(home.contains(part), "{part}: {home}");
     }
@@ -127,7 +127,8 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
         ("/site/nowhere.example", 404),
         ("/api/page", 400),
         ("/?least=NaN", 400),
-        ("/?hours=0", 400),
+        ("/?since=x", 400),
+        ("/?hours=24", 400),
         ("/?order=odd", 400),
         ("/api/nothing", 404),
         ("/api/diff?before=x&after=2026&url=http://a.example/", 400),
@@ -207,7 +208,7 @@ pub(crate) fn mismatch(value: &Value, schema: &Value, root: &Value, at: &str) ->
         let schema = root.pointer(name.trim_start_matches('#'));
         return schema.map_or(Some(format!("{at}: no {name}")), |schema| mismatch(value, schema, root, at));
     }
-    if let Some(choices) = schema["oneOf"].as_array() {
+    if let Some(choices) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
         let wrong: Vec<String> =
             choices.iter().filter_map(|choice| mismatch(value, choice, root, at)).collect();
         return (wrong.len() + 1 != choices.len()).then(|| format!("{at}: not one of them: {wrong:?}"));
@@ -256,7 +257,7 @@ fn programs_get_what_the_description_says() {
     let described = json("/api/openapi.json");
     let (front, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
     let asked = [
-        ("/api/home", "?hours=168&least=0.01".to_string()),
+        ("/api/home", "?since=7d&least=0.01".to_string()),
         ("/api/home", "?site=nowhere.example".to_string()),
         ("/api/changes", String::new()),
         ("/api/changes", "?site=nowhere.example&noise=1".to_string()),
@@ -319,11 +320,11 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
     let (web, archive) = crawled();
     let face = Face::of(&archive);
     let limits = escape(&web.url("/limits"));
-    let (_, home, _) = face.get("/?hours=168&least=0.01");
+    let (_, home, _) = face.get("/?since=7d&least=0.01");
     let compare =
         home.split("href=\"").find(|part| part.starts_with("/web/diff/") && part.contains("/limits"));
     let paths = [
-        "/?hours=168&least=0.01".to_string(),
+        "/?since=7d&least=0.01".to_string(),
         format!("/page?url={}", escape(&web.url("/"))),
         format!("/page?url={limits}&show=all"),
         "/sites".to_string(),

@@ -25,62 +25,62 @@ fn date(at: Timestamp) -> (i8, usize, i16) {
 }
 
 /// The name of a month, from 1.
-pub(in crate::html) fn month_name(month: usize) -> &'static str {
+pub fn month_name(month: usize) -> &'static str {
     MONTHS.get(month.wrapping_sub(1)).copied().unwrap_or_default()
 }
 
 /// The name of a weekday, Monday first.
-pub(in crate::html) fn weekday_name(day: usize) -> &'static str {
+pub fn weekday_name(day: usize) -> &'static str {
     WEEKDAYS.get(day).copied().unwrap_or_default()
 }
 
 /// `Mon 29 Jun`.
-pub(in crate::html) fn day_short(at: Timestamp) -> String {
+pub fn day_short(at: Timestamp) -> String {
     let (day, month, _) = date(at);
     format!("{} {day} {}", &weekday_name(weekday_of(at))[..3], &month_name(month)[..3])
 }
 
 /// `Monday 29 June 2026`.
-pub(in crate::html) fn day_long(at: Timestamp) -> String {
+pub fn day_long(at: Timestamp) -> String {
     let (day, month, year) = date(at);
     format!("{} {day} {} {year}", weekday_name(weekday_of(at)), month_name(month))
 }
 
 /// `29 Jun 2026`.
-pub(in crate::html) fn day_of_year(at: Timestamp) -> String {
+pub fn day_of_year(at: Timestamp) -> String {
     let (day, month, year) = date(at);
     format!("{day} {} {year}", &month_name(month)[..3])
 }
 
 /// Year and month of an instant.
-pub(in crate::html) fn month_of(at: Timestamp) -> (i16, usize) {
+pub fn month_of(at: Timestamp) -> (i16, usize) {
     let (_, month, year) = date(at);
     (year, month)
 }
 
 /// The weekday of a UTC day, Monday 0.
-pub(in crate::html) fn weekday_of(at: Timestamp) -> usize {
+pub fn weekday_of(at: Timestamp) -> usize {
     usize::from(LocalClock::utc().local(at).day.weekday())
 }
 
 /// `23:30`.
-pub(in crate::html) fn minute(at: Timestamp) -> String {
+pub fn minute(at: Timestamp) -> String {
     at.to_rfc3339().get(11..16).unwrap_or_default().to_string()
 }
 
 /// `29 Jun 23:30`.
-pub(in crate::html) fn day_and_minute(at: Timestamp) -> String {
+pub fn day_and_minute(at: Timestamp) -> String {
     let (day, month, _) = date(at);
     format!("{day} {} {}", &month_name(month)[..3], minute(at))
 }
 
 /// The first instant of the UTC day with this number.
-pub(in crate::html) fn start_of_day(number: i64) -> Timestamp {
+pub fn start_of_day(number: i64) -> Timestamp {
     LocalClock::utc().start_of(LocalDay(i32::try_from(number).unwrap_or_default()))
 }
 
 /// `26 h`, `30 min`, `3 days`.
-pub(in crate::html) fn span_words(span: Span) -> String {
+pub fn span_words(span: Span) -> String {
     match span.as_secs_f64() {
         secs if secs < 90.0 => format!("{secs:.0} s"),
         secs if secs < 5_400.0 => format!("{:.0} min", secs / 60.0),
@@ -90,7 +90,7 @@ pub(in crate::html) fn span_words(span: Span) -> String {
 }
 
 /// `2,341`.
-pub(in crate::html) fn grouped(n: u64) -> String {
+pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {
@@ -103,12 +103,12 @@ pub(in crate::html) fn grouped(n: u64) -> String {
 }
 
 /// `3 pages`, `1 page`.
-pub(in crate::html) fn counted(n: u64, one: &str, many: &str) -> String {
+pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
 }
 
 /// `226 MB`.
-pub(in crate::html) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     match bytes as f64 {
         bytes if bytes < 1e6 => format!("{:.0} kB", bytes / 1e3),
         bytes if bytes < 1e9 => format!("{:.1} MB", bytes / 1e6),

@@ -4,19 +4,15 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | [`calendar`] | captures by day, lists of captures and addresses -> pages of the server |
 //! | [`chart`] | numbers -> lines, bars, time lines in SVG; bars in a terminal |
-//! | `dates` | instants -> days, minutes and distances in words |
+//! | [`dates`] | instants -> days, minutes and distances in words |
 //! | [`diff`] | a comparison -> both captured pages with what changed marked, as text, as links |
-//! | [`face`] | what changed, answers of a search -> the pages of the server that people read first |
 //! | [`feeds`] | statistics of feeds -> the paper's figures |
 //! | [`simulation`] | results of simulated crawls -> the papers' figures |
 
-pub mod calendar;
 pub mod chart;
-mod dates;
+pub mod dates;
 pub mod diff;
-pub mod face;
 pub mod feeds;
 pub mod simulation;
 
@@ -25,14 +21,35 @@ use perennial_core::text::markup::{escaped, unordered};
 /// The stylesheet of reports with tables and charts.
 pub const REPORT_STYLE: &str = include_str!("report.css");
 
-/// The stylesheet of the server's own pages.
-pub const SERVE_STYLE: &str = include_str!("serve.css");
-
 /// A whole page; `body` is HTML already.
 pub fn page(title: &str, style: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width,initial-scale=1\"><title>{}</title><style>{style}</style></head><body>{body}</body></html>\n",
-        escaped(&unordered(&face::cut(title)))
+        escaped(&unordered(&cut(title)))
     )
+}
+
+/// Letters of a title or of words that came or went.
+const MAX_LETTERS: usize = 200;
+
+/// The first words of a text, whole ones where there are blanks.
+pub fn cut(text: &str) -> String {
+    let Some((end, _)) = text.char_indices().nth(MAX_LETTERS) else { return text.to_string() };
+    let end = text[..end].rfind(' ').filter(|blank| *blank > end / 2).unwrap_or(end);
+    format!("{} …", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_end_at_a_word() {
+        let text = "Straße ".repeat(60);
+        let short = cut(&text);
+        assert!(short.ends_with("Straße …") && short.chars().count() <= MAX_LETTERS + 2, "{short}");
+        assert_eq!(cut("short"), "short");
+        assert_eq!(cut(&"ß".repeat(300)).chars().count(), MAX_LETTERS + 2);
+    }
 }

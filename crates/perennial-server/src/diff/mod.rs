@@ -39,7 +39,7 @@ use self::isolate::{base_of, isolated, with_plain_space};
 use self::marks::Marks;
 use self::place::{Page, Places};
 use self::text::{Extent, TextView, title_of, write_change, write_links};
-pub(in perennial_engine::html) use self::words::marked_words;
+pub use self::words::marked_words;
 use super::dates::{day_long, day_short, minute};
 use super::page;
 use perennial_engine::analyse::{Comparison, headlines};
@@ -65,13 +65,15 @@ pub struct DiffView<'a> {
     pub around: Option<Around>,
 }
 
-/// Where two versions stand in an archive. All but the threshold is HTML already.
+/// Where two versions stand in an archive. Texts are HTML already.
 #[derive(Clone, Default, Debug)]
 pub struct Around {
     /// The way to the page.
     pub crumbs: String,
     /// From which importance on a version is kept in the index.
     pub threshold: f64,
+    /// Whether the later version is kept, which was decided when it was analysed.
+    pub is_indexed: bool,
     /// The comparisons beside this one.
     pub steps: String,
     /// All versions, to choose two.
@@ -180,7 +182,7 @@ impl Parts<'_, '_> {
             figure(importance)
         );
         let _ = match &self.view.around {
-            Some(around) if importance > around.threshold => {
+            Some(around) if around.is_indexed => {
                 write!(out, ", kept in the index: the threshold is {}.", figure(around.threshold))
             }
             Some(around) => write!(out, ", below the index threshold of {}.", figure(around.threshold)),

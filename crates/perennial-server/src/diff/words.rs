@@ -244,7 +244,7 @@ const LETTERS_BEFORE: usize = 60;
 const MAX_LETTERS: usize = 240;
 
 /// Two texts as HTML, the words that differ in `del` and `ins`, cut so that the first of them is in sight.
-pub(in perennial_engine::html) fn marked_words(before: &str, after: &str) -> (String, String) {
+pub fn marked_words(before: &str, after: &str) -> (String, String) {
     let difference = Difference::of(before, after);
     let (gone, new) = difference.changed();
     (marked(before, &difference.before, &gone, "del"), marked(after, &difference.after, &new, "ins"))

@@ -187,7 +187,9 @@ fn robots_txt_of_every_kind() {
             let filler = b"# filler filler filler filler filler\n".repeat(100);
             Reply::Endless(b"HTTP/1.1 200 OK\r\n\r\nUser-agent: *\nDisallow: /private/\n".to_vec(), filler)
         }
-        path => rules("")(&Asked { path: path.into(), fields: Default::default(), n_before: 0 }),
+        path => {
+            rules("")(&Asked { path: path.into(), fields: Default::default(), body: Vec::new(), n_before: 0 })
+        }
     };
     assert_eq!(n_private(&Web::serve(big), ""), (0, 1));
     for broken in [|| status(503), || Reply::Silence, || Reply::Close] {

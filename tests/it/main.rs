@@ -48,6 +48,7 @@ mod objects;
 mod operate;
 #[cfg(feature = "interop")]
 mod operate_browser;
+mod outline;
 mod parts;
 mod patterns;
 mod policy;
@@ -62,17 +63,20 @@ mod replay;
 #[cfg(feature = "interop")]
 mod replay_attacks;
 mod replayed;
+mod routes;
 mod rules;
 mod search;
 mod serve;
 mod serving;
 mod settings;
 mod simulate;
+mod snapshots;
 mod sources;
 mod sql;
 mod tables;
 mod terms;
 mod told;
+mod town;
 mod unfinished;
 #[cfg(feature = "interop")]
 mod viewer;

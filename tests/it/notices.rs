@@ -262,7 +262,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
 }
 
 /// A mail server that wants TLS and a password; what each mail said.
-fn mail_server() -> (u16, Receiver<Vec<String>>) {
+pub(crate) fn mail_server() -> (u16, Receiver<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, receiver) = channel();

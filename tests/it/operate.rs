@@ -31,10 +31,10 @@ impl Drop for Operated {
     }
 }
 
-struct Answered {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Operated {
@@ -62,7 +62,7 @@ impl Operated {
     }
 
     /// What a form on a page of ours sends.
-    fn submit(&self, path: &str, cookie: &str, form: &str) -> Answered {
+    pub(crate) fn submit(&self, path: &str, cookie: &str, form: &str) -> Answered {
         let origin = format!("http://{}", self.main);
         let fields = [
             ("Origin", origin.as_str()),
@@ -74,13 +74,13 @@ impl Operated {
     }
 
     /// What a program sends.
-    fn act(&self, json: &str) -> Answered {
+    pub(crate) fn act(&self, json: &str) -> Answered {
         let bearer = format!("Bearer {}", self.token);
         self.post("/api/operate", &[("Authorization", &bearer), ("Content-Type", "application/json")], json)
     }
 
     /// Begins a session with the key; gives its cookie and the token of its forms.
-    fn log_in(&self) -> (String, String) {
+    pub(crate) fn log_in(&self) -> (String, String) {
         let answer = self.submit("/login", "", &format!("key={}", self.key));
         assert_eq!(answer.status, 303, "{}", answer.body);
         let set = answer.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();

@@ -14,6 +14,7 @@ use std::time::Duration;
 pub(crate) struct Asked {
     pub(crate) path: String,
     pub(crate) fields: HashMap<String, String>,
+    pub(crate) body: Vec<u8>,
     /// How often this path was asked for before.
     pub(crate) n_before: usize,
 }
@@ -136,7 +137,10 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         fields.insert(name.to_ascii_lowercase(), value.trim().to_string());
     }
-    Some(Asked { path, fields, n_before: 0 })
+    let n_bytes = fields.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; n_bytes];
+    reader.read_exact(&mut body).ok()?;
+    Some(Asked { path, fields, body, n_before: 0 })
 }
 
 /// Whether the connection goes on.

@@ -314,6 +314,73 @@ fn programs_get_what_the_description_says() {
     assert_eq!(face.get("/healthz").1, "ok\n");
 }
 
+#[test]
+fn each_question_has_one_answer() {
+    let (web, archive) = crawled();
+    let face = Face::of(&archive);
+    let json = |path: &str| -> Value {
+        let (status, text, _) = face.get(path);
+        assert_eq!(status, 200, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let urls = |answer: &Value, list: &str| -> Vec<String> {
+        let rows = answer[list].as_array().unwrap().iter();
+        rows.map(|row| row["url"].as_str().unwrap().to_string()).collect()
+    };
+
+    // Which changes matter lately: home takes the whole query language of the list of changes.
+    let since = "since=7d&least=0.01";
+    let home = json(&format!("/api/home?{since}"));
+    for (query, path) in [("kind=vanished", "/gone"), ("appears=fifty", "/limits"), ("kind=new", "/town/11")]
+    {
+        let found = json(&format!("/api/home?{since}&{query}"));
+        assert_eq!(urls(&found, "pages"), [web.url(path)], "{query}: {found}");
+        let listed = json(&format!("/api/changes?least=0.01&{query}"));
+        assert_eq!(urls(&listed, "changes"), urls(&found, "pages"), "{query}");
+        // How important a change is: home and the list say the same, of a new page too.
+        assert_eq!(found["pages"][0]["importance"], listed["changes"][0]["importance"], "{query}");
+    }
+    assert_eq!(json(&format!("/api/home?{since}&kind=new"))["pages"][0]["importance"], 1.0);
+    let oldest = json(&format!("/api/home?{since}&order=oldest"));
+    let times: Vec<&str> =
+        oldest["pages"].as_array().unwrap().iter().map(|page| page["time"].as_str().unwrap()).collect();
+    assert!(times.len() > 2 && times.is_sorted(), "{times:?}");
+
+    // How many pages a site has.
+    let sites = json("/api/sites");
+    let site = json(&format!("/api/site?host={}", escape(&host(&web))));
+    let n_pages = site["n_pages"].as_u64().unwrap();
+    assert_eq!(site["pages"].as_array().unwrap().len() as u64, n_pages);
+    let info = archive.json(&["info"]);
+    for other in [
+        &sites["sites"][0]["n_pages"],
+        &home["archive"]["n_pages"],
+        &info["n_pages"],
+        &info["sites"][0]["n_pages"],
+    ] {
+        assert_eq!(other.as_u64(), Some(n_pages), "{sites} {info}");
+    }
+
+    // Whether a version is kept in the index, and from which importance on.
+    let mut kept = Vec::new();
+    for url in [web.url("/"), web.url("/limits")] {
+        let page = json(&format!("/api/page?url={}", escape(&url)));
+        let edits = page["versions"].as_array().unwrap().iter();
+        for edit in edits.filter(|edit| edit["event"].is_null() && edit["is_noise"] == false) {
+            let digits = |key: &str| -> String {
+                edit[key].as_str().unwrap().chars().filter(char::is_ascii_digit).take(14).collect()
+            };
+            let (_, compared, _) =
+                face.get(&format!("/web/diff/{}/{}/{url}", digits("before"), digits("time")));
+            assert_eq!(edit["is_indexed"], compared.contains("kept in the index"), "{edit}");
+            kept.push(edit["is_indexed"] == true);
+        }
+        let patterns = archive.json(&["patterns", &url]);
+        assert_eq!(patterns[0]["index_threshold"], page["index_threshold"], "{url}");
+    }
+    assert!(kept.contains(&true), "{kept:?}");
+}
+
 #[cfg(feature = "interop")]
 #[test]
 fn every_page_fits_every_window_and_asks_nobody_else() {

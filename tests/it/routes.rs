@@ -6,7 +6,7 @@ pub(crate) const DASHBOARD: &[(&str, &str)] = &[
     ("home-week", "/?since=7d&least=0.01&order=importance"),
     ("home-site", "/?since=7d&least=0&site=press.localhost"),
     ("home-nothing", "/?site=nowhere.example"),
-    ("home-wrong", "/?since=x"),
+    ("home-wrong", "/?least=7"),
     ("changes", "/changes"),
     ("changes-noise", "/changes?noise=1&order=oldest&limit=12"),
     ("changes-importance", "/changes?order=importance&limit=5&kind=retitled"),

@@ -2,6 +2,7 @@
 //! question reads a stretch of an index and gives a bounded number of rows.
 
 use perennial_core::page::look::Seen;
+use perennial_core::page::threshold::mean_an_hour;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};
@@ -178,12 +179,17 @@ impl Store {
         })?)
     }
 
-    /// Importance seen since a page was first looked at, and that look; `None` before its first lesson.
-    pub fn worth_of(&self, page: PageId) -> anyhow::Result<Option<(Timestamp, f64)>> {
-        let mut statement =
-            self.connection().prepare_cached("SELECT first, total FROM known WHERE page = ?1")?;
-        let read = |row: &Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get(1)?));
-        Ok(statement.query_row([page.0], read).optional()?)
+    /// The importance from which versions of a page are kept in the index now; 0 before its first lesson.
+    pub fn index_threshold(&self, page: PageId) -> anyhow::Result<f64> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT k.first, k.total, p.last_seen FROM known k JOIN pages p ON p.id = k.page WHERE k.page = ?1",
+        )?;
+        let read = |row: &Row<'_>| {
+            let time = |column: usize| row.get::<_, Option<i64>>(column).map(Option::unwrap_or_default);
+            let since_first = Timestamp::from_millis(time(2)?) - Timestamp::from_millis(time(0)?);
+            Ok(mean_an_hour(row.get(1)?, since_first))
+        };
+        Ok(statement.query_row([page.0], read).optional()?.unwrap_or_default())
     }
 
     /// The pages of a host that people read, at most `limit` of those first found; those with most important change first.

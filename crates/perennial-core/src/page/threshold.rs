@@ -7,6 +7,7 @@
 //! never deletes. The CDXJ index of captures ([`perennial_warc::cdxj`]) is another thing and holds all of them.
 
 use crate::page::importance::Importance;
+use crate::time::Span;
 
 /// Decides version by version whether a page's versions are indexed.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -14,6 +15,11 @@ pub struct IndexThreshold {
     threshold: f64,
     gathered: f64,
     kept: Kept,
+}
+
+/// The threshold of a page: its mean importance of change an hour. `total` is the importance that was seen since its first capture.
+pub fn mean_an_hour(total: f64, since_first: Span) -> f64 {
+    total / since_first.as_hours_f64().max(1.0)
 }
 
 /// How much of the versions that were offered is indexed.

@@ -7,7 +7,7 @@ use perennial_core::page::look::{Before, Seen};
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::{Known, Observation};
 use perennial_core::page::segment::BlockTree;
-use perennial_core::page::threshold::IndexThreshold;
+use perennial_core::page::threshold::{IndexThreshold, mean_an_hour};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
@@ -319,8 +319,8 @@ fn is_worth_indexing(worth: &mut Worth, seen: Seen, now: Timestamp) -> bool {
     };
     worth.first = worth.first.min(now);
     worth.total += importance.get();
-    let periods = (now - worth.first).as_hours_f64().max(1.0);
-    let mut threshold = IndexThreshold::new(worth.total / periods).with_gathered(worth.gathered);
+    let mean = mean_an_hour(worth.total, now - worth.first);
+    let mut threshold = IndexThreshold::new(mean).with_gathered(worth.gathered);
     let is_indexed = threshold.offer(importance);
     worth.gathered = threshold.gathered();
     is_indexed

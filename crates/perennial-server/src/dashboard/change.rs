@@ -193,9 +193,7 @@ pub(crate) fn entry(base: &str, change: &ShownChange) -> Markup {
                     span { (time(*change.time)) }
                 }
                 @if let Some(event) = change.event { p { (event) "." } }
-                @if !change.words.is_empty() {
-                    div.words { @for line in &change.words { (words(line)) } }
-                }
+                @if !change.words.is_empty() { div.words { @for line in &change.words { (words(line)) } } }
                 p.acts {
                     (operations(&change.operations))
                     @if let Some(before) = change.before { span { "within " (span_words(*change.time - *before)) } }

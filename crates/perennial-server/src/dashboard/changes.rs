@@ -229,10 +229,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         (form(&view.parameters, place.base))
         @match &view.problem {
             Some(problem) => (alert(problem)),
-            None => {
-                @for change in &view.shown { (entry(place.base, change)) }
-                (end(view, place.base))
-            }
+            None => { @for change in &view.shown { (entry(place.base, change)) } (end(view, place.base)) }
         }
     };
     let json = view.problem.is_none().then(|| format!("/api/changes?{query}"));

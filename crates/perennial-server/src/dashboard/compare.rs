@@ -12,7 +12,6 @@ use perennial_core::url::PageId;
 
 use super::charts::{Axis, Mark, strip};
 use super::layout::{Place, Shell, Tab, compare_address, host_of, page_address, path_of};
-use super::page::threshold_of;
 use super::parts::{crumbs, short, title};
 use super::{Problem, Request, known_page};
 use crate::body::Body;
@@ -260,13 +259,12 @@ impl<'a> Pair<'a> {
         let (end_before, end_after) = (end_of(self.before), end_of(self.after));
         let shown = |version: &str, asked: Timestamp| Timestamp::parse(version).unwrap_or(asked);
         let after = shown(&comparison.after.version, self.after);
-        let until = looks.last().map_or(self.after, |look| look.time);
         Ok(Versions {
             place,
             url: self.url,
             before: shown(&comparison.before.version, self.before),
             after,
-            threshold: threshold_of(store, page.id, until)?,
+            threshold: store.index_threshold(page.id)?,
             is_indexed: looks.iter().any(|look| look.time == after && look.is_indexed),
             n_captures: page.n_captures,
             beside: [

@@ -115,10 +115,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                     h2 { "Nobody is told yet" }
                     (empty("No rule tells anybody", "A crawl sends notices by itself, as soon as there is one.", None))
                 },
-                n => {
-                    h2 { (counted(n, "rule", "rules")) }
-                    (table(&view.rules))
-                },
+                n => { h2 { (counted(n, "rule", "rules")) } (table(&view.rules)) },
             }
         }
     };

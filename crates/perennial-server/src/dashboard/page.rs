@@ -233,7 +233,7 @@ impl Asked<'_> {
             n_changes,
             n_noise,
             n_indexed,
-            index_threshold: threshold_of(store, page, until)?,
+            index_threshold: store.index_threshold(page)?,
             from: window.0.into(),
             until: window.1.into(),
             has_more: lines.len() > MAX_LOOKS,
@@ -266,12 +266,6 @@ impl Asked<'_> {
         let until = until.unwrap_or(last).clamp(first, last.max(first));
         ((until - WINDOW).max(first), until)
     }
-}
-
-/// The importance from which versions are kept in the index now: importance seen so far over the hours since the first look.
-pub(crate) fn threshold_of(store: &Store, page: PageId, until: Timestamp) -> anyhow::Result<f64> {
-    let worth = store.worth_of(page)?;
-    Ok(worth.map_or(0.0, |(first, total)| total / (until - first).as_hours_f64().max(1.0)))
 }
 
 fn last_important(

@@ -168,9 +168,7 @@ fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
         view.act,
         &fields,
         &back,
-        &html! {
-            button.btn.go { @if view.act == "ignore" { "Ignore it" } @else { "Pin it" } }
-        },
+        &html! { button.btn.go { @if view.act == "ignore" { "Ignore it" } @else { "Pin it" } } },
     );
     html! {
         section {

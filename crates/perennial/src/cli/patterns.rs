@@ -148,7 +148,10 @@ impl Patterns {
         };
         let reports: Vec<PageReport> = found
             .iter()
-            .map(|history| Ok(report(history, &clock_of(&history.url)?, self.periods, &scheduler)))
+            .map(|history| {
+                let threshold = store.index_threshold(history.page)?;
+                Ok(report(history, threshold, &clock_of(&history.url)?, self.periods, &scheduler))
+            })
             .collect::<anyhow::Result<_>>()?;
         match self.format {
             PatternFormat::Svg => {
@@ -167,7 +170,13 @@ impl Patterns {
     }
 }
 
-fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: &Scheduler) -> PageReport {
+fn report(
+    history: &PageHistory,
+    index_threshold: f64,
+    clock: &LocalClock,
+    n_periods: u16,
+    scheduler: &Scheduler,
+) -> PageReport {
     let PagePatterns { cycle, patterns, changes_per_day, n_looks } =
         patterns_of(&history.looks, clock, None, n_periods);
     let belief = scheduler.belief(history.page);
@@ -179,7 +188,7 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
         cycle: name_of_cycle(cycle),
         periods: name_of_periods(cycle, clock),
         ticks: ticks_of(cycle),
-        index_threshold: threshold_in_use(history),
+        index_threshold,
         believed: belief.as_ref().map(believed_patterns).unwrap_or_default(),
         days: belief.as_ref().and_then(|belief| Some(belief.days.as_ref()?.habit()?.to_string())),
         day_factors: belief.as_ref().and_then(|belief| belief.days.as_ref().map(DayFactorsReport::of)),
@@ -188,14 +197,6 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
         group_share: belief.as_ref().and_then(|belief| belief.shape).map(|shape| shape.1),
         learned_rates: belief.map(|belief| belief.rates).unwrap_or_default(),
     }
-}
-
-/// As the analysis reckons it for every version: importance seen so far over the hours up to the last change.
-fn threshold_in_use(history: &PageHistory) -> f64 {
-    let changes = || history.looks.iter().filter(|look| look.importance.get() > 0.0);
-    let Some(last) = changes().next_back() else { return 0.0 };
-    let total = changes().map(|look| look.importance.get()).fold(0.0, |sum, importance| sum + importance);
-    total / (last.to - history.first).as_hours_f64().max(1.0)
 }
 
 /// What the scheduler expects, as plain averages are shown.

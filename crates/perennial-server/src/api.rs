@@ -12,7 +12,7 @@ use crate::body::Body;
 
 /// A value for programs.
 pub fn json(view: &impl Serialize) -> Response<Body> {
-    // Of a value the keys are in order. Views have no keys that are not text, and no number that JSON lacks becomes one.
+    // By way of a value the keys come in order. Views always serialise: their keys are texts.
     let value = serde_json::to_value(view).unwrap_or_default();
     text(&format!("{value}\n"), "application/json")
 }

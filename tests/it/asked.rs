@@ -122,6 +122,6 @@ fn the_page_keeps_the_question_and_names_what_is_wrong() {
         let (status, told, _) = face.get(path);
         assert!(status == 400 && told.contains(": "), "{path}: {told}");
     }
-    let (_, home, _) = face.get("/?hours=168");
+    let (_, home, _) = face.get("/?since=7d");
     assert!(home.contains("href=\"/changes\""), "{home}");
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::http::Request;
+use hyper::http::Request;
 use perennial_archive::{Archive, ArchiveWriter};
 use perennial_core::chance::Chance;
 use perennial_core::memento::coherence::{Coherence, Look, closest, state_of};

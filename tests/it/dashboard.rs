@@ -114,9 +114,9 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
         assert_eq!(get(&format!("/page?url={}", escape(&asked))), limits, "{asked}");
         assert!(get(&format!("/schedule?url={}", escape(&asked))).contains("Because"), "{asked}");
     }
-    let strongest = get("/?hours=168&order=importance");
+    let strongest = get("/?since=7d&order=importance");
     assert!(strongest.contains("selected>most important first"), "{strongest}");
-    let home = get("/?hours=168");
+    let home = get("/?since=7d");
     for part in ["Budget", "Next visits", "Completeness", "Coherence", "Holdings", "Fetched last"] {
         assert!(home.contains(part), "{part}: {home}");
     }
@@ -127,7 +127,8 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
         ("/site/nowhere.example", 404),
         ("/api/page", 400),
         ("/?least=NaN", 400),
-        ("/?hours=0", 400),
+        ("/?since=x", 400),
+        ("/?hours=24", 400),
         ("/?order=odd", 400),
         ("/api/nothing", 404),
         ("/api/diff?before=x&after=2026&url=http://a.example/", 400),
@@ -207,7 +208,7 @@ pub(crate) fn mismatch(value: &Value, schema: &Value, root: &Value, at: &str) ->
         let schema = root.pointer(name.trim_start_matches('#'));
         return schema.map_or(Some(format!("{at}: no {name}")), |schema| mismatch(value, schema, root, at));
     }
-    if let Some(choices) = schema["oneOf"].as_array() {
+    if let Some(choices) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
         let wrong: Vec<String> =
             choices.iter().filter_map(|choice| mismatch(value, choice, root, at)).collect();
         return (wrong.len() + 1 != choices.len()).then(|| format!("{at}: not one of them: {wrong:?}"));
@@ -256,7 +257,7 @@ fn programs_get_what_the_description_says() {
     let described = json("/api/openapi.json");
     let (front, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
     let asked = [
-        ("/api/home", "?hours=168&least=0.01".to_string()),
+        ("/api/home", "?since=7d&least=0.01".to_string()),
         ("/api/home", "?site=nowhere.example".to_string()),
         ("/api/changes", String::new()),
         ("/api/changes", "?site=nowhere.example&noise=1".to_string()),
@@ -313,17 +314,84 @@ fn programs_get_what_the_description_says() {
     assert_eq!(face.get("/healthz").1, "ok\n");
 }
 
+#[test]
+fn each_question_has_one_answer() {
+    let (web, archive) = crawled();
+    let face = Face::of(&archive);
+    let json = |path: &str| -> Value {
+        let (status, text, _) = face.get(path);
+        assert_eq!(status, 200, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let urls = |answer: &Value, list: &str| -> Vec<String> {
+        let rows = answer[list].as_array().unwrap().iter();
+        rows.map(|row| row["url"].as_str().unwrap().to_string()).collect()
+    };
+
+    // Which changes matter lately: home takes the whole query language of the list of changes.
+    let since = "since=7d&least=0.01";
+    let home = json(&format!("/api/home?{since}"));
+    for (query, path) in [("kind=vanished", "/gone"), ("appears=fifty", "/limits"), ("kind=new", "/town/11")]
+    {
+        let found = json(&format!("/api/home?{since}&{query}"));
+        assert_eq!(urls(&found, "pages"), [web.url(path)], "{query}: {found}");
+        let listed = json(&format!("/api/changes?least=0.01&{query}"));
+        assert_eq!(urls(&listed, "changes"), urls(&found, "pages"), "{query}");
+        // How important a change is: home and the list say the same, of a new page too.
+        assert_eq!(found["pages"][0]["importance"], listed["changes"][0]["importance"], "{query}");
+    }
+    assert_eq!(json(&format!("/api/home?{since}&kind=new"))["pages"][0]["importance"], 1.0);
+    let oldest = json(&format!("/api/home?{since}&order=oldest"));
+    let times: Vec<&str> =
+        oldest["pages"].as_array().unwrap().iter().map(|page| page["time"].as_str().unwrap()).collect();
+    assert!(times.len() > 2 && times.is_sorted(), "{times:?}");
+
+    // How many pages a site has.
+    let sites = json("/api/sites");
+    let site = json(&format!("/api/site?host={}", escape(&host(&web))));
+    let n_pages = site["n_pages"].as_u64().unwrap();
+    assert_eq!(site["pages"].as_array().unwrap().len() as u64, n_pages);
+    let info = archive.json(&["info"]);
+    for other in [
+        &sites["sites"][0]["n_pages"],
+        &home["archive"]["n_pages"],
+        &info["n_pages"],
+        &info["sites"][0]["n_pages"],
+    ] {
+        assert_eq!(other.as_u64(), Some(n_pages), "{sites} {info}");
+    }
+
+    // Whether a version is kept in the index, and from which importance on.
+    let mut kept = Vec::new();
+    for url in [web.url("/"), web.url("/limits")] {
+        let page = json(&format!("/api/page?url={}", escape(&url)));
+        let edits = page["versions"].as_array().unwrap().iter();
+        for edit in edits.filter(|edit| edit["event"].is_null() && edit["is_noise"] == false) {
+            let digits = |key: &str| -> String {
+                edit[key].as_str().unwrap().chars().filter(char::is_ascii_digit).take(14).collect()
+            };
+            let (_, compared, _) =
+                face.get(&format!("/web/diff/{}/{}/{url}", digits("before"), digits("time")));
+            assert_eq!(edit["is_indexed"], compared.contains("kept in the index"), "{edit}");
+            kept.push(edit["is_indexed"] == true);
+        }
+        let patterns = archive.json(&["patterns", &url]);
+        assert_eq!(patterns[0]["index_threshold"], page["index_threshold"], "{url}");
+    }
+    assert!(kept.contains(&true), "{kept:?}");
+}
+
 #[cfg(feature = "interop")]
 #[test]
 fn every_page_fits_every_window_and_asks_nobody_else() {
     let (web, archive) = crawled();
     let face = Face::of(&archive);
     let limits = escape(&web.url("/limits"));
-    let (_, home, _) = face.get("/?hours=168&least=0.01");
+    let (_, home, _) = face.get("/?since=7d&least=0.01");
     let compare =
         home.split("href=\"").find(|part| part.starts_with("/web/diff/") && part.contains("/limits"));
     let paths = [
-        "/?hours=168&least=0.01".to_string(),
+        "/?since=7d&least=0.01".to_string(),
         format!("/page?url={}", escape(&web.url("/"))),
         format!("/page?url={limits}&show=all"),
         "/sites".to_string(),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::body::to_bytes;
-use axum::http::Request;
+use http_body_util::BodyExt;
+use hyper::http::Request;
 use perennial_archive::Archive as Library;
 use perennial_server::{Options, Origin, Origins, Server, router};
 
@@ -63,7 +63,7 @@ impl Face {
         let (status, policy) =
             (response.status().as_u16(), response.headers().get("content-security-policy"));
         let policy = policy.map(|policy| policy.to_str().unwrap().to_string()).unwrap_or_default();
-        let body = self.runtime.block_on(to_bytes(response.into_body(), 16 << 20)).unwrap();
+        let body = self.runtime.block_on(response.into_body().collect()).unwrap().to_bytes();
         (status, String::from_utf8(body.to_vec()).unwrap(), policy)
     }
 }
@@ -84,7 +84,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     archive.lapse("6h", "1d");
     let face = Face::of(&archive);
 
-    let (status, home, policy) = face.get("/?hours=168&least=0.01");
+    let (status, home, policy) = face.get("/?since=7d&least=0.01");
     assert_eq!(status, 200, "{home}");
     assert!(policy.starts_with("default-src 'none'") && !policy.contains("script-src"), "{policy}");
     assert!(!home.contains("<script") && !home.contains(HOSTILE), "{home}");
@@ -105,7 +105,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     );
     // Who was here before is shown since when.
     assert!(!home.contains("You looked last"), "{home}");
-    let (parts, ()) = Request::get("/?hours=168&least=0.01")
+    let (parts, ()) = Request::get("/?since=7d&least=0.01")
         .header("Host", "127.0.0.1:1")
         .header("Cookie", format!("perennial_looked_1=0.{}.0", oldest_of(&home) + 1))
         .body(())
@@ -113,7 +113,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
         .into_parts();
     let again = router::route(&face.server, Origin::Main, &parts).unwrap();
     assert!(again.headers()["set-cookie"].to_str().unwrap().starts_with("perennial_looked_1="));
-    let again = face.runtime.block_on(to_bytes(again.into_body(), 16 << 20)).unwrap();
+    let again = face.runtime.block_on(again.into_body().collect()).unwrap().to_bytes();
     assert_eq!(String::from_utf8_lossy(&again).matches("You looked last").count(), 1);
     let (status, notices, _) = face.get("/notices?place=http%3A%2F%2Fa.example%2Fit's&least=0.2");
     assert!(status == 200 && notices.contains("place = &quot;http://a.example/it's&quot;"), "{notices}");

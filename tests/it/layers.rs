@@ -17,10 +17,7 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("perennial-crawler", &["archive", "core", "engine", "fetch", "render", "warc"]),
     ("perennial-server", &["archive", "core", "engine", "render", "warc"]),
     ("perennial-lab", &["archive", "core", "engine", "warc"]),
-    (
-        "perennial",
-        &["archive", "core", "crawler", "engine", "fetch", "lab", "render", "server", "warc"],
-    ),
+    ("perennial", &["archive", "core", "crawler", "engine", "fetch", "lab", "render", "server", "warc"]),
 ];
 
 fn root() -> PathBuf {

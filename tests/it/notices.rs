@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::body::to_bytes;
-use axum::http::Request;
+use http_body_util::BodyExt;
+use hyper::http::Request;
 use perennial_archive::Archive as Library;
 use perennial_core::chance::Chance;
 use perennial_server::{Options, Origin, Origins, Server, router};
@@ -452,7 +452,7 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         (
             status,
-            String::from_utf8(runtime.block_on(to_bytes(response.into_body(), 1 << 20)).unwrap().to_vec())
+            String::from_utf8(runtime.block_on(response.into_body().collect()).unwrap().to_bytes().to_vec())
                 .unwrap(),
         )
     };

@@ -443,7 +443,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     let (cookie, form) = served.log_in();
     let get = |path: &str| ask(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
     // From the comparison, by the part around a change.
-    let home = get("/?hours=720&least=0");
+    let home = get("/?since=30d&least=0");
     let diff =
         home.split("href=\"").find(|part| part.starts_with("/web/diff/")).unwrap().split('"').next().unwrap();
     let compare = get(&diff.replace("&amp;", "&"));
@@ -498,7 +498,7 @@ fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
     let face = Face::of(&archive);
     let host = served_host(&web.url("/"));
     for path in [
-        "/?hours=720&least=0".to_owned(),
+        "/?since=30d&least=0".to_owned(),
         format!("/page?url={}", web.url("/")),
         format!("/site/{host}"),
         "/search?q=council".to_owned(),
@@ -509,7 +509,7 @@ fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
         let longest = page.split(['<', '>']).map(|text| text.matches("long ").count()).max();
         assert!(longest < Some(60), "{path}: a title of {longest:?} words");
     }
-    assert!(face.get("/?hours=720&least=0").1.contains("<bdi>Front txt.exe"));
+    assert!(face.get("/?since=30d&least=0").1.contains("<bdi>Front txt.exe"));
     let (_, gone, _) = face.get(&format!("/page?url={}", web.url("/gone")));
     assert!(gone.contains("<b>The page has vanished</b>, between <time"), "{gone}");
     let changes = archive.json(&["changes", "--kind", "vanished"]);

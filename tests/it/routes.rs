@@ -3,10 +3,10 @@
 /// Pages of the dashboard. [`api_of`] gives the path of the same page as JSON.
 pub(crate) const DASHBOARD: &[(&str, &str)] = &[
     ("home", "/"),
-    ("home-week", "/?hours=168&least=0.01&order=importance"),
-    ("home-site", "/?hours=168&least=0&site=press.localhost"),
+    ("home-week", "/?since=7d&least=0.01&order=importance"),
+    ("home-site", "/?since=7d&least=0&site=press.localhost"),
     ("home-nothing", "/?site=nowhere.example"),
-    ("home-wrong", "/?hours=0"),
+    ("home-wrong", "/?least=7"),
     ("changes", "/changes"),
     ("changes-noise", "/changes?noise=1&order=oldest&limit=12"),
     ("changes-importance", "/changes?order=importance&limit=5&kind=retitled"),

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use axum::http::Request;
+use hyper::http::Request;
 use perennial_archive::{Archive, ArchiveWriter};
 use perennial_core::time::Timestamp;
 use perennial_server::{Options, Origin, Origins, Server, router};

@@ -1,23 +1,19 @@
-//! For programs: JSON of every page with data, what it looks like (OpenAPI), figures for Prometheus, health.
+//! For programs: a view as JSON, metrics for Prometheus, health.
 
 use std::fmt::Write;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
-use perennial_core::memento::address::Query;
-use serde_json::Value;
+use hyper::http::{HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
 
 use super::Server;
-use super::face::{self, Form};
-use super::operate;
+use super::dashboard::parts::Range;
 use super::problem::Problem;
-use super::replay::Asking;
-
-/// The description of the API, which a test compares with what the server says.
-const OPENAPI: &str = include_str!("openapi.json");
+use crate::body::Body;
 
 /// A value for programs.
-pub fn json(value: &Value) -> Response<Body> {
+pub fn json(view: &impl Serialize) -> Response<Body> {
+    // By way of a value the keys come in order. Views always serialise: their keys are texts.
+    let value = serde_json::to_value(view).unwrap_or_default();
     text(&format!("{value}\n"), "application/json")
 }
 
@@ -28,34 +24,6 @@ fn text(text: &str, mime: &'static str) -> Response<Body> {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
-}
-
-/// `/api/<name>`: the data of a page.
-pub fn answer(asking: &Asking<'_>, name: &str, query: &Query) -> Result<Response<Body>, Problem> {
-    let needed = |parameter: &str| {
-        query
-            .get(parameter)
-            .filter(|value| !value.is_empty())
-            .ok_or_else(|| Problem::bad_request(format!("Write /api/{name}?{parameter}=...")))
-    };
-    match name {
-        "openapi.json" => Ok(text(OPENAPI, "application/json")),
-        "home" => face::home(asking, query, Form::Json),
-        "changes" => face::changes(asking, query, Form::Json),
-        "page" => face::page(asking, needed("url")?, query, Form::Json),
-        "sites" => face::sites(asking, Form::Json),
-        "site" => face::site(asking, needed("host")?, query, Form::Json),
-        "pin" => face::pin(asking, query, Form::Json),
-        "acts" => operate::acts(asking, Form::Json),
-        "schedule" => face::schedule(asking, query, Form::Json),
-        "search" => face::search(asking, query, Form::Json),
-        "objects" => face::objects(asking, query, Form::Json),
-        "object" => face::object(asking, needed("url")?, Form::Json),
-        "notices" => face::notices(asking, query, Form::Json),
-        "terms" => face::terms(asking, query, Form::Json),
-        "diff" => face::operations(asking, query),
-        _ => Err(Problem::no_such_page(&format!("/api/{name}"))),
-    }
 }
 
 /// `/healthz`: whether every archive can be asked.
@@ -78,75 +46,36 @@ pub fn metrics(server: &Server) -> Result<Response<Body>, Problem> {
     for served in server.archives() {
         let standing = served.standings.of(&served.pool).map_err(|error| Problem::internal(&error))?;
         let Some(standing) = standing else { continue };
-        let of = |name: &str, help: &str, kind: &str, value: f64, out: &mut Metrics| {
-            out.add(name, help, kind, &[("archive", &served.name)], value);
-        };
-        let (counts, overview) = (&standing.counts, &standing.overview);
-        of("perennial_captures", "Captures of all kinds.", "gauge", counts.n_captures as f64, &mut out);
-        of("perennial_versions", "Distinct contents.", "gauge", counts.n_versions as f64, &mut out);
-        of(
-            "perennial_versions_indexed",
-            "Versions kept in the index.",
-            "gauge",
-            counts.n_indexed as f64,
-            &mut out,
-        );
-        of("perennial_pages", "Captured addresses.", "gauge", counts.n_pages as f64, &mut out);
-        of("perennial_sites", "Hosts with captures.", "gauge", counts.n_sites as f64, &mut out);
-        of("perennial_warc_bytes", "Bytes of WARC files.", "gauge", overview.holdings[5] as f64, &mut out);
-        of(
-            "perennial_pages_followed",
-            "Pages that the scheduler follows.",
-            "gauge",
-            overview.n_followed as f64,
-            &mut out,
-        );
-        of(
-            "perennial_analysis_waiting",
-            "Captures that wait for analysis.",
-            "gauge",
-            overview.n_waiting as f64,
-            &mut out,
-        );
-        of("perennial_needs", "Hosts that need a person.", "gauge", overview.needs.len() as f64, &mut out);
-        if let Some(spending) = &overview.spending {
-            let (hours, per_hour) = (spending.last_day() as f64, spending.per_hour);
-            of(
-                "perennial_visits_last_day",
+        let overview = &standing.overview;
+        let archive = ("archive", served.name.as_str());
+        let last = overview.last_capture.map(|last| last.as_secs() as f64);
+        for (name, help, value) in [
+            ("captures", "Captures of all kinds.", Some(overview.n_captures as f64)),
+            ("versions", "Distinct contents.", Some(overview.n_versions as f64)),
+            ("versions_indexed", "Versions kept in the index.", Some(overview.n_indexed as f64)),
+            ("pages", "Captured pages that people read.", Some(overview.n_pages as f64)),
+            ("sites", "Hosts with captures.", Some(overview.n_sites as f64)),
+            ("warc_bytes", "Bytes of WARC files.", Some(overview.warc_bytes as f64)),
+            ("pages_followed", "Pages that the scheduler follows.", Some(overview.n_followed as f64)),
+            ("analysis_waiting", "Captures that wait for analysis.", Some(overview.n_waiting as f64)),
+            ("needs", "Hosts that need a person.", Some(overview.needs.len() as f64)),
+            (
+                "visits_last_day",
                 "Visits of pages in the last 24 hours.",
-                "gauge",
-                hours,
-                &mut out,
-            );
-            of(
-                "perennial_budget_visits_per_hour",
-                "Visits an hour that are allowed.",
-                "gauge",
-                per_hour,
-                &mut out,
-            );
-        }
-        if let Some(shares) = overview.completeness {
-            for (bound, share) in ["least", "likely", "most"].into_iter().zip(shares) {
-                let labels = [("archive", served.name.as_str()), ("bound", bound)];
-                out.add(
-                    "perennial_completeness",
-                    "Share of important change that was caught.",
-                    "gauge",
-                    &labels,
-                    share,
-                );
+                overview.visits_last_day.map(|n| n as f64),
+            ),
+            ("budget_visits_per_hour", "Visits an hour that are allowed.", overview.visits_per_hour),
+            ("last_capture_seconds", "When the last capture was, since 1970.", last),
+        ] {
+            if let Some(value) = value {
+                out.add(&format!("perennial_{name}"), help, "gauge", &[archive], value);
             }
         }
-        if let Some((_, last)) = overview.span {
-            let secs = last.as_secs() as f64;
-            of(
-                "perennial_last_capture_seconds",
-                "When the last capture was, since 1970.",
-                "gauge",
-                secs,
-                &mut out,
-            );
+        if let Some(Range { at_least, likely, at_most }) = overview.completeness {
+            for (bound, share) in [("least", at_least), ("likely", likely), ("most", at_most)] {
+                let help = "Share of important change that was caught.";
+                out.add("perennial_completeness", help, "gauge", &[archive, ("bound", bound)], share);
+            }
         }
     }
     for (kind, n) in server.problems_by_kind() {
@@ -191,15 +120,6 @@ impl Metrics {
     }
 }
 
-/// What programs ask of the whole server and not of one archive.
-pub fn of_server(server: &Server, name: &str) -> Option<Result<Response<Body>, Problem>> {
-    match name {
-        "/healthz" => Some(Ok(health(server))),
-        "/metrics" => Some(metrics(server)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,11 +132,5 @@ mod tests {
         metrics.add("a", "A.", "gauge", &[("archive", "z")], 2.0);
         let expected = "# HELP a A.\n# TYPE a gauge\na{archive=\"x\\\"y\"} 1\na{archive=\"z\"} 2\n# HELP b B.\n# TYPE b gauge\nb 0.5\n";
         assert_eq!(metrics.text(), expected);
-    }
-
-    #[test]
-    fn the_description_is_json() {
-        let value: Value = serde_json::from_str(OPENAPI).unwrap();
-        assert_eq!(value["openapi"], "3.1.0");
     }
 }

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, header};
+use hyper::http::{HeaderValue, Response, header};
 use perennial_core::memento::address::Query;
 use perennial_core::text::markup::escaped;
 use perennial_core::time::Timestamp;
 use url::Url;
 
 use super::problem::Problem;
-use super::replay::Asking;
+use super::request::Request;
+use crate::body::Body;
 use perennial_archive::store::ChangeOrder;
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::Filters;
@@ -21,15 +21,15 @@ use perennial_engine::notify::{Notice, Reporter};
 const BOUNDS: Bounds = Bounds { max_found: 50, max_read: 400, max_rows: 20_000 };
 
 /// The feed of a question such as `?site=example.org&least=0.2&kind=edited&appears=ferry`.
-pub fn changes(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Problem> {
+pub fn changes(request: &Request<'_>, query: &Query) -> Result<Response<Body>, Problem> {
     let question = Question::read(|name| query.get(name), now()).map_err(Problem::bad_request)?;
     // A feed has the latest, in whatever order a page showed them.
     let question = Question { order: ChangeOrder::Latest, ..question };
-    let read = |snapshot: &Snapshot| latest(asking, snapshot, &question);
-    let told = asking.served.pool.with(read).and_then(|told| told);
+    let read = |snapshot: &Snapshot| latest(request, snapshot, &question);
+    let told = request.served.pool.with(read).and_then(|told| told);
     let told = told.map_err(|error| Problem::internal(&error))?;
-    let target = asking.parts.uri.path_and_query().map_or("/changes.atom", |target| target.as_str());
-    let feed = feed_of(&asking.served.name, &asking.origins().main, target, &told);
+    let target = request.parts.uri.path_and_query().map_or("/changes.atom", |target| target.as_str());
+    let feed = feed_of(&request.served.name, &request.origins().main, target, &told);
     let mut response = Response::new(Body::from(feed));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/atom+xml; charset=utf-8"));
@@ -39,12 +39,12 @@ pub fn changes(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Pro
 }
 
 /// The latest changes for which a question holds, the latest first.
-fn latest(asking: &Asking<'_>, snapshot: &Snapshot, question: &Question) -> anyhow::Result<Vec<Notice>> {
+fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &Question) -> anyhow::Result<Vec<Notice>> {
     let filters = Filters::built_in();
     let (archive, store) = (snapshot.archive(), snapshot.store());
     let found = Finder::new(archive, store, &filters, question)?.find(None, BOUNDS)?;
     let mut reporter = Reporter::new(archive, store, &filters);
-    let link = Url::parse(&format!("{}{}/", asking.origins().main, asking.served.base)).ok();
+    let link = Url::parse(&format!("{}{}/", request.origins().main, request.served.base)).ok();
     let mut told = Vec::new();
     for change in found.changes {
         if let Some(row) = store.change_at(change.page, change.after)? {

@@ -10,8 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes};
-use hyper::body::Frame;
+use hyper::body::{Bytes, Frame, SizeHint};
 use perennial_warc::DigestChecker;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{self, Limits, Payload, PayloadReader};
@@ -27,6 +26,51 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// A body that is passed on unchanged may be as long as this.
 const STREAM_LIMITS: Limits = Limits { max_bytes: 1 << 40, max_ratio: 1100 };
+
+/// The body of a response: bytes at hand, or those that a thread reads.
+#[derive(Debug)]
+pub enum Body {
+    /// Bytes at hand; `None` once they went out.
+    Whole(Option<Bytes>),
+    /// Pieces that are read while they go out.
+    Pulled(Pulled),
+}
+
+impl Body {
+    /// No bytes.
+    pub fn empty() -> Body {
+        Body::Whole(None)
+    }
+}
+
+impl<B: Into<Bytes>> From<B> for Body {
+    fn from(bytes: B) -> Body {
+        Body::Whole(Some(bytes.into()).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        match self.get_mut() {
+            Body::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Body::Pulled(pulled) => pulled.poll(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Body::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Body::Pulled(_) => SizeHint::default(),
+        }
+    }
+}
 
 /// How far codings are undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,7 +142,7 @@ pub fn streamed(mut reader: Box<dyn Read + Send>) -> io::Result<Body> {
         return Ok(Body::from(first));
     }
     let state = State::Idle(reader);
-    Ok(Body::new(Pulled { first: Some(first.into()), state }))
+    Ok(Body::Pulled(Pulled { first: Some(first.into()), state }))
 }
 
 /// Reads a record's stored bytes and compares them with a digest at the end.
@@ -173,7 +217,7 @@ fn wrong(text: &str) -> io::Error {
 }
 
 /// A body that a thread reads piece by piece, each when it is asked for.
-struct Pulled {
+pub struct Pulled {
     first: Option<Bytes>,
     state: State,
 }
@@ -192,12 +236,15 @@ fn read_piece(mut reader: Box<dyn Read + Send>) -> Piece {
     (reader, result.map(|_| piece))
 }
 
-impl hyper::body::Body for Pulled {
-    type Data = Bytes;
-    type Error = io::Error;
+impl std::fmt::Debug for Pulled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pulled").finish_non_exhaustive()
+    }
+}
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let this = self.get_mut();
+impl Pulled {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let this = self;
         if let Some(first) = this.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use hyper::http::{HeaderMap, HeaderValue, Response, header};
 use perennial_core::memento::address::Query;
 
 use super::problem::Problem;
-use super::replay::Asking;
+use super::request::Request;
 use super::{memento, range};
+use crate::body::Body;
 use perennial_archive::Snapshot;
 use perennial_archive::export::{Format, export};
 use perennial_archive::parts::with_parts;
@@ -34,12 +34,12 @@ struct Wacz {
 }
 
 /// `/record/<digest>`: the record that holds a payload, as it stands in its WARC file.
-pub fn record(asking: &Asking<'_>, digest: &str) -> Result<Response<Body>, Problem> {
+pub fn record(request: &Request<'_>, digest: &str) -> Result<Response<Body>, Problem> {
     let digest = if digest.contains(':') { digest.to_string() } else { format!("sha1:{digest}") };
-    let found = asking.served.pool.with(|snapshot| snapshot.store().origin_by_digest("", &digest));
+    let found = request.served.pool.with(|snapshot| snapshot.store().origin_by_digest("", &digest));
     let found = found.and_then(|found| found).map_err(|error| Problem::internal(&error))?;
     let found = found.ok_or_else(|| Problem::no_such_page(&format!("A record with the digest {digest}")))?;
-    let archive = asking.served.pool.archive();
+    let archive = request.served.pool.archive();
     // It is read once before it is given: a damaged one, or another in its place, is said.
     archive.open_record(&found).map_err(|error| Problem::damaged(&error))?;
     let file = archive.open_warc(&found.file).map_err(|error| Problem::damaged(&error))?;
@@ -51,7 +51,7 @@ pub fn record(asking: &Asking<'_>, digest: &str) -> Result<Response<Body>, Probl
     }
     memento::allow_all(&mut headers);
     let open = |from: u64| range::stretch(file, found.offset + from..found.offset + found.length);
-    range::respond(asking.field("range"), found.length, headers, open)
+    range::respond(request.field("range"), found.length, headers, open)
         .map_err(|error| Problem::damaged(&error.into()))
 }
 
@@ -61,7 +61,7 @@ fn extension_of(name: &str) -> &'static str {
 }
 
 /// `/wacz/<name>.wacz?url=...` or `?site=...`: a page or a site as a file that ReplayWeb.page plays.
-pub fn wacz(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Problem> {
+pub fn wacz(request: &Request<'_>, query: &Query) -> Result<Response<Body>, Problem> {
     let filter = Filter {
         page: query.get("url").map(str::to_string),
         site: query.get("site").map(str::to_string),
@@ -70,15 +70,17 @@ pub fn wacz(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Proble
     if filter.page.is_none() && filter.site.is_none() {
         return Err(Problem::bad_request("Which part? Add ?url=<page> or ?site=<host>."));
     }
-    let made =
-        asking.served.pool.with(|snapshot| asking.server.made().get(&asking.served.base, snapshot, &filter));
+    let made = request
+        .served
+        .pool
+        .with(|snapshot| request.server.made().get(&request.served.base, snapshot, &filter));
     let wacz = made.map_err(|error| Problem::internal(&error))??;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/wacz"));
     memento::allow_all(&mut headers);
     let open =
         |from: u64| Ok(Box::new(range::At::new(wacz.file.clone(), from)) as Box<dyn std::io::Read + Send>);
-    range::respond(asking.field("range"), wacz.n_bytes, headers, open)
+    range::respond(request.field("range"), wacz.n_bytes, headers, open)
         .map_err(|error| Problem::damaged(&error.into()))
 }
 

@@ -13,9 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
 use data_encoding::{BASE64, HEXLOWER};
+use hyper::http::request::Parts;
+use hyper::http::{StatusCode, header};
 use sha2::{Digest, Sha256};
 
 use super::problem::Problem;
@@ -220,7 +220,7 @@ pub fn read_or_make_token(path: &Path) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::Request;
+    use hyper::http::Request;
 
     fn parts(fields: &[(&str, &str)]) -> Parts {
         let mut request = Request::builder().uri("/web/");

@@ -4,7 +4,7 @@
 //! on us. So every field is shown under the name `x-archive-orig-...`, as users of the Wayback Machine know it, and only those that
 //! describe the content are given under their own.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use hyper::http::{HeaderMap, HeaderName, HeaderValue, header};
 use perennial_core::memento::{Modifier, date};
 use url::Url;
 

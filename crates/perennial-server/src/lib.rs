@@ -15,35 +15,34 @@
 //! | [`find`] | an address and an instant -> the capture to show |
 //! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
 //! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
-//! | [`standing`] | an archive -> what is reckoned over the whole of it, kept between requests |
-//! | [`face`] | what changed, pages, sites, schedule, search, comparisons: the pages that people read first |
-//! | [`api`] | the same for programs; figures for Prometheus; health |
+//! | [`standing`] | an archive -> what is computed over the whole of it, kept between requests |
+//! | [`dashboard`] | what changed, pages, sites, schedule, search, comparisons, calendars: the pages that people read first |
+//! | [`api`] | a view as JSON; metrics for Prometheus; health |
 //! | [`atom`] | a condition -> the latest changes for which it holds, as an Atom feed |
-//! | [`pages`] | calendars, lists |
+//! | [`pages`] | HTML of ours -> a response with its policy |
 //! | [`files`] | WARC records by digest, WACZ of a page or a site |
 //! | [`range`] | `Range` -> a part of a body |
 //! | [`guard`] | a request -> whether it is answered at all |
 //! | [`operator`] | a request -> whether it may act, and who acts |
-//! | [`operate`] | a POST -> an act; what was done -> a page |
+//! | [`operate`] | a POST -> an act |
 //! | [`replay`] | `/web/...` -> archived content |
 //! | [`rewrite`] | archived content -> content whose addresses lead into the archive |
 //! | [`banner`] | a capture -> the page around it: version, state of the whole, parts, steps in time |
-//! | [`router`] | a request -> whoever answers it |
+//! | [`request`] | a request as the handlers see it |
+//! | [`router`] | the table of routes: path, cost, handler |
 //! | [`listen`] | sockets -> connections, within limits |
 
 pub mod api;
 pub mod atom;
 pub mod banner;
 pub mod body;
-pub mod calendar;
 pub mod cdx;
+pub mod dashboard;
 pub mod diff;
-pub mod face;
 pub mod files;
 pub mod find;
 pub mod guard;
 pub mod headers;
-pub mod html_face;
 pub mod listen;
 pub mod memento;
 pub mod operate;
@@ -53,6 +52,7 @@ pub mod pool;
 pub mod problem;
 pub mod range;
 pub mod replay;
+pub mod request;
 pub mod rewrite;
 pub mod router;
 pub mod scene;
@@ -64,20 +64,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, header};
+use hyper::http::{HeaderValue, Response, header};
 use serde_json::json;
 
+use crate::body::Body;
 use files::Made;
 use guard::Guard;
 use operator::Operator;
 use perennial_archive::Archive;
 use pool::Pool;
-use router::Doors;
+use router::Limits;
 use standing::Standings;
-
-/// The stylesheet of the server's own pages.
-pub const SERVE_STYLE: &str = include_str!("serve.css");
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -134,7 +131,7 @@ pub struct Server {
     /// What begins a session of an operator, once.
     key: Option<String>,
     made: Made,
-    doors: Doors,
+    limits: Limits,
     /// How often each kind of problem was met.
     problems: Mutex<BTreeMap<&'static str, u64>>,
     n_requests: AtomicU64,
@@ -188,7 +185,7 @@ impl Server {
         };
         let (operator, key) = operator.unzip();
         let (made, problems) = (Made::default(), Mutex::default());
-        let (doors, n_requests) = (Doors::default(), AtomicU64::new(0));
+        let (limits, n_requests) = (Limits::default(), AtomicU64::new(0));
         let archives = served;
         Ok(Arc::new(Server {
             options,
@@ -198,7 +195,7 @@ impl Server {
             operator,
             key,
             made,
-            doors,
+            limits,
             problems,
             n_requests,
         }))
@@ -218,8 +215,8 @@ impl Server {
         self.key.as_ref().map(|key| format!("{}/login?key={key}", self.origins.main))
     }
 
-    fn doors(&self) -> &Doors {
-        &self.doors
+    fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     fn made(&self) -> &Made {

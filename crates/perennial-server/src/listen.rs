@@ -1,5 +1,6 @@
 //! Sockets -> connections, within limits: how many there are, how long a head may take.
 
+use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -8,17 +9,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 
-use super::router::router;
-use super::{Options, Origin, Origins, Server};
+use super::{Options, Origin, Origins, Server, router};
 use perennial_archive::Archive;
 use perennial_engine::background::give_way;
 
@@ -53,8 +52,8 @@ impl Bound {
     /// Answers until `stop` is done.
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let main = accept(self.main, router(self.server.clone(), Origin::Main), places.clone());
-        let replay = accept(self.replay, router(self.server, Origin::Replay), places);
+        let main = accept(self.main, self.server.clone(), Origin::Main, places.clone());
+        let replay = accept(self.replay, self.server, Origin::Replay, places);
         tokio::select! {
             () = main => {}
             () = replay => {}
@@ -88,7 +87,7 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
         .with_context(|| format!("cannot listen on {address}: choose another with --listen HOST:PORT"))
 }
 
-async fn accept(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
+async fn accept(listener: TcpListener, server: Arc<Server>, origin: Origin, places: Arc<Semaphore>) {
     loop {
         // Nobody is accepted before there is a place: others wait in the system's queue.
         let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -97,22 +96,26 @@ async fn accept(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let router = router.clone();
+        let server = server.clone();
         tokio::spawn(async move {
-            converse(stream, router).await;
+            converse(stream, server, origin).await;
             drop(place);
         });
     }
 }
 
-async fn converse(stream: TcpStream, router: Router) {
+async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin) {
     // Answers are written whole: waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
+    let respond = service_fn(move |request| {
+        let server = server.clone();
+        async move { Ok::<_, Infallible>(router::respond(server, origin, request).await) }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Patient::new(stream)), respond);
     // The client went away, or sent what is no HTTP: its own business.
     let _ = connection.await;
 }

@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::address::{Query, earliest_of, time_of_digits};
 use perennial_core::memento::date;
 use perennial_core::time::Timestamp;
@@ -14,7 +13,8 @@ use serde_json::json;
 use super::cdx::{self, Dialect};
 use super::find::Found;
 use super::problem::Problem;
-use super::replay::Asking;
+use super::request::Request;
+use crate::body::Body;
 use perennial_archive::Snapshot;
 
 /// Mementos on one page of a TimeMap.
@@ -32,8 +32,8 @@ pub struct Addresses<'a> {
 
 impl<'a> Addresses<'a> {
     /// Those of an address in the archive that a request is about.
-    pub fn of(asking: &Asking<'_>, url: &'a str) -> Addresses<'a> {
-        Addresses { prefix: format!("{}{}", asking.main_origin(), asking.served.base), url }
+    pub fn of(request: &Request<'_>, url: &'a str) -> Addresses<'a> {
+        Addresses { prefix: format!("{}{}", request.main_origin(), request.served.base), url }
     }
 
     /// Where one capture is.
@@ -60,9 +60,9 @@ impl<'a> Addresses<'a> {
 }
 
 /// The `Link` field of a memento or of the answer of a TimeGate: original, TimeGate, TimeMap, and the mementos around.
-pub fn links(asking: &Asking<'_>, found: &Found) -> Option<HeaderValue> {
+pub fn links(request: &Request<'_>, found: &Found) -> Option<HeaderValue> {
     let url = &found.capture.url;
-    let addresses = Addresses::of(asking, url);
+    let addresses = Addresses::of(request, url);
     let this = found.capture.time;
     let (first, last) = found.span;
     let mut mementos: Vec<(Timestamp, Vec<&str>)> = Vec::new();
@@ -90,8 +90,8 @@ pub fn links(asking: &Asking<'_>, found: &Found) -> Option<HeaderValue> {
 }
 
 /// A TimeGate: the instant that a client negotiates, or now.
-pub fn accept_datetime(asking: &Asking<'_>) -> Result<Timestamp, Problem> {
-    match asking.field("accept-datetime") {
+pub fn accept_datetime(request: &Request<'_>) -> Result<Timestamp, Problem> {
+    match request.field("accept-datetime") {
         None => Ok(perennial_archive::now()),
         Some(text) => date::parse(text).ok_or_else(|| {
             Problem::bad_request(format!(
@@ -102,8 +102,8 @@ pub fn accept_datetime(asking: &Asking<'_>) -> Result<Timestamp, Problem> {
 }
 
 /// The answer of a TimeGate.
-pub fn timegate(asking: &Asking<'_>, found: &Found) -> Response<Body> {
-    let addresses = Addresses::of(asking, &found.capture.url);
+pub fn timegate(request: &Request<'_>, found: &Found) -> Response<Body> {
+    let addresses = Addresses::of(request, &found.capture.url);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();
@@ -111,7 +111,7 @@ pub fn timegate(asking: &Asking<'_>, found: &Found) -> Response<Body> {
     if let Ok(location) = HeaderValue::from_str(&addresses.memento(found.capture.time)) {
         headers.insert(header::LOCATION, location);
     }
-    if let Some(links) = links(asking, found) {
+    if let Some(links) = links(request, found) {
         headers.insert(header::LINK, links);
     }
     allow_all(headers);
@@ -130,7 +130,7 @@ pub fn allow_all(headers: &mut HeaderMap) {
 }
 
 /// `/web/timemap/<form>/<url>`; with a time before the address, from that time on.
-pub fn timemap(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
+pub fn timemap(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem> {
     let (form, url) = rest.split_once('/').unwrap_or((rest, ""));
     let (from, url) = match url.split_once('/') {
         Some((digits, behind)) if digits.len() == 14 && digits.bytes().all(|b| b.is_ascii_digit()) => {
@@ -143,29 +143,33 @@ pub fn timemap(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Proble
     }
     let from = |name: &str| from.map(|from| format!("&{name}={from}")).unwrap_or_default();
     match form {
-        "link" => link_timemap(asking, url, from("").strip_prefix("&=").map(earliest_of)),
+        "link" => link_timemap(request, url, from("").strip_prefix("&=").map(earliest_of)),
         "cdxj" => cdx::answer(
-            asking,
+            request,
             Dialect::Pywb,
             &Query::parse(&format!("matchType=exact{}", from("from"))),
             Some(url),
         ),
         "json" => {
             let query = Query::parse(&format!("matchType=exact&output=json{}", from("from")));
-            cdx::answer(asking, Dialect::Pywb, &query, Some(url))
+            cdx::answer(request, Dialect::Pywb, &query, Some(url))
         }
         _ => Err(Problem::bad_request("A TimeMap is link, cdxj, json or cdx.")),
     }
 }
 
-fn link_timemap(asking: &Asking<'_>, url: &str, from: Option<Timestamp>) -> Result<Response<Body>, Problem> {
-    let read = asking.served.pool.with(|snapshot| read_mementos(snapshot, url, from)).and_then(|read| read);
+fn link_timemap(
+    request: &Request<'_>,
+    url: &str,
+    from: Option<Timestamp>,
+) -> Result<Response<Body>, Problem> {
+    let read = request.served.pool.with(|snapshot| read_mementos(snapshot, url, from)).and_then(|read| read);
     let mut mementos = read.map_err(|error| Problem::internal(&error))?;
     if mementos.is_empty() {
         return Err(Problem::not_archived(url));
     }
     let next = (mementos.len() > PAGE_MEMENTOS).then(|| mementos.split_off(PAGE_MEMENTOS)[0].time);
-    let text = write_timemap(&Addresses::of(asking, url), &mementos, from, next);
+    let text = write_timemap(&Addresses::of(request, url), &mementos, from, next);
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/link-format"));
@@ -245,18 +249,18 @@ fn write_timemap(
 }
 
 /// `/wayback/available`: the closest capture that was delivered.
-pub fn available(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Problem> {
+pub fn available(request: &Request<'_>, query: &Query) -> Result<Response<Body>, Problem> {
     let url = query.get("url").filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| Problem::bad_request("The parameter url is missing."))?;
     let asked = query.get("timestamp").unwrap_or_default();
     let at = if asked.is_empty() { perennial_archive::now() } else { time_of_digits(asked) };
     let around =
-        asking.served.pool.with(|snapshot| snapshot.store().captures_around(&surt(url), at, N_AROUND));
+        request.served.pool.with(|snapshot| snapshot.store().captures_around(&surt(url), at, N_AROUND));
     let around = around.and_then(|around| around).map_err(|error| Problem::internal(&error))?;
     let delivered = around.iter().filter(|capture| capture.is_whole() || capture.shows_nothing());
     let closest = delivered.min_by_key(|capture| capture.time.as_millis().abs_diff(at.as_millis()));
     let closest = closest.map(|capture| {
-        let address = Addresses::of(asking, &capture.url).memento(capture.time);
+        let address = Addresses::of(request, &capture.url).memento(capture.time);
         let status = capture.status.filter(|&status| status != 304).unwrap_or(200);
         json!({ "status": status.to_string(), "available": true, "url": address, "timestamp": capture.time.to_digits14() })
     });

@@ -1,79 +1,83 @@
-//! A POST -> an act ([`perennial_engine::operate`]) and where to go then; what was done -> a page. Nothing is changed by a GET.
+//! A POST -> an act ([`perennial_engine::operate`]) and where to go then. Nothing is changed by a GET.
 
-use axum::body::Body;
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::address::Query;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::face::Form;
-use super::operator::{comes_from_us, only_reads};
-use super::pages::place_of;
+use super::operator::{Operator, comes_from_us, only_reads};
 use super::problem::Problem;
-use super::replay::Asking;
-use super::{Served, Server, api};
-use crate::html_face::ActsPage;
+use super::request::Request;
+use super::{Served, api};
+use crate::body::Body;
 use perennial_archive::now;
-use perennial_engine::operate::log::{ActLine, each_act};
+use perennial_engine::operate::log::ActLine;
 use perennial_engine::operate::{Act, perform};
 
-/// Bytes of a request that acts.
-pub const MAX_BODY_BYTES: usize = 64 << 10;
-/// Acts that are shown.
-const MAX_SHOWN: usize = 200;
 /// Letters of an address to go back to.
 const MAX_BACK: usize = 4096;
 /// What JSON may name.
 const FIELDS: [&str; 9] =
     ["act", "url", "scope", "weight", "budget", "bytes_per_day", "goal", "selector", "importance"];
 
-/// Whether a path takes a POST. Others get no body read for them.
-pub fn takes(path: &str) -> bool {
-    matches!(path, "/login" | "/logout") || path.ends_with("/operate") && !path.contains("/web/")
+/// An act that a program asks for, as JSON.
+pub fn act_of_program(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let operator = request.server.operator().ok_or_else(only_reads)?;
+    if media_type(request) != "application/json" {
+        return Err(Problem::bad_request("Send it as application/json."));
+    }
+    let who = operator.check(request.parts, None)?;
+    let fields = fields_of(request.body).map_err(Problem::bad_request)?;
+    let field = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
+    let lines = acted(request.served, &who, field)?;
+    Ok(api::json(&Done { done: lines }))
 }
 
-/// Answers a POST.
-pub fn post(
-    server: &Server,
-    served: &Served,
-    path: &str,
-    parts: &Parts,
-    body: &[u8],
-) -> Result<Response<Body>, Problem> {
-    let operator = server.operator().ok_or_else(only_reads)?;
-    let mime =
-        parts.headers.get(header::CONTENT_TYPE).and_then(|mime| mime.to_str().ok()).unwrap_or_default();
-    let mime = mime.split(';').next().unwrap_or_default().trim();
-    match (path, mime) {
-        ("/api/operate", "application/json") => {
-            let who = operator.check(parts, None)?;
-            let fields = fields_of(body).map_err(Problem::bad_request)?;
-            let field =
-                |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
-            let lines = acted(served, &who, field)?;
-            Ok(api::json(&json!({ "done": lines })))
-        }
-        ("/operate", "application/x-www-form-urlencoded") => {
-            let query = form_of(body)?;
-            let who = operator.check(parts, query.get("form"))?;
-            acted(served, &who, |name| query.get(name))?;
-            Ok(see_other(&back_of(&query, &served.base), None))
-        }
-        ("/login", "application/x-www-form-urlencoded") => {
-            if !comes_from_us(parts)? {
-                return Err(Problem::bad_request("Log in on the page /login."));
-            }
-            let cookie = operator.log_in(form_of(body)?.get("key").unwrap_or_default())?;
-            Ok(see_other(&format!("{}/sites", served.base), Some(&cookie)))
-        }
-        ("/logout", "application/x-www-form-urlencoded") => {
-            operator.check(parts, form_of(body)?.get("form"))?;
-            Ok(see_other("/", Some(&operator.log_out(parts))))
-        }
-        ("/api/operate", _) => Err(Problem::bad_request("Send it as application/json.")),
-        ("/operate" | "/login" | "/logout", _) => Err(Problem::bad_request("Send it as a form.")),
-        _ => Err(Problem::method()),
+/// An act that a form of a page asks for.
+pub fn act_of_form(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let (operator, form) = form_of(request)?;
+    let who = operator.check(request.parts, form.get("form"))?;
+    acted(request.served, &who, |name| form.get(name))?;
+    Ok(see_other(&back_of(&form, &request.served.base), None))
+}
+
+/// Begins a session.
+pub fn log_in(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    request.server.guard().check_host(request.parts)?;
+    let (operator, form) = form_of(request)?;
+    if !comes_from_us(request.parts)? {
+        return Err(Problem::bad_request("Log in on the page /login."));
     }
+    let cookie = operator.log_in(form.get("key").unwrap_or_default())?;
+    Ok(see_other(&format!("{}/sites", request.served.base), Some(&cookie)))
+}
+
+/// Ends a session.
+pub fn log_out(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let (operator, form) = form_of(request)?;
+    operator.check(request.parts, form.get("form"))?;
+    Ok(see_other("/", Some(&operator.log_out(request.parts))))
+}
+
+fn media_type<'r>(request: &'r Request<'_>) -> &'r str {
+    request.field("content-type").unwrap_or_default().split(';').next().unwrap_or_default().trim()
+}
+
+/// The form that a page of ours sent, where anybody may act.
+fn form_of<'r>(request: &Request<'r>) -> Result<(&'r Operator, Query), Problem> {
+    let operator = request.server.operator().ok_or_else(only_reads)?;
+    if media_type(request) != "application/x-www-form-urlencoded" {
+        return Err(Problem::bad_request("Send it as a form."));
+    }
+    let text = std::str::from_utf8(request.body).map_err(|_| Problem::bad_request("The form is no text."))?;
+    Ok((operator, Query::parse(text)))
+}
+
+/// What was done.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Done {
+    done: Vec<ActLine>,
 }
 
 /// Performs an act. What is reckoned over the archive is made anew then.
@@ -87,11 +91,6 @@ fn acted<'a>(
         perform(&served.pool.archive(), &act, who, now()).map_err(|error| Problem::not_done(&error))?;
     served.standings.forget();
     Ok(done.lines)
-}
-
-fn form_of(body: &[u8]) -> Result<Query, Problem> {
-    let text = std::str::from_utf8(body).map_err(|_| Problem::bad_request("The form is no text."))?;
-    Ok(Query::parse(text))
 }
 
 /// The fields of a JSON object, each as text.
@@ -132,18 +131,6 @@ fn see_other(to: &str, cookie: Option<&str>) -> Response<Body> {
     }
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-/// `/acts`: what people did, the latest first.
-pub fn acts(asking: &Asking<'_>, form: Form) -> Result<Response<Body>, Problem> {
-    let mut acts = Vec::new();
-    let read = each_act(asking.served.pool.archive().root(), |act| acts.push(act));
-    read.map_err(|error| Problem::internal(&error.into()))?;
-    let n_acts = acts.len();
-    acts.reverse();
-    acts.truncate(MAX_SHOWN);
-    let page = ActsPage { place: place_of(asking), acts: &acts, n_acts };
-    Ok(form.answer(|| page.html(), || page.json()))
 }
 
 #[cfg(test)]

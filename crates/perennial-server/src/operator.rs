@@ -11,9 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use axum::http::StatusCode;
-use axum::http::request::Parts;
 use data_encoding::HEXLOWER;
+use hyper::http::StatusCode;
+use hyper::http::request::Parts;
 use sha2::{Digest, Sha256};
 
 use super::guard::{self, Tries};
@@ -222,7 +222,7 @@ pub fn only_reads() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::Request;
+    use hyper::http::Request;
 
     fn parts(fields: &[(&str, &str)]) -> Parts {
         let mut request = Request::builder().method("POST").uri("/operate");

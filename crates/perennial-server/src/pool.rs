@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use perennial_core::text::foreign;
 
+use super::router;
 use perennial_archive::{Archive, SettingsWatch, Snapshot, StateFile};
 
 /// Connections that are kept for later. Fewer requests are worked on at a time.
@@ -18,36 +19,6 @@ const COPY_LIFE: Duration = Duration::from_secs(10);
 
 /// Memory of one connection.
 const CACHE_KIB: i64 = 8 * 1024;
-
-/// First parts of paths that are ours, so that no archive can have such a name.
-const OUR_NAMES: [&str; 26] = [
-    "web",
-    "cdx",
-    "wayback",
-    "record",
-    "wacz",
-    "login",
-    "logout",
-    "operate",
-    "acts",
-    "pin",
-    "status",
-    "search",
-    "changes",
-    "changes.atom",
-    "terms",
-    "object",
-    "objects",
-    "calendar",
-    "_perennial",
-    "page",
-    "site",
-    "sites",
-    "schedule",
-    "api",
-    "metrics",
-    "healthz",
-];
 
 /// The snapshots of one archive.
 #[derive(Debug)]
@@ -125,7 +96,7 @@ pub(super) fn name_of(archive: &Archive, is_taken: impl Fn(&str) -> bool) -> Str
         .collect();
     let name = match plain.trim_matches(['.', '-']) {
         "" => "archive".to_string(),
-        ours if OUR_NAMES.contains(&ours) => format!("archive-{ours}"),
+        ours if router::is_ours(ours) => format!("archive-{ours}"),
         name => name.to_string(),
     };
     let numbered = (2u32..).map(|number| format!("{name}-{number}"));

@@ -1,12 +1,18 @@
 //! What went wrong -> a status and a page, or JSON, that says it and names the cure.
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
-use serde_json::json;
+use hyper::http::{HeaderValue, Response, StatusCode, header};
+use maud::{PreEscaped, html};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::pages;
-use crate::html_face::{Operating, Place};
+use super::body::Body;
+use super::dashboard::layout::{Place, Shell, Tab};
+use super::dashboard::parts::untrusted;
+use super::{api, pages};
 use perennial_engine::html;
+
+/// The stylesheet of a bare page.
+const STYLE: &str = include_str!("problem.css");
 
 /// Why a request was not answered as it was meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -133,38 +139,46 @@ impl Problem {
 
     /// As a page of ours, with the way to the others.
     pub fn into_page(self, base: &str) -> Response<Body> {
-        let place = Place { name: "", base, operating: Operating::default() };
-        let mut response = pages::html(crate::calendar::problem_page(place, &self.title, &self.text));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Ok(kind) = HeaderValue::from_str(self.kind) {
-            headers.insert("x-perennial-problem", kind);
-        }
-        response
+        let place = Place { base, ..Place::default() };
+        let main = html! {
+            div.head { div { h1 { (untrusted(&self.title)) } p.lead { (untrusted(&self.text)) } } }
+        };
+        self.label(pages::html(Shell::new(place, Tab::Other, &self.title, None).page(&main)))
     }
 
     /// For a frame or a program: as a bare page, or as JSON where that is wanted.
     pub fn into_response(self, as_json: bool) -> Response<Body> {
-        let (mime, text) = match as_json {
-            true => {
-                let value = json!({ "error": self.kind, "title": self.title, "message": self.text });
-                ("application/json", format!("{value}\n"))
+        let mut response = match as_json {
+            true => api::json(&Report { error: self.kind, title: &self.title, message: &self.text }),
+            false => {
+                let main = html! { main.failure { h1 { (self.title) } p { (untrusted(&self.text)) } } };
+                pages::html(PreEscaped(html::page(&self.title, STYLE, &main.0)))
             }
-            false => ("text/html; charset=utf-8", crate::calendar::problem(&self.title, &self.text)),
         };
-        let mut response = Response::new(Body::from(text));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
-        headers.insert(
+        response.headers_mut().insert(
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
         );
+        self.label(response)
+    }
+
+    /// Adds what programs read of it.
+    fn label(&self, mut response: Response<Body>) -> Response<Body> {
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Ok(kind) = HeaderValue::from_str(self.kind) {
-            headers.insert("x-perennial-problem", kind);
-        }
+        headers.insert("x-perennial-problem", HeaderValue::from_static(self.kind));
         response
     }
+}
+
+/// A problem as programs read it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Report<'a> {
+    /// A word for what is wrong.
+    error: &'a str,
+    title: &'a str,
+    /// More about it, and what to do.
+    message: &'a str,
 }

@@ -5,10 +5,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use super::body::streamed;
+use crate::body::Body;
 
 /// What a client asks for of a body of known length.
 #[derive(Clone, PartialEq, Eq, Debug)]

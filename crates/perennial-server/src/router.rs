@@ -1,61 +1,287 @@
-//! A request -> whoever answers it. Paths are read here and not decoded: an archived address stands in them as it is.
+//! The table of routes: path, cost, handler. A request -> the handler of its route, if whoever sent it may ask.
+//!
+//! Nothing but this table interprets paths. They are compared as the client wrote them, never decoded or normalised: a replay path
+//! contains an archived URL with its own `//`, `?` and `%`, and only the path's beginning says what it is.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::http::request::Parts;
+use hyper::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use maud::Markup;
 use perennial_core::memento::address::{Query, unescape};
 use perennial_core::memento::{ReplayAddress, When};
+use serde::Serialize;
 use tokio::sync::Semaphore;
 
+use super::body::Body;
 use super::cdx::{self, Dialect};
-use super::face::Form;
+use super::dashboard::layout::{Operating, Place};
+use super::dashboard::{
+    self, admin, articles, calendar, changes, compare, home, notices, openapi, page, pin, schedule, search,
+    site, sites, terms,
+};
 use super::problem::Problem;
-use super::replay::{Asking, replay};
-use super::{Origin, Server, api, atom, banner, face, files, guard, memento, operate, pages, rewrite};
-use crate::html_face::{Operating, Place};
+use super::replay::replay;
+use super::request::{Form, Request};
+use super::rewrite::own;
+use super::{Origin, Served, Server, api, atom, banner, files, guard, memento, operate, pages};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
-
-/// How long the body of a request that acts may take.
+/// Bytes of the body of a POST, and how long it may take.
+const MAX_BODY_BYTES: usize = 64 << 10;
 const BODY_TIME: Duration = Duration::from_secs(15);
 
-/// The routes of one origin.
-pub fn router(server: Arc<Server>, origin: Origin) -> Router {
-    Router::new().fallback(answer).with_state((server, origin))
+/// Responds to a request, or says what is wrong with it. May block.
+type Handler = fn(&Request<'_>) -> Result<Response<Body>, Problem>;
+
+/// One kind of request.
+struct Route {
+    path: Path,
+    cost: Cost,
+    handler: Handler,
+    method: Verb,
+    scope: Scope,
+    /// Programs ask for it: problems are JSON.
+    is_api: bool,
+    /// It checks by itself who asks.
+    is_open: bool,
 }
 
-async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: Request) -> Response<Body> {
+enum Path {
+    /// This path, with any query.
+    Exact(&'static str),
+    /// Every path that begins so, with any query.
+    Under(&'static str),
+    /// Every target that begins so. The rest of it is a URL with its own query.
+    Raw(&'static str),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Verb {
+    /// GET, HEAD and OPTIONS.
+    Get,
+    Post,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Scope {
+    /// Of one archive, whose name may stand before the path.
+    Archive,
+    /// Of the server as a whole.
+    Server,
+}
+
+/// How much work a request may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cost {
+    /// One capture, a file, a page of the dashboard that is quickly made.
+    Read,
+    /// Many rows of the state or of the index.
+    Scan,
+    /// A file that is put together.
+    Build,
+}
+
+use Cost::{Build, Read, Scan};
+
+const fn exact(path: &'static str, cost: Cost, handler: Handler) -> Route {
+    route_of(Path::Exact(path), cost, handler)
+}
+
+const fn under(path: &'static str, cost: Cost, handler: Handler) -> Route {
+    route_of(Path::Under(path), cost, handler)
+}
+
+const fn raw(path: &'static str, cost: Cost, handler: Handler) -> Route {
+    route_of(Path::Raw(path), cost, handler)
+}
+
+const fn route_of(path: Path, cost: Cost, handler: Handler) -> Route {
+    Route { path, cost, handler, method: Verb::Get, scope: Scope::Archive, is_api: false, is_open: false }
+}
+
+impl Route {
+    const fn api(self) -> Route {
+        Route { is_api: true, ..self }
+    }
+
+    const fn open(self) -> Route {
+        Route { is_open: true, ..self }
+    }
+
+    const fn of_server(self) -> Route {
+        Route { scope: Scope::Server, ..self }
+    }
+
+    const fn post(self) -> Route {
+        Route { method: Verb::Post, ..self }
+    }
+
+    /// What stands behind the path in a target, and the query; `None` for a target of another route.
+    fn rest<'t>(&self, target: &'t str) -> Option<(&'t str, &'t str)> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        match self.path {
+            Path::Exact(known) => (path == known).then_some(("", query)),
+            Path::Under(known) => path.strip_prefix(known).map(|rest| (rest, query)),
+            Path::Raw(known) => target.strip_prefix(known).map(|rest| (rest, "")),
+        }
+    }
+
+    fn path(&self) -> &'static str {
+        match self.path {
+            Path::Exact(path) | Path::Under(path) | Path::Raw(path) => path,
+        }
+    }
+}
+
+/// Our own pages and APIs. The first route that fits is taken.
+static MAIN: &[Route] = &[
+    exact("/", Read, home),
+    exact("/api/home", Scan, home::answer).api(),
+    exact("/changes", Scan, |r| page(r, changes::load, changes::render)),
+    exact("/api/changes", Scan, |r| json(r, changes::load)).api(),
+    exact("/search", Scan, |r| page(r, search::load, search::render)),
+    exact("/api/search", Scan, |r| json(r, search::load)).api(),
+    exact("/page", Scan, |r| page(r, page::load, page::render)),
+    raw("/page/", Scan, |r| page(r, page::load, page::render)),
+    exact("/api/page", Scan, |r| json(r, page::load)).api(),
+    exact("/sites", Scan, |r| page(r, sites::load, sites::render)),
+    exact("/api/sites", Scan, |r| json(r, sites::load)).api(),
+    under("/site/", Scan, |r| page(r, site::load, site::render)),
+    exact("/api/site", Scan, |r| json(r, site::load)).api(),
+    exact("/schedule", Scan, |r| page(r, schedule::load, schedule::render)),
+    exact("/api/schedule", Scan, |r| json(r, schedule::load)).api(),
+    exact("/terms", Scan, |r| page(r, terms::load, terms::render)),
+    exact("/api/terms", Scan, |r| json(r, terms::load)).api(),
+    exact("/objects", Scan, |r| page(r, articles::load_list, articles::render_list)),
+    exact("/api/objects", Scan, |r| json(r, articles::load_list)).api(),
+    exact("/object", Scan, |r| page(r, articles::load, articles::render)),
+    exact("/api/object", Scan, |r| json(r, articles::load)).api(),
+    exact("/notices", Scan, |r| page(r, notices::load, notices::render)),
+    exact("/api/notices", Scan, |r| json(r, notices::load)).api(),
+    exact("/pin", Scan, |r| page(r, pin::load, pin::render)),
+    exact("/api/pin", Scan, |r| json(r, pin::load)).api(),
+    exact("/acts", Read, |r| page(r, admin::load, admin::render)),
+    exact("/api/acts", Scan, |r| json(r, admin::load)).api(),
+    exact("/api/diff", Scan, |r| json(r, compare::load)).api(),
+    exact("/api/openapi.json", Read, |_| Ok(api::json(&openapi::description()))).api(),
+    exact("/api/operate", Read, operate::act_of_program).post().api(),
+    under("/api/", Read, |r| Err(Problem::no_such_page(&format!("/api/{}", r.rest)))).api(),
+    exact("/operate", Read, operate::act_of_form).post(),
+    exact("/login", Read, operate::log_in).post().of_server().open(),
+    exact("/login", Read, login).of_server().open(),
+    exact("/logout", Read, operate::log_out).post().of_server(),
+    exact("/calendar", Read, |r| Ok(archives(r))),
+    exact("/changes.atom", Scan, |r| atom::changes(r, &r.query)),
+    exact("/healthz", Read, |r| Ok(api::health(r.server))).of_server(),
+    exact("/metrics", Scan, |r| api::metrics(r.server)).of_server(),
+    exact("/status", Read, |r| Ok(r.server.status())).api(),
+    exact("/cdx", Scan, |r| cdx::answer(r, Dialect::Pywb, &r.query, None)).api(),
+    exact("/cdx/search/cdx", Scan, |r| cdx::answer(r, Dialect::Wayback, &r.query, None)).api(),
+    exact("/wayback/available", Read, |r| memento::available(r, &r.query)).api(),
+    under("/record/", Read, |r| files::record(r, r.rest)).api(),
+    under("/wacz/", Build, |r| files::wacz(r, &r.query)).api(),
+    under(own::ROOT, Read, banner::answer).of_server(),
+    exact("/web/timemap/cdx", Scan, |r| cdx::answer(r, Dialect::Wayback, &r.query, None)).api(),
+    raw("/web/timemap/cdx/", Scan, |r| cdx::answer(r, Dialect::Wayback, &r.query, Some(r.rest))).api(),
+    raw("/web/timemap/", Scan, |r| memento::timemap(r, r.rest)).api(),
+    raw("/web/diff/", Scan, compare::compare),
+    exact("/web/changes", Scan, compare::last_change),
+    raw("/web/changes/", Scan, compare::last_change),
+    exact("/web/", Read, to_calendar),
+    raw("/web/*/", Scan, |r| at_address(r, &format!("*/{}", r.rest))),
+    raw("/web/", Read, |r| at_address(r, r.rest)),
+];
+
+/// Archived content, and nothing else.
+static REPLAY: &[Route] = &[
+    exact("/login", Read, login).of_server().open(),
+    under(own::ROOT, Read, |r| {
+        own::file(r.rest, &r.origins().main).ok_or_else(|| Problem::no_such_page(r.rest))
+    })
+    .of_server(),
+    raw("/web/", Read, |r| at_address(r, r.rest)),
+    raw("/", Read, |r| {
+        let target = target_of(r.parts);
+        r.stray(target).ok_or_else(|| Problem::no_such_page(target))
+    }),
+];
+
+/// Whether a path of the table begins with this name, so that no archive can have it.
+pub(super) fn is_ours(name: &str) -> bool {
+    let firsts = MAIN.iter().chain(REPLAY).filter_map(|route| route.path().split('/').nth(1));
+    firsts.into_iter().any(|first| first == name)
+}
+
+/// A route that fits a request.
+struct Found<'s, 't> {
+    served: &'s Served,
+    route: &'static Route,
+    rest: &'t str,
+    query: &'t str,
+}
+
+fn find<'s, 't>(
+    server: &'s Server,
+    origin: Origin,
+    method: &Method,
+    target: &'t str,
+) -> Option<Found<'s, 't>> {
+    let (served, path) = archive_of(server, target)?;
+    let verb = if method == Method::POST { Verb::Post } else { Verb::Get };
+    let table = if origin == Origin::Main { MAIN } else { REPLAY };
+    table.iter().filter(|route| route.method == verb).find_map(|route| {
+        let (rest, query) = route.rest(if route.scope == Scope::Server { target } else { path })?;
+        Some(Found { served, route, rest, query })
+    })
+}
+
+/// The archive that a target begins with, and the rest of it; without a name it is the first one.
+fn archive_of<'s, 't>(server: &'s Server, target: &'t str) -> Option<(&'s Served, &'t str)> {
+    let (name, _) = target.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
+    let named = server.archives().iter().find(|served| served.name == name && !name.is_empty());
+    match named {
+        Some(served) => Some((served, &target[1 + name.len()..])),
+        None => server.archives().first().map(|served| (served, target)),
+    }
+}
+
+fn target_of(parts: &Parts) -> &str {
+    parts.uri.path_and_query().map_or("/", |target| target.as_str())
+}
+
+/// Responds to a request of a connection.
+pub async fn respond(
+    server: Arc<Server>,
+    origin: Origin,
+    request: hyper::Request<Incoming>,
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let wants_json = wants_json(&parts);
-    let reader = parts.headers.get(header::ORIGIN).cloned();
     server.count();
-    let asked = server.clone();
-    let body = match read_body(&parts, origin, body).await {
+    let found = find(&server, origin, &parts.method, target_of(&parts));
+    let (route, base) =
+        (found.as_ref().map(|found| found.route), found.map(|found| found.served.base.clone()));
+    let wants_json = wants_json(&parts, route.is_some_and(|route| route.is_api));
+    let body = match read_body(route, body).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(wants_json),
     };
-    let base =
-        archive_of(&server, parts.uri.path()).map(|(served, _)| served.base.clone()).unwrap_or_default();
-    // Nobody closes these doors.
-    let _place = server.doors().of(parts.uri.path()).acquire().await;
-    // The archive is asked and its files are read on threads that may wait for the disk.
-    let answered = tokio::task::spawn_blocking(move || match body {
-        Some(body) => post(&asked, &parts, &body),
-        None => route(&asked, origin, &parts),
-    })
-    .await;
-    let result = answered.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
+    let reader = parts.headers.get(header::ORIGIN).cloned();
+    // Nobody closes these limits.
+    let _place = server.limits().of(route.map_or(Read, |route| route.cost)).acquire().await;
+    // The archive and its files are read on threads that may wait for the disk.
+    let shared = server.clone();
+    let handled = tokio::task::spawn_blocking(move || handle(&shared, origin, &parts, &body)).await;
+    let result = handled.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
     let mut response = result.unwrap_or_else(|problem| {
         server.note(problem.kind);
         match origin {
             // Archived content stands in frames.
-            Origin::Main if !wants_json => problem.into_page(&base),
+            Origin::Main if !wants_json => problem.into_page(&base.unwrap_or_default()),
             _ => problem.into_response(wants_json),
         }
     });
@@ -63,27 +289,62 @@ async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: 
     response
 }
 
-/// The body of a request that may act; `None` where it does not.
-async fn read_body(parts: &Parts, origin: Origin, body: Body) -> Result<Option<Vec<u8>>, Problem> {
-    if parts.method != Method::POST || origin != Origin::Main || !operate::takes(parts.uri.path()) {
-        return Ok(None);
+/// Programs get JSON: whoever accepts it, and whoever asks an API.
+fn wants_json(parts: &Parts, is_api: bool) -> bool {
+    let accept = parts.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.contains("json") || is_api && !accept.contains("text/html")
+}
+
+/// The body of a POST. No other request has its body read.
+async fn read_body(route: Option<&Route>, body: Incoming) -> Result<Vec<u8>, Problem> {
+    if route.is_none_or(|route| route.method != Verb::Post) {
+        return Ok(Vec::new());
     }
-    let read = axum::body::to_bytes(body, operate::MAX_BODY_BYTES);
+    let read = Limited::new(body, MAX_BODY_BYTES).collect();
     match tokio::time::timeout(BODY_TIME, read).await {
-        Ok(Ok(bytes)) => Ok(Some(bytes.to_vec())),
+        Ok(Ok(body)) => Ok(body.to_bytes().to_vec()),
         _ => Err(Problem::bad_request("The body is too long, or did not come in time.")),
     }
 }
 
-/// Answers a POST on the main origin, or says what is wrong with it. May block.
-pub fn post(server: &Server, parts: &Parts, body: &[u8]) -> Result<Response<Body>, Problem> {
-    match parts.uri.path() {
-        // Who has no right yet asks for one.
-        "/login" => server.guard().check_host(parts)?,
-        _ => let_in(server, parts)?,
+/// Responds to a request without a body, or says what is wrong with it. May block.
+pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<Body>, Problem> {
+    handle(server, origin, parts, &[])
+}
+
+fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result<Response<Body>, Problem> {
+    let target = target_of(parts);
+    if target.len() > MAX_TARGET_BYTES {
+        return Err(Problem::bad_request("The address is too long."));
     }
-    let (served, path) = archive_of(server, parts.uri.path())?;
-    operate::post(server, served, path, parts, body)
+    let found = find(server, origin, &parts.method, target);
+    match parts.method {
+        Method::GET | Method::HEAD | Method::OPTIONS => {}
+        Method::POST if found.is_some() => {}
+        _ => return Err(Problem::method()),
+    }
+    if !found.as_ref().is_some_and(|found| found.route.is_open) {
+        let_in(server, parts)?;
+    }
+    if parts.method == Method::OPTIONS {
+        return Ok(preflight());
+    }
+    let path = target.split('?').next().unwrap_or_default();
+    let Found { served, route, rest, query } = found.ok_or_else(|| Problem::no_such_page(path))?;
+    let query = Query::parse(query);
+    let is_json = route.is_api || query.get("format") == Some("json");
+    let session = server.operator().and_then(|operator| operator.form_of(parts));
+    let operating = match (&session, server.operator()) {
+        (Some(token), _) => Operating::On(token),
+        (None, Some(_)) => Operating::LoggedOut,
+        (None, None) => Operating::Off,
+    };
+    let form = if is_json { Form::Json } else { Form::Html };
+    let request = Request { server, served, origin, parts, operating, rest, query, form, body };
+    if route.scope == Scope::Archive && request.field("service-worker").is_some() {
+        return Err(Problem::bad_request("Archived service workers are not registered."));
+    }
+    (route.handler)(&request)
 }
 
 /// Whether a request is answered at all. An operator may read, too.
@@ -125,244 +386,117 @@ fn name_readers(server: &Server, reader: Option<HeaderValue>, headers: &mut Head
     }
 }
 
-/// How many requests of each kind are worked on at a time; the others wait without a thread. More than a few for each core would only
+/// How many requests of each cost are worked on at a time; the others wait without a thread. More than a few for each core would only
 /// wait for each other, and those that take long must leave room for those that do not.
 #[derive(Debug)]
-pub struct Doors {
-    replay: Semaphore,
+pub struct Limits {
+    read: Semaphore,
     scan: Semaphore,
     build: Semaphore,
 }
 
-impl Default for Doors {
-    fn default() -> Doors {
+impl Default for Limits {
+    fn default() -> Limits {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Doors {
-            replay: Semaphore::new((2 * n_cores).clamp(4, 16)),
+        Limits {
+            read: Semaphore::new((2 * n_cores).clamp(4, 16)),
             scan: Semaphore::new(n_cores.clamp(2, 8)),
             build: Semaphore::new(1),
         }
     }
 }
 
-impl Doors {
-    fn of(&self, path: &str) -> &Semaphore {
-        let has = |part: &str| path.contains(part);
-        match path {
-            _ if has("/wacz/") => &self.build,
-            _ if has("/cdx")
-                || has("/web/timemap/")
-                || has("/web/*/")
-                || has("/search")
-                || has("/changes")
-                || has("/web/diff/") =>
-            {
-                &self.scan
-            }
-            // An archived address may have such a part too.
-            _ if !has("/web/")
-                && [
-                    "/page",
-                    "/pin",
-                    "/site",
-                    "/schedule",
-                    "/terms",
-                    "/notices",
-                    "/object",
-                    "/api/",
-                    "/metrics",
-                ]
-                .iter()
-                .any(|part| has(part)) =>
-            {
-                &self.scan
-            }
-            _ => &self.replay,
+impl Limits {
+    fn of(&self, cost: Cost) -> &Semaphore {
+        match cost {
+            Read => &self.read,
+            Scan => &self.scan,
+            Build => &self.build,
         }
     }
 }
 
-/// Programs get JSON: whoever asks for it, and whoever asks an API.
-fn wants_json(parts: &Parts) -> bool {
-    let accept = parts.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let path = parts.uri.path();
-    let is_api = ["/cdx", "/wayback/", "/record/", "/wacz/", "/web/timemap/", "/status"]
-        .iter()
-        .any(|api| path.contains(api))
-        || path.contains("/api/") && !path.contains("/web/");
-    accept.contains("json") || is_api && !accept.contains("text/html")
+/// A page of the dashboard, or its view as JSON.
+fn page<V: Serialize>(
+    request: &Request<'_>,
+    load: fn(&Request<'_>) -> Result<V, Problem>,
+    render: fn(&V, Place<'_>) -> Markup,
+) -> Result<Response<Body>, Problem> {
+    Ok(dashboard::respond(request, &load(request)?, render))
 }
 
-/// Answers a request, or says what is wrong with it. May block.
-pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<Body>, Problem> {
-    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-    if target.len() > MAX_TARGET_BYTES {
-        return Err(Problem::bad_request("The address is too long."));
-    }
-    if !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
-        return Err(Problem::method());
-    }
-    if let Some(query) = target.strip_prefix("/login?token=") {
-        return log_in(server, &Query::parse(&format!("token={query}")));
-    }
-    let form = server.operator().and_then(|operator| operator.form_of(parts));
-    let operating = match (&form, server.operator()) {
-        (Some(form), _) => Operating::On(form),
-        (None, Some(_)) => Operating::LoggedOut,
-        (None, None) => Operating::Off,
-    };
-    if let (Origin::Main, "/login") = (origin, parts.uri.path()) {
-        server.guard().check_host(parts)?;
-        return login(server, &Query::parse(parts.uri.query().unwrap_or_default()), operating);
-    }
-    let_in(server, parts)?;
-    if parts.method == Method::OPTIONS {
-        return Ok(preflight());
-    }
-    if let (Origin::Main, Some(answer)) = (origin, api::of_server(server, parts.uri.path())) {
-        return answer;
-    }
-    let (served, path) = archive_of(server, target)?;
-    let asking = Asking { server, served, origin, parts, operating };
-    if let Some(rest) = target.strip_prefix(rewrite::own::ROOT) {
-        return own(&asking, rest);
-    }
-    if asking.field("service-worker").is_some() {
-        return Err(Problem::bad_request("Archived service workers are not registered."));
-    }
-    if let Some(rest) = path.strip_prefix("/web/") {
-        return web(&asking, rest);
-    }
-    match origin {
-        Origin::Main => named(&asking, path),
-        Origin::Replay => asking.stray(target).ok_or_else(|| Problem::no_such_page(path)),
-    }
+/// The view of a page as JSON.
+fn json<V: Serialize>(
+    request: &Request<'_>,
+    load: fn(&Request<'_>) -> Result<V, Problem>,
+) -> Result<Response<Body>, Problem> {
+    Ok(api::json(&load(request)?))
 }
 
-/// What replayed pages and the banner over them ask of us.
-fn own(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
-    let found = match asking.origin {
-        Origin::Replay => rewrite::own::file(rest, &asking.origins().main),
-        Origin::Main => banner::answer(asking, rest)?,
-    };
-    found.ok_or_else(|| Problem::no_such_page(rest))
+fn home(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    if request.is_unnamed() { Ok(archives(request)) } else { home::answer(request) }
 }
 
-/// What stands behind `/web/`.
-fn web(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
-    if asking.origin == Origin::Main {
-        let cdx = rest.strip_prefix("timemap/cdx").filter(|rest| !rest.starts_with('j'));
-        if let Some(rest) = cdx {
-            return cdx_at(asking, Dialect::Wayback, rest);
-        }
-        if let Some(rest) = rest.strip_prefix("timemap/") {
-            return memento::timemap(asking, rest);
-        }
-        if let Some(rest) = rest.strip_prefix("diff/") {
-            return face::compare(asking, rest);
-        }
-        let changes = rest.strip_prefix("changes").filter(|rest| rest.starts_with(['/', '?']));
-        if let Some(rest) = changes {
-            return face::changes_of(asking, rest);
-        }
-        if let Some(response) =
-            rest.strip_prefix('?').and_then(|query| pages::search(asking, &Query::parse(query)))
-        {
-            return Ok(response);
-        }
-    }
-    let address = ReplayAddress::parse(rest)
-        .ok_or_else(|| Problem::bad_request("No address: write /web/20260102030405/https://example.org/"))?;
+/// All archives, each with a field for a URL.
+fn archives(request: &Request<'_>) -> Response<Body> {
+    let archives = request.server.archives().iter();
+    let places: Vec<Place<'_>> =
+        archives.map(|served| Place { name: &served.name, base: &served.base, ..Place::default() }).collect();
+    pages::html(calendar::home(&places))
+}
+
+/// The field for a URL leads to its calendar.
+fn to_calendar(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let url = request.query.get("url").ok_or_else(no_address)?.trim();
+    let location = HeaderValue::from_str(&format!("{}/web/*/{url}", request.served.base));
+    let location = location.map_err(|_| no_address())?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+fn no_address() -> Problem {
+    Problem::bad_request("No address: write /web/20260102030405/https://example.org/")
+}
+
+/// An archived URL at a time, or what is captured of it.
+fn at_address(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem> {
+    let address = ReplayAddress::parse(rest).ok_or_else(no_address)?;
     match address.when {
-        When::Unsaid | When::At { .. } => replay(asking, &address),
-        _ if asking.origin == Origin::Replay => Err(Problem::no_such_page("A calendar")),
+        When::Unsaid | When::At { .. } => replay(request, &address),
+        _ if request.origin == Origin::Replay => Err(Problem::no_such_page("A calendar")),
         When::All => match address.url.split_once("*?after=") {
-            Some((prefix, after)) => pages::addresses(asking, prefix, Some(&unescape(after, true))),
+            Some((prefix, after)) => calendar::addresses(request, prefix, Some(&unescape(after, true))),
             None => match address.url.strip_suffix('*') {
-                Some(prefix) => pages::addresses(asking, prefix, None),
-                None => pages::calendar(asking, &address.url, None),
+                Some(prefix) => calendar::addresses(request, prefix, None),
+                None => calendar::calendar(request, &address.url, None),
             },
         },
         When::Within { from, n_digits: 1..=4, .. } => {
-            pages::calendar(asking, &address.url, from.to_digits14()[..4].parse().ok())
+            calendar::calendar(request, &address.url, from.to_digits14()[..4].parse().ok())
         }
-        When::Within { from, to, .. } => pages::captures(asking, &address.url, from, to),
+        When::Within { from, to, .. } => calendar::captures(request, &address.url, from, to),
     }
 }
 
-/// What programs ask.
-fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
-    let (name, query) = path.split_once('?').unwrap_or((path, ""));
-    let query = Query::parse(query);
-    match name {
-        "/" | "" if asking.is_unnamed() => Ok(pages::home(asking.server)),
-        "/" | "" => face::home(asking, &query, Form::of(&query)),
-        "/changes" => face::changes(asking, &query, Form::of(&query)),
-        "/calendar" => Ok(pages::home(asking.server)),
-        "/search" => face::search(asking, &query, Form::of(&query)),
-        "/notices" => face::notices(asking, &query, Form::of(&query)),
-        "/terms" => face::terms(asking, &query, Form::of(&query)),
-        "/objects" => face::objects(asking, &query, Form::of(&query)),
-        "/object" => match query.get("url").filter(|url| !url.is_empty()) {
-            Some(url) => face::object(asking, url, Form::of(&query)),
-            None => Err(Problem::bad_request("Write /object?url=https://example.org/article")),
-        },
-        "/sites" => face::sites(asking, Form::of(&query)),
-        "/pin" => face::pin(asking, &query, Form::of(&query)),
-        "/acts" => operate::acts(asking, Form::of(&query)),
-        "/schedule" => face::schedule(asking, &query, Form::of(&query)),
-        "/page" => match query.get("url").filter(|url| !url.is_empty()) {
-            Some(url) => face::page(asking, url, &query, Form::of(&query)),
-            None => Err(Problem::bad_request("Write /page/https://example.org/")),
-        },
-        "/changes.atom" => atom::changes(asking, &query),
-        "/cdx" => cdx::answer(asking, Dialect::Pywb, &query, None),
-        "/cdx/search/cdx" => cdx::answer(asking, Dialect::Wayback, &query, None),
-        "/wayback/available" => memento::available(asking, &query),
-        "/status" => Ok(asking.server.status()),
-        _ => of_one(asking, path, name, &query),
+/// The page on which a session of an operator begins; with a token, the cookie that holds it.
+fn login(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    if let Some(token) = request.query.get("token") {
+        return set_token(request.server, token);
     }
-}
-
-/// What is asked of one record, page or site that the path names.
-fn of_one(asking: &Asking<'_>, path: &str, name: &str, query: &Query) -> Result<Response<Body>, Problem> {
-    // An address of a page stands in the path as it is, with its own query.
-    if let Some(url) = path.strip_prefix("/page/") {
-        return face::page(asking, url, &Query::default(), Form::Html);
+    if request.origin == Origin::Replay {
+        return Err(Problem::no_such_page("/login"));
     }
-    if let Some(host) = name.strip_prefix("/site/") {
-        return face::site(asking, &unescape(host, false), query, Form::of(query));
-    }
-    if let Some(name) = name.strip_prefix("/api/") {
-        return api::answer(asking, name, query);
-    }
-    match (name.strip_prefix("/record/"), name.strip_prefix("/wacz/")) {
-        (Some(digest), _) => files::record(asking, digest),
-        (None, Some(_)) => files::wacz(asking, query),
-        (None, None) => Err(Problem::no_such_page(name)),
-    }
-}
-
-/// `/web/timemap/cdx?url=...` and `/web/timemap/cdx/<url>`.
-fn cdx_at(asking: &Asking<'_>, dialect: Dialect, rest: &str) -> Result<Response<Body>, Problem> {
-    match rest.strip_prefix('/') {
-        Some(url) => cdx::answer(asking, dialect, &Query::default(), Some(url)),
-        None => cdx::answer(asking, dialect, &Query::parse(rest.trim_start_matches('?')), None),
-    }
-}
-
-/// The page on which a session of an operator begins.
-fn login(server: &Server, query: &Query, operating: Operating<'_>) -> Result<Response<Body>, Problem> {
-    let served = server.archives().first().ok_or_else(|| Problem::no_such_page("/login"))?;
-    let key = query.get("key").filter(|key| !key.is_empty());
+    request.server.guard().check_host(request.parts)?;
+    let key = request.query.get("key").filter(|key| !key.is_empty());
     // Who is no operator yet may not know what is served.
-    let place = Place { name: "", base: &served.base, operating };
-    Ok(pages::html(crate::html_face::login(place, key)))
+    let place = Place { name: "", base: &request.served.base, operating: request.operating };
+    Ok(pages::html(admin::login(place, key)))
 }
 
 /// Sets the cookie with the token, for browsers.
-fn log_in(server: &Server, query: &Query) -> Result<Response<Body>, Problem> {
-    let token = query.get("token").unwrap_or_default();
+fn set_token(server: &Server, token: &str) -> Result<Response<Body>, Problem> {
     server.guard().accepts(token)?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
@@ -386,13 +520,56 @@ fn preflight() -> Response<Body> {
     response
 }
 
-/// The archive that a path begins with, and the rest of the path; without a name it is the first one.
-fn archive_of<'s, 't>(server: &'s Server, target: &'t str) -> Result<(&'s super::Served, &'t str), Problem> {
-    let (name, _) = target.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
-    let named = server.archives().iter().find(|served| served.name == name && !name.is_empty());
-    if let Some(served) = named {
-        return Ok((served, &target[1 + name.len()..]));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn main(target: &str) -> &'static Route {
+        MAIN.iter().find(|route| route.method == Verb::Get && route.rest(target).is_some()).unwrap()
     }
-    let first = server.archives().first();
-    first.map(|served| (served, target)).ok_or_else(|| Problem::no_such_page(target))
+
+    /// An archived URL may contain the path of any route; it decides neither the cost nor the form of the response.
+    #[test]
+    fn an_archived_url_that_contains_our_paths_is_replayed() {
+        for part in [
+            "/wacz/",
+            "/cdx",
+            "/search",
+            "/changes",
+            "/web/diff/",
+            "/api/",
+            "/status",
+            "/web/*/x",
+            "/operate",
+            "/web/timemap/",
+        ] {
+            for target in [
+                format!("/web/20260102030405/https://a.example{part}"),
+                format!("/web/20260102030405mp_/https://a.example/?next={part}"),
+                format!("/web/https://a.example{part}//x%2Fy?z=/wacz/"),
+            ] {
+                let route = main(&target);
+                assert_eq!((route.path(), route.cost, route.is_api), ("/web/", Read, false), "{target}");
+                assert_eq!(route.rest(&target), Some((&target[5..], "")), "{target}");
+            }
+        }
+        assert_eq!(main("/page/https://a.example/wacz/").cost, Scan);
+        // The query behind an archived URL is part of it.
+        let page = "/page/https://a.example/?format=json";
+        assert_eq!(main(page).rest(page), Some(("https://a.example/?format=json", "")));
+        assert!(!MAIN.iter().any(|route| {
+            route.method == Verb::Post
+                && route.rest("/web/20260102030405/https://a.example/operate").is_some()
+        }));
+    }
+
+    #[test]
+    fn names_of_routes_are_names_of_no_archive() {
+        for name in
+            ["web", "cdx", "notices", "changes.atom", "_perennial", "api", "login", "logout", "healthz"]
+        {
+            assert!(is_ours(name), "{name}");
+        }
+        assert!(!is_ours("news") && !is_ours("*"));
+    }
 }

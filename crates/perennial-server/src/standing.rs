@@ -11,8 +11,11 @@ use perennial_core::schedule::{Ranked, Scheduler};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
+use super::dashboard::overview::{Need, Overview, QualityPoint, Spending};
+use super::dashboard::parts::{Bounds, Range};
+use super::dashboard::site::SiteSummary;
+use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
-use crate::html_face::{Needs, Overview, QualityPoint, SiteRow, Spending};
 use perennial_archive::store::{Counts, Failing, Store, Texts};
 use perennial_archive::{Archive, Snapshot, now};
 use perennial_engine::learn::{self, Described, Followed, NextVisit, Pace, Plan};
@@ -39,31 +42,29 @@ const N_HOURS: usize = 24;
 const STALE: Span = Span::from_hours(24);
 
 /// What is reckoned over one archive.
-pub struct Standing {
+pub(crate) struct Standing {
     /// What the margin of home shows, without what each request asks anew.
-    pub overview: Overview,
-    /// All counts.
-    pub counts: Counts,
+    pub(crate) overview: Overview,
     /// The user's settings of the sites.
-    pub followed: Followed,
+    pub(crate) followed: Followed,
     /// The scheduler as a crawl would have it at `at`.
-    pub scheduler: Scheduler,
+    pub(crate) scheduler: Scheduler,
     /// The budget.
-    pub pace: Pace,
+    pub(crate) pace: Pace,
     /// Where the plan begins.
-    pub at: Timestamp,
+    pub(crate) at: Timestamp,
     /// The next visits, soonest first.
-    pub visits: Vec<NextVisit>,
+    pub(crate) visits: Vec<NextVisit>,
     /// Addresses without a page.
-    pub n_probes: u64,
+    pub(crate) n_probes: u64,
     /// Pages by urgency: their place, from 0.
-    pub ranks: HashMap<PageId, (usize, Ranked)>,
+    pub(crate) ranks: HashMap<PageId, (usize, Ranked)>,
     /// Bytes of text that important versions brought, and of all text that can be searched.
-    pub text_bytes: Option<(u64, u64)>,
+    pub(crate) text_bytes: Option<(u64, u64)>,
     /// All sites, largest first.
-    pub sites: Vec<SiteRow>,
-    /// Figures of single sites, as they were asked for.
-    pub figures: Mutex<HashMap<String, Arc<super::face::SiteFigures>>>,
+    pub(crate) sites: Vec<SiteRow>,
+    /// Summaries of single sites, as they were asked for.
+    pub(crate) by_site: Mutex<HashMap<String, Arc<SiteSummary>>>,
 }
 
 impl std::fmt::Debug for Standing {
@@ -74,7 +75,7 @@ impl std::fmt::Debug for Standing {
 
 /// The standing of an archive, kept between requests.
 #[derive(Debug)]
-pub struct Standings {
+pub(crate) struct Standings {
     kept: Arc<Mutex<Kept>>,
     past: Arc<Mutex<Past>>,
     /// Captures up to which a request waits for it.
@@ -133,12 +134,12 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 
 impl Standings {
     /// Lets the next request reckon anew, because the settings are others.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         lock(&self.kept).made = None;
     }
 
     /// The latest that was reckoned; `None` while a large archive is reckoned for the first time.
-    pub fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Standing>>> {
+    pub(crate) fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Standing>>> {
         let n_captures = pool.with(|snapshot| snapshot.store().last_capture_number())??;
         let mut kept = lock(&self.kept);
         if kept.is_fresh() || kept.is_making {
@@ -168,7 +169,7 @@ impl Standings {
 
 impl Standings {
     /// The quality at earlier instants, as it was reckoned last; nothing where that is under way for the first time.
-    pub fn past(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<QualityPoint>> {
+    pub(crate) fn past(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<QualityPoint>> {
         let store = snapshot.store();
         let Some((first, last)) = store.first_capture()?.zip(store.last_capture()?) else {
             return Ok(Vec::new());
@@ -200,10 +201,10 @@ fn past_of(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Result<Vec
     for at in instants {
         let quality = measure(&snapshot, None, at, at, &followed)?;
         let coherence = &quality.all.coherence;
-        points.extend(three(&quality.all).map(|completeness| QualityPoint {
-            at,
+        points.extend(completeness_of(&quality.all).map(|completeness| QualityPoint {
+            time: at.into(),
             completeness,
-            coherence: (coherence.at_least.weighted, coherence.at_most.weighted),
+            coherence: Bounds { at_least: coherence.at_least.weighted, at_most: coherence.at_most.weighted },
         }));
     }
     Ok(points)
@@ -215,7 +216,7 @@ fn made_apart(root: &Path) -> anyhow::Result<Standing> {
 
 impl Standing {
     /// Reckons everything.
-    pub fn of(snapshot: &Snapshot) -> anyhow::Result<Standing> {
+    pub(crate) fn of(snapshot: &Snapshot) -> anyhow::Result<Standing> {
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let (present, last) = (now(), store.last_capture()?);
         let at = last.filter(|last| present - *last > STALE || *last > present).unwrap_or(present);
@@ -236,21 +237,20 @@ impl Standing {
         let (counts, failing) = (store.counts()?, store.failing_hosts(MOST_NEEDS)?);
         let sites = site_rows(store, quality.as_ref(), &failing)?;
         let mut overview = Overview {
-            made: Some(present),
+            made: Some(present.into()),
             needs: failing.iter().map(need_of).collect(),
             plan_at: Some(at),
             next: visits.iter().filter(|visit| !visit.feed).take(N_MARGIN).cloned().collect(),
             n_followed: scheduler.n_pages() as u64,
             n_waiting: store.count_backlog()?,
-            spending: spending_of(store, &pace, at)?,
             ..Overview::default()
         };
+        add_spending(&mut overview, store, &pace, at)?;
         add_quality(&mut overview, quality.as_ref());
         add_counts(&mut overview, &counts, archive.warc_bytes()?);
-        let (n_probes, figures) = (plan.n_probes as u64, Mutex::default());
+        let (n_probes, by_site) = (plan.n_probes as u64, Mutex::default());
         Ok(Standing {
             overview,
-            counts,
             followed,
             scheduler,
             pace,
@@ -260,12 +260,12 @@ impl Standing {
             ranks,
             text_bytes: text_bytes(archive)?,
             sites,
-            figures,
+            by_site,
         })
     }
 
     /// What the margin of home shows, with what is asked anew: whether a crawl runs, and what it fetched last.
-    pub fn overview_now(&self, snapshot: &Snapshot) -> anyhow::Result<Overview> {
+    pub(crate) fn overview_now(&self, snapshot: &Snapshot) -> anyhow::Result<Overview> {
         let mut overview = self.overview.clone();
         overview.is_running = perennial_archive::lock::is_being_written(snapshot.archive().root());
         overview.latest = snapshot.store().latest_captures(N_MARGIN)?;
@@ -273,8 +273,13 @@ impl Standing {
     }
 
     /// What is wrong with a host.
-    pub fn need_of(&self, host: &str) -> Option<&Needs> {
-        self.overview.needs.iter().find(|need| need.host.as_deref() == Some(host))
+    pub(crate) fn need_of(&self, host: &str) -> Option<&Need> {
+        self.overview.needs.iter().find(|need| need.site.as_deref() == Some(host))
+    }
+
+    /// All hosts, those of the largest sites first.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        self.sites.iter().map(|site| site.host.clone()).collect()
     }
 }
 
@@ -283,33 +288,42 @@ fn text_bytes(archive: &Archive) -> anyhow::Result<Option<(u64, u64)>> {
     Ok(sizes.map(|sizes| (sizes.important_text_bytes, sizes.text_bytes)))
 }
 
-fn three(site: &SiteQuality) -> Option<[f64; 3]> {
-    site.is_known().then_some([site.pooled.at_least, site.pooled.likely, site.pooled.at_most])
+fn completeness_of(site: &SiteQuality) -> Option<Range> {
+    let pooled = &site.pooled;
+    let range = Range { at_least: pooled.at_least, likely: pooled.likely, at_most: pooled.at_most };
+    site.is_known().then_some(range)
 }
 
 fn add_quality(overview: &mut Overview, quality: Option<&ArchiveQuality>) {
     let Some(quality) = quality else { return };
-    overview.completeness = three(&quality.all);
-    overview.by_site =
-        quality.sites.iter().filter_map(|site| Some((site.host.clone(), three(site)?))).collect();
-    overview.by_site.sort_by(|a, b| a.1[1].total_cmp(&b.1[1]));
+    let known = quality.sites.iter().filter_map(|site| Some((site.host.clone(), completeness_of(site)?)));
+    overview.by_site = known.collect();
+    overview.by_site.sort_by(|a, b| a.1.likely.total_cmp(&b.1.likely));
+    overview.completeness = completeness_of(&quality.all);
     let coherence = &quality.all.coherence;
-    overview.coherence =
-        quality.all.is_known().then_some((coherence.at_least.weighted, coherence.at_most.weighted));
+    let bounds = Bounds { at_least: coherence.at_least.weighted, at_most: coherence.at_most.weighted };
+    overview.coherence = quality.all.is_known().then_some(bounds);
 }
 
 fn add_counts(overview: &mut Overview, counts: &Counts, warc_bytes: u64) {
-    overview.holdings =
-        [counts.n_captures, counts.n_versions, counts.n_indexed, counts.n_pages, counts.n_sites, warc_bytes];
-    let instant = |text: &Option<String>| text.as_deref().and_then(|text| Timestamp::parse(text).ok());
-    overview.span = instant(&counts.first_capture).zip(instant(&counts.last_capture));
+    (overview.n_captures, overview.n_versions, overview.n_indexed) =
+        (counts.n_captures, counts.n_versions, counts.n_indexed);
+    (overview.n_pages, overview.n_sites, overview.warc_bytes) = (counts.n_pages, counts.n_sites, warc_bytes);
+    let instant = |text: &Option<String>| Some(Timestamp::parse(text.as_deref()?).ok()?.into());
+    (overview.first_capture, overview.last_capture) =
+        (instant(&counts.first_capture), instant(&counts.last_capture));
 }
 
-fn spending_of(store: &Store, pace: &Pace, at: Timestamp) -> anyhow::Result<Option<Spending>> {
+fn add_spending(overview: &mut Overview, store: &Store, pace: &Pace, at: Timestamp) -> anyhow::Result<()> {
     let hours = store.spent_by_hour(at, N_HOURS)?;
+    if hours.iter().all(|n| *n == 0) {
+        return Ok(());
+    }
+    overview.visits_per_hour = Some(pace.budget.visits_in(Span::from_hours(1)));
+    overview.visits_last_day = Some(hours.iter().sum());
     let source = if pace.source == "perennial.toml" { "" } else { pace.source };
-    let per_hour = pace.budget.visits_in(Span::from_hours(1));
-    Ok(hours.iter().any(|n| *n > 0).then_some(Spending { hours, until: at, per_hour, source }))
+    overview.spending = Some(Spending { hours, until: at, source });
+    Ok(())
 }
 
 fn site_rows(
@@ -320,7 +334,7 @@ fn site_rows(
     let known: HashMap<&str, &SiteQuality> =
         quality.iter().flat_map(|quality| &quality.sites).map(|site| (site.host.as_str(), site)).collect();
     let row = |(host, n_pages, n_captures): (String, u64, u64)| SiteRow {
-        completeness: known.get(host.as_str()).and_then(|site| three(site)),
+        completeness: known.get(host.as_str()).and_then(|site| completeness_of(site)),
         need: failing.iter().find(|failing| failing.host == host).map(title_of),
         host,
         n_pages,
@@ -340,7 +354,7 @@ fn title_of(failing: &Failing) -> String {
 }
 
 /// What a person is told of a host, and the cure.
-fn need_of(failing: &Failing) -> Needs {
+fn need_of(failing: &Failing) -> Need {
     let host = &failing.host;
     let last = failing.last.to_rfc3339();
     let last = format!("{} {}", last.get(..10).unwrap_or_default(), last.get(11..16).unwrap_or_default());
@@ -361,12 +375,12 @@ fn need_of(failing: &Failing) -> Needs {
             )
         }
     };
-    Needs {
+    Need {
         title: format!("{host}: {}", title_of(failing)),
         text,
         cure: cure.to_string(),
         command: Some(command),
-        host: Some(host.clone()),
+        site: Some(host.clone()),
     }
 }
 

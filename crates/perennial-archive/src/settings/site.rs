@@ -12,6 +12,7 @@ use perennial_core::time::LocalClock;
 use perennial_core::url::canonical;
 use perennial_core::url::scope::{Scope, ScopeError, ScopeKind, bare_host};
 use regex::Regex;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use url::Url;
 
@@ -261,7 +262,7 @@ impl Seed {
 }
 
 /// A seed as data, with the keys of perennial.toml.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SeedRow<'a> {
     url: &'a str,
     scope: &'static str,
@@ -308,6 +309,16 @@ impl Serialize for Seed {
             tags: &self.tags,
         }
         .serialize(serializer)
+    }
+}
+
+impl JsonSchema for Seed {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Followed".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        SeedRow::json_schema(generator)
     }
 }
 

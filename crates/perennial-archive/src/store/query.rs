@@ -114,7 +114,7 @@ pub struct VersionRow {
 pub struct Counts {
     /// Hosts with at least one captured page.
     pub n_sites: u64,
-    /// Pages with at least one capture.
+    /// Pages that people read with at least one capture.
     pub n_pages: u64,
     /// Pages known from links only.
     pub n_pages_linked_only: u64,
@@ -275,7 +275,7 @@ impl Store {
         };
         Ok(Counts {
             n_sites: count("SELECT count(DISTINCT site) FROM pages WHERE n_captures > 0")?,
-            n_pages: count("SELECT count(*) FROM pages WHERE n_captures > 0")?,
+            n_pages: count(&format!("SELECT count(*) FROM pages p WHERE n_captures > 0 AND {PAGES}"))?,
             n_pages_linked_only: count("SELECT count(*) FROM pages WHERE n_captures = 0")?,
             n_captures: count("SELECT count(*) FROM captures")?,
             n_revisits: count("SELECT count(*) FROM captures WHERE kind = 1")?,
@@ -301,13 +301,13 @@ impl Store {
         })
     }
 
-    /// Host, captured pages, captures of every site that has some, largest first. Documents that a browser drew have no host: they are
+    /// Host, captured pages that people read, captures of every site that has some, largest first. Documents that a browser drew have no host: they are
     /// captures of the pages that they show.
     pub fn sites(&self) -> anyhow::Result<Vec<(String, u64, u64)>> {
-        let mut statement = self.connection().prepare(
-            "SELECT s.host, count(*), sum(p.n_captures) FROM pages p JOIN sites s ON s.id = p.site
-             WHERE p.n_captures > 0 AND s.host <> '' GROUP BY s.id ORDER BY 2 DESC, 1",
-        )?;
+        let mut statement = self.connection().prepare(&format!(
+            "SELECT s.host, count(CASE WHEN {PAGES} THEN 1 END), sum(p.n_captures) FROM pages p JOIN sites s ON s.id = p.site
+             WHERE p.n_captures > 0 AND s.host <> '' GROUP BY s.id ORDER BY 2 DESC, 1"
+        ))?;
         let rows = statement.query_map([], |row| {
             Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))
         })?;

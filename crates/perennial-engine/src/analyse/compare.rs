@@ -11,6 +11,7 @@ use perennial_core::page::observe::is_about_advertisement;
 use perennial_core::page::segment::{Block, BlockTree, Item};
 use perennial_core::text::foreign::shorten;
 use perennial_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Filters;
@@ -167,7 +168,8 @@ fn turned<'o>(operation: &Operation<'o>) -> Operation<'o> {
 }
 
 /// What `perennial diff --json` prints.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Diff")]
 #[allow(missing_docs)]
 pub struct ComparisonReport {
     pub url: String,
@@ -183,7 +185,8 @@ pub struct ComparisonReport {
 }
 
 /// One operation, as it is printed.
-#[derive(Clone, Serialize, Default)]
+#[derive(Clone, Serialize, JsonSchema, Default)]
+#[schemars(rename = "Operation")]
 #[allow(missing_docs)]
 pub struct Entry {
     pub op: &'static str,
@@ -207,7 +210,7 @@ pub struct Entry {
 }
 
 /// Text and address of an element; of a block its first words.
-#[derive(Clone, Serialize, Default)]
+#[derive(Clone, Serialize, JsonSchema, Default)]
 #[allow(missing_docs)]
 pub struct Content {
     pub text: String,

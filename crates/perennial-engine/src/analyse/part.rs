@@ -6,6 +6,7 @@ use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::segment::{Block, BlockTree, Selector};
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{History, weigh};
@@ -44,7 +45,7 @@ pub enum PartFate {
 }
 
 /// Which edits of a time touched a part, and what they would have been worth.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct PartEffect {
     /// Edits that were looked at.
     pub n_changes: usize,
@@ -71,7 +72,7 @@ pub struct PartEffect {
 }
 
 /// An edit that would have had another importance.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct OtherImportance {
     /// Its page.
     pub url: String,

@@ -4,16 +4,19 @@ use perennial_core::notice::ChangeKind;
 use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::analyse::Entry;
 use perennial_archive::store::ChangeRow;
 
-/// One observation that differs from the one before, as `perennial changes --json` and `/api/changes` say it.
-#[derive(Serialize)]
+/// One observation that differs from the one before, as `perennial changes --json` and `/api/changes` report it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MatchingChange")]
 pub struct Change {
     /// What happened.
     #[serde(serialize_with = "kind_name")]
+    #[schemars(with = "String")]
     pub kind: ChangeKind,
     /// Address of the page.
     pub url: String,
@@ -28,9 +31,11 @@ pub struct Change {
     pub leads_to: Option<String>,
     /// When the observation before was; absent for a new page.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_time")]
+    #[schemars(with = "String")]
     pub before: Option<Timestamp>,
     /// When the observation was that showed it.
     #[serde(serialize_with = "time")]
+    #[schemars(with = "String")]
     pub after: Timestamp,
     /// 0 to 1.
     pub importance: f64,

@@ -184,6 +184,23 @@ impl<'s> Finder<'s> {
     }
 }
 
+/// Calls `each` with every change for which a question holds, the earliest first. What the question does not ask for is not read.
+pub fn each_match(
+    archive: &Archive,
+    store: &Store,
+    question: &Question,
+    mut each: impl FnMut(ChangeRow),
+) -> anyhow::Result<()> {
+    let filters = Filters::built_in();
+    let mut judge = Judge::new(archive, store, &filters);
+    store.each_change(&filter_of(question), |row| {
+        if judge.holds(&mut Judged::new(&row), &question.condition)? {
+            each(row);
+        }
+        Ok(())
+    })
+}
+
 struct Part {
     found: Found,
     n_read: usize,

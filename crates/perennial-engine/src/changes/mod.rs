@@ -1,6 +1,6 @@
 //! What a user asks of the changes of an archive -> those for which it holds, a part of the list at a time.
 //!
-//! One language for all who ask: `perennial changes`, `/changes`, `/api/changes`, `/changes.atom`, and the rules of `[[notify]]`, which ask
+//! One language for all who ask: `perennial changes`, `/`, `/changes`, `/api/changes`, `/changes.atom`, and the rules of `[[notify]]`, which ask
 //! the same of each change as it comes ([`perennial_core::notice::Condition`]).
 //!
 //! | file | what becomes what |
@@ -16,6 +16,6 @@ mod judge;
 mod question;
 
 pub use change::Change;
-pub use find::{Bounds, Finder, Found};
+pub use find::{Bounds, Finder, Found, each_match};
 pub use judge::{Judge, Judged};
 pub use question::Question;

@@ -1,7 +1,5 @@
 //! Numbers -> charts, drawn by hand: lines, bars and time lines in SVG; bars in the letters of a terminal.
 
-pub mod stretched;
-
 use std::fmt::Write as _;
 
 use perennial_core::text::markup::escaped;

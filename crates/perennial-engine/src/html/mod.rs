@@ -24,7 +24,7 @@ pub fn page(title: &str, style: &str, body: &str) -> String {
     )
 }
 
-/// Letters of words that came or went.
+/// Letters of a title or of words that came or went.
 const MAX_LETTERS: usize = 200;
 
 /// The first words of a text, whole ones where there are blanks.

@@ -7,6 +7,7 @@ use perennial_core::http::verdict::Identity;
 use perennial_core::schedule::{Belief, Budget, Ranked, Reason, ReasonContext, Scheduler, SkipRule};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Followed, publishing};
@@ -19,7 +20,8 @@ pub const AHEAD: Span = Span::from_hours(24);
 pub const FAR_AHEAD: Span = Span::from_hours(30 * 24);
 
 /// The next visit of a page.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Visit")]
 pub struct NextVisit {
     /// Address of the page.
     pub url: String,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use perennial_core::time::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name of the log in an archive's folder.
@@ -14,8 +15,9 @@ const FILE: &str = "acts.log";
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
 /// One act, as a line of the log.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "Act")]
 pub struct ActLine {
     /// When, RFC 3339.
     pub time: String,

@@ -15,10 +15,9 @@ pub mod block;
 pub mod page;
 pub mod parts;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::Modifier;
-use perennial_core::memento::address::{Query, time_of_digits};
+use perennial_core::memento::address::time_of_digits;
 use perennial_core::text::foreign;
 use perennial_core::time::Timestamp;
 use serde_json::json;
@@ -29,8 +28,9 @@ use super::Served;
 use super::body::StoredBody;
 use super::find::{Found, find};
 use super::problem::Problem;
-use super::replay::Asking;
+use super::request::Request;
 use super::scene::Scene;
+use crate::body::Body;
 use perennial_archive::Snapshot;
 use perennial_archive::store::Steps;
 
@@ -40,16 +40,16 @@ const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 20 2
      <circle cx=\"10\" cy=\"10\" r=\"9\"/><circle cx=\"9.2\" cy=\"10.6\" r=\"5.8\"/><circle cx=\"8.6\" cy=\"11\" r=\"2.8\"/></svg>";
 
 /// The page around an archived page.
-pub fn wrapper(asking: &Asking<'_>, scene: &Scene, found: Found) -> Result<Response<Body>, Problem> {
+pub fn wrapper(request: &Request<'_>, scene: &Scene, found: Found) -> Result<Response<Body>, Problem> {
     let body = StoredBody::new(found.record, &found.holder.digest);
-    let closest = asking.server.is_closest();
-    let asked = asking.served.pool.with(|snapshot| {
+    let closest = request.server.is_closest();
+    let asked = request.served.pool.with(|snapshot| {
         let whole = Whole::of(snapshot, scene, body, &[], closest);
         steps(snapshot, &scene.capture.url, scene.capture.time).map(|steps| (whole, steps))
     });
     let (whole, steps) = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
-    let shown = Shown { scene, whole: &whole, steps: &steps, archive: &asking.served.name };
-    let mut response = html(page::wrapper(&shown));
+    let shown = Shown { scene, whole: &whole, steps: &steps, archive: &request.served.name };
+    let mut response = html(page::wrapper(&shown).0);
     let policy = format!(
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
          frame-src {}; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -80,49 +80,48 @@ pub fn to_wrapper(scene: &Scene) -> Response<Body> {
     response
 }
 
-/// What the banner asks for while a page is looked at; `None` where it is none of ours.
-pub fn answer(asking: &Asking<'_>, rest: &str) -> Result<Option<Response<Body>>, Problem> {
-    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let query = Query::parse(query);
-    let response = match path {
-        "banner.css" => text("text/css; charset=utf-8", STYLE),
-        "icon.svg" => text("image/svg+xml", ICON),
-        "banner.js" => text("text/javascript; charset=utf-8", SCRIPT),
-        "banner" => Question::read(asking, &query)?.banner(&query)?,
-        "block" => Question::read(asking, &query)?.block(&query)?,
-        _ => return Ok(None),
-    };
-    Ok(Some(response))
+/// What the banner requests while a page is looked at.
+pub fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    match request.rest {
+        "banner.css" => Ok(text("text/css; charset=utf-8", STYLE)),
+        "icon.svg" => Ok(text("image/svg+xml", ICON)),
+        "banner.js" => Ok(text("text/javascript; charset=utf-8", SCRIPT)),
+        "banner" => Question::read(request)?.banner(),
+        "block" => Question::read(request)?.block(),
+        other => Err(Problem::no_such_page(other)),
+    }
 }
 
 /// A page that the banner asks about.
 struct Question<'s> {
-    asking: &'s Asking<'s>,
+    request: &'s Request<'s>,
     served: &'s Served,
     url: String,
     at: Timestamp,
 }
 
 impl<'s> Question<'s> {
-    fn read(asking: &'s Asking<'s>, query: &Query) -> Result<Question<'s>, Problem> {
+    fn read(request: &'s Request<'s>) -> Result<Question<'s>, Problem> {
+        let query = &request.query;
         let missing = || Problem::bad_request("Say which archive, url and at.");
         let name = query.get("archive").ok_or_else(missing)?;
         let served =
-            asking.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
+            request.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
         let url = query.get("url").and_then(|url| foreign::address(url).ok()).ok_or_else(missing)?;
         let at = query.get("at").filter(|digits| !digits.is_empty()).ok_or_else(missing)?;
-        Ok(Question { asking, served, url: url.to_string(), at: time_of_digits(at) })
+        Ok(Question { request, served, url: url.to_string(), at: time_of_digits(at) })
     }
 
     /// The banner for where the frame has gone to, with what the frame has loaded beside what the page names.
-    fn banner(&self, query: &Query) -> Result<Response<Body>, Problem> {
-        let more: Vec<&str> = query.get("parts").unwrap_or_default().lines().take(parts::MAX_PARTS).collect();
-        let closest = self.asking.server.is_closest();
+    fn banner(&self) -> Result<Response<Body>, Problem> {
+        let more: Vec<&str> =
+            self.request.query.get("parts").unwrap_or_default().lines().take(parts::MAX_PARTS).collect();
+        let closest = self.request.server.is_closest();
         let asked = self.served.pool.with(|snapshot| {
             let Ok(found) = find(snapshot, &self.url, self.at, closest) else { return Ok(None) };
             let scene = Scene {
                 base: self.served.base.clone(),
-                origins: self.asking.origins(),
+                origins: self.request.origins(),
                 origin: super::Origin::Main,
                 time: self.at,
                 modifier: Modifier::Top,
@@ -136,7 +135,7 @@ impl<'s> Question<'s> {
             let steps = steps(snapshot, &scene.capture.url, scene.capture.time)?;
             let shown = Shown { scene: &scene, whole: &whole, steps: &steps, archive: &self.served.name };
             let told = json!({
-                "html": page::banner(&shown),
+                "html": page::banner(&shown).0,
                 "title": page::title(&shown),
                 "state": whole.composite.state.as_str(),
                 "time": scene.capture.time.to_digits14(),
@@ -150,17 +149,17 @@ impl<'s> Question<'s> {
     }
 
     /// When a block came to be as it is, and when it changed next.
-    fn block(&self, query: &Query) -> Result<Response<Body>, Problem> {
-        let words = query.get("text").unwrap_or_default();
+    fn block(&self) -> Result<Response<Body>, Problem> {
+        let words = self.request.query.get("text").unwrap_or_default();
         let asked = self.served.pool.with(|snapshot| {
-            let capture = find(snapshot, &self.url, self.at, self.asking.server.is_closest()).ok();
+            let capture = find(snapshot, &self.url, self.at, self.request.server.is_closest()).ok();
             let Some(url) = capture.map(|found| found.capture.url) else { return Ok(None) };
             block::changes(snapshot.store(), &url, self.at, words).map(|changes| Some((url, changes)))
         });
         let found = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
         let Some((url, changes)) = found else { return Ok(json_answer(&serde_json::Value::Null)) };
         let html = page::block(&changes, &self.served.base, &url, self.at);
-        Ok(json_answer(&json!({ "changes": changes, "html": html })))
+        Ok(json_answer(&json!({ "changes": changes, "html": html.0 })))
     }
 }
 

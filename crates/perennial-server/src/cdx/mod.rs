@@ -10,14 +10,14 @@ pub use query::CdxQuery;
 use std::collections::VecDeque;
 use std::io;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, header};
+use hyper::http::{HeaderValue, Response, header};
 use perennial_core::memento::address::Query;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::KeyRange;
 
 use super::problem::Problem;
-use super::replay::Asking;
+use super::request::Request;
+use crate::body::Body;
 use perennial_archive::Snapshot;
 use query::Order;
 
@@ -43,7 +43,7 @@ pub struct Rows {
 
 /// Answers a query.
 pub fn answer(
-    asking: &Asking<'_>,
+    request: &Request<'_>,
     dialect: Dialect,
     query: &Query,
     url: Option<&str>,
@@ -55,7 +55,7 @@ pub fn answer(
             false => Ok(output::write(&cdx, &collect(snapshot, &cdx)?)),
         }
     };
-    let (mime, text) = asking
+    let (mime, text) = request
         .served
         .pool
         .with(asked)

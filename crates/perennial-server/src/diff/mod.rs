@@ -66,13 +66,15 @@ pub struct DiffView<'a> {
     pub around: Option<Around>,
 }
 
-/// Where two versions stand in an archive. All but the threshold is HTML already.
+/// Where two versions stand in an archive. Texts are HTML already.
 #[derive(Clone, Default, Debug)]
 pub struct Around {
     /// The way to the page.
     pub crumbs: String,
     /// From which importance on a version is kept in the index.
     pub threshold: f64,
+    /// Whether the later version is kept, which was decided when it was analysed.
+    pub is_indexed: bool,
     /// The comparisons beside this one.
     pub steps: String,
     /// All versions, to choose two.
@@ -181,7 +183,7 @@ impl Parts<'_, '_> {
             figure(importance)
         );
         let _ = match &self.view.around {
-            Some(around) if importance > around.threshold => {
+            Some(around) if around.is_indexed => {
                 write!(out, ", kept in the index: the threshold is {}.", figure(around.threshold))
             }
             Some(around) => write!(out, ", below the index threshold of {}.", figure(around.threshold)),

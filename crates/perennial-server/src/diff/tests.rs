@@ -55,6 +55,21 @@ fn marked(dom: &Dom, op: &str) -> Vec<String> {
     places.map(|place| dom.text_content(place)).collect()
 }
 
+/// The analysis decides with importance that has gathered, and keeps a version that just reaches the threshold.
+#[test]
+fn a_version_is_kept_in_the_index_where_the_analysis_kept_it() {
+    let version =
+        |word: &str| tree(vec![leaf(vec![], &[&format!("The limit is {word} for all on the ring.")])]);
+    let comparison = comparison(version("thirty"), version("fifty"));
+    let threshold = comparison.assessment.importance.get();
+    for (is_indexed, words) in [(true, ", kept in the index"), (false, ", below the index threshold")] {
+        let around = Some(Around { threshold, is_indexed, ..Around::default() });
+        let (form, comparison) = ("monotone", &comparison);
+        let view = DiffView { comparison, form, before: None, after: None, pin: None, around };
+        assert!(view.body().contains(words), "{is_indexed}");
+    }
+}
+
 #[test]
 fn a_word_is_marked_where_it_is_seen_and_not_where_it_is_hidden() {
     let page = |word: &str| {

@@ -29,8 +29,7 @@ pub mod url;
 use std::io::{self, Cursor, Read};
 
 use ::url::Url;
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use hyper::http::{HeaderMap, HeaderValue, Response, header};
 use perennial_core::memento::Modifier;
 use perennial_core::text::charset::Charset;
 use serde_json::json;
@@ -42,6 +41,7 @@ use super::Origin;
 use super::body::{Coding, StoredBody, streamed};
 use super::headers as fields;
 use super::scene::Scene;
+use crate::body::Body;
 
 /// Bytes that are read at a time.
 const PIECE_BYTES: usize = 64 << 10;
@@ -175,7 +175,7 @@ fn read_until(
     is_enough: impl Fn(&[u8]) -> bool,
 ) -> io::Result<()> {
     while !is_enough(into) {
-        // What has been read doubles, so that asking whether it is enough costs no more than reading.
+        // What has been read doubles, so that request whether it is enough costs no more than reading.
         let n_more = (into.len().max(1024)) as u64;
         if reader.take(n_more).read_to_end(into)? == 0 {
             return Ok(());

@@ -3,10 +3,11 @@
 //! A page that asks for `/api/x` of its own host asks our origin, because that is where it is shown. The service worker leads
 //! such a request; where there is none yet, or never, the server leads it by the address of who asked (`Referer`).
 
-use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::ReplayAddress;
 use url::Url;
+
+use crate::body::Body;
 
 /// Paths of our own, on both origins. No archive has a name that begins with an underscore.
 pub const ROOT: &str = "/_perennial/";

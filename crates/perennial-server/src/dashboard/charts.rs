@@ -2,21 +2,23 @@
 
 use std::fmt::Write;
 
+use maud::{Markup, PreEscaped};
 use perennial_core::text::foreign::shorten;
 use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
 
-use super::super::dates::{
+use super::parts::Range;
+use perennial_engine::html::dates::{
     day_and_minute, day_short, minute, month_name, month_of, start_of_day, weekday_of,
 };
 
 /// A scale of time.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// Its left end.
-    pub from: Timestamp,
+    pub(crate) from: Timestamp,
     /// Its right end.
-    pub until: Timestamp,
+    pub(crate) until: Timestamp,
 }
 
 /// A place on a scale of time with its name.
@@ -33,7 +35,7 @@ const MOST_TICKS: i64 = 9;
 
 impl Axis {
     /// Where an instant stands, in per cent.
-    pub fn at(&self, time: Timestamp) -> f64 {
+    pub(crate) fn at(&self, time: Timestamp) -> f64 {
         let (length, passed) = ((self.until - self.from).as_hours_f64(), (time - self.from).as_hours_f64());
         if length > 0.0 { (100.0 * passed / length).clamp(0.0, 100.0) } else { 0.0 }
     }
@@ -56,7 +58,7 @@ impl Axis {
     }
 
     /// Lines that go through all rows under an axis.
-    pub fn grid(&self, class: &str) -> String {
+    pub(crate) fn grid(&self, class: &str) -> Markup {
         let mut out = format!("<svg class=\"c {class}\" aria-hidden=\"true\">");
         for tick in self.ticks() {
             let line = if tick.is_day { "ax" } else { "gl" };
@@ -66,11 +68,11 @@ impl Axis {
                 tick.at
             );
         }
-        out + "</svg>"
+        PreEscaped(out + "</svg>")
     }
 
     /// The names over such rows: days above, hours below.
-    pub fn head(&self) -> String {
+    pub(crate) fn head(&self) -> Markup {
         let ticks = self.ticks();
         let mut out = String::from("<svg class=\"c\" height=\"36\" aria-hidden=\"true\">");
         // A day that begins left of the axis, or at its end, has its name only where there is room.
@@ -95,7 +97,7 @@ impl Axis {
                 );
             }
         }
-        out + "</svg>"
+        PreEscaped(out + "</svg>")
     }
 }
 
@@ -104,17 +106,17 @@ const NARROW_NAME: f64 = 22.0;
 
 /// A version on a time line.
 #[derive(Clone, Debug)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// When.
-    pub time: Timestamp,
+    pub(crate) time: Timestamp,
     /// Importance of its change.
-    pub importance: f64,
+    pub(crate) importance: f64,
     /// Whether it is kept in the index.
-    pub is_indexed: bool,
+    pub(crate) is_indexed: bool,
     /// Where a click leads.
-    pub href: String,
+    pub(crate) href: String,
     /// What it is, in words.
-    pub title: String,
+    pub(crate) title: String,
 }
 
 /// The scale of a time line: first captures and pages that vanish reach its top anyway and leave the edits their height.
@@ -126,7 +128,13 @@ fn strongest_edit(marks: &[Mark]) -> Option<f64> {
 const STEMS: f64 = 150.0;
 
 /// The versions of a page: stem and dot, height and size are importance; noise as ticks below; a dashed line at the threshold.
-pub fn versions(axis: Axis, marks: &[Mark], noise: &[Timestamp], threshold: f64, label: &str) -> String {
+pub(crate) fn versions(
+    axis: Axis,
+    marks: &[Mark],
+    noise: &[Timestamp],
+    threshold: f64,
+    label: &str,
+) -> Markup {
     let strongest = strongest_edit(marks).unwrap_or(1.0).max(threshold);
     let top = [0.1, 0.2, 0.4, 0.6, 0.8].into_iter().find(|top| strongest <= *top).unwrap_or(1.0);
     let y = |value: f64| STEMS - STEMS * (value / top).clamp(0.0, 1.0);
@@ -176,7 +184,7 @@ pub fn versions(axis: Axis, marks: &[Mark], noise: &[Timestamp], threshold: f64,
         out,
         "<line class=\"th\" x1=\"0\" x2=\"100%\" y1=\"{line:.1}\" y2=\"{line:.1}\"/></svg></div>"
     );
-    out
+    PreEscaped(out)
 }
 
 /// Height of the drawing of a strip above its axis.
@@ -184,13 +192,13 @@ const STRIP: f64 = 40.0;
 
 /// The versions of a page as a strip: as high as their importance, noise as short ticks; what lies between the two that are compared is
 /// shaded. Each version is a link.
-pub fn strip(
+pub(crate) fn strip(
     axis: Axis,
     marks: &[Mark],
     noise: &[Timestamp],
     compared: (Timestamp, Timestamp),
     label: &str,
-) -> String {
+) -> Markup {
     let top = strongest_edit(marks).unwrap_or(1.0).max(0.1);
     let mut out = format!("<svg class=\"c\" height=\"60\" role=\"group\" aria-label=\"{}\">", escaped(label));
     let (from, until) = (axis.at(compared.0), axis.at(compared.1));
@@ -232,7 +240,7 @@ pub fn strip(
             narrowed(&tick.label)
         );
     }
-    out + "</svg>"
+    PreEscaped(out + "</svg>")
 }
 
 /// `Tue 3 Mar`, of which a narrow page shows the number of the day.
@@ -254,7 +262,7 @@ fn trimmed(value: f64) -> String {
 
 /// One bar for each day from `first` on, by number since 1970: the strongest change; weekends are fainter. `framed` is the stretch
 /// that another chart shows whole.
-pub fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn(i64) -> String) -> String {
+pub(crate) fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn(i64) -> String) -> Markup {
     let n = values.len().max(1) as f64;
     let top = values.iter().copied().fold(0.05, f64::max);
     let mut out = format!(
@@ -297,28 +305,28 @@ pub fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn(i64) -
         100.0 * left as f64 / n,
         100.0 * (right - left).max(0) as f64 / n
     );
-    out
+    PreEscaped(out)
 }
 
 /// What is to be expected in each hour of a kind of day.
 #[derive(Clone, Debug)]
-pub struct Hours<'a> {
+pub(crate) struct Hours<'a> {
     /// Which days.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// A value for each part of the day, as many as the day has.
-    pub values: &'a [f64],
+    pub(crate) values: &'a [f64],
     /// What the highest line stands for, the same for all kinds of days of one page.
-    pub top: f64,
+    pub(crate) top: f64,
     /// Hours in which the next change is expected.
-    pub expected: Option<(f32, f32)>,
+    pub(crate) expected: Option<(f32, f32)>,
     /// The hour of now, on a day of this kind.
-    pub now: Option<f64>,
+    pub(crate) now: Option<f64>,
     /// Class of the bars.
-    pub class: &'a str,
+    pub(crate) class: &'a str,
 }
 
 /// Bars of the hours of a day.
-pub fn hours(shown: &Hours<'_>) -> String {
+pub(crate) fn hours(shown: &Hours<'_>) -> Markup {
     let n = shown.values.len().max(1) as f64;
     let mut out = format!(
         "<div class=\"plot\"><div class=\"yl\"><span style=\"top:0\">{}</span><span style=\"top:48px\">{}</span>\
@@ -376,7 +384,7 @@ pub fn hours(shown: &Hours<'_>) -> String {
     }
     out.push_str(&hour_axis(112));
     out.push_str("</svg></div>");
-    out
+    PreEscaped(out)
 }
 
 fn hour_axis(y: u32) -> String {
@@ -389,7 +397,7 @@ fn hour_axis(y: u32) -> String {
 }
 
 /// What was spent in each of some hours up to now, with a line at what is allowed.
-pub fn spent(hours: &[u64], allowed: Option<f64>, until: Timestamp) -> String {
+pub(crate) fn spent(hours: &[u64], allowed: Option<f64>, until: Timestamp) -> Markup {
     let n = hours.len().max(1) as f64;
     let most = hours.iter().copied().max().unwrap_or(0) as f64;
     let top = most.max(allowed.unwrap_or(0.0)).max(1.0);
@@ -417,7 +425,7 @@ pub fn spent(hours: &[u64], allowed: Option<f64>, until: Timestamp) -> String {
         day_and_hour(from),
         day_and_hour(until)
     );
-    out
+    PreEscaped(out)
 }
 
 fn day_and_hour(at: Timestamp) -> String {
@@ -426,7 +434,7 @@ fn day_and_hour(at: Timestamp) -> String {
 }
 
 /// A range with a likely point for each name.
-pub fn ranges(rows: &[(String, [f64; 3])], label: &str) -> String {
+pub(crate) fn ranges(rows: &[(String, Range)], label: &str) -> Markup {
     let height = 20 * rows.len();
     let mut out = format!(
         "<svg class=\"c\" height=\"{}\" role=\"img\" aria-label=\"{}\">",
@@ -442,7 +450,7 @@ pub fn ranges(rows: &[(String, [f64; 3])], label: &str) -> String {
             height + 14
         );
     }
-    for (place, (name, [least, likely, most])) in rows.iter().enumerate() {
+    for (place, (name, Range { at_least, likely, at_most })) in rows.iter().enumerate() {
         let y = 20 * place + 10;
         let _ = write!(
             out,
@@ -450,16 +458,16 @@ pub fn ranges(rows: &[(String, [f64; 3])], label: &str) -> String {
              <circle cx=\"{:.1}%\" cy=\"{y}\" r=\"4\" class=\"f4\"><title>{}: {:.0} to {:.0} %, likely {:.0} %</title></circle>",
             y + 4,
             escaped(&cut_name(name)),
-            x(*least),
-            x(*most),
+            x(*at_least),
+            x(*at_most),
             x(*likely),
             escaped(name),
-            100.0 * least,
-            100.0 * most,
+            100.0 * at_least,
+            100.0 * at_most,
             100.0 * likely
         );
     }
-    out + "</svg>"
+    PreEscaped(out + "</svg>")
 }
 
 /// A name that fits beside a chart.
@@ -469,12 +477,12 @@ fn cut_name(name: &str) -> String {
 }
 
 /// A curve of shares from 0 to 1 over time: between the two values of each instant it is filled.
-pub fn curve(
+pub(crate) fn curve(
     axis: Axis,
     points: &[(Timestamp, f64, f64)],
     label: &str,
     href: impl Fn(Timestamp) -> String,
-) -> String {
+) -> Markup {
     const HEIGHT: f64 = 72.0;
     let mut out = format!(
         "<div class=\"plot\"><div class=\"yl\"><span style=\"top:0\">100</span><span style=\"top:36px\">50</span><span style=\"top:72px\">0 %</span></div>\
@@ -513,11 +521,11 @@ pub fn curve(
         let minor = if tick.is_minor { " class=\"wide-only\"" } else { "" };
         let _ = write!(out, "<text x=\"{:.2}%\" y=\"88\"{minor}>{}</text>", tick.at, narrowed(&tick.label));
     }
-    out + "</svg></div>"
+    PreEscaped(out + "</svg></div>")
 }
 
 /// A range with a likely value through time, small: from the least to the most it is filled.
-pub fn trend(axis: Axis, points: &[(Timestamp, [f64; 3])], label: &str) -> String {
+pub(crate) fn trend(axis: Axis, points: &[(Timestamp, Range)], label: &str) -> Markup {
     const HEIGHT: f64 = 48.0;
     let mut out = format!(
         "<div class=\"plot trend\"><div class=\"yl\"><span style=\"top:0\">100</span><span style=\"top:48px\">0 %</span></div>\
@@ -525,23 +533,23 @@ pub fn trend(axis: Axis, points: &[(Timestamp, [f64; 3])], label: &str) -> Strin
         escaped(label),
         points
             .iter()
-            .map(|(time, [least, likely, most])| format!(
+            .map(|(time, Range { at_least, likely, at_most })| format!(
                 "{} {:.0}, {:.0} to {:.0} %",
                 day_and_minute(*time),
                 100.0 * likely,
-                100.0 * least,
-                100.0 * most
+                100.0 * at_least,
+                100.0 * at_most
             ))
             .collect::<Vec<_>>()
             .join("; ")
     );
-    let line = |value: fn(&[f64; 3]) -> f64| {
-        let place = |(time, values): &(Timestamp, [f64; 3])| {
+    let line = |value: fn(&Range) -> f64| {
+        let place = |(time, values): &(Timestamp, Range)| {
             format!("{:.2},{:.1}", axis.at(*time), HEIGHT - HEIGHT * value(values).clamp(0.0, 1.0))
         };
         points.iter().map(place).collect::<Vec<String>>()
     };
-    let (least, likely, mut most) = (line(|v| v[0]), line(|v| v[1]), line(|v| v[2]));
+    let (least, likely, mut most) = (line(|v| v.at_least), line(|v| v.likely), line(|v| v.at_most));
     most.reverse();
     let _ = write!(
         out,
@@ -554,11 +562,11 @@ pub fn trend(axis: Axis, points: &[(Timestamp, [f64; 3])], label: &str) -> Strin
         day_short(axis.from),
         day_short(axis.until)
     );
-    out
+    PreEscaped(out)
 }
 
 /// Small bars in a row of a table.
-pub fn small_bars(values: &[f64], label: &str) -> String {
+pub(crate) fn small_bars(values: &[f64], label: &str) -> Markup {
     let (n, top) = (values.len().max(1) as f64, values.iter().copied().fold(0.0, f64::max));
     let mut out =
         format!("<svg class=\"c spark\" height=\"20\" role=\"img\" aria-label=\"{}\">", escaped(label));
@@ -572,13 +580,13 @@ pub fn small_bars(values: &[f64], label: &str) -> String {
             20.0 - height
         );
     }
-    out + "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"19.5\" y2=\"19.5\"/></svg>"
+    PreEscaped(out + "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"19.5\" y2=\"19.5\"/></svg>")
 }
 
 /// One bar of a row of intervals.
-pub enum Bar {
-    /// Seen: tall and dark where it stood out.
-    Seen(Timestamp, Timestamp, bool),
+pub(crate) enum Bar {
+    /// ChangeStatus: tall and dark where it stood out.
+    ChangeStatus(Timestamp, Timestamp, bool),
     /// It came or went in this gap.
     Gap(Timestamp, Timestamp),
     /// It was there at one look.
@@ -592,11 +600,11 @@ pub enum Bar {
 }
 
 /// A row of intervals. Gaps are hatched: the page has the pattern of [`HATCH`].
-pub fn intervals(axis: Axis, bars: &[Bar], label: &str) -> String {
+pub(crate) fn intervals(axis: Axis, bars: &[Bar], label: &str) -> Markup {
     let mut out = format!("<svg class=\"c\" height=\"30\" role=\"img\" aria-label=\"{}\">", escaped(label));
     for bar in bars {
         let _ = match bar {
-            Bar::Seen(from, until, is_high) => {
+            Bar::ChangeStatus(from, until, is_high) => {
                 let (x, end) = (axis.at(*from), axis.at(*until));
                 let (class, y, height) = if *is_high { ("f4", 4, 12) } else { ("f3", 7, 6) };
                 let width = (end - x).max(0.35);
@@ -644,11 +652,11 @@ pub fn intervals(axis: Axis, bars: &[Bar], label: &str) -> String {
             }
         };
     }
-    out + "</svg>"
+    PreEscaped(out + "</svg>")
 }
 
 /// The pattern of gaps, once on a page.
-pub const HATCH: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"5\" height=\"5\" \
+pub(crate) const HATCH: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"5\" height=\"5\" \
     patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"5\" height=\"5\" fill=\"var(--d1)\"/>\
     <rect width=\"1.6\" height=\"5\" fill=\"var(--d3)\"/></pattern></defs></svg>";
 
@@ -682,10 +690,11 @@ mod tests {
             href: format!("/x\"{hostile}"),
             title: hostile.into(),
         };
-        let svg = versions(axis, &[mark], &[at("2026-03-02T12:00:00Z")], 0.1, hostile);
+        let svg = versions(axis, &[mark], &[at("2026-03-02T12:00:00Z")], 0.1, hostile).0;
         assert!(svg.contains("cx=\"50.00%\" cy=\"0.0\"") && svg.contains("x1=\"25.00%\""), "{svg}");
-        let rows = intervals(axis, &[Bar::Retitled(at("2026-03-03"), hostile.into())], hostile);
-        let rows = rows + &ranges(&[(hostile.into(), [0.1, 0.5, 1.0])], hostile);
+        let rows = intervals(axis, &[Bar::Retitled(at("2026-03-03"), hostile.into())], hostile).0;
+        let range = Range { at_least: 0.1, likely: 0.5, at_most: 1.0 };
+        let rows = rows + &ranges(&[(hostile.into(), range)], hostile).0;
         assert!(!(svg + &rows).contains("<script"));
     }
 
@@ -699,15 +708,21 @@ mod tests {
             href: String::new(),
             title: String::new(),
         };
-        let svg = versions(axis, &[mark("2026-03-02", 1.0), mark("2026-03-03", 0.2)], &[], 0.0, "");
+        let svg =
+            versions(axis, &[mark("2026-03-02", 1.0), mark("2026-03-03", 0.2)], &[], 0.0, "").into_string();
         assert!(svg.contains("cx=\"0.00%\" cy=\"0.0\"") && svg.contains("cx=\"50.00%\" cy=\"0.0\""), "{svg}");
     }
 
     #[test]
     fn nothing_to_draw_is_no_panic() {
         let axis = Axis { from: at("2026-03-02"), until: at("2026-03-02") };
-        let empty = versions(axis, &[], &[], 0.0, "") + &days(0, &[], (0, 0), |_| String::new());
-        let empty = empty + &spent(&[], None, axis.from) + &curve(axis, &[], "", |_| String::new());
-        assert!(!(empty + &small_bars(&[], "")).contains("NaN"));
+        let drawn = [
+            versions(axis, &[], &[], 0.0, ""),
+            days(0, &[], (0, 0), |_| String::new()),
+            spent(&[], None, axis.from),
+            curve(axis, &[], "", |_| String::new()),
+            small_bars(&[], ""),
+        ];
+        assert!(drawn.iter().all(|svg| !svg.0.contains("NaN")));
     }
 }

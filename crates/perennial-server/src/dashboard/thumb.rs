@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use maud::{Markup, PreEscaped};
 use perennial_core::page::segment::{BlockRole, BlockTree};
 
 const WIDTH: f32 = 72.0;
@@ -12,11 +13,11 @@ const LINE: f32 = 4.0;
 const MAX_LINES: usize = 120;
 
 /// The upper part of the page: lines for text, dashed frames for advertisements, the changed blocks framed.
-pub(super) fn svg(tree: &BlockTree, changed: &[String]) -> String {
+pub(crate) fn svg(tree: &BlockTree, changed: &[String]) -> Markup {
     let leaves: Vec<_> = tree.leaves().filter(|block| block.rect.w > 0.0 && block.rect.h > 0.0).collect();
     // What has no layout, such as a feed, has no picture.
     if leaves.is_empty() {
-        return String::new();
+        return PreEscaped(String::new());
     }
     let page_width = leaves.iter().map(|block| block.rect.x + block.rect.w).fold(1.0, f32::max);
     let scale = (WIDTH - 3.0) / page_width;
@@ -57,6 +58,5 @@ pub(super) fn svg(tree: &BlockTree, changed: &[String]) -> String {
             );
         }
     }
-    out.push_str("</svg>");
-    out
+    PreEscaped(out + "</svg>")
 }

@@ -1,7 +1,7 @@
 //! A cookie of the reader's browser -> which changes it has shown before. The server keeps nothing of it.
 
-use axum::http::HeaderValue;
-use axum::http::request::Parts;
+use hyper::http::HeaderValue;
+use hyper::http::request::Parts;
 use perennial_core::time::{Span, Timestamp};
 
 use super::super::guard::cookie_in;
@@ -19,14 +19,14 @@ fn name(origin: &str) -> String {
 
 /// What a browser has shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Looked {
+pub(crate) struct Looked {
     /// The latest capture when the reader looked last, before this sitting.
-    pub(super) before: Timestamp,
+    pub(crate) before: Timestamp,
 }
 
 impl Looked {
     /// By the cookie, as of now; `None` where the browser brings none.
-    pub(super) fn of(parts: &Parts, origin: &str, now: Timestamp) -> Option<Looked> {
+    pub(crate) fn of(parts: &Parts, origin: &str, now: Timestamp) -> Option<Looked> {
         let value = cookie_in(parts, &name(origin))?;
         let time = |secs: &str| Some(Timestamp::from_secs(secs.parse::<u32>().ok()?.into()));
         let mut times = value.splitn(3, '.').map(time);
@@ -35,7 +35,7 @@ impl Looked {
     }
 
     /// The cookie by which a browser remembers that it has shown what there is now.
-    pub(super) fn cookie(
+    pub(crate) fn cookie(
         known: Option<Looked>,
         last: Timestamp,
         origin: &str,
@@ -54,7 +54,7 @@ impl Looked {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::Request;
+    use hyper::http::Request;
 
     use super::*;
 

@@ -1,0 +1,300 @@
+//! `/calendar`, `/web/*/<url>`, `/web/2026*/<url>`: captures of a URL by day; captures and URLs as lists.
+
+use std::collections::BTreeMap;
+
+use hyper::http::Response;
+use maud::{Markup, PreEscaped, html};
+use perennial_core::memento::address::escape;
+use perennial_core::time::Timestamp;
+use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::surt::{KeyRange, MatchType, surt};
+
+use super::layout::{Place, STYLE, Shell, Tab, page_address, version_address};
+use super::parts::untrusted;
+use super::{Problem, Request};
+use crate::body::Body;
+use crate::pages;
+use perennial_archive::Snapshot;
+use perennial_archive::store::PageRow;
+use perennial_engine::html;
+use perennial_engine::html::dates::{month_name, month_of, start_of_day};
+
+/// Rows of one list.
+const MAX_ROWS: usize = 1_000;
+
+/// Captures of one UTC day.
+struct Day {
+    /// Days since 1970.
+    number: i64,
+    n_captures: u64,
+    first: Timestamp,
+}
+
+/// All captures of a URL, one year of them day by day.
+struct Calendar<'a> {
+    url: &'a str,
+    /// Days with captures, earliest first.
+    days: Vec<Day>,
+    /// The year that is shown; the last one with captures if there are none in it.
+    year: Option<i16>,
+}
+
+/// The calendar of a URL, of one year if it is given.
+pub(crate) fn calendar(
+    request: &Request<'_>,
+    url: &str,
+    year: Option<i16>,
+) -> Result<Response<Body>, Problem> {
+    let key = surt(url);
+    let (from, to) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
+    let days = request.with(|snapshot| snapshot.store().days_of_key(&key, from, to))?;
+    if days.is_empty() {
+        return Err(Problem::not_archived(url));
+    }
+    let days =
+        days.into_iter().map(|(number, n_captures, first)| Day { number, n_captures, first }).collect();
+    Ok(pages::html(render(&Calendar { url, days, year }, request.place())))
+}
+
+fn render(calendar: &Calendar<'_>, place: Place<'_>) -> Markup {
+    let Calendar { url, days, .. } = calendar;
+    let base = place.base;
+    let n_captures: u64 = days.iter().map(|day| day.n_captures).sum();
+    let mut years: BTreeMap<i16, u64> = BTreeMap::new();
+    for day in days {
+        *years.entry(month_of(start_of_day(day.number)).0).or_default() += day.n_captures;
+    }
+    let last = years.keys().next_back().copied().unwrap_or(1970);
+    let year = calendar.year.filter(|year| years.contains_key(year)).unwrap_or(last);
+    let main = html! {
+        h1 { (n_captures) " " @if n_captures == 1 { "capture" } @else { "captures" } " on " (days.len()) " days" }
+        (about(base, url))
+        ul.years {
+            @for (other, n) in &years {
+                li {
+                    @if *other == year { b { (other) } } @else { a href={ (base) "/web/" (other) "*/" (url) } { (other) } }
+                    " " span.mute { (n) }
+                }
+            }
+        }
+        div.cal.year {
+            @for month in 1..=12 {
+                (self::month(year, month, html! { (month_name(month)) }, |number, date| cell(calendar, base, number, date)))
+            }
+        }
+        p.mute {
+            "Days are UTC. The stronger the colour of a day, the more captures: 1, up to 4, up to 16, more. "
+            a href={ (base) "/web/timemap/link/" (url) } { "All captures as a TimeMap" }
+        }
+    };
+    Shell::new(place, Tab::Calendar, "Captures", None).page(&main)
+}
+
+/// The URL, which leads to the page about it.
+fn about(base: &str, url: &str) -> Markup {
+    html! { p.lead { a href=(page_address(base, url)) { (untrusted(url)) } } }
+}
+
+/// A month as a table of weeks; `cell` has what is in a day, by its number since 1970 and in the month.
+pub(crate) fn month(year: i16, month: usize, caption: Markup, cell: impl Fn(i64, usize) -> Markup) -> Markup {
+    let Ok(start) = Timestamp::parse(&format!("{year:04}-{month:02}-01")) else { return html! {} };
+    let first = start.as_millis().div_euclid(86_400_000);
+    let n_days =
+        (first..first + 31).take_while(|number| month_of(start_of_day(*number)) == (year, month)).count();
+    // 1 January 1970 was a Thursday.
+    let n_before = (first + 3).rem_euclid(7) as usize;
+    let cells: Vec<Option<usize>> =
+        std::iter::repeat_n(None, n_before).chain((1..=n_days).map(Some)).collect();
+    html! {
+        table {
+            caption { (caption) }
+            thead { tr { @for day in ["Mo", "Tu", "We", "Th", "Fr", "Sa", "Su"] { th scope="col" { (day) } } } }
+            tbody {
+                @for week in cells.chunks(7) {
+                    tr {
+                        @for date in week {
+                            td { @if let Some(date) = date { (cell(first + *date as i64 - 1, *date)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cell(calendar: &Calendar<'_>, base: &str, number: i64, date: usize) -> Markup {
+    let found = calendar.days.binary_search_by_key(&number, |day| day.number).ok();
+    let Some(day) = found.map(|place| &calendar.days[place]) else { return html! { (date) } };
+    let step = match day.n_captures {
+        1 => 1,
+        2..=4 => 2,
+        5..=16 => 3,
+        _ => 4,
+    };
+    let digits = day.first.to_digits14();
+    // One capture is shown at once, several are listed.
+    let time = if day.n_captures == 1 { digits } else { format!("{}*", &digits[..8]) };
+    html! {
+        a class={ "h" (step) } href={ (base) "/web/" (time) "/" (calendar.url) } title={ (day.n_captures) " captures" } { (date) }
+    }
+}
+
+/// `/web/20260102*/<url>`: the captures of a stretch of time.
+pub(crate) fn captures(
+    request: &Request<'_>,
+    url: &str,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Response<Body>, Problem> {
+    let mut found = request.with(|snapshot| read_captures(snapshot, url, from, to))?;
+    if found.is_empty() {
+        return Err(Problem::not_archived(url));
+    }
+    let base = &request.served.base;
+    let more = (found.len() > MAX_ROWS).then(|| {
+        let next = found.split_off(MAX_ROWS)[0].0.to_digits14();
+        format!("{base}/web/timemap/link/{next}/{url}")
+    });
+    let main = html! {
+        h1 { (found.len()) " captures" }
+        (about(base, url))
+        table.list {
+            thead { tr { th { "Time (UTC)" } th { "Status" } th { "Type" } } }
+            tbody {
+                @for (time, line) in &found {
+                    tr {
+                        td { a href=(version_address(base, *time, url)) { time { (time.to_rfc3339()) } } }
+                        td { (line.status.as_deref().unwrap_or_default()) }
+                        td { (line.mime.as_deref().unwrap_or_default()) }
+                    }
+                }
+            }
+        }
+        (more_link(more.as_deref()))
+        p { a href={ (base) "/web/*/" (url) } { "Calendar" } }
+    };
+    Ok(pages::html(Shell::new(request.place(), Tab::Calendar, "Captures", None).page(&main)))
+}
+
+fn read_captures(
+    snapshot: &Snapshot,
+    url: &str,
+    from: Timestamp,
+    to: Timestamp,
+) -> anyhow::Result<Vec<(Timestamp, CdxjLine)>> {
+    let end = to.to_digits14();
+    let range = KeyRange {
+        start: format!("{} {}", surt(url), from.to_digits14()).into(),
+        end: KeyRange::of(url, MatchType::Exact).end,
+    };
+    let mut found = Vec::new();
+    for line in snapshot.lines(&range)? {
+        let Ok(line) = CdxjLine::parse(&line?) else { continue };
+        if line.timestamp > end || found.len() > MAX_ROWS {
+            break;
+        }
+        found.extend(line.date().map(|time| (time, line)));
+    }
+    Ok(found)
+}
+
+/// `/web/*/<prefix>*`: the URLs that begin so. `after` is where an earlier list ended.
+pub(crate) fn addresses(
+    request: &Request<'_>,
+    prefix: &str,
+    after: Option<&str>,
+) -> Result<Response<Body>, Problem> {
+    let range = KeyRange::of(prefix, MatchType::Prefix);
+    let after = after.map(|url| (surt(url), url));
+    let after = after.as_ref().map(|(key, url)| (key.as_str(), *url));
+    let mut found = request.with(|snapshot| snapshot.store().pages_in_keys(&range, after, MAX_ROWS + 1))?;
+    let base = &request.served.base;
+    let has_more = found.len() > MAX_ROWS;
+    found.truncate(MAX_ROWS);
+    let more = found.last().filter(|_| has_more);
+    let more = more.map(|last| format!("{base}/web/*/{prefix}*?after={}", escape(&last.url)));
+    let day = |at: Option<Timestamp>| at.map(|at| at.to_rfc3339()[..10].to_string()).unwrap_or_default();
+    let row = |page: &PageRow| {
+        html! {
+            tr {
+                td { a href={ (base) "/web/*/" (page.url) } { (page.url) } }
+                td.figure { (page.n_captures) }
+                td { time { (day(page.first_seen)) } }
+                td { time { (day(page.last_seen)) } }
+                td { (page.mime.as_deref().unwrap_or_default()) }
+            }
+        }
+    };
+    let main = html! {
+        h1 { @if has_more { "More than " } (found.len()) " addresses begin so" }
+        p.lead { (untrusted(prefix)) }
+        table.list {
+            thead { tr { @for name in ["Address", "Captures", "First", "Last", "Type"] { th { (name) } } } }
+            tbody { @for page in &found { (row(page)) } }
+        }
+        (more_link(more.as_deref()))
+    };
+    Ok(pages::html(Shell::new(request.place(), Tab::Calendar, "Captured addresses", None).page(&main)))
+}
+
+fn more_link(more: Option<&str>) -> Markup {
+    html! { @if let Some(more) = more { p { a href=(more) { "More" } } } }
+}
+
+/// A field for a URL, of one archive or of several.
+pub(crate) fn home(places: &[Place<'_>]) -> Markup {
+    let main = html! {
+        h1 { "What was there?" }
+        @for place in places {
+            h2 { a href={ (place.base) "/" } { (place.name) } }
+            form.searchbar action={ (place.base) "/web/" } method="get" {
+                input name="url" type="search" inputmode="url" aria-label="Address of a page" placeholder="https://example.org/ or example.org/news*" required;
+                button.btn.go { "Show captures" }
+            }
+        }
+        p.lead {
+            "A page at a time is at " code { "/web/20260102030405/https://example.org/" } ", its calendar at "
+            code { "/web/*/https://example.org/" } ". Programs use " code { "/cdx" } ", " code { "/web/timemap/link/" } " and "
+            code { "Accept-Datetime" } "."
+        }
+    };
+    // Several archives have no place of their own.
+    match places {
+        [place] => Shell::new(*place, Tab::Calendar, "Captures", None).page(&main),
+        _ => PreEscaped(html::page("Perennial", STYLE, &html! { main.wrap { (main) } }.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn day(date: &str, n_captures: u64) -> Day {
+        let first = Timestamp::parse(date).unwrap();
+        Day { number: first.as_millis().div_euclid(86_400_000), n_captures, first }
+    }
+
+    #[test]
+    fn each_day_with_captures_is_a_link_and_each_month_has_its_days() {
+        let days = vec![day("2023-12-31", 1), day("2024-02-29", 1), day("2024-03-01", 30)];
+        let place = Place { name: "a", base: "/a", ..Place::default() };
+        let page = render(&Calendar { url: "http://x.example/?<b>", days, year: None }, place).0;
+        assert!(page.contains("32 captures on 3 days"));
+        assert!(page.contains("href=\"/a/web/20240229000000/http://x.example/?&lt;b&gt;\""), "{page}");
+        assert!(page.contains("class=\"h4\" href=\"/a/web/20240301*/"));
+        assert!(page.contains("href=\"/a/web/2023*/"));
+        assert!(!page.contains("<b>\""), "an address is escaped");
+        let cells = page.matches("<td>").count() - page.matches("<td></td>").count();
+        assert_eq!(cells, 366, "2024 was a leap year");
+        // 1 February 2024 was a Thursday: three empty cells before it.
+        let february = page.split("<caption>February</caption>").nth(1).unwrap();
+        let first_week = february.split("<tbody>").nth(1).unwrap();
+        assert!(first_week.starts_with("<tr><td></td><td></td><td></td><td>1</td>"));
+    }
+
+    #[test]
+    fn nothing_captured_is_a_calendar_too() {
+        let calendar = Calendar { url: "http://x.example/", days: Vec::new(), year: Some(2020) };
+        assert!(render(&calendar, Place::default()).0.contains("0 captures on 0 days"));
+    }
+}

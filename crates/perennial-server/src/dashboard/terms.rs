@@ -1,0 +1,199 @@
+//! `/terms?since=7d`: terms that are new in a span, or more frequent, each with the search for it.
+
+use maud::{Markup, html};
+use perennial_core::schedule::amounts;
+use perennial_core::time::Span;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::layout::{Place, Shell, Tab, query};
+use super::parts::{Time, alert, empty, field, segments, untrusted};
+use super::{Form, Problem, Request, SPANS};
+use perennial_archive::store::Texts;
+use perennial_archive::{Snapshot, now};
+use perennial_engine::html::dates::{counted, day_and_minute, grouped};
+use perennial_engine::search::{TermsQuestion, new_terms};
+
+/// Terms that are shown.
+const MAX_TERMS: usize = 60;
+
+/// A term.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Term {
+    /// As a reader saw it first.
+    term: String,
+    /// Passages of the span that contain it.
+    n_passages: u64,
+    /// Passages before that contained it.
+    n_before: u64,
+    /// The log-likelihood ratio.
+    surprise: f64,
+}
+
+/// The page.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Terms")]
+pub(crate) struct View {
+    /// From when on terms are new.
+    since: Time,
+    /// Passages that came in the span.
+    n_passages: u64,
+    /// Passages that were there before.
+    n_before: u64,
+    /// Whether only the latest passages were read.
+    is_partial: bool,
+    terms: Vec<Term>,
+    #[serde(skip)]
+    since_given: String,
+    #[serde(skip)]
+    site: Option<String>,
+    #[serde(skip)]
+    problem: Option<String>,
+}
+
+pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
+    let (since, site) = (request.given("since").unwrap_or("7d"), request.given("site"));
+    let view = request.with(|snapshot| read(snapshot, since, site))?;
+    match (&view.problem, request.form) {
+        (Some(problem), Form::Json) if problem.starts_with("since: ") => Err(Problem::bad_request(problem)),
+        _ => Ok(view),
+    }
+}
+
+fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::Result<View> {
+    let store = snapshot.store();
+    // An archive that is not crawled any more has its last week too.
+    let end = store.last_capture()?.unwrap_or_else(now);
+    let since = amounts::parse_time(since_given, end);
+    let mut view = View {
+        since: since.as_ref().map_or(end - Span::from_hours(168), |since| *since).into(),
+        n_passages: 0,
+        n_before: 0,
+        is_partial: false,
+        terms: Vec::new(),
+        since_given: since_given.to_owned(),
+        site: site.map(str::to_owned),
+        problem: since.err().map(|error| format!("since: {error}.")),
+    };
+    if view.problem.is_some() {
+        return Ok(view);
+    }
+    let Some(texts) = Texts::open_read(&snapshot.archive().texts_path())? else {
+        view.problem = Some("There is no text index of this release: `perennial analyse` makes it.".into());
+        return Ok(view);
+    };
+    let question = TermsQuestion { since: *view.since, until: None, host: site, limit: MAX_TERMS };
+    let found = new_terms(store, &texts, &question)?;
+    (view.n_passages, view.n_before, view.is_partial) = (found.n_passages, found.n_before, found.is_partial);
+    view.terms = found
+        .terms
+        .into_iter()
+        .map(|term| Term {
+            term: term.shown,
+            n_passages: term.n_passages,
+            n_before: term.n_before,
+            surprise: term.surprise,
+        })
+        .collect();
+    Ok(view)
+}
+
+pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
+    let main = html! {
+        div.head {
+            div {
+                h1 {
+                    @match view.terms.len() {
+                        0 => "No term surprises",
+                        n => { (counted(n as u64, "term", "terms")) " that are new, or more frequent" },
+                    }
+                }
+                @if view.problem.is_none() {
+                    p.lead {
+                        "Among " (counted(view.n_passages, "passage", "passages")) " that came to pages since "
+                        (day_and_minute(*view.since)) ", " @if view.is_partial { "the latest of them, " }
+                        "beside " (grouped(view.n_before)) " before."
+                    }
+                }
+            }
+        }
+        (form(view, place.base))
+        @match &view.problem {
+            Some(problem) => (alert(problem)),
+            None if view.terms.is_empty() => (empty(
+                "Nothing is said more often than before",
+                "A longer span has more. What a site said when it was seen first is not news: there is nothing to compare it with.",
+                None,
+            )),
+            None => (table(view, place.base)),
+        }
+    };
+    let json = format!("/api/terms?{}", query_of(view, &view.since_given));
+    Shell::new(place, Tab::Search, "New terms", Some(json)).page(&main)
+}
+
+fn query_of(view: &View, since: &str) -> String {
+    query(&[("since", Some(since)), ("site", view.site.as_deref())])
+}
+
+fn form(view: &View, base: &str) -> Markup {
+    html! {
+        form.filters aria-label="Span" action={ (base) "/terms" } {
+            (segments(SPANS.map(|(since, name)| {
+                let address = format!("{base}/terms?{}", query_of(view, since));
+                (name.to_owned(), (since != view.since_given).then_some(address))
+            })))
+            (field("since", "Since", 12, &view.since_given, "2026-01-28"))
+            (field("site", "Site", 16, view.site.as_deref().unwrap_or_default(), "all"))
+            button { "Show" }
+        }
+    }
+}
+
+fn table(view: &View, base: &str) -> Markup {
+    html! {
+        table.t {
+            thead {
+                tr {
+                    th scope="col" { "Term" } th.r scope="col" { "Passages" } th.r scope="col" { "Before" } th.r scope="col" { "Surprise" }
+                }
+            }
+            tbody {
+                @for term in &view.terms {
+                    @let search = query(&[("q", Some(&term.term)), ("phrase", Some("1")), ("site", view.site.as_deref())]);
+                    tr {
+                        td.w { a href={ (base) "/search?" (search) } { (untrusted(&term.term)) } }
+                        td.r { (grouped(term.n_passages)) }
+                        td.r { @if term.n_before == 0 { "new" } @else { (grouped(term.n_before)) } }
+                        td.r { (format!("{:.1}", term.surprise)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perennial_core::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn terms_are_escaped_and_lead_to_the_search() {
+        let hostile = "<script>alert(1)</script>".to_owned();
+        let view = View {
+            since: Timestamp::EPOCH.into(),
+            n_passages: 9,
+            n_before: 1_000,
+            is_partial: false,
+            terms: vec![Term { term: hostile.clone(), n_passages: 3, n_before: 0, surprise: 12.3 }],
+            since_given: "7d".to_owned(),
+            site: Some(hostile),
+            problem: None,
+        };
+        let html = render(&view, Place { base: "/b", ..Place::default() }).0;
+        assert!(!html.contains("<script") && html.contains("/b/search?q=%3Cscript%3E"), "{html}");
+        assert!(html.contains("1 term that"), "{html}");
+    }
+}

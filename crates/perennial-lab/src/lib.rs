@@ -12,11 +12,11 @@
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
-//! | [`directories`] | a seed -> histories of made sites: random trees, directories that exclude each other |
-//! | [`replay`] | the history of a site and a budget -> what the scheduler makes of it, with and without rules |
 //! | [`claims`] | results -> which of the papers' findings hold |
 //! | [`report`] | results -> the papers' figures |
-//! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages |
+//! | [`rules`] | versions of a site -> rules of P-NEAR, plans, what they would have skipped and missed |
+//! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its own extraction |
+//! | [`plant`] | a page and a seed -> the page with planted changes, as in P-VISUAL 7.2 |
 
 pub mod world;
 
@@ -32,12 +32,12 @@ pub mod bound;
 
 pub mod experiment;
 
-pub mod directories;
-
-pub mod replay;
-
 pub mod claims;
 
 pub mod report;
 
+pub mod rules;
+
 pub mod feeds;
+
+pub mod plant;

@@ -5,11 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
+use super::intervals::{Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of};
 use crate::trace;
 use anyhow::Context;
-use perennial_core::feed::statistics::{
-    Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of,
-};
 use perennial_core::feed::{self, Feed, FeedItem};
 use perennial_core::time::Timestamp;
 use serde::Serialize;

@@ -6,7 +6,6 @@ use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use perennial_core::article::paper::{Variant, extract_text};
 use perennial_core::article::version::{Run, edits, n_edited, same_version};
 use perennial_core::article::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
 use perennial_core::text::charset::decode_text;
@@ -18,6 +17,7 @@ use super::context::{json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
 use perennial_engine::analyse::PageSpec;
 use perennial_engine::feeds::objects::{field_name, json_of, json_of_edit, template_around};
+use perennial_lab::feeds::extraction::{Variant, extract_text};
 
 /// Longer pages are cut here.
 const MAX_PAGE_BYTES: u64 = 32 << 20;

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use perennial_core::feed::polling::PollLimits;
-use perennial_core::feed::statistics::{Intervals, Summary};
 use perennial_core::time::Span;
 use serde::Serialize;
 use url::Url;
@@ -24,6 +23,7 @@ use perennial_engine::learn::{self, Followed};
 use perennial_engine::operate::Act;
 use perennial_fetch::Client;
 use perennial_lab::feeds::charts::figures;
+use perennial_lab::feeds::intervals::{Intervals, Summary, quantile};
 use perennial_lab::feeds::statistics::{FeedStatistics, of_archive, of_files};
 
 const AFTER_HELP: &str = "\
@@ -339,7 +339,7 @@ fn print_intervals(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Resu
     writeln!(out, "{:<14} {:>12} {:>12} {:>12} {:>12} {:>12}", "", "10 %", "25 %", "50 %", "75 %", "90 %")?;
     for (label, of) in CURVES {
         let values: Vec<f64> = statistics.curve(of).into_iter().map(|(value, _)| value).collect();
-        let at = |share: f64| span_words(perennial_core::feed::statistics::quantile(&values, share));
+        let at = |share: f64| span_words(quantile(&values, share));
         writeln!(
             out,
             "{label:<14} {:>12} {:>12} {:>12} {:>12} {:>12}",

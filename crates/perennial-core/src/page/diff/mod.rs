@@ -14,7 +14,6 @@ mod elements;
 mod items;
 mod matching;
 mod order;
-pub mod plant;
 mod reach;
 mod similar;
 mod structure;

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use clap::Args;
-use perennial_core::directory::{
-    Aim, Alpha, ClosedLoop, Outcome, Plan, Protocol, Ranking, SiteHistory, SiteKind, Thresholds, closed_loop,
-    curve, evaluate,
+use perennial_core::directory::{Alpha, SiteHistory, SiteKind, Thresholds};
+use perennial_lab::rules::{
+    Aim, ClosedLoop, Outcome, Plan, Protocol, Ranking, closed_loop, curve, evaluate, n_broken,
 };
 use serde::Serialize;
 
@@ -151,12 +151,12 @@ impl Eval {
         let plans = self.plans()?;
         let mut histories = self.source.read(context)?;
         histories.retain(|history| {
-            let is_whole = history.n_broken() <= MOST_BROKEN;
+            let is_whole = n_broken(history) <= MOST_BROKEN;
             if !is_whole {
                 context.note(format_args!(
                     "{}: left out, {} versions are broken",
                     history.name,
-                    history.n_broken()
+                    n_broken(history)
                 ));
             }
             is_whole

@@ -6,11 +6,10 @@ use std::time::Instant;
 
 use clap::Args;
 use perennial_core::directory::{
-    Aim, Alpha, DeltaTree, Outcome, Plan, Protocol, Ranking, Significance, SiteHistory, SiteKind, Subsumed,
-    Thresholds, evaluate, mine,
+    Alpha, DeltaTree, Significance, SiteHistory, SiteKind, Subsumed, Thresholds, mine,
 };
-use perennial_lab::directories::{ExclusiveSite, RandomTrees};
-use perennial_lab::replay::{Replay, Replayed, replay};
+use perennial_lab::rules::replay::{Replay, Replayed, replay};
+use perennial_lab::rules::{Aim, ExclusiveSite, Outcome, Plan, Protocol, RandomTrees, Ranking, evaluate};
 use serde::Serialize;
 
 use super::read::read_files;

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use clap::Args;
 use perennial_core::directory::{
-    DeltaTree, Mined, Node, Rule, Significance, SiteHistory, Subsumed, Tree, delta_of, live_directories,
-    mine, n_pages, savings, static_directories,
+    DeltaTree, Mined, Node, Rule, Significance, SiteHistory, Subsumed, Tree, live_directories, mine, n_pages,
 };
+use perennial_lab::rules::{savings, sizes, static_directories};
 use serde::Serialize;
 
 use super::ThresholdOptions;
@@ -67,7 +67,7 @@ enum Format {
 struct SiteReport {
     site: String,
     n_versions: usize,
-    n_pages: usize,
+    n_pages: u64,
     n_rules: usize,
     n_contradicted: usize,
     n_patterns: usize,
@@ -132,16 +132,14 @@ impl Mine {
     }
 
     fn report(&self, history: &SiteHistory) -> SiteReport {
-        let mut bytes = Vec::new();
-        let known = history.last_versions(self.versions, &mut bytes);
-        let delta = delta_of(&known, Significance::Later);
+        let delta = history.delta_of_last(self.versions, Significance::Later);
         let mined = mine(&delta, &self.thresholds.thresholds(), self.subsumed);
         let still = static_directories(&delta);
         let first = history.versions.len().saturating_sub(self.versions);
         SiteReport {
             site: history.name.clone(),
-            n_versions: known.transitions.len() + 1,
-            n_pages: known.present.len(),
+            n_versions: delta.n_transitions() + 1,
+            n_pages: n_pages(&delta, Tree::ROOT),
             n_rules: mined.rules.len(),
             n_contradicted: mined.rules.iter().filter(|rule| rule.is_contradicted).count(),
             n_patterns: mined.patterns.len(),
@@ -150,7 +148,7 @@ impl Mine {
             n_static_directories: still.iter().filter(|node| delta.size(**node) > 0).count(),
             n_static_pages: still.iter().map(|node| n_pages(&delta, *node)).sum(),
             directories: self.directories(&delta),
-            sizes: history.sizes().split_off(first),
+            sizes: sizes(history).split_off(first),
             dates: history.versions[first..].iter().map(|version| version.date.clone()).collect(),
         }
     }

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use perennial_core::directory::{SiteHistory, parse_history};
+use perennial_core::directory::SiteHistory;
 use perennial_core::schedule::amounts::parse_span;
 use perennial_core::time::Span;
 
 use crate::cli::Context;
 use crate::cli::context::not_found;
 use perennial_engine::learn::site_history;
+use perennial_lab::rules::{parse_history, without};
 
 /// A history is not unpacked beyond this: a small file can claim to be endless.
 const MOST_BYTES: u64 = 2 << 30;
@@ -58,7 +59,7 @@ impl Source {
         }
         histories.extend(read_files(context, &self.history)?);
         if let Some(text) = &self.without {
-            histories = histories.iter().map(|history| history.without(text)).collect();
+            histories = histories.iter().map(|history| without(history, text)).collect();
         }
         Ok(histories)
     }

@@ -54,6 +54,9 @@ pub struct Experiment {
     pub bounds: bool,
 }
 
+/// What the names of outcomes begin with that show one goal each.
+pub const FRONTIER: &str = "expected-gain/";
+
 /// One strategy, with patterns given or learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -159,6 +162,35 @@ impl Experiment {
     /// How many steps [`Experiment::run`] reports.
     pub fn n_steps(&self) -> usize {
         self.budgets.len() * self.jobs().len()
+    }
+
+    /// Whether the first strategy learns the patterns while crawling.
+    pub fn learns(&self) -> bool {
+        self.runs.first().is_some_and(|run| run.learned)
+    }
+
+    /// Adds an outcome for each goal of expected gain to each line.
+    pub fn add_goals(
+        &self,
+        world: &World,
+        seed: u64,
+        varying_budget: Option<bool>,
+        lines: &mut [Line],
+        step: impl Fn() + Sync,
+    ) {
+        for goal in Goal::ALL {
+            let of_goal = Experiment {
+                runs: vec![Run { strategy: Strategy::ExpectedGain, learned: self.learns() }],
+                goal,
+                varying_budget: varying_budget.unwrap_or(goal.takes_pictures()),
+                bounds: false,
+                ..self.clone()
+            };
+            for (line, with_goal) in lines.iter_mut().zip(of_goal.run(world, seed, &step)) {
+                let named = |outcome: Outcome| Outcome { strategy: format!("{FRONTIER}{goal}"), ..outcome };
+                line.results.extend(with_goal.results.into_iter().map(named));
+            }
+        }
     }
 
     /// The window whose changes count.

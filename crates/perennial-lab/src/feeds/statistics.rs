@@ -22,6 +22,18 @@ const MAX_FILES: usize = 1_000_000;
 /// The tag of feeds that have none.
 const UNTAGGED: &str = "(no tag)";
 
+/// A number of a feed.
+pub type OfIntervals = fn(&Intervals) -> f64;
+
+/// The curves of Figure 2.
+pub const CURVES: [(&str, OfIntervals); 5] = [
+    ("min", |intervals| intervals.min),
+    ("1st quartile", |intervals| intervals.quartile_1),
+    ("median", |intervals| intervals.median),
+    ("3rd quartile", |intervals| intervals.quartile_3),
+    ("max", |intervals| intervals.max),
+];
+
 /// One feed, as far as statistics need it.
 #[derive(Clone, Debug, Serialize)]
 pub struct FeedFacts {

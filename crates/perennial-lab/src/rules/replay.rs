@@ -33,7 +33,7 @@ pub struct Replay {
 }
 
 /// What came of it, in the weeks that are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Replayed {
     /// Pages that were followed.
     pub n_pages: usize,

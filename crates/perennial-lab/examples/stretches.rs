@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::error::Error;
 
-use perennial_core::schedule::{Goal, Strategy};
+use perennial_core::schedule::Goal;
 use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{Experiment, Run};
+use perennial_lab::strategy::Strategy;
 use perennial_lab::trace::{self, TraceStart};
 use perennial_lab::world::World;
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use perennial_core::quality::Window;
-use perennial_core::schedule::{Budget, Goal, KnownPattern, Observed, ScheduleConfig, Strategy};
+use perennial_core::schedule::{Budget, Goal, KnownPattern, Observed, ScheduleConfig};
 use perennial_core::time::{LocalClock, Span};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{BoundSpec, Constraint, clairvoyant, known_rates, pattern_known};
 use crate::drive::{Crawl, DriveConfig, Quality, Visibility, crawl};
+use crate::strategy::Strategy;
 use crate::world::World;
 
 /// Snapshots a day of the window whose coherence is measured.
@@ -255,7 +256,6 @@ impl Experiment {
     /// One simulated crawl.
     pub fn crawl(&self, world: &World, known: &Arc<Vec<KnownPattern>>, budget: f64, run: Run) -> Crawl {
         let schedule = ScheduleConfig {
-            strategy: run.strategy,
             budget: Some(Budget {
                 visits: budget * world.pages.len() as f64 * self.period.as_hours_f64(),
                 period: self.period,
@@ -275,6 +275,7 @@ impl Experiment {
             ..ScheduleConfig::default()
         };
         let config = DriveConfig {
+            strategy: run.strategy,
             schedule,
             visibility: self.visibility,
             known: (!run.learned).then(|| Arc::clone(known)),
@@ -339,7 +340,7 @@ impl Experiment {
 mod tests {
     use super::*;
     use crate::paper::PaperWorld;
-    use perennial_core::schedule::Strategy;
+    use crate::strategy::Strategy;
     use perennial_core::time::Timestamp;
     use proptest::prelude::*;
     use std::collections::HashMap;

@@ -9,6 +9,8 @@
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`calendar`] | a seed -> a world in which some pages follow days of the week, of the month, or holidays |
 //! | [`trace`] | files of observed changes -> a world |
+//! | [`strategy`] | the strategies that are compared, by name |
+//! | [`papers`] | what is known of pages -> the next visit, by the strategies of the papers |
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
@@ -25,6 +27,10 @@ pub mod paper;
 pub mod calendar;
 
 pub mod trace;
+
+pub mod strategy;
+
+pub mod papers;
 
 pub mod drive;
 

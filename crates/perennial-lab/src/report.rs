@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::claims::{Claim, Verdict, check, check_unlike};
 use crate::experiment::{Experiment, FRONTIER, Line, Outcome, Run};
+use crate::strategy::Strategy;
 use crate::world::World;
-use perennial_core::schedule::Strategy;
 use perennial_core::text::markup::escaped;
 
 use perennial_engine::html::chart::{Chart, Series, Stroke};

@@ -6,12 +6,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use perennial_core::schedule::Goal;
 use perennial_core::schedule::amounts::{AmountError, parse_share};
-use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{Experiment, Line, Run};
 use perennial_lab::paper::PaperWorld;
+use perennial_lab::strategy::Strategy;
 use perennial_lab::trace::{self, TraceStart};
 use perennial_lab::world::World;
 

@@ -1,7 +1,18 @@
-//! Worlds of changing pages -> what a crawler with a budget would have caught of them.
+//! The laboratory: what the papers did, repeated, and what other strategies would have done. `perennial lab` reaches it.
 //!
-//! The simulator drives the scheduler that the crawler uses, under a virtual clock, on a world in which every change is
-//! known. So its figures are exact, and the same seed gives the same figures.
+//! The product does not use it. A simulation drives the scheduler that the crawler uses, under a virtual clock, on a world in
+//! which every change is known. So its numbers are exact, and the same seed gives the same numbers. docs/papers.md names the
+//! papers and says where this code differs from them.
+//!
+//! | paper | what is repeated | module |
+//! |---|---|---|
+//! | P-PATTERN 8 and 9 | strategies and Figures 7 to 9, in the papers' world | [`papers`], [`paper`], [`report`] |
+//! | P-QUALITY 7 | the comparison of seven strategies, and its findings | [`papers`], [`experiment`], [`claims`] |
+//! | P-NEAR 5 and 6 | plans that skip directories, Figures 1, 4, 5 and 6 | [`rules`] |
+//! | P-FEED 3 | statistics of feeds, Figures 1 and 2, Table 2 | [`feeds::statistics`] |
+//! | P-FEED 4 | Algorithm 1 in the variants of Table 3 | [`feeds::extraction`] |
+//! | P-FEED 6 | channel pages between their captures | [`feeds::inferred`] |
+//! | P-VISUAL 7.2 | the change simulator | [`plant`] |
 //!
 //! | module | what becomes what |
 //! |---|---|

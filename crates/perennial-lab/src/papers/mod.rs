@@ -81,7 +81,7 @@ struct Slot {
 }
 
 impl PaperScheduler {
-    /// A scheduler that knows no page yet. Without a budget every page may be visited once a day.
+    /// A scheduler that knows no page yet. Without a budget there are no visits.
     pub fn new(strategy: Strategy, config: ScheduleConfig, start: Timestamp) -> PaperScheduler {
         let config = ScheduleConfig {
             n_periods: config.n_periods.clamp(1, 120),

@@ -7,8 +7,16 @@ use perennial_lab::feeds::extraction::{Variant, extract_text};
 
 use crate::cli::{Context, Exit, extract};
 
+const AFTER_HELP: &str = "\
+The options are those of `perennial extract`; only title and text are found.
+
+Examples:
+  perennial lab extract --html article.html --algorithm grams-3
+  perennial lab extract --list pages.jsonl --algorithm concepts --json > texts.jsonl";
+
 /// Show the text that the paper's own algorithm finds on a page.
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Extract {
     #[command(flatten)]
     pages: extract::Extract,

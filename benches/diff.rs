@@ -1,11 +1,11 @@
 //! Two segmented pages -> the time of diff and importance, for a median page, large pages and unchanged ones.
 //!
-//!     cargo bench -p perennial-core --bench diff
+//!     cargo bench -p perennial-lab --bench diff
 
 use perennial_core::page::diff::diff;
-use perennial_core::page::diff::plant::{PlantRates, plant};
 use perennial_core::page::importance::{ImportanceConfig, importance};
 use perennial_core::page::segment::{Block, BlockTree, Image, Link, Text};
+use perennial_lab::plant::{PlantRates, plant};
 
 fn main() {
     divan::main();

@@ -1,12 +1,12 @@
 //! Synthetic histories -> the time and the memory that the General Delta Tree and the miner take on one core.
 //!
-//!     cargo bench -p perennial-sim --bench rules
+//!     cargo bench -p perennial-lab --bench rules
 //!
 //! Figures are in experiments/rules.
 
 use divan::{Bencher, black_box};
 use perennial_core::directory::{Alpha, DeltaTree, Significance, SiteHistory, Thresholds, mine};
-use perennial_lab::directories::RandomTrees;
+use perennial_lab::rules::RandomTrees;
 
 fn main() {
     divan::main();

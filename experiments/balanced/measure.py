@@ -16,7 +16,7 @@ ASKED = {0.05: (1.2, 0.95, 0.01, 0.0), 0.1: (1.25, 0.97, 0.006, 0.02), 0.3: (1.1
 
 
 def simulate(program, files, start):
-    command = [program, "simulate", "--trace", *files, "--trace-start", start, "--budget", "5%,10%,30%"]
+    command = [program, "lab", "simulate", "--trace", *files, "--trace-start", start, "--budget", "5%,10%,30%"]
     command += [name for name in sys.argv[2:] if name.startswith("--")]
     out = subprocess.run([*command, "--frontier", "--no-bounds", "--json"], check=True, capture_output=True, text=True)
     return [json.loads(line) for line in out.stdout.splitlines()]

@@ -201,11 +201,11 @@ def has_neighbour(job, text):
 
 # --- tools
 
-def run_ours(binary, jobs, *options):
+def run_ours(binary, jobs, *command):
     keys = ("id", "file", "title", "description", "url", "neighbours")
     lines = "".join(json.dumps({key: job[key] for key in keys if job.get(key)}) + "\n" for job in jobs)
     start = cpu_of_children()
-    done = subprocess.run([binary, "extract", "--json", "--list", "-", *options], input=lines.encode(), stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([binary, *(command or ["extract"]), "--json", "--list", "-"], input=lines.encode(), stdout=subprocess.PIPE, check=True)
     found = {line["id"]: line for line in map(json.loads, done.stdout.decode().splitlines())}
     return found, (cpu_of_children() - start) * 1000 / max(1, len(jobs))
 
@@ -368,7 +368,7 @@ def main():
     rows = [("perennial", {key: text(line) for key, line in found.items()}, ms),
             ("perennial, lead and text", {key: line["lead"] + "\n" + text(line) for key, line in found.items()}, ms)]
     for variant in VARIANTS:
-        by, ms = run_ours(options.binary, a + t + r, "--algorithm", variant)
+        by, ms = run_ours(options.binary, a + t + r, "lab", "extract", "--algorithm", variant)
         rows.append((f"paper: {variant}", {key: text(line) for key, line in by.items()}, ms))
     if not options.no_peers:
         rows += [(name, peer["texts"], peer["ms"]) for name, peer in run_peers(options.work, a + t + r).items()]

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::article::channel::{ChannelItem, Refilled};
+use perennial_lab::feeds::channel::{ChannelItem, Refilled};
 use perennial_core::feed::websub::{Subscriptions, Told};
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::directory::{Plan, Protocol, Ranking, evaluate, parse_history};
+use perennial_lab::rules::{Plan, Protocol, Ranking, evaluate, parse_history};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(history) = parse_history("site", data) else { return };

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::article::paper::{Variant, extract_text};
 use perennial_core::article::version::{edits, same_version};
 use perennial_core::article::{Context, Template, extract};
 use perennial_core::text::dom::Dom;
+use perennial_lab::feeds::extraction::{Variant, extract_text};
 
 fuzz_target!(|data: &[u8]| {
     let text = perennial_core::text::charset::decode_text(data, None);

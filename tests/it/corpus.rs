@@ -147,11 +147,11 @@ fn a_channel_page_is_rebuilt_inside_its_template() {
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     archive.lapse("40h", "60h");
     let place = format!("{}@2026-01-01T20:00:00Z", web.url("/"));
-    let page = archive.json(&["rebuild", &place]);
+    let page = archive.json(&["lab", "channel", &place]);
     let titles: Vec<&str> =
         page["items"].as_array().unwrap().iter().map(|item| item["title"].as_str().unwrap()).collect();
     assert_eq!(titles[0], "Headline 13", "the latest of eight in the evening");
-    let html = archive.ok(&["rebuild", &place, "--html"]);
+    let html = archive.ok(&["lab", "channel", &place, "--html"]);
     assert!(
         html.contains("<h1>The front page</h1>") && html.contains("<p>Imprint of the paper</p>"),
         "the template: {html}"

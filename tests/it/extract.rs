@@ -158,6 +158,7 @@ fn the_papers_variants_can_be_asked_for() {
         let object = perennial(
             &archive,
             [
+                "lab",
                 "extract",
                 "--json",
                 "--html",
@@ -174,7 +175,7 @@ fn the_papers_variants_can_be_asked_for() {
         .json();
         assert!(object["text"].as_str().unwrap().contains(TEXTS[1]), "{name}: {object}");
     }
-    assert_eq!(perennial(&archive, ["extract", "--html", &file, "--algorithm", "magic"]).code, 2);
+    assert_eq!(perennial(&archive, ["lab", "extract", "--html", &file, "--algorithm", "magic"]).code, 2);
 }
 
 /// Makes an archive of pages: day, address, HTML.

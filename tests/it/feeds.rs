@@ -247,7 +247,7 @@ fn a_list_of_subscriptions_is_followed_with_its_folders_as_tags() {
     assert_eq!((&sites[0]["tags"][0], &sites[0]["feeds"][0]), (&"News".into(), &web.url("/feed.xml").into()));
     archive.ok(&["feeds", "poll", "--delay", "0"]);
     assert_eq!((web.n_asked("/feed.xml"), web.n_asked("/")), (1, 0), "nothing but feeds is fetched");
-    let statistics = archive.json(&["feeds", "stats"]);
+    let statistics = archive.json(&["lab", "feeds"]);
     assert_eq!((&statistics["n_active"], &statistics["tags"]["News"]["n_feeds"]), (&1.into(), &1.into()));
     let addresses = archive.root.join("list.txt");
     std::fs::write(&addresses, "# more\nhttps://b.example/\n").unwrap();
@@ -268,7 +268,7 @@ fn statistics_of_files_need_no_archive() {
     std::fs::write(dir.path().join("c.png"), b"\x89PNG\x00").unwrap();
     let run = |args: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_perennial"));
-        let output = command.args(["feeds", "stats"]).arg(dir.path()).args(args).output().unwrap();
+        let output = command.args(["lab", "feeds"]).arg(dir.path()).args(args).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
@@ -290,14 +290,14 @@ fn a_channel_page_is_inferred_between_its_captures() {
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     crawl(&archive, "48h");
     let place = format!("{}@2026-01-01T12:10:00Z", web.url("/"));
-    let page = archive.json(&["rebuild", &place]);
+    let page = archive.json(&["lab", "channel", &place]);
     let titles: Vec<&str> =
         page["items"].as_array().unwrap().iter().map(|item| item["title"].as_str().unwrap()).collect();
     let expected: Vec<String> = (0..=8).rev().map(|n| format!("Article {n}")).collect();
     assert_eq!(titles, expected, "what was published by ten past twelve, the latest first");
-    let html = archive.ok(&["rebuild", &place, "--html"]);
+    let html = archive.ok(&["lab", "channel", &place, "--html"]);
     assert!(html.contains("Inferred, not captured") && html.contains("About 8 &amp; more"), "{html}");
-    let too_early = archive.run(&["rebuild", &format!("{}@2025-01-01", web.url("/"))]);
+    let too_early = archive.run(&["lab", "channel", &format!("{}@2025-01-01", web.url("/"))]);
     assert_eq!(too_early.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&too_early.stderr).contains("perennial feeds"));
 }

@@ -1,4 +1,4 @@
-//! `perennial rules`: rules of a history and of an archive, what plans would have skipped, what it says to a bad file.
+//! `perennial lab rules`: rules of a history and of an archive, what plans would have skipped, what it says to a bad file.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +13,10 @@ use tempfile::TempDir;
 use crate::program::{Ran, folder, html, perennial, ran};
 
 fn rules(args: &[&str]) -> Ran {
-    ran(Command::new(env!("CARGO_BIN_EXE_perennial")).arg("rules").args(args).env_remove("PERENNIAL_ARCHIVE"))
+    ran(Command::new(env!("CARGO_BIN_EXE_perennial"))
+        .args(["lab", "rules"])
+        .args(args)
+        .env_remove("PERENNIAL_ARCHIVE"))
 }
 
 /// Thirty versions: `news` changes in two of three, `archive` in the others, `about` never.
@@ -210,18 +213,20 @@ const SUBJECTS: [&str; 15] = [
 fn an_archive_with_some_passes_has_rules_too() {
     let (dir, archive) = folder();
     import_paper(dir.path(), &archive, &Paper { n_passes: SUBJECTS.len(), hours: 168, n_pages: 6 });
-    let sites = perennial(&archive, ["rules", "mine", "paper.example", "--json"]).ok().json();
+    let sites = perennial(&archive, ["lab", "rules", "mine", "paper.example", "--json"]).ok().json();
     let site = &sites[0];
     assert_eq!(
         (site["n_versions"].as_u64(), site["n_pages"].as_u64(), site["n_static_pages"].as_u64()),
         (Some(15), Some(6), Some(3))
     );
-    let rows =
-        perennial(&archive, ["rules", "eval", "paper.example", "--train", "8", "--plan", "static", "--json"])
-            .ok()
-            .json();
+    let rows = perennial(
+        &archive,
+        ["lab", "rules", "eval", "paper.example", "--train", "8", "--plan", "static", "--json"],
+    )
+    .ok()
+    .json();
     assert_eq!((rows[0]["BR"].as_f64(), rows[0]["CR5"].as_f64()), (Some(0.5), Some(1.0)));
-    let unknown = perennial(&archive, ["rules", "mine", "nowhere.example"]);
+    let unknown = perennial(&archive, ["lab", "rules", "mine", "nowhere.example"]);
     assert!(unknown.stderr.contains("paper.example"), "{}", unknown.stderr);
 }
 

@@ -1,4 +1,4 @@
-//! `perennial simulate`: its JSON, its report, what it says to a bad trace.
+//! `perennial lab simulate`: its JSON, its report, what it says to a bad trace.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::program::{Ran, ran};
 
 fn simulate(args: &[&str]) -> Ran {
     ran(Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .arg("simulate")
+        .args(["lab", "simulate"])
         .args(args)
         .env_remove("PERENNIAL_ARCHIVE"))
 }

@@ -1,17 +1,18 @@
 //! Pages that follow days of the week, of the month and holidays -> what is caught of each kind, with and without a calendar: pooled
 //! completeness, Definition 5.13 and visits of a page a day.
 //!
-//! `cargo run --release -p perennial-sim --example calendar [-- --budget 5,10] [--goal importance] [--seed 1] [--vary]`
+//! `cargo run --release -p perennial-lab --example calendar [-- --budget 5,10] [--goal importance] [--seed 1] [--vary]`
 
 use std::error::Error;
 use std::sync::Arc;
 
 use perennial_core::quality::{PageRecord, completeness, page_completeness};
-use perennial_core::schedule::{Goal, Strategy};
+use perennial_core::schedule::Goal;
 use perennial_core::time::Span;
 use perennial_lab::calendar::{CalendarWorld, Kind};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{Experiment, Run};
+use perennial_lab::strategy::Strategy;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,15 +1,16 @@
 //! Traces, cut into several stretches -> the quality of a strategy in each, since a gain in one stretch may be chance.
 //!
-//! `cargo run --release -p perennial-sim --example stretches -- FILE... [--goal NAME] [--budget 5,10]
+//! `cargo run --release -p perennial-lab --example stretches -- FILE... [--goal NAME] [--budget 5,10]
 //! [--strategy NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--spells false] [--calendar false] [--vary] [--daily] [--known] [--each] [--slot 60]`
 
 use std::collections::HashMap;
 use std::error::Error;
 
-use perennial_core::schedule::{Goal, Strategy};
+use perennial_core::schedule::Goal;
 use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{Experiment, Run};
+use perennial_lab::strategy::Strategy;
 use perennial_lab::trace::{self, TraceStart};
 use perennial_lab::world::World;
 
@@ -75,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let experiment = asked.experiment()?;
     let worlds: Vec<World> = asked.files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     let first = worlds.first().ok_or("name a trace file")?.start;
-    // Stretches begin at midnight, as in `perennial simulate`.
+    // Stretches begin at midnight, as in `perennial lab simulate`.
     let first = first - Span::from_secs(first.as_secs().rem_euclid(86_400));
     let days = (asked.number("burn-in", 14.0)? + asked.number("days", 70.0)?) as u32;
     let without = asked.options.get("without");

@@ -1,7 +1,8 @@
 //! A world and a configuration -> the captures that the scheduler would have made of it, and their quality.
 //!
 //! The clock leaps from one wakeup of the scheduler to the next. This module decides nothing: visits come from
-//! [`Scheduler::next_visit`] and answers go to [`Scheduler::record`], as in the crawler.
+//! [`Scheduler::next_visit`] and answers go to [`Scheduler::record`], as in the crawler. The strategies of the papers are driven
+//! through the same calls.
 
 use perennial_core::chance::WorldChance;
 use perennial_core::page::importance::Importance;
@@ -14,6 +15,8 @@ use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, 
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::PageId;
 
+use crate::papers::PaperScheduler;
+use crate::strategy::Strategy;
 use crate::world::{Change, Event, World};
 
 /// What a visit shows.
@@ -29,7 +32,9 @@ pub enum Visibility {
 /// How a world is crawled.
 #[derive(Clone, Debug)]
 pub struct DriveConfig {
-    /// The scheduler's configuration: strategy, budget, slots and so on.
+    /// How pages are ranked.
+    pub strategy: Strategy,
+    /// The scheduler's configuration but for its strategy: budget, slots and so on.
     pub schedule: ScheduleConfig,
     /// What a visit shows.
     pub visibility: Visibility,
@@ -63,9 +68,63 @@ pub struct Quality {
     pub timeliness: Timeliness,
 }
 
+/// What decides on visits: the crawler's own scheduler, or a strategy of the papers.
+pub trait Driven {
+    /// Adds a local clock, by whose days and hours pages are judged.
+    fn add_clock(&mut self, clock: LocalClock) -> ClockId;
+    /// Adds a page that was never captured.
+    fn add_page(&mut self, page: PageId, info: PageInfo);
+    /// A page announced that it changed at an instant.
+    fn announce(&mut self, page: PageId, at: Timestamp);
+    /// The next page to fetch, or nothing until [`Driven::next_wakeup`].
+    fn next_visit(&mut self, now: Timestamp) -> Option<PageId>;
+    /// When [`Driven::next_visit`] may have something again; nothing when there are no pages.
+    fn next_wakeup(&self) -> Option<Timestamp>;
+    /// Takes in what a visit found.
+    fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp);
+}
+
+impl Driven for Scheduler {
+    fn add_clock(&mut self, clock: LocalClock) -> ClockId {
+        self.add_clock(clock)
+    }
+
+    fn add_page(&mut self, page: PageId, info: PageInfo) {
+        self.add_page(page, info);
+    }
+
+    fn announce(&mut self, page: PageId, at: Timestamp) {
+        self.announce(page, at, None);
+    }
+
+    fn next_visit(&mut self, now: Timestamp) -> Option<PageId> {
+        self.next_visit(now).map(|visit| visit.page)
+    }
+
+    fn next_wakeup(&self) -> Option<Timestamp> {
+        self.next_wakeup()
+    }
+
+    fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp) {
+        self.record(page, outcome, now);
+    }
+}
+
 /// Crawls the world from its start to its end.
 pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
-    let mut scheduler = Scheduler::new(config.schedule.clone(), config.seed, world.start);
+    match config.strategy.of_crawler() {
+        Some(strategy) => {
+            let schedule = ScheduleConfig { strategy, ..config.schedule.clone() };
+            crawl_with(&mut Scheduler::new(schedule, config.seed, world.start), world, config)
+        }
+        None => {
+            let schedule = config.schedule.clone();
+            crawl_with(&mut PaperScheduler::new(config.strategy, schedule, world.start), world, config)
+        }
+    }
+}
+
+fn crawl_with<S: Driven>(scheduler: &mut S, world: &World, config: &DriveConfig) -> Crawl {
     let clock = scheduler.add_clock(config.clock.clone());
     let clocks: Vec<ClockId> = world.clocks.iter().map(|clock| scheduler.add_clock(clock.clone())).collect();
     for (place, page) in world.pages.iter().enumerate() {
@@ -84,25 +143,25 @@ pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
         captures.push(now);
         outcome
     };
-    let before = |scheduler: &mut Scheduler, now| announcements.deliver(scheduler, now);
-    drive(&mut scheduler, world.start, world.end, before, visit);
+    let before = |scheduler: &mut S, now| announcements.deliver(scheduler, now);
+    drive(scheduler, world.start, world.end, before, visit);
     crawl
 }
 
 /// Drives a scheduler under a virtual clock. `before` is called when the clock has leapt, `visit` says what a visit finds.
-pub fn drive(
-    scheduler: &mut Scheduler,
+pub fn drive<S: Driven>(
+    scheduler: &mut S,
     start: Timestamp,
     end: Timestamp,
-    mut before: impl FnMut(&mut Scheduler, Timestamp),
+    mut before: impl FnMut(&mut S, Timestamp),
     mut visit: impl FnMut(PageId, Timestamp) -> VisitOutcome,
 ) {
     let mut now = start;
     while now < end {
         before(scheduler, now);
-        while let Some(next) = scheduler.next_visit(now) {
-            let outcome = visit(next.page, now);
-            scheduler.record(next.page, outcome, now);
+        while let Some(page) = scheduler.next_visit(now) {
+            let outcome = visit(page, now);
+            scheduler.record(page, outcome, now);
         }
         match scheduler.next_wakeup() {
             // If the scheduler asked for a wakeup in the past, the loop would never end.
@@ -158,9 +217,9 @@ impl Announcements {
         Announcements { events, next: 0 }
     }
 
-    fn deliver(&mut self, scheduler: &mut Scheduler, now: Timestamp) {
+    fn deliver(&mut self, scheduler: &mut impl Driven, now: Timestamp) {
         while let Some(event) = self.events.get(self.next).filter(|event| event.at <= now) {
-            scheduler.announce(event.page, event.at, None);
+            scheduler.announce(event.page, event.at);
             self.next += 1;
         }
     }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use perennial_core::quality::Window;
-use perennial_core::schedule::{Budget, Goal, KnownPattern, Observed, ScheduleConfig, Strategy};
+use perennial_core::schedule::{Budget, Goal, KnownPattern, Observed, ScheduleConfig};
 use perennial_core::time::{LocalClock, Span};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{BoundSpec, Constraint, clairvoyant, known_rates, pattern_known};
 use crate::drive::{Crawl, DriveConfig, Quality, Visibility, crawl};
+use crate::strategy::Strategy;
 use crate::world::World;
 
 /// Snapshots a day of the window whose coherence is measured.
@@ -53,6 +54,9 @@ pub struct Experiment {
     /// Whether the bounds are computed; they are 1 otherwise.
     pub bounds: bool,
 }
+
+/// What the names of outcomes begin with that show one goal each.
+pub const FRONTIER: &str = "expected-gain/";
 
 /// One strategy, with patterns given or learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +165,35 @@ impl Experiment {
         self.budgets.len() * self.jobs().len()
     }
 
+    /// Whether the first strategy learns the patterns while crawling.
+    pub fn learns(&self) -> bool {
+        self.runs.first().is_some_and(|run| run.learned)
+    }
+
+    /// Adds an outcome for each goal of expected gain to each line.
+    pub fn add_goals(
+        &self,
+        world: &World,
+        seed: u64,
+        varying_budget: Option<bool>,
+        lines: &mut [Line],
+        step: impl Fn() + Sync,
+    ) {
+        for goal in Goal::ALL {
+            let of_goal = Experiment {
+                runs: vec![Run { strategy: Strategy::ExpectedGain, learned: self.learns() }],
+                goal,
+                varying_budget: varying_budget.unwrap_or(goal.takes_pictures()),
+                bounds: false,
+                ..self.clone()
+            };
+            for (line, with_goal) in lines.iter_mut().zip(of_goal.run(world, seed, &step)) {
+                let named = |outcome: Outcome| Outcome { strategy: format!("{FRONTIER}{goal}"), ..outcome };
+                line.results.extend(with_goal.results.into_iter().map(named));
+            }
+        }
+    }
+
     /// The window whose changes count.
     pub fn window(&self, world: &World) -> Window {
         Window { from: (world.start + self.burn_in).min(world.end), until: world.end }
@@ -223,7 +256,6 @@ impl Experiment {
     /// One simulated crawl.
     pub fn crawl(&self, world: &World, known: &Arc<Vec<KnownPattern>>, budget: f64, run: Run) -> Crawl {
         let schedule = ScheduleConfig {
-            strategy: run.strategy,
             budget: Some(Budget {
                 visits: budget * world.pages.len() as f64 * self.period.as_hours_f64(),
                 period: self.period,
@@ -243,6 +275,7 @@ impl Experiment {
             ..ScheduleConfig::default()
         };
         let config = DriveConfig {
+            strategy: run.strategy,
             schedule,
             visibility: self.visibility,
             known: (!run.learned).then(|| Arc::clone(known)),
@@ -307,7 +340,7 @@ impl Experiment {
 mod tests {
     use super::*;
     use crate::paper::PaperWorld;
-    use perennial_core::schedule::Strategy;
+    use crate::strategy::Strategy;
     use perennial_core::time::Timestamp;
     use proptest::prelude::*;
     use std::collections::HashMap;

@@ -1,7 +1,18 @@
-//! Worlds of changing pages -> what a crawler with a budget would have caught of them.
+//! The laboratory: what the papers did, repeated, and what other strategies would have done. `perennial lab` reaches it.
 //!
-//! The simulator drives the scheduler that the crawler uses, under a virtual clock, on a world in which every change is
-//! known. So its figures are exact, and the same seed gives the same figures.
+//! The product does not use it. A simulation drives the scheduler that the crawler uses, under a virtual clock, on a world in
+//! which every change is known. So its numbers are exact, and the same seed gives the same numbers. docs/papers.md names the
+//! papers and says where this code differs from them.
+//!
+//! | paper | what is repeated | module |
+//! |---|---|---|
+//! | P-PATTERN 8 and 9 | strategies and Figures 7 to 9, in the papers' world | [`papers`], [`paper`], [`report`] |
+//! | P-QUALITY 7 | the comparison of seven strategies, and its findings | [`papers`], [`experiment`], [`claims`] |
+//! | P-NEAR 5 and 6 | plans that skip directories, Figures 1, 4, 5 and 6 | [`rules`] |
+//! | P-FEED 3 | statistics of feeds, Figures 1 and 2, Table 2 | [`feeds::statistics`] |
+//! | P-FEED 4 | Algorithm 1 in the variants of Table 3 | [`feeds::extraction`] |
+//! | P-FEED 6 | channel pages between their captures | [`feeds::inferred`] |
+//! | P-VISUAL 7.2 | the change simulator | [`plant`] |
 //!
 //! | module | what becomes what |
 //! |---|---|
@@ -9,14 +20,16 @@
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`calendar`] | a seed -> a world in which some pages follow days of the week, of the month, or holidays |
 //! | [`trace`] | files of observed changes -> a world |
+//! | [`strategy`] | the strategies that are compared, by name |
+//! | [`papers`] | what is known of pages -> the next visit, by the strategies of the papers |
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
-//! | [`directories`] | a seed -> histories of made sites: random trees, directories that exclude each other |
-//! | [`replay`] | the history of a site and a budget -> what the scheduler makes of it, with and without rules |
 //! | [`claims`] | results -> which of the papers' findings hold |
 //! | [`report`] | results -> the papers' figures |
-//! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages |
+//! | [`rules`] | versions of a site -> rules of P-NEAR, plans, what they would have skipped and missed |
+//! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its own extraction |
+//! | [`plant`] | a page and a seed -> the page with planted changes, as in P-VISUAL 7.2 |
 
 pub mod world;
 
@@ -26,18 +39,22 @@ pub mod calendar;
 
 pub mod trace;
 
+pub mod strategy;
+
+pub mod papers;
+
 pub mod drive;
 
 pub mod bound;
 
 pub mod experiment;
 
-pub mod directories;
-
-pub mod replay;
-
 pub mod claims;
 
 pub mod report;
 
+pub mod rules;
+
 pub mod feeds;
+
+pub mod plant;

@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 
 use crate::claims::{Claim, Verdict, check, check_unlike};
-use crate::experiment::{Line, Outcome};
+use crate::experiment::{Experiment, FRONTIER, Line, Outcome, Run};
+use crate::strategy::Strategy;
+use crate::world::World;
 use perennial_core::text::markup::escaped;
 
 use perennial_engine::html::chart::{Chart, Series, Stroke};
@@ -23,6 +25,53 @@ pub struct SimulationReport {
     pub periods: Vec<(u16, Vec<Line>)>,
     /// Importance and Importance-Pattern where the patterns of pages are unlike each other (P-QUALITY 7); empty for recorded worlds.
     pub unlike: Vec<Line>,
+}
+
+/// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
+const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];
+const FIGURE_7_BUDGETS: [f64; 3] = [0.1, 0.2, 0.3];
+
+/// How often [`over_periods`] reports progress.
+pub const N_STEPS_OF_PERIODS: u64 = (FIGURE_7_PERIODS.len() * FIGURE_7_BUDGETS.len() * 2) as u64;
+
+/// Importance-Pattern and expected gain with other numbers of periods a day.
+pub fn over_periods(
+    experiment: &Experiment,
+    world: &World,
+    seed: u64,
+    step: impl Fn() + Sync,
+) -> Vec<(u16, Vec<Line>)> {
+    let of = experiment_of(experiment, [Strategy::ImportancePattern, Strategy::ExpectedGain]);
+    let run = |n_periods| Experiment { n_periods, ..of.clone() }.run(world, seed, &step);
+    FIGURE_7_PERIODS.iter().map(|n_periods| (*n_periods, run(*n_periods))).collect()
+}
+
+/// Importance with and without patterns in a world with unlike patterns.
+pub fn on_unlike(experiment: &Experiment, world: &World, seed: u64) -> Vec<Line> {
+    experiment_of(experiment, [Strategy::Importance, Strategy::ImportancePattern]).run(world, seed, || {})
+}
+
+fn experiment_of(experiment: &Experiment, strategies: [Strategy; 2]) -> Experiment {
+    let learned = experiment.learns();
+    Experiment {
+        runs: strategies.map(|strategy| Run { strategy, learned }).to_vec(),
+        budgets: FIGURE_7_BUDGETS.to_vec(),
+        bounds: false,
+        ..experiment.clone()
+    }
+}
+
+/// A description of the world for readers.
+pub fn words_of(experiment: &Experiment, world: &World, (burn_in, days): (u32, u32), seed: u64) -> String {
+    format!(
+        "World \"{}\": {} pages of {} sites, {} changes; {days} days counted after {burn_in} days that are not; seed {seed}; \
+         patterns {}.",
+        world.name,
+        world.pages.len(),
+        world.sites.len(),
+        world.n_changes(),
+        if experiment.learns() { "learned while crawling" } else { "known" }
+    )
 }
 
 /// A figure of a paper, and the numbers from which it is drawn here.
@@ -99,9 +148,6 @@ const FIGURES: [Figure; 4] = [
         with_bounds: false,
     },
 ];
-
-/// What the names of outcomes begin with that show one goal each.
-pub const FRONTIER: &str = "expected-gain/";
 
 /// Title, what x and y mean, and both of an outcome.
 type Frontier = (&'static str, &'static str, &'static str, fn(&Outcome) -> (f64, f64));
@@ -464,7 +510,7 @@ mod tests {
     #[test]
     fn every_figure_and_table_is_there_and_nothing_is_loaded_from_outside() {
         let report = SimulationReport {
-            command: "perennial simulate --pages <5>".to_owned(),
+            command: "perennial lab simulate --pages <5>".to_owned(),
             world: "a small world".to_owned(),
             lines: vec![line(0.1), line(0.2)],
             periods: vec![(2, vec![line(0.1)]), (24, vec![line(0.1)]), (120, vec![line(0.1)])],

@@ -6,7 +6,9 @@
 //!   lines after`, as made from version histories.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use perennial_core::chance::WorldChance;
 use perennial_core::page::importance::Importance;
 use perennial_core::time::{Span, Timestamp};
@@ -200,6 +202,37 @@ pub fn spread_polls(mut world: World, seed: u64) -> World {
         page.changes.sort_by_key(|change| change.at);
     }
     world
+}
+
+/// Reads files of changes and lays `days` days of each side by side. With a seed, [`spread_polls`] moves their changes.
+pub fn read_files(
+    files: &[PathBuf],
+    days: u32,
+    start: TraceStart,
+    spread: Option<u64>,
+) -> anyhow::Result<World> {
+    let mut worlds: Vec<World> = files.iter().map(|file| read_file(file)).collect::<anyhow::Result<_>>()?;
+    if let Some(seed) = spread {
+        worlds = worlds.into_iter().map(|world| spread_polls(world, seed)).collect();
+    }
+    let name = worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join("+");
+    let world = mix(&name, &worlds, days, start);
+    if world.pages.is_empty() {
+        let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        anyhow::bail!(
+            "there are no pages in {}: docs/traces.md says what a trace looks like",
+            files.join(", ")
+        );
+    }
+    Ok(world)
+}
+
+fn read_file(file: &Path) -> anyhow::Result<World> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("reading the trace {}", file.display()))?;
+    let name =
+        file.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    parse(&name, &text).with_context(|| file.display().to_string())
 }
 
 /// Cuts `days` days out of each world and lays them side by side. The cuts are moved by whole weeks onto the first one, so

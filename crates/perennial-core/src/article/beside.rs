@@ -11,7 +11,6 @@ use std::ops::Range;
 use super::boxes::{BoxKind, Kinds, is_marked_body};
 use super::leaves::{Leaf, LeafKind, Leaves};
 use super::page::Sums;
-use super::several::first_class;
 use crate::text::dom::{Dom, DomKind};
 
 /// Siblings that make a list of cards.
@@ -62,7 +61,7 @@ fn siblings_alike(dom: &Dom, leaves: &Leaves<'_>) -> Vec<Vec<u32>> {
         if !may_repeat(node.tag()) || leaves.below(index as u32).is_empty() {
             continue;
         }
-        let key = (parent, node.tag(), first_class(node));
+        let key = (parent, node.tag(), node.first_class());
         let place = *places.entry(key).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1

@@ -19,8 +19,6 @@
 //! | `comments` | a page -> what readers answered |
 //! | `metadata`, `byline` | what a page says of its object -> title, author, time, categories |
 //! | `references` | leaves -> links and images |
-//! | [`paper`] | the paper's own algorithm, to be measured against |
-//! | [`channel`] | a channel page and other items -> the page with those in its list |
 //! | [`version`] | two objects -> whether they are one version, and what was edited |
 //!
 //! Work is linear in the page, which [`crate::text::dom`] bounds. Nothing here can fail: a page without an object gives an empty one.
@@ -40,21 +38,20 @@ mod several;
 mod template;
 mod wrapper;
 
-pub mod channel;
-pub mod paper;
 pub mod version;
 
 use crate::text::dom::Dom;
 use crate::time::Timestamp;
 use crate::time::dates;
 use boxes::BoxKind;
-use context::Grams;
 use metadata::Metadata;
 use page::Page;
 use references::Base;
 use several::Part;
 use wrapper::Wrapper;
 
+pub use context::{Grams, word_hashes};
+pub use phrases::folded;
 pub use template::{MAX_NEIGHBOURS, Template};
 
 /// Words of a gram (P-FEED 4.2: "we start with n = 3 which gave best results").
@@ -146,6 +143,34 @@ pub fn plain_text(description: &str) -> std::borrow::Cow<'_, str> {
     let dom = Dom::parse(description);
     let leaves = leaves::Leaves::of(&dom, None).leaves;
     leaves.iter().map(|leaf| leaf.text.as_str()).collect::<Vec<_>>().join("\n").into()
+}
+
+/// A line or paragraph of a page.
+pub struct Line {
+    /// The first node of its text.
+    pub node: u32,
+    /// The nearest block element around it.
+    pub block: u32,
+    /// With single spaces; line breaks where the page has them.
+    pub text: String,
+    /// Whether a reader wrote it below the object.
+    pub is_comment: bool,
+}
+
+/// The lines of a page, for who finds its object by other rules.
+pub fn lines(dom: &Dom) -> Vec<Line> {
+    let Page { leaves, kinds, .. } = Page::of(dom, &Grams::default(), &Context::default());
+    let line = |(leaf, kinds): (leaves::Leaf, boxes::Kinds)| {
+        let is_comment = kinds & BoxKind::Comments.bit() != 0;
+        Line { node: leaf.node, block: leaf.block, text: leaf.text, is_comment }
+    };
+    leaves.leaves.into_iter().zip(kinds).map(line).collect()
+}
+
+/// The title and the description that a page gives itself.
+pub fn title_and_description(dom: &Dom) -> (String, String) {
+    let Metadata { title, description, .. } = Metadata::of(dom);
+    (title, description)
 }
 
 /// Whether the page is named after the object: by its own title, or by its only `h1`.

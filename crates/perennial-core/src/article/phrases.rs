@@ -274,7 +274,7 @@ const ASKS_WITHIN: [&str; 22] = [
 ];
 
 /// Small letters, single spaces, no marks at the ends; bounded, because only short lines are asked about.
-pub(super) fn folded(line: &str) -> String {
+pub fn folded(line: &str) -> String {
     let line = &line[..line.floor_char_boundary(300)];
     let small = line.to_lowercase();
     let trimmed = small.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '@' | ':' | '\''));

@@ -10,7 +10,6 @@ use super::leaves::LeafKind;
 use super::page::Page;
 use super::phrases::folded;
 use super::select::is_title_copy;
-use crate::text::dom::DomNode;
 
 /// The part holds this share of the grams that the page has.
 const MIN_SHARE: f64 = 0.8;
@@ -83,7 +82,7 @@ fn has_peers(page: &Page<'_>, parent: u32, child: u32, is_named_so: bool) -> boo
     }
     let is_alike = |sibling: u32| {
         let other = &dom.nodes[sibling as usize];
-        sibling != child && other.tag() == own.tag() && first_class(other) == first_class(own)
+        sibling != child && other.tag() == own.tag() && other.first_class() == own.first_class()
     };
     let mut peers = dom.children(parent).take(MAX_SIBLINGS as usize).filter(|&sibling| is_alike(sibling));
     peers.any(|sibling| {
@@ -97,10 +96,6 @@ fn has_heading(page: &Page<'_>, node: u32, is_linked: bool) -> bool {
         let leaf = page.leaf(index);
         matches!(leaf.kind, LeafKind::Heading(_)) && (!is_linked || leaf.link_share >= 0.9)
     })
-}
-
-pub(super) fn first_class(node: &DomNode) -> Option<&str> {
-    node.attribute("class").and_then(|names| names.split_whitespace().next())
 }
 
 /// Posts without elements of their own: a heading, paragraphs, the next heading, all below one parent.
@@ -123,7 +118,7 @@ fn section_by_heading(page: &Page<'_>, title: &str, is_named_so: bool) -> Option
         index != heading
             && other.parent == Some(parent)
             && other.tag() == block.tag()
-            && first_class(other) == first_class(block)
+            && other.first_class() == block.first_class()
             && (leaf.link_share >= 0.9) == is_linked
     };
     if !is_linked && is_named_so {

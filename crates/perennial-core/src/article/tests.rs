@@ -205,19 +205,6 @@ fn what_stands_on_most_neighbours_is_no_part_of_the_object() {
 }
 
 #[test]
-fn the_papers_variants_find_the_zone_of_the_context() {
-    let html = format!(
-        "<body><div id=a><p>Other words stand here, of sport and of weather.</p></div><div id=b><h2>Bridge to be rebuilt</h2>{}</div>",
-        paragraphs()
-    );
-    for variant in paper::Variant::ALL {
-        let text =
-            paper::extract_text(&Dom::parse(&html), Some("Bridge to be rebuilt"), Some(FIRST), variant);
-        assert!(text.contains(THIRD) && !text.contains("weather"), "{}: {text}", variant.name());
-    }
-}
-
-#[test]
 fn versions() {
     let of = |html: &str| found(html);
     let before = of(&page("<h1>Bridge to be rebuilt</h1>", ""));
@@ -304,9 +291,6 @@ proptest! {
         prop_assert!(object.text.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|other| other == c)), "{html}");
         prop_assert!(same_version(&object, &object));
         prop_assert_eq!(extract(&dom, &context), object);
-        for variant in paper::Variant::ALL {
-            paper::extract_text(&dom, title, None, variant);
-        }
     }
 
     #[test]

@@ -64,6 +64,24 @@ impl Counts {
     pub fn confidence(&self) -> f64 {
         if self.first == 0 { 0.0 } else { f64::from(self.first - self.both) / f64::from(self.first) }
     }
+
+    /// The probability that two independent things coincide so rarely, or so often (Fisher's exact test, one side).
+    pub fn by_chance(&self) -> f64 {
+        let [n, first, second, both] = [self.n, self.first, self.second, self.both].map(|n| n as usize);
+        let ln_choose = |n: usize, k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
+        let probability = |both: usize| {
+            (ln_choose(first, both) + ln_choose(n - first, second - both) - ln_choose(n, second)).exp()
+        };
+        let least = (first + second).saturating_sub(n);
+        let most = first.min(second);
+        let rarely: f64 = (least..=both).map(probability).sum();
+        let often: f64 = (both..=most).map(probability).sum();
+        rarely.min(often)
+    }
+}
+
+fn ln_factorial(n: usize) -> f64 {
+    (2..=n).map(|k| (k as f64).ln()).sum()
 }
 
 #[cfg(test)]
@@ -77,6 +95,15 @@ mod tests {
         assert_eq!(Counts { n: 3, first: 2, second: 0, both: 0 }.correlation(), None);
         assert_eq!(Counts { n: 4, first: 2, second: 2, both: 2 }.correlation(), Some(1.0));
         assert_eq!(Counts { n: 4, first: 2, second: 2, both: 1 }.confidence(), 0.5);
+    }
+
+    #[test]
+    fn chance_is_that_of_counting_all_ways() {
+        // Six transitions, three with a change in each: of the 20 ways one never coincides and one always does.
+        let chance = |both| Counts { n: 6, first: 3, second: 3, both }.by_chance();
+        for (both, expected) in [(0, 1.0 / 20.0), (3, 1.0 / 20.0), (1, 10.0 / 20.0)] {
+            assert!((chance(both) - expected).abs() < 1e-12, "{both}");
+        }
     }
 
     #[test]

@@ -278,24 +278,6 @@ impl Walk<'_> {
     }
 }
 
-/// The directories that WARM skips when it archives `target` (P-NEAR 5): the tails of the rules that start there. It walks with
-/// the miner's own chain, so that no other rule can meet the directory.
-pub fn skipped_by_rules(mined: &Mined, target: Node) -> impl Iterator<Item = &Rule> {
-    let is_used = move |rule: &&Rule| rule.head.first() == Some(&target) && !rule.is_contradicted;
-    mined.rules.iter().filter(is_used).filter(|rule| rule.subsumed.is_none())
-}
-
-/// What a rule would have saved within the window, in the transitions in which its head changed: fetches of the tail's present
-/// pages, and changes that would have been missed. Nothing where the degrees were not kept.
-pub fn savings(delta: &DeltaTree, rule: &Rule) -> (u64, u64) {
-    let bits = rule.head.iter().map(|node| delta.bits_from(*node, rule.alpha));
-    let Some(head) = bits.reduce(|all, bits| all.and(&bits)) else { return (0, 0) };
-    let n_missed =
-        delta.degrees(rule.tail).filter(|degree| head.has(degree.transition as usize % delta.window()));
-    let n_missed = n_missed.map(|degree| u64::from(degree.n_pages)).sum();
-    (n_pages(delta, rule.tail) * u64::from(head.count()), n_missed)
-}
-
 /// How many pages lie in a directory now.
 pub fn n_pages(delta: &DeltaTree, directory: Node) -> u64 {
     let (mut n, mut open) = (0, vec![directory]);

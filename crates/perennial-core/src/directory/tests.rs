@@ -95,11 +95,7 @@ fn examples_4_and_5_patterns_and_rules() {
             mined.rules.iter().map(|rule| (rule.head.clone(), rule.tail)).collect();
         assert_eq!(rules, [(vec![a, b], f), (vec![b], f)]);
         assert!(mined.rules.iter().all(|rule| rule.correlation == -1.0 && rule.counts.confidence() == 1.0));
-        let tails: Vec<Node> = skipped_by_rules(&mined, a).map(|rule| rule.tail).collect();
-        assert_eq!(tails, [f]);
-        if significance == Significance::Later {
-            assert_eq!((savings(&delta, &mined.rules[0]), n_pages(&delta, a)), ((2, 0), 6));
-        }
+        assert_eq!(n_pages(&delta, a), 6);
         // a => not f is a rule too, and the pattern <a, b> subsumes it.
         let all = mine(&delta, &thresholds(0.5, 0.6, 0.5, 1.0), true);
         let subsumed: Vec<&Rule> = all.rules.iter().filter(|rule| rule.subsumed.is_some()).collect();

@@ -15,7 +15,6 @@
 //! | [`opml`] | a list of subscriptions <-> OPML |
 //! | [`polling`] | what is known of a feed -> when to look at it again |
 //! | [`websub`] | feeds that name a hub -> subscriptions |
-//! | [`statistics`] | the dates of items -> update intervals, quartiles, deviations |
 
 mod capture;
 mod fragment;
@@ -26,7 +25,6 @@ pub mod opml;
 pub mod polling;
 mod read;
 pub mod sitemap;
-pub mod statistics;
 pub mod websub;
 
 use url::Url;

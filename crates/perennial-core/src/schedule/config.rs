@@ -6,8 +6,7 @@ use std::str::FromStr;
 use crate::pattern::mixture::Observed;
 use crate::time::Span;
 
-/// How pages are ranked. The first strategy is ours, the next two are those that crawlers use today, the others are those
-/// of P-QUALITY 7.
+/// How pages are ranked. The strategies of the papers are in the laboratory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Strategy {
     /// Expected importance that a visit would earn, less what waiting would earn.
@@ -15,53 +14,17 @@ pub enum Strategy {
     ExpectedGain,
     /// Visits every page after the same interval.
     FixedInterval,
-    /// The interval grows by half when nothing changed and halves when something did.
-    AdaptiveInterval,
-    /// Visits all pages in rounds, the most important first (Cho, Garcia-Molina, Page).
-    Relevance,
-    /// Gives each page the visits that maximise freshness under a Poisson model; pages that change too fast get none
-    /// (Cho, Garcia-Molina).
-    Frequency,
-    /// Visits whole sites in rounds, the pages that change most in the middle of a round (Denev et al.).
-    Sharc,
-    /// Visits whole sites in rounds, the pages that change least first (Spaniol et al.).
-    Coherence,
-    /// Urgency is omega(P) * mean importance * age (P-QUALITY 7).
-    Importance,
-    /// Urgency is the rate of change in this period * age (P-QUALITY 7).
-    Pattern,
-    /// Urgency is omega(P) * omega_k * age (P-PATTERN 8.1).
-    ImportancePattern,
 }
 
 impl Strategy {
     /// All of them, ours first.
-    pub const ALL: [Strategy; 10] = [
-        Strategy::ExpectedGain,
-        Strategy::FixedInterval,
-        Strategy::AdaptiveInterval,
-        Strategy::Relevance,
-        Strategy::Frequency,
-        Strategy::Sharc,
-        Strategy::Coherence,
-        Strategy::Importance,
-        Strategy::Pattern,
-        Strategy::ImportancePattern,
-    ];
+    pub const ALL: [Strategy; 2] = [Strategy::ExpectedGain, Strategy::FixedInterval];
 
     /// The name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Strategy::ExpectedGain => "expected-gain",
             Strategy::FixedInterval => "fixed-interval",
-            Strategy::AdaptiveInterval => "adaptive-interval",
-            Strategy::Relevance => "relevance",
-            Strategy::Frequency => "frequency",
-            Strategy::Sharc => "sharc",
-            Strategy::Coherence => "coherence",
-            Strategy::Importance => "importance",
-            Strategy::Pattern => "pattern",
-            Strategy::ImportancePattern => "importance-pattern",
         }
     }
 }
@@ -74,13 +37,11 @@ impl fmt::Display for Strategy {
 
 /// There is no strategy of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a strategy: choose one of {}", known_names())]
+#[error(
+    "`{name}` is not a strategy of the crawler: choose expected-gain or fixed-interval; `perennial lab simulate` compares others"
+)]
 pub struct StrategyError {
     name: String,
-}
-
-fn known_names() -> String {
-    Strategy::ALL.map(Strategy::name).join(", ")
 }
 
 impl FromStr for Strategy {
@@ -208,7 +169,7 @@ pub struct ScheduleConfig {
     /// What [`Strategy::ExpectedGain`] serves on sites that have no goal of their own.
     pub goal: Goal,
     /// Share of the budget to which the pages seen longest ago have a right. Without a value
-    /// [`Strategy::ExpectedGain`] takes 6 % and the others none.
+    /// [`Strategy::ExpectedGain`] takes 6 % and [`Strategy::FixedInterval`] none.
     pub floor: Option<f32>,
     /// Whether quiet hours may save visits for busy ones. The mean stays the same. Single visits of a slot are at most twice its
     /// share (C3); a picture of a whole site may take what a day has saved. Without a value visits are saved where the budget is
@@ -218,8 +179,7 @@ pub struct ScheduleConfig {
     pub spells: bool,
     /// Whether days of the week and of the month on which a page is busier than usual are learned.
     pub calendar: bool,
-    /// Interval of [`Strategy::FixedInterval`] and first interval of [`Strategy::AdaptiveInterval`]. Without a value
-    /// the fixed interval is what the budget allows, or a day.
+    /// Interval of [`Strategy::FixedInterval`]. Without a value it is what the budget allows, or a day.
     pub interval: Option<Span>,
     /// The time after which an observation counts half.
     pub half_life: Option<Span>,
@@ -286,7 +246,13 @@ mod tests {
         for strategy in Strategy::ALL {
             assert_eq!(strategy.to_string().parse::<Strategy>().unwrap(), strategy);
         }
-        assert!("best".parse::<Strategy>().unwrap_err().to_string().contains("expected-gain"));
+        assert!(
+            "importance-pattern"
+                .parse::<Strategy>()
+                .unwrap_err()
+                .to_string()
+                .contains("perennial lab simulate")
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, SKIPPED, VACANT};
 use super::{Reason, Scheduler, SkipRule, Strategy, gain, select};
-use crate::directory::{Counts, by_chance};
+use crate::directory::Counts;
 use crate::url::PageId;
 
 /// Share of a slot's visits that may go to pages of skipped directories.
@@ -334,7 +334,7 @@ impl Scheduler {
                 let is_rule = counts.n >= FEWEST_DAYS
                     && counts.both == 0
                     && counts.first.min(counts.second) >= FEWEST_CHANGED_DAYS
-                    && by_chance(&counts) < CHANCE / n_pairs as f64;
+                    && counts.by_chance() < CHANCE / n_pairs as f64;
                 if is_rule {
                     all[a as usize].excludes.push(b);
                     all[b as usize].excludes.push(a);

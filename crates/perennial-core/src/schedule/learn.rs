@@ -12,7 +12,7 @@ use super::pages::{KNOWN, NONE, Pages, VACANT};
 use super::rows::Rows;
 use crate::pattern::calendar::{DayCounts, DayPrior};
 use crate::pattern::mixture::{
-    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Tally, Visits, dot, exp_neg, one_minus_exp,
+    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Tally, Visits, exp_neg, one_minus_exp,
     own_rate,
 };
 use crate::time::{LocalClock, Span, Timestamp};
@@ -93,8 +93,6 @@ pub(super) struct Learner {
     pub(super) base: Timestamp,
     started: u32,
     n_refits: u32,
-    /// Whether only plain averages by period are kept, as in the papers' Update function.
-    is_plain: bool,
     follows_spells: bool,
     /// Whether days of the week and of the month are told apart.
     pub(super) tells_days: bool,
@@ -121,7 +119,6 @@ impl Learner {
         n_periods: u16,
         observed: Observed,
         half_life: Option<Span>,
-        is_plain: bool,
         follows_spells: bool,
         tells_days: bool,
     ) -> Learner {
@@ -138,7 +135,6 @@ impl Learner {
             base: Timestamp::EPOCH,
             started: 0,
             n_refits: 0,
-            is_plain,
             follows_spells,
             tells_days,
             n_histories_at_most: usize::MAX,
@@ -194,10 +190,6 @@ impl Learner {
 
     /// A new page starts from its group.
     pub(super) fn start_page(&mut self, pages: &mut Pages, at: usize) {
-        if self.is_plain {
-            (pages.rate[at], pages.importance[at], pages.row[at]) = (0.5, 0.3, 0);
-            return;
-        }
         let group = pages.group[at] as usize;
         if group >= self.group_starts.len() {
             self.group_starts.resize(group + 1, None);
@@ -304,23 +296,14 @@ impl Learner {
         }
         self.count_days(pages, clock, at, &pieces, importance.is_some());
         let evidence = &mut self.evidence[e];
-        if self.is_plain {
-            self.observe_plain(pages, at, pieces.last(), importance);
+        evidence.log.push_back(LoggedVisit::new(to.saturating_sub(from), importance));
+        if evidence.n_visits >= evidence.refit_at {
+            evidence.refit_at = next_refit(evidence.n_visits);
+            self.refit_page(pages, clock, at, to);
         } else {
-            evidence.log.push_back(LoggedVisit::new(to.saturating_sub(from), importance));
-            if evidence.n_visits >= evidence.refit_at {
-                evidence.refit_at = next_refit(evidence.n_visits);
-                self.refit_page(pages, clock, at, to);
-            } else {
-                self.update_buckets(pages, at, &pieces, importance);
-            }
+            self.update_buckets(pages, at, &pieces, importance);
         }
         self.pieces = pieces;
-    }
-
-    /// Whether times of changes between looks tell it more. The papers' strategies count visits.
-    pub(super) fn learns_between_looks(&self) -> bool {
-        !self.is_plain
     }
 
     /// How important each of several changes is that together are as important as this.
@@ -361,11 +344,9 @@ impl Learner {
     }
 
     /// Sets how many pages may have a history. The first pages to be visited get one; [`Learner::keep_at_most`] later keeps
-    /// those of the most valuable pages. The papers' strategies always keep one for every page.
+    /// those of the most valuable pages.
     pub(super) fn allow_histories(&mut self, n_histories: usize) {
-        if !self.is_plain {
-            self.n_histories_at_most = n_histories;
-        }
+        self.n_histories_at_most = n_histories;
     }
 
     /// Forgets the histories of the least valuable pages beyond a number.
@@ -454,35 +435,6 @@ impl Learner {
         }
     }
 
-    /// The papers' Update function (P-PATTERN 8.2, line 13): plain averages of what the visits in each period showed, with
-    /// one imagined visit that showed the page's mean.
-    fn observe_plain(
-        &mut self,
-        pages: &mut Pages,
-        at: usize,
-        last: Option<&BucketPiece>,
-        importance: Option<f32>,
-    ) {
-        let Some(bucket) = last.map(|piece| usize::from(piece.bucket)) else { return };
-        let counts = &mut self.evidence[pages.evidence[at] as usize].counts;
-        counts.buckets[bucket].hours += 1.0;
-        if let Some(importance) = importance {
-            counts.buckets[bucket].n_changes += 1.0;
-            counts.buckets[bucket].size_sum += importance;
-        }
-        let sum = |of: fn(&Tally) -> f32| counts.buckets.iter().map(of).sum::<f32>();
-        let (visits, changed, y) =
-            (sum(|tally| tally.hours), sum(|tally| tally.n_changes), sum(|tally| tally.size_sum));
-        let share = (changed + 0.5) / (visits + 1.0);
-        let mean = (y + 0.15) / (changed + 0.5);
-        (pages.rate[at], pages.importance[at]) = (share, mean.min(1.0));
-        for (b, tally) in counts.buckets.iter().enumerate() {
-            let here = (tally.n_changes + share) / (tally.hours + 1.0);
-            let worth = (tally.size_sum + share * mean) / (tally.hours + 1.0);
-            self.rows.set(pages.row[at], b, here / share, worth / here / mean);
-        }
-    }
-
     /// Fits one page to all that is kept of its visits. The last of them was at `end`.
     fn refit_page(&mut self, pages: &mut Pages, clock: &LocalClock, at: usize, end: u32) {
         self.fit_days(pages, at, end);
@@ -554,8 +506,8 @@ impl Learner {
 
     /// Fills a row, and returns the mean rate and importance to which it is relative.
     fn write_row(&mut self, row: u32, fit: &Fit) -> (f32, f32) {
-        let rate = dot(&fit.rates, self.mixture.week()).max(1e-9);
-        let importance = dot(&fit.importance, self.mixture.week()).max(1e-6);
+        let rate = self.mixture.mean_over_week(&fit.rates).max(1e-9);
+        let importance = self.mixture.mean_over_week(&fit.importance).max(1e-6);
         let (per_rate, per_importance) = (1.0 / rate, 1.0 / importance);
         self.rows.fill(row, &fit.rates, &fit.importance, (per_rate, per_importance));
         (rate, importance)
@@ -566,7 +518,7 @@ impl Learner {
         let days = now.saturating_sub(self.started) / DAY_SECS;
         let n = self.n_refits as usize;
         let due = REFIT_DAYS.get(n).copied().unwrap_or_else(|| 14 + 7 * (n as u32 + 1 - 7));
-        !self.is_plain && days >= due
+        days >= due
     }
 
     /// How many more fits there would have been by now if the crawl had run all the time.

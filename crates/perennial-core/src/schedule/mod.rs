@@ -37,7 +37,6 @@
 //! | `worth` | what pages are worth to the goals, in one currency |
 //! | `sites` | pages -> their sites, which are visited as a whole |
 //! | `balance` | visits that serve all measures at once |
-//! | `papers` | the urgency of a page under the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
 //! | `bearings` | what was found out about prices <-> a value that outlives the scheduler |
@@ -55,7 +54,6 @@ mod explain;
 mod gain;
 mod learn;
 mod pages;
-mod papers;
 mod plan;
 mod posing;
 mod probe;
@@ -120,10 +118,6 @@ pub struct Scheduler {
     steps: Vec<gain::Step>,
     /// Pages never captured, in the order in which they came.
     fresh: VecDeque<u32>,
-    /// The pages that are left of the current round, for strategies that visit all pages in rounds.
-    round: VecDeque<u32>,
-    /// When the frequency strategy shares out its visits anew.
-    shared_until: u32,
     bank: Bank,
     balance: Balance,
     sites: Sites,
@@ -165,15 +159,8 @@ impl Scheduler {
     pub fn new(config: ScheduleConfig, seed: u64, now: Timestamp) -> Scheduler {
         let config = sane(config);
         let base = now - Span::from_hours(24 * 366 * 30);
-        let is_plain = config.strategy != Strategy::ExpectedGain;
-        let mut learner = Learner::new(
-            config.n_periods,
-            config.observed,
-            config.half_life,
-            is_plain,
-            config.spells && !is_plain,
-            config.calendar && !is_plain,
-        );
+        let mut learner =
+            Learner::new(config.n_periods, config.observed, config.half_life, config.spells, config.calendar);
         learner.start(base, ((now - base).as_millis() / 1000) as u32);
         Scheduler {
             config,
@@ -186,8 +173,6 @@ impl Scheduler {
             state_at: now,
             steps: Vec::new(),
             fresh: VecDeque::new(),
-            round: VecDeque::new(),
-            shared_until: 0,
             bank: Bank::default(),
             balance: Balance::default(),
             sites: Sites::default(),
@@ -237,7 +222,6 @@ impl Scheduler {
         let (at, is_new) = self.pages.insert(page);
         self.describe(at, is_new, info);
         if is_new {
-            self.adapt_interval(at, None);
             if self.is_doubtful(at) {
                 self.doubt(at);
             } else {
@@ -254,7 +238,6 @@ impl Scheduler {
         self.pages.flags[at] &= !FRESH;
         self.pages.seen_at[at] = self.secs(seen);
         self.oldest_due.1 = 0;
-        self.adapt_interval(at, None);
         self.restate(at);
     }
 
@@ -289,7 +272,6 @@ impl Scheduler {
         self.slot.plan.retain(|planned| stays(&planned.at));
         self.slot.at_once.retain(|planned| stays(&planned.at));
         self.fresh.retain(stays);
-        self.round.retain(stays);
     }
 
     /// Changes omega(P).
@@ -305,7 +287,7 @@ impl Scheduler {
     pub fn learn_now(&mut self, now: Timestamp) {
         let secs = self.secs(now);
         self.state_at = now;
-        if self.config.learn && self.config.strategy == Strategy::ExpectedGain {
+        if self.config.learn {
             // Shared patterns get better with every fit. There are as many fits as a crawl would have made, up to a bound.
             for _ in 0..self.learner.n_refits_due(secs).clamp(1, MOST_REFITS) {
                 self.learner.refit_all(&mut self.pages, &self.clocks, secs);
@@ -419,7 +401,7 @@ impl Scheduler {
         self.pages.load[position] = self.pages.load[position].max(ANNOUNCED_LOAD);
         self.pages.urgency[position] = match self.config.strategy {
             Strategy::ExpectedGain => gain::gain_of(&self.pages, position),
-            _ => f32::MAX,
+            Strategy::FixedInterval => f32::MAX,
         };
         let may_ask = self.pages.not_before[position] <= self.secs(at);
         if may_ask && !self.has_had_its_turn(position) {
@@ -441,7 +423,6 @@ impl Scheduler {
         if !is_first {
             self.note_found(at, importance.is_some());
             self.note_look(at, importance.is_some(), (before, secs));
-            self.adapt_interval(at, Some(importance.is_some()));
         }
         self.pages.flags[at] &= !(FRESH | ANNOUNCED);
         self.pages.n_failures[at] = 0;

@@ -68,8 +68,6 @@ pub(super) struct Pages {
     pub evidence: Vec<u32>,
     /// The group from which a new page takes its rates.
     pub group: Vec<u32>,
-    /// A number of the strategy's own: an interval in hours (adaptive interval) or visits an hour (frequency).
-    pub own: Vec<f32>,
     /// How much busier than usual the page has been recently (C2).
     pub spell: Vec<f32>,
     /// What the page is ranked by in the current slot.
@@ -84,7 +82,7 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Bytes of the columns and of the table from page number to position.
-    pub(super) const BYTES_PER_PAGE: usize = 4 * 18 + 2 + 1 + 1 + 1;
+    pub(super) const BYTES_PER_PAGE: usize = 4 * 17 + 2 + 1 + 1 + 1;
 
     pub(super) fn len(&self) -> usize {
         self.id.len()
@@ -175,7 +173,6 @@ impl Pages {
         self.row.push(0);
         self.evidence.push(NONE);
         self.group.push(0);
-        self.own.push(0.0);
         self.spell.push(1.0);
         self.urgency.push(0.0);
         self.picture.push(0);
@@ -187,7 +184,7 @@ impl Pages {
         self.n_failures[at] = 0;
         (self.reward[at], self.load[at]) = (0.0, 0.0);
         (self.seen_at[at], self.not_before[at]) = (0, 0);
-        (self.own[at], self.urgency[at], self.spell[at]) = (0.0, 0.0, 1.0);
+        (self.urgency[at], self.spell[at]) = (0.0, 1.0);
         (self.row[at], self.evidence[at], self.picture[at]) = (0, NONE, 0);
     }
 }

@@ -88,10 +88,6 @@ impl Scheduler {
                 self.restate(at);
             }
         }
-        if self.config.strategy == Strategy::Frequency && now_secs >= self.shared_until {
-            self.share_by_frequency();
-            self.shared_until = now_secs.saturating_add(86_400);
-        }
     }
 
     /// How many pages may have a history of their own.
@@ -165,9 +161,25 @@ impl Scheduler {
     }
 
     fn rank(&mut self, end_secs: u32, histogram: &mut Histogram) {
-        if self.config.strategy != Strategy::ExpectedGain {
-            self.rank_by_papers(end_secs);
-            self.pages.urgency.iter().for_each(|&urgency| histogram.add(urgency));
+        if self.config.strategy == Strategy::FixedInterval {
+            let interval = self.fixed_interval_hours();
+            for at in 0..self.pages.len() {
+                let is_open = self.may_visit(at, end_secs) && !self.pages.has(at, FRESH);
+                let age = end_secs.saturating_sub(self.pages.seen_at[at]) as f32 / 3600.0;
+                // A little more than its lateness, so that a page that is due just now counts.
+                let urgency = if is_open && age >= interval { age - interval + 1e-3 } else { 0.0 };
+                self.pages.urgency[at] = urgency;
+                histogram.add(urgency);
+            }
+        }
+    }
+
+    fn fixed_interval_hours(&self) -> f32 {
+        match (self.config.interval, self.config.budget) {
+            (Some(interval), _) => interval.as_hours_f64() as f32,
+            // Without an interval pages are visited as often as the budget allows, the oldest first.
+            (None, Some(_)) => 0.0,
+            (None, None) => 24.0,
         }
     }
 
@@ -219,7 +231,7 @@ impl Scheduler {
             let turn =
                 |at: u32| (!self.pages.has(at as usize, ANNOUNCED), self.pages.seen_at[at as usize], at);
             rest.sort_by_key(|(at, _)| turn(*at));
-        } else if !self.goes_round() {
+        } else {
             rest.sort_by(|a, b| urgency(b.0).total_cmp(&urgency(a.0)).then(a.0.cmp(&b.0)));
         }
         chosen.extend(rest);
@@ -285,7 +297,7 @@ impl Scheduler {
         match (self.config.floor, self.config.strategy) {
             (Some(share), _) => f64::from(share),
             (None, Strategy::ExpectedGain) => FLOOR,
-            (None, _) => 0.0,
+            (None, Strategy::FixedInterval) => 0.0,
         }
     }
 
@@ -364,12 +376,9 @@ impl Scheduler {
     }
 
     fn choose_urgent(&mut self, n: usize, histogram: &Histogram) -> Vec<(u32, Reason)> {
-        let chosen = if self.goes_round() {
-            self.take_from_round(n)
-        } else if let Some(limit) = self.config.site_limit {
-            self.largest_within_sites(n, limit, histogram)
-        } else {
-            select::largest(&self.pages.urgency, n, histogram)
+        let chosen = match self.config.site_limit {
+            Some(limit) => self.largest_within_sites(n, limit, histogram),
+            None => select::largest(&self.pages.urgency, n, histogram),
         };
         chosen.into_iter().map(|at| (at, self.reason_of(at as usize))).collect()
     }

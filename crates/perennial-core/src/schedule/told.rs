@@ -66,8 +66,7 @@ impl Learner {
         times: &[u32],
         importance: Option<f32>,
     ) {
-        let is_finer = !times.is_empty() && self.learns_between_looks();
-        let Some(importance) = importance.filter(|_| is_finer) else {
+        let Some(importance) = importance.filter(|_| !times.is_empty()) else {
             return self.observe(pages, clock, at, (from, to), importance);
         };
         let each = self.importance_of_each(importance, times.len());

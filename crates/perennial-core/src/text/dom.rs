@@ -71,6 +71,11 @@ pub struct DomNode {
 }
 
 impl DomNode {
+    /// The first of its classes.
+    pub fn first_class(&self) -> Option<&str> {
+        self.attribute("class").and_then(|names| names.split_whitespace().next())
+    }
+
     /// The local tag name; empty for a text.
     pub fn tag(&self) -> &str {
         match &self.kind {

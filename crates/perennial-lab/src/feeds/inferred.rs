@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use perennial_core::article::channel::{ChannelItem, Refilled};
 use perennial_core::text::charset::decode_text;
 use perennial_core::text::dom::Dom;
 use perennial_core::text::markup::escaped;
@@ -15,6 +14,7 @@ use perennial_core::time::Timestamp;
 use serde::Serialize;
 use url::Url;
 
+use super::channel::{ChannelItem, Refilled};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{KnownItem, PageRow, Store};
 use perennial_engine::analyse::PageSpec;

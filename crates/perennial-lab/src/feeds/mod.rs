@@ -1,11 +1,20 @@
-//! Feeds -> the statistics and figures of P-FEED, and channel pages as they must have been (docs/feeds.md).
+//! Feeds -> the statistics and figures of P-FEED, channel pages as they must have been, and the text that its own algorithm finds
+//! (docs/feeds.md).
 //!
 //! | file | what becomes what |
 //! |---|---|
+//! | [`intervals`] | the dates of items -> update intervals, quartiles, deviations |
 //! | [`statistics`] | feeds of an archive, or files -> the paper's numbers and tables |
 //! | [`charts`] | statistics -> the paper's figures |
+//! | [`channel`] | a channel page and other items -> the page with those in its list |
 //! | [`inferred`] | the items known at an instant -> the channel page, marked as inferred |
+//! | `concepts` | title and description of an item -> words that carry the subject |
+//! | [`extraction`] | a page -> its text by Algorithm 1, in the variants of Table 3 |
 
+pub mod channel;
 pub mod charts;
+mod concepts;
+pub mod extraction;
 pub mod inferred;
+pub mod intervals;
 pub mod statistics;

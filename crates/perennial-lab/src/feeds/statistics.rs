@@ -5,11 +5,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
+use super::intervals::{Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of};
 use crate::trace;
 use anyhow::Context;
-use perennial_core::feed::statistics::{
-    Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of,
-};
 use perennial_core::feed::{self, Feed, FeedItem};
 use perennial_core::time::Timestamp;
 use serde::Serialize;
@@ -23,6 +21,18 @@ const MAX_ITEMS: usize = 1_000_000;
 const MAX_FILES: usize = 1_000_000;
 /// The tag of feeds that have none.
 const UNTAGGED: &str = "(no tag)";
+
+/// A number of a feed.
+pub type OfIntervals = fn(&Intervals) -> f64;
+
+/// The curves of Figure 2.
+pub const CURVES: [(&str, OfIntervals); 5] = [
+    ("min", |intervals| intervals.min),
+    ("1st quartile", |intervals| intervals.quartile_1),
+    ("median", |intervals| intervals.median),
+    ("3rd quartile", |intervals| intervals.quartile_3),
+    ("max", |intervals| intervals.max),
+];
 
 /// One feed, as far as statistics need it.
 #[derive(Clone, Debug, Serialize)]

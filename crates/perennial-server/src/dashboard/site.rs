@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use maud::{Markup, html};
 use perennial_core::directory::{
-    Node, Rule, Significance, Thresholds, Tree, delta_of, live_directories, mine, n_pages,
+    Node, Rule, Significance, Thresholds, Tree, live_directories, mine, n_pages,
 };
 use perennial_core::memento::address::{escape, unescape};
 use perennial_core::time::{LocalClock, Span, Timestamp};
@@ -234,9 +234,7 @@ fn add_directories(
     last: Timestamp,
 ) -> anyhow::Result<()> {
     let history = site_history(store, host, None, last + Span::from_millis(1))?;
-    let mut bytes = Vec::new();
-    let known = history.last_versions(MAX_PASSES, &mut bytes);
-    let delta = delta_of(&known, Significance::Later);
+    let delta = history.delta_of_last(MAX_PASSES, Significance::Later);
     let mined = mine(&delta, &Thresholds::default(), false);
     let path = |node: Node| delta.tree().path(node);
     let changed = |node: &Node| delta.degrees(*node).map(|degree| u64::from(degree.n_pages)).sum::<u64>();

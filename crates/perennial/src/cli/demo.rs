@@ -18,7 +18,7 @@ use perennial_crawler::{Status, Stop};
 const AFTER_HELP: &str = "\
 Examples:
   perennial demo
-  perennial demo --days 7 --budget 5 --strategy importance-pattern
+  perennial demo --days 7 --budget 5 --strategy fixed-interval
   perennial demo --goal importance
   perennial demo --json
   perennial demo --serve            # and its dashboard at the end, also where nobody watches a terminal

@@ -6,7 +6,6 @@ use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use perennial_core::article::paper::{Variant, extract_text};
 use perennial_core::article::version::{Run, edits, n_edited, same_version};
 use perennial_core::article::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
 use perennial_core::text::charset::decode_text;
@@ -69,20 +68,13 @@ pub(super) struct Extract {
     /// An older version of the page, in the same forms: say what was edited since, the headline first
     #[arg(long, value_name = "PAGE")]
     before: Option<PageSpec>,
-    /// How the text is found; the others are those of the paper, for comparison
-    #[arg(long, value_name = "NAME", default_value = OWN, value_parser = algorithm_names())]
-    algorithm: String,
     /// Ask hosts with private and loopback addresses too
     #[arg(long)]
     allow_private: bool,
 }
 
-/// The name of the algorithm that is in use.
-const OWN: &str = "perennial";
-
-fn algorithm_names() -> Vec<&'static str> {
-    std::iter::once(OWN).chain(Variant::ALL.map(Variant::name)).collect()
-}
+/// A page and what is known of it -> its object.
+pub(super) type Algorithm = dyn Fn(&Dom, &Known<'_>) -> Object;
 
 /// One page to read.
 #[derive(Deserialize, Default)]
@@ -100,8 +92,13 @@ struct Job {
 
 impl Extract {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        self.run_with(context, &extract)
+    }
+
+    /// The same by any algorithm.
+    pub(super) fn run_with(self, context: &Context, algorithm: &Algorithm) -> anyhow::Result<Exit> {
         let out = if context.json { json_on_stdout() } else { text_on_stdout() };
-        let mut teller = Teller { context, out, algorithm: self.algorithm.clone() };
+        let mut teller = Teller { context, out, algorithm };
         let template = template_of(&self.neighbour)?;
         let before = self.before.as_ref().map(|spec| self.load(context, spec)).transpose()?;
         let before = before.as_ref().map(|page| page.html.as_str());
@@ -179,7 +176,7 @@ struct Source<'a> {
 struct Teller<'c> {
     context: &'c Context,
     out: Box<dyn Write>,
-    algorithm: String,
+    algorithm: &'c Algorithm,
 }
 
 impl Teller<'_> {
@@ -260,15 +257,9 @@ impl Teller<'_> {
     }
 
     fn object_of(&self, html: &str, job: &Job, template: Option<&Template>) -> Object {
-        let dom = Dom::parse(html);
         let (title, description) = (job.title.as_deref(), job.description.as_deref());
-        match Variant::ALL.into_iter().find(|variant| variant.name() == self.algorithm) {
-            Some(variant) => {
-                let text = extract_text(&dom, title, description, variant);
-                Object { title: title.unwrap_or_default().to_owned(), text, ..Object::default() }
-            }
-            None => extract(&dom, &Known { title, description, url: job.url.as_deref(), template }),
-        }
+        let known = Known { title, description, url: job.url.as_deref(), template };
+        (self.algorithm)(&Dom::parse(html), &known)
     }
 }
 

@@ -21,6 +21,7 @@ mod get;
 mod import;
 mod info;
 mod init;
+mod lab;
 mod list;
 mod log;
 mod notify;
@@ -29,12 +30,11 @@ mod patterns;
 mod pause;
 mod pin;
 mod quality;
-mod rebuild;
 mod remove;
+mod renamed;
 mod render_worker;
 mod renderer;
 mod retry;
-mod rules;
 mod run;
 mod schedule;
 mod search;
@@ -42,7 +42,6 @@ mod segment;
 mod serve;
 mod set;
 mod signals;
-mod simulate;
 mod sql;
 mod tables;
 mod terms;
@@ -133,8 +132,6 @@ enum Command {
     Feeds(feeds::Feeds),
     Objects(objects::Objects),
     Object(objects::OneObject),
-    /// Infer a channel page for a time between its captures, from the items of its feed
-    Rebuild(rebuild::Rebuild),
     /// Visit the sites that are followed, and archive what is there
     Crawl(crawl::Crawl),
     /// Serve archived pages over HTTP: replay, calendars, Memento, CDX
@@ -151,10 +148,6 @@ enum Command {
     Patterns(patterns::Patterns),
     /// Show what the crawl will do next, when and why
     Schedule(schedule::Schedule),
-    /// Show how a site's directories change together, and what could be skipped
-    Rules(Box<rules::Rules>),
-    /// Compare strategies on a simulated or recorded web
-    Simulate(Box<simulate::Simulate>),
     /// Analyse every capture that was not analysed yet
     Analyse(analyse::Analyse),
     /// Show the blocks of a page as a reader sees them
@@ -174,6 +167,8 @@ enum Command {
     Notify(notify::Notify),
     /// Update the filter lists that recognise advertisements
     Filters(filters::Filters),
+    /// Repeat and extend the experiments of the papers
+    Lab(lab::Lab),
     /// Lay out pages from standard input for another process
     #[command(hide = true)]
     RenderWorker(render_worker::RenderWorker),
@@ -202,7 +197,6 @@ impl Command {
             Command::Feeds(args) => args.run(context),
             Command::Objects(args) => args.run(context),
             Command::Object(args) => args.run(context),
-            Command::Rebuild(args) => args.run(context),
             Command::Crawl(args) => args.run(context),
             Command::Serve(args) => args.run(context),
             Command::View(args) => args.run(context),
@@ -211,8 +205,6 @@ impl Command {
             Command::Quality(args) => args.run(context),
             Command::Patterns(args) => args.run(context),
             Command::Schedule(args) => args.run(context),
-            Command::Rules(args) => args.run(context),
-            Command::Simulate(args) => args.run(context),
             Command::Analyse(args) => args.run(context),
             Command::Segment(args) => args.run(context),
             Command::Diff(args) => args.run(context),
@@ -224,6 +216,7 @@ impl Command {
             Command::Watch(args) => args.run(context),
             Command::Notify(args) => args.run(context),
             Command::Filters(args) => args.run(context),
+            Command::Lab(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }
     }
@@ -236,7 +229,16 @@ fn parse_time(text: &str) -> Result<Timestamp, AmountError> {
 
 /// Runs the command line; gives the process's exit code.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => match renamed::hint(&error, std::env::args()) {
+            Some(hint) => {
+                context::note(hint);
+                return ExitCode::from(2);
+            }
+            None => error.exit(),
+        },
+    };
     let context = Context::new(cli.archive, cli.json);
     exit::code_of(cli.command.run(&context))
 }

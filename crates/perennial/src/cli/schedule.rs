@@ -32,7 +32,7 @@ Examples:
   perennial schedule --at 2026-11-16T09:00:00Z --top 50
   perennial schedule --budget 5000/1d --what-if
   perennial schedule --next 50 --json
-  perennial schedule --strategy importance-pattern --json";
+  perennial schedule --strategy fixed-interval --json";
 
 /// Shows what the crawl will do next, when and why.
 #[derive(clap::Args)]

@@ -9,6 +9,7 @@ use perennial_core::quality::Window;
 use perennial_core::schedule::{Budget, Goal, Pacing, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_lab::drive::{self, DriveConfig, Visibility};
+use perennial_lab::strategy::Strategy as Compared;
 use perennial_lab::world::World;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{BrowserOptions, Chromium};
@@ -240,8 +241,9 @@ fn compare(
     let hours = (web.end - web.start).as_hours_f64();
     let simulate = |strategy, budget, number: u32| {
         let (budget, goal, slot, pacing) = (Some(budget), options.goal, SLOT, PACING);
-        let schedule = ScheduleConfig { strategy, goal, budget, slot, pacing, ..ScheduleConfig::default() };
+        let schedule = ScheduleConfig { goal, budget, slot, pacing, ..ScheduleConfig::default() };
         let config = DriveConfig {
+            strategy,
             schedule,
             visibility: Visibility::Difference,
             known: None,
@@ -254,10 +256,10 @@ fn compare(
     };
     let simulated: Vec<drive::Crawl> = (0..N_SIMULATIONS)
         .into_par_iter()
-        .map(|number| simulate(options.strategy, daily_budget(&web, options.budget), number))
+        .map(|number| simulate(options.strategy.into(), daily_budget(&web, options.budget), number))
         .collect();
-    let of_papers = simulate(Strategy::ImportancePattern, daily_budget(&web, options.budget), 0);
-    let fixed = simulate(Strategy::FixedInterval, Budget::per_hour(fetches / hours), 0);
+    let of_papers = simulate(Compared::ImportancePattern, daily_budget(&web, options.budget), 0);
+    let fixed = simulate(Compared::FixedInterval, Budget::per_hour(fetches / hours), 0);
     let caught = |crawl: &drive::Crawl| caught(&web, &world, crawl, window);
     let all: Vec<Caught> = simulated.iter().map(caught).collect();
     let (important_caught, important_total) = measure::count_important(&web, &truth, &real);

@@ -27,7 +27,6 @@ mod elements;
 mod items;
 mod matching;
 mod order;
-pub mod plant;
 mod reach;
 mod similar;
 mod structure;

@@ -3,7 +3,6 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::plant::{PlantRates, Recovery, plant, recovery};
 use super::*;
 use crate::page::layout::Rect;
 use crate::page::segment::{
@@ -340,42 +339,6 @@ fn ten_thousand_links_in_any_order_are_no_burden() {
     assert!(!delta.is_empty());
 }
 
-#[test]
-fn planted_changes_come_back() {
-    let mut total = Recovery::default();
-    for seed in 0..20 {
-        let before = news_page(seed);
-        let (after, planted) = plant(&before, PlantRates::default(), seed);
-        let found = recovery(&before, &planted, &check(&before, &after));
-        total.add(found);
-    }
-    assert!(total.n_planted > 400, "{total:?}");
-    assert!(total.precision() >= 0.99 && total.recall() >= 0.99, "{total:?}");
-}
-
-/// A page as news sites have them: menu, teasers in columns, article, footer.
-fn news_page(seed: u64) -> BlockTree {
-    let words = |salt: u64, n: u64| {
-        let word = |i: u64| format!("w{}", (salt * 7919 + i * 104_729 + seed) % 500);
-        (0..n).map(word).collect::<Vec<_>>().join(" ")
-    };
-    let links = |salt: u64, n: u64| {
-        (0..n)
-            .map(|i| Link::new(words(salt * 31 + i, 4), format!("http://a.org/{salt}/{i}")))
-            .collect::<Vec<_>>()
-    };
-    let teaser = |salt: u64| {
-        let image = Image::new(format!("photo {salt}"), format!("http://a.org/{salt}.jpg"));
-        Block::leaf(links(salt, 3), vec![image], (0..4).map(|i| Text::new(words(salt + i, 12))).collect())
-    };
-    let column = |salt: u64, n: u64| Block::inner((0..n).map(|i| teaser(salt * 100 + i)).collect());
-    let article = Block::leaf(vec![], vec![], (0..30).map(|i| Text::new(words(9000 + i, 40))).collect());
-    let menu = Block::leaf(links(77, 20), vec![], vec![]);
-    let footer = Block::leaf(links(78, 8), vec![], vec![Text::new("All rights reserved by nobody at all")]);
-    let main = Block::inner(vec![column(1, 6), column(2, 5), article, column(3, 4)]);
-    tree("v", vec![menu, main, column(4, 5), footer])
-}
-
 fn any_leaf() -> impl Strategy<Value = Block> {
     let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, address)| Link::new(name, address));
     let image = ("[ab]{0,1}", "/[xy]{0,2}").prop_map(|(name, source)| Image::new(name, source));
@@ -408,12 +371,6 @@ proptest! {
     #[test]
     fn a_version_does_not_differ_from_itself(tree in any_tree()) {
         prop_assert!(diff(&tree, &tree).is_identity());
-    }
-
-    #[test]
-    fn planted_trees_come_back_too(before in any_tree(), seed in any::<u64>()) {
-        let (after, _) = plant(&before, PlantRates { elements: 0.3, blocks: 0.3 }, seed);
-        check(&before, &after);
     }
 
     #[test]

@@ -14,7 +14,8 @@ mod start;
 mod sweep;
 mod visits;
 
-pub(crate) use quick::{dot, exp_neg, largest, one_minus_exp, quick_ln, sum};
+pub use quick::quick_ln;
+pub(crate) use quick::{dot, exp_neg, largest, one_minus_exp, sum};
 pub use sweep::Sweep;
 pub use visits::{BucketPiece, Counts, Observed, Scale, Tally, Visits, bucket_of};
 
@@ -153,6 +154,11 @@ impl Mixture {
     /// Buckets a week is cut into.
     pub fn n_buckets(&self) -> usize {
         self.n_buckets
+    }
+
+    /// The mean of one value a bucket over the week.
+    pub fn mean_over_week(&self, values: &[f32]) -> f32 {
+        dot(values, &self.week)
     }
 
     /// Share of the week of each bucket.

@@ -42,7 +42,7 @@ pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
 }
 
 /// ln x for positive x to three digits, without a call: the exponent by its bits, the rest by a polynomial.
-pub(crate) fn quick_ln(x: f32) -> f32 {
+pub fn quick_ln(x: f32) -> f32 {
     let bits = x.to_bits();
     let exponent = (bits >> 23) as f32 - 127.0;
     let m = f32::from_bits((bits & 0x007F_FFFF) | 0x3F80_0000);

@@ -1,9 +1,9 @@
 //! Real pages -> whether Vi-DIFF finds the right operations, and how fast.
 //!
-//!     cargo run --release -p perennial-render --example diff_eval -- plant FOLDER [RATE]
-//!     cargo run --release -p perennial-render --example diff_eval -- versions FOLDER
-//!     cargo run --release -p perennial-render --example diff_eval -- vixml FOLDER OUT
-//!     cargo run --release -p perennial-render --example diff_eval -- pairs LIST
+//!     cargo run --release -p perennial-lab --example diff_eval -- plant FOLDER [RATE]
+//!     cargo run --release -p perennial-lab --example diff_eval -- versions FOLDER
+//!     cargo run --release -p perennial-lab --example diff_eval -- vixml FOLDER OUT
+//!     cargo run --release -p perennial-lab --example diff_eval -- pairs LIST
 //!
 //! `plant` plants known changes into every page below FOLDER (P-VISUAL 7.2: docs/papers.md) and reports precision and recall of
 //! the operations found. `versions` takes each folder's files in name order as versions of one page and checks
@@ -14,11 +14,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perennial_core::page::diff::plant::{PlantRates, Recovery, plant, recovery};
 use perennial_core::page::diff::{Delta, diff};
 use perennial_core::page::importance::{ImportanceConfig, importance};
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, vixml};
 use perennial_core::text::charset::decode_text;
+use perennial_lab::plant::{PlantRates, Recovery, plant, recovery};
 use perennial_render::{Engine, resource::nothing};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,7 +3,7 @@
 //! Intervals are those between the dates of successive items, each item once, and never those between polls: how often somebody looked
 //! says nothing of how often something came.
 
-use crate::time::Timestamp;
+use perennial_core::time::Timestamp;
 
 /// The update intervals of one feed, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]

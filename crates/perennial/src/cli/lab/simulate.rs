@@ -1,38 +1,35 @@
-//! `perennial simulate`: a world of changing pages -> what each strategy would catch of it under a budget.
+//! `perennial lab simulate`: a world of changing pages -> what each strategy would catch of it under a budget.
 //!
 //! docs/papers.md describes the papers' world and defines the measures.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use perennial_core::schedule::Goal;
 use perennial_core::schedule::amounts::{AmountError, parse_share};
-use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
-use perennial_lab::experiment::{Experiment, Line, Outcome, Run};
+use perennial_lab::experiment::{Experiment, Line, Run};
 use perennial_lab::paper::PaperWorld;
+use perennial_lab::strategy::Strategy;
 use perennial_lab::trace::{self, TraceStart};
 use perennial_lab::world::World;
 
-use super::{Context, Exit, parse_time};
-use perennial_lab::report::{FRONTIER, SimulationReport};
-
-/// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
-const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];
-const FIGURE_7_BUDGETS: [f64; 3] = [0.1, 0.2, 0.3];
+use crate::cli::{Context, Exit, parse_time};
+use perennial_lab::report::{self, SimulationReport};
 
 /// Crawls a simulated or recorded web under a virtual clock with the crawler's own scheduler. Prints the completeness and
 /// coherence of each strategy, and upper bounds for all strategies.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  perennial simulate
-  perennial simulate --strategy expected-gain,importance-pattern --budget 5%,10% --seed 1,2,3 --json
-  perennial simulate --slot-minutes 15 --patterns both
-  perennial simulate --trace fronts.tsv --zone Europe/Berlin --report out
-  perennial simulate --trace fronts.tsv --frontier --budget 10% --report out
-  perennial simulate --world my-changes.tsv --goal every-page
+  perennial lab simulate
+  perennial lab simulate --strategy expected-gain,importance-pattern --budget 5%,10% --seed 1,2,3 --json
+  perennial lab simulate --slot-minutes 15 --patterns both
+  perennial lab simulate --trace fronts.tsv --zone Europe/Berlin --report out
+  perennial lab simulate --trace fronts.tsv --frontier --budget 10% --report out
+  perennial lab simulate --world my-changes.tsv --goal every-page
 
 A trace is a file of lines `page<TAB>time<TAB>importance`, or a history of polled pages; docs/traces.md has both.")]
 pub(super) struct Simulate {
@@ -165,7 +162,9 @@ impl Simulate {
             let mut lines = experiment.run(&world, *seed, || bar.inc(1));
             bar.finish_and_clear();
             if self.frontier {
-                self.add_frontier(context, &experiment, &world, *seed, &mut lines);
+                let bar = context.progress_count((Goal::ALL.len() * lines.len()) as u64, "goals");
+                experiment.add_goals(&world, *seed, self.varying_budget, &mut lines, || bar.inc(1));
+                bar.finish_and_clear();
             }
             print_lines(context, &lines)?;
             if report.is_none() && self.report.is_some() {
@@ -178,34 +177,6 @@ impl Simulate {
             context.note(format_args!("report: {}", path.display()));
         }
         Ok(Exit::Done)
-    }
-
-    /// Adds an outcome for each goal of expected gain to each line.
-    fn add_frontier(
-        &self,
-        context: &Context,
-        experiment: &Experiment,
-        world: &World,
-        seed: u64,
-        lines: &mut [Line],
-    ) {
-        let learned = experiment.runs.first().is_some_and(|run| run.learned);
-        let n_steps = Goal::ALL.len() * experiment.budgets.len();
-        let bar = context.progress_count(n_steps as u64, "goals");
-        for goal in Goal::ALL {
-            let of_goal = Experiment {
-                runs: vec![Run { strategy: Strategy::ExpectedGain, learned }],
-                goal,
-                varying_budget: self.varying_budget.unwrap_or(goal.takes_pictures()),
-                bounds: false,
-                ..experiment.clone()
-            };
-            for (line, with_goal) in lines.iter_mut().zip(of_goal.run(world, seed, || bar.inc(1))) {
-                let named = |outcome: Outcome| Outcome { strategy: format!("{FRONTIER}{goal}"), ..outcome };
-                line.results.extend(with_goal.results.into_iter().map(named));
-            }
-        }
-        bar.finish_and_clear();
     }
 
     fn is_recorded(&self) -> bool {
@@ -228,20 +199,8 @@ impl Simulate {
             return Ok(self.paper_world(seed).build());
         }
         let files = if self.trace.is_empty() { vec![PathBuf::from(&self.world)] } else { self.trace.clone() };
-        let mut worlds: Vec<World> =
-            files.iter().map(|file| read_trace(file)).collect::<anyhow::Result<_>>()?;
-        if self.spread_polls {
-            worlds = worlds.into_iter().map(|world| trace::spread_polls(world, seed)).collect();
-        }
-        let name = worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join("+");
-        let world = trace::mix(&name, &worlds, burn_in + days, self.trace_start);
-        if world.pages.is_empty() {
-            bail!(
-                "there are no pages in {}: docs/traces.md says what a trace looks like",
-                files[0].display()
-            );
-        }
-        Ok(world)
+        let spread = self.spread_polls.then_some(seed);
+        trace::read_files(&files, burn_in + days, self.trace_start, spread)
     }
 
     fn experiment(&self) -> anyhow::Result<Experiment> {
@@ -300,7 +259,7 @@ impl Simulate {
         budgets
     }
 
-    /// Adds the simulations that only the report needs: those of P-PATTERN Figure 7.
+    /// Adds the simulations that only the report needs.
     fn report_of(
         &self,
         context: &Context,
@@ -309,67 +268,17 @@ impl Simulate {
         seed: u64,
         lines: Vec<Line>,
     ) -> SimulationReport {
-        let learned = experiment.runs.first().is_some_and(|run| run.learned);
-        let runs = [Strategy::ImportancePattern, Strategy::ExpectedGain];
-        let bar = context.progress_count((FIGURE_7_PERIODS.len() * 6) as u64, "periods of Figure 7");
-        let of_periods = |n_periods: u16| Experiment {
-            runs: runs.iter().map(|strategy| Run { strategy: *strategy, learned }).collect(),
-            budgets: FIGURE_7_BUDGETS.to_vec(),
-            n_periods,
-            bounds: false,
-            ..experiment.clone()
-        };
-        let periods = FIGURE_7_PERIODS
-            .iter()
-            .map(|n_periods| (*n_periods, of_periods(*n_periods).run(world, seed, || bar.inc(1))))
-            .collect();
+        let bar = context.progress_count(report::N_STEPS_OF_PERIODS, "periods of Figure 7");
+        let periods = report::over_periods(experiment, world, seed, || bar.inc(1));
         bar.finish_and_clear();
-        let unlike = self.unlike_lines(context, experiment, seed, learned);
-        let (burn_in, days) = self.n_days();
-        let words = format!(
-            "World \"{}\": {} pages of {} sites, {} changes; {days} days counted after {burn_in} days that are not; seed {seed}; \
-             patterns {}.",
-            world.name,
-            world.pages.len(),
-            world.sites.len(),
-            world.n_changes(),
-            if learned { "learned while crawling" } else { "known" }
-        );
+        let unlike = match self.is_recorded() {
+            true => Vec::new(),
+            false => report::on_unlike(experiment, &self.paper_world(seed).build_unlike(), seed),
+        };
         let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-        SimulationReport { command: format!("perennial {command}"), world: words, lines, periods, unlike }
+        let world = report::words_of(experiment, world, self.n_days(), seed);
+        SimulationReport { command: format!("perennial {command}"), world, lines, periods, unlike }
     }
-
-    /// Importance with and without patterns in the papers' world with unlike patterns.
-    fn unlike_lines(
-        &self,
-        context: &Context,
-        experiment: &Experiment,
-        seed: u64,
-        learned: bool,
-    ) -> Vec<Line> {
-        if self.is_recorded() {
-            return Vec::new();
-        }
-        let runs = [Strategy::Importance, Strategy::ImportancePattern];
-        let unlike = Experiment {
-            runs: runs.iter().map(|strategy| Run { strategy: *strategy, learned }).collect(),
-            budgets: FIGURE_7_BUDGETS.to_vec(),
-            bounds: false,
-            ..experiment.clone()
-        };
-        let bar = context.progress_count((FIGURE_7_BUDGETS.len() * runs.len()) as u64, "unlike patterns");
-        let lines = unlike.run(&self.paper_world(seed).build_unlike(), seed, || bar.inc(1));
-        bar.finish_and_clear();
-        lines
-    }
-}
-
-fn read_trace(file: &Path) -> anyhow::Result<World> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("reading the trace {}", file.display()))?;
-    let name =
-        file.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    trace::parse(&name, &text).with_context(|| file.display().to_string())
 }
 
 fn parse_start(text: &str) -> Result<TraceStart, AmountError> {

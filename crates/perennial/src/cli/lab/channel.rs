@@ -1,4 +1,4 @@
-//! `perennial rebuild`: a channel page for a time between its captures, inferred from what its feed knew by then.
+//! `perennial lab channel`: a channel page for a time between its captures, inferred from what its feed knew by then.
 
 use std::io::Write;
 
@@ -7,8 +7,8 @@ use perennial_core::schedule::amounts;
 use perennial_core::time::Timestamp;
 use url::Url;
 
-use super::context::{document_on_stdout, not_found};
-use super::{Context, Exit};
+use crate::cli::context::{document_on_stdout, not_found};
+use crate::cli::{Context, Exit};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::settings::site::parse_address;
 use perennial_lab::feeds::inferred::{Inferred, in_template, infer};
@@ -19,14 +19,14 @@ then. The result is marked as inferred and is never stored as a capture. --html 
 then in its list; where that page has no list of the feed's items, a plain one. Nothing in it runs or is fetched.
 
 Examples:
-  perennial rebuild https://example.org/@2026-11-16T09:30:00Z
-  perennial rebuild https://example.org/@yesterday --html > page.html
-  perennial rebuild https://example.org/@20261116093000 --json";
+  perennial lab channel https://example.org/@2026-11-16T09:30:00Z
+  perennial lab channel https://example.org/@yesterday --html > page.html
+  perennial lab channel https://example.org/@20261116093000 --json";
 
 /// Infer a channel page for a time between its captures, from the items of its feed.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Rebuild {
+pub(super) struct Channel {
     /// Address and time, with @ between them
     #[arg(value_name = "URL@TIME", value_parser = parse_place)]
     place: (Url, Timestamp),
@@ -43,7 +43,7 @@ fn parse_place(text: &str) -> Result<(Url, Timestamp), String> {
     Ok((parse_address(url)?, time))
 }
 
-impl Rebuild {
+impl Channel {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let shared = SharedSnapshot::new(context.snapshot()?);
         let (url, at) = self.place;

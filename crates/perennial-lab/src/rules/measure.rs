@@ -1,8 +1,6 @@
 //! What was fetched of a version -> how much was skipped and what was missed (P-NEAR 6.1).
 
-use super::delta::PageTransition;
-use super::history::{PageChange, SiteHistory};
-use super::tree::{Node, Tree};
+use perennial_core::directory::{Node, PageChange, PageTransition, SiteHistory, Tree};
 
 /// A version that was archived by a plan, in numbers of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

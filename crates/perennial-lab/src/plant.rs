@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Delta, Element, ElementKind, OperationKind, Subject};
-use crate::chance::Chance;
-use crate::page::layout::Rect;
-use crate::page::segment::{Block, BlockTree, Image, Link, NodeId, Places, Text};
+use perennial_core::chance::Chance;
+use perennial_core::page::diff::{Delta, Element, ElementKind, Operation, OperationKind, Subject, n_words};
+use perennial_core::page::layout::Rect;
+use perennial_core::page::segment::{Block, BlockTree, Image, Link, NodeId, Places, Text};
 
 /// The share of links, images, texts and leaf blocks that each kind of operation changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -94,7 +94,7 @@ pub fn recovery(before: &BlockTree, planted: &[Planted], delta: &Delta) -> Recov
 fn found(before: &BlockTree, delta: &Delta) -> Vec<Planted> {
     let ids: HashMap<&[u16], NodeId> =
         before.walk().map(|block| (block.reference.as_slice(), block.content_id())).collect();
-    let signature = |operation: super::Operation| {
+    let signature = |operation: Operation| {
         let none = NodeId::default();
         let (before, after) = match operation.subject {
             Subject::Element { before, after } => {
@@ -304,7 +304,7 @@ impl Planter {
     /// Exchanges up to three of ten words. A text of three words or less would become another text.
     fn reworded(&mut self, text: &str) -> Option<String> {
         let mut words: Vec<String> = text.split(' ').map(str::to_string).collect();
-        if words.len() < 4 || super::n_words(text) != words.len() {
+        if words.len() < 4 || n_words(text) != words.len() {
             return None;
         }
         let n_changed = 1 + self.chance.below(words.len() * 3 / 10);
@@ -474,5 +474,92 @@ fn replace(block: &mut Block, element: &Element, by: Option<&Element>) {
         (Element::Image(image), _) => edit(&mut block.images, image, None),
         (Element::Text(text), Some(Element::Text(by))) => edit(&mut block.texts, text, Some(by.clone())),
         (Element::Text(text), _) => edit(&mut block.texts, text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perennial_core::page::diff::diff;
+    use perennial_core::page::importance::{Form, ImportanceConfig, importance};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn tree(blocks: Vec<Block>) -> BlockTree {
+        let mut tree = BlockTree { url: "http://a.org/".into(), blocks, ..BlockTree::default() };
+        tree.seal();
+        tree
+    }
+
+    /// Applied to the version before, the delta gives the version after, also once it was written and read.
+    fn check(before: &BlockTree, after: &BlockTree) -> Delta {
+        let delta = diff(before, after);
+        assert_eq!(&delta.apply(before).unwrap(), after, "{delta:#?}");
+        assert_eq!(Delta::from_xml(&delta.to_operations_xml()).unwrap(), delta);
+        assert_eq!(&Delta::from_xml(&delta.to_xml(after)).unwrap().apply(before).unwrap(), after);
+        delta
+    }
+
+    #[test]
+    fn planted_changes_come_back() {
+        let mut total = Recovery::default();
+        for seed in 0..20 {
+            let before = news_page(seed);
+            let (after, planted) = plant(&before, PlantRates::default(), seed);
+            let found = recovery(&before, &planted, &check(&before, &after));
+            total.add(found);
+        }
+        assert!(total.n_planted > 400, "{total:?}");
+        assert!(total.precision() >= 0.99 && total.recall() >= 0.99, "{total:?}");
+    }
+
+    /// A page as news sites have them: menu, teasers in columns, article, footer.
+    fn news_page(seed: u64) -> BlockTree {
+        let words = |salt: u64, n: u64| {
+            let word = |i: u64| format!("w{}", (salt * 7919 + i * 104_729 + seed) % 500);
+            (0..n).map(word).collect::<Vec<_>>().join(" ")
+        };
+        let links = |salt: u64, n: u64| {
+            (0..n)
+                .map(|i| Link::new(words(salt * 31 + i, 4), format!("http://a.org/{salt}/{i}")))
+                .collect::<Vec<_>>()
+        };
+        let teaser = |salt: u64| {
+            let image = Image::new(format!("photo {salt}"), format!("http://a.org/{salt}.jpg"));
+            Block::leaf(links(salt, 3), vec![image], (0..4).map(|i| Text::new(words(salt + i, 12))).collect())
+        };
+        let column = |salt: u64, n: u64| Block::inner((0..n).map(|i| teaser(salt * 100 + i)).collect());
+        let article = Block::leaf(vec![], vec![], (0..30).map(|i| Text::new(words(9000 + i, 40))).collect());
+        let menu = Block::leaf(links(77, 20), vec![], vec![]);
+        let footer =
+            Block::leaf(links(78, 8), vec![], vec![Text::new("All rights reserved by nobody at all")]);
+        let main = Block::inner(vec![column(1, 6), column(2, 5), article, column(3, 4)]);
+        tree(vec![menu, main, column(4, 5), footer])
+    }
+
+    fn any_leaf() -> impl Strategy<Value = Block> {
+        let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, address)| Link::new(name, address));
+        let image = ("[ab]{0,1}", "/[xy]{0,2}").prop_map(|(name, source)| Image::new(name, source));
+        let text = "([abcd] ){0,5}<?".prop_map(Text::new);
+        (vec(link, 0..4), vec(image, 0..3), vec(text, 0..4), 0.01..1.0f32).prop_map(
+            |(links, images, texts, importance)| Block { importance, ..Block::leaf(links, images, texts) },
+        )
+    }
+
+    fn any_tree() -> impl Strategy<Value = BlockTree> {
+        let block = any_leaf().prop_recursive(4, 24, 4, |child| vec(child, 1..4).prop_map(Block::inner));
+        vec(block, 0..5).prop_map(tree)
+    }
+
+    proptest! {
+        #[test]
+        fn planted_trees_come_back_and_are_weighed(before in any_tree(), seed in any::<u64>()) {
+            let (after, _) = plant(&before, PlantRates { elements: 0.3, blocks: 0.3 }, seed);
+            let delta = check(&before, &after);
+            for (form, _) in Form::NAMES {
+                let value = importance(&delta, &ImportanceConfig::of(form)).get();
+                prop_assert!((0.0..=1.0).contains(&value), "{}: {}", form, value);
+            }
+        }
     }
 }

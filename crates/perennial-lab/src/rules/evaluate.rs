@@ -1,14 +1,15 @@
 //! A history -> what each plan would have skipped and missed, by the protocol of P-NEAR 6: train on some versions, test on the
 //! next, several windows, mean over windows.
 
-use super::delta::{PageTransition, Significance};
+use perennial_core::directory::{
+    Alpha, Mined, Node, PageChange, PageTransition, Significance, SiteHistory, Subsumed, Thresholds, Tree,
+    mine_from,
+};
+
 use super::evidence::Known;
-use super::history::{PageChange, SiteHistory};
 use super::measure::{Counted, Measures, Test};
-use super::mine::{Alpha, Mined, Subsumed, Thresholds, mine_from};
 use super::plan::{Ranking, choose};
 use super::skip::{delta_of, outside, skipped_by_near, static_directories};
-use super::tree::{Node, Tree};
 
 /// Versions at the end of the training window on which thresholds are tuned.
 const HELD_BACK: usize = 5;

@@ -5,7 +5,8 @@
 //! fetched first, and then it is known whether it changed. Heads need not be ancestors here: the activity of an ancestor
 //! is that of all it holds but the tail.
 
-use super::bits::Counts;
+use perennial_core::directory::Counts;
+
 use super::evidence::{Directories, Known};
 
 /// Directories that are compared with each other, those with most changes first.
@@ -133,7 +134,7 @@ impl Compared {
             is_negative: n_both * n < n_head * n_tail,
         };
         let [n, first, second, both] = [n, n_head, n_tail, n_both].map(|n| n as u32);
-        Some((association, by_chance(&Counts { n, first, second, both })))
+        Some((association, Counts { n, first, second, both }.by_chance()))
     }
 }
 
@@ -151,36 +152,9 @@ fn busy(counts: &[u32]) -> Vec<bool> {
     counts.iter().map(|&count| count > 0 && f64::from(count) >= least).collect()
 }
 
-/// The probability that two independent things coincide so rarely, or so often (Fisher's exact test, one side).
-pub fn by_chance(counts: &Counts) -> f64 {
-    let [n, n_head, n_tail, n_both] =
-        [counts.n, counts.first, counts.second, counts.both].map(|n| n as usize);
-    let ln_choose = |n: usize, k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
-    let probability = |both: usize| {
-        (ln_choose(n_head, both) + ln_choose(n - n_head, n_tail - both) - ln_choose(n, n_tail)).exp()
-    };
-    let least = (n_head + n_tail).saturating_sub(n);
-    let most = n_head.min(n_tail);
-    let rarely: f64 = (least..=n_both).map(probability).sum();
-    let often: f64 = (n_both..=most).map(probability).sum();
-    rarely.min(often)
-}
-
-fn ln_factorial(n: usize) -> f64 {
-    (2..=n).map(|k| (k as f64).ln()).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn chance_is_that_of_counting_all_ways() {
-        // Six transitions, three with a change in each: of the 20 ways one never coincides and one always does.
-        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 0 }) - 1.0 / 20.0).abs() < 1e-12);
-        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 3 }) - 1.0 / 20.0).abs() < 1e-12);
-        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 1 }) - 10.0 / 20.0).abs() < 1e-12);
-    }
 
     #[test]
     fn busy_transitions_have_half_of_a_mean_one() {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::chance::Chance;
+use perennial_core::chance::Chance;
+use perennial_core::directory::{Alpha, PageTransition, Significance, SiteHistory, Thresholds};
 
 /// A site of four directories: two that exclude each other, one that always changes a little, one that never does.
 fn exclusive_site(seed: u64, n_versions: usize) -> SiteHistory {
@@ -41,6 +42,20 @@ fn exclusive_site(seed: u64, n_versions: usize) -> SiteHistory {
 fn recall_at(history: &SiteHistory, ranking: Ranking, skip: f64) -> f64 {
     let protocol = Protocol { aim: Aim::Skip(skip), ..Protocol::default() };
     evaluate(history, &protocol, Plan::Ranked(ranking)).mean.change_recall
+}
+
+#[test]
+fn the_tail_of_example_5_is_skipped() {
+    let versions = "W\t0\t0\nA\tc\nA\tm\nA\tb/f/h\nA\tb/g/j\nA\tb/g/k\n\
+                    W\t1\t1\nD\tm\nA\tn\nA\tb/d\nD\tb/g/j\nM\tb/g/k\nA\tb/g/l\n\
+                    W\t2\t2\nD\tn\nD\tb/d\nA\tb/x\nA\tb/y\nM\tb/g/k\nM\tb/g/l\n\
+                    W\t3\t3\nM\tb/f/h\nM\tb/g/k\nD\tb/g/l\nA\tb/g/z\n";
+    let delta =
+        parse_history("a", versions.as_bytes()).unwrap().delta_of_last(usize::MAX, Significance::Later);
+    let thresholds = Thresholds { alpha: Alpha::Fixed(0.5), beta: 0.6, gamma: Some(0.5), theta: 1.0 };
+    let (skipped, mined) = skipped_by_near(&delta, &thresholds, false);
+    assert_eq!(skipped, [delta.tree().directory("b/f").unwrap()]);
+    assert_eq!(savings(&delta, &mined.rules[0]), (2, 0), "two fetches of h, which did not change then");
 }
 
 #[test]

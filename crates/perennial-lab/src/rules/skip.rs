@@ -1,15 +1,14 @@
 //! Rules, static directories and the last version -> directories that are skipped as a whole (P-NEAR 5).
 
-use super::delta::{DeltaTree, PageTransition, Significance};
+use perennial_core::directory::{
+    DeltaTree, Mined, Node, PageTransition, Rule, Significance, Thresholds, Tree, mine, mine_from, n_pages,
+};
+
 use super::evidence::Known;
-use super::mine::{Mined, Thresholds, mine, mine_from, skipped_by_rules};
-use super::tree::{Node, Tree};
 
 /// The General Delta Tree of what is known, over the nodes of the history's own tree.
 pub fn delta_of(known: &Known<'_>, significance: Significance) -> DeltaTree {
-    let history = known.history;
-    let mut delta = DeltaTree::with_tree(history.tree.clone(), known.transitions.len(), significance);
-    let mut present = vec![false; history.nodes.len()];
+    let mut present = vec![false; known.history.nodes.len()];
     known.present.iter().for_each(|&page| present[page as usize] = true);
     // Back from what is there now to what was there first.
     for change in known.transitions.iter().rev().flat_map(|changes| changes.iter().rev()) {
@@ -19,12 +18,8 @@ pub fn delta_of(known: &Known<'_>, significance: Significance) -> DeltaTree {
             PageTransition::Updated(_) => {}
         }
     }
-    let first = (0..present.len()).filter(|&page| present[page]).map(|page| history.nodes[page]);
-    delta.begin(first);
-    for changes in &known.transitions {
-        delta.add(changes.iter().map(|change| (history.nodes[change.page as usize], change.change)));
-    }
-    delta
+    let first = (0..present.len() as u32).filter(|&page| present[page as usize]);
+    known.history.delta(first, known.transitions.iter().copied(), significance)
 }
 
 /// The directories that WARM skips, and what was mined. `everywhere` adds the rules of other starting directories than the
@@ -64,4 +59,22 @@ pub fn outside(known: &Known<'_>, skipped: &[Node]) -> Vec<u32> {
         !up.any(|node| is_skipped[node.0 as usize])
     };
     known.present.iter().filter(stays).copied().collect()
+}
+
+/// The directories that WARM skips when it archives `target` (P-NEAR 5): the tails of the rules that start there. It walks with
+/// the miner's own chain, so that no other rule can meet the directory.
+fn skipped_by_rules(mined: &Mined, target: Node) -> impl Iterator<Item = &Rule> {
+    let is_used = move |rule: &&Rule| rule.head.first() == Some(&target) && !rule.is_contradicted;
+    mined.rules.iter().filter(is_used).filter(|rule| rule.subsumed.is_none())
+}
+
+/// What a rule would have saved within the window, in the transitions in which its head changed: fetches of the tail's present
+/// pages, and changes that would have been missed. Nothing where the degrees were not kept.
+pub fn savings(delta: &DeltaTree, rule: &Rule) -> (u64, u64) {
+    let bits = rule.head.iter().map(|node| delta.bits_from(*node, rule.alpha));
+    let Some(head) = bits.reduce(|all, bits| all.and(&bits)) else { return (0, 0) };
+    let n_missed =
+        delta.degrees(rule.tail).filter(|degree| head.has(degree.transition as usize % delta.window()));
+    let n_missed = n_missed.map(|degree| u64::from(degree.n_pages)).sum();
+    (n_pages(delta, rule.tail) * u64::from(head.count()), n_missed)
 }

@@ -1,21 +1,16 @@
-//! `perennial rules eval`: what plans would have skipped and missed on past versions.
+//! `perennial lab rules eval`: what plans would have skipped and missed on past versions.
 
 use std::io::{self, Write};
 
 use anyhow::bail;
 use clap::Args;
-use perennial_core::directory::{
-    Aim, Alpha, ClosedLoop, Outcome, Plan, Protocol, Ranking, SiteHistory, SiteKind, Thresholds, closed_loop,
-    curve, evaluate,
-};
-use serde::Serialize;
+use perennial_lab::rules::table::{CurveRow, LoopRow, NamedPlan, Row};
+use perennial_lab::rules::{Aim, Protocol, n_broken};
 
 use super::read::Source;
 use super::{ThresholdOptions, share};
 use crate::cli::{Context, Exit};
 
-/// Shares of skipped pages on a curve.
-const SHARES: [f64; 12] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
 /// A site with more broken versions is left out.
 const MOST_BROKEN: usize = 5;
 
@@ -32,11 +27,11 @@ near-everywhere (rules of all starting directories), near-tuned, static (directo
 last-version, rate (decayed past changes), score, combined, oracle (knows the changes), all.
 
 Examples:
-  perennial rules eval --history *.tsv.xz --plan all --json
-  perennial rules eval --history site.tsv --plan combined --skip 0.8 --spread
-  perennial rules eval example.org --plan combined --max-loss 0.05
-  perennial rules eval --history site.tsv.xz --plan rate,combined --curve
-  perennial rules eval --history site.tsv.xz --plan combined --loop 60 --skip 0.8";
+  perennial lab rules eval --history *.tsv.xz --plan all --json
+  perennial lab rules eval --history site.tsv --plan combined --skip 0.8 --spread
+  perennial lab rules eval example.org --plan combined --max-loss 0.05
+  perennial lab rules eval --history site.tsv.xz --plan rate,combined --curve
+  perennial lab rules eval --history site.tsv.xz --plan combined --loop 60 --skip 0.8";
 
 /// Measures what plans would have skipped and missed on past versions.
 #[derive(Args)]
@@ -93,70 +88,18 @@ pub(super) struct Eval {
     weeks: Option<usize>,
 }
 
-/// One site and plan.
-#[derive(Serialize)]
-struct Row {
-    site: String,
-    plan: String,
-    kind: &'static str,
-    n_windows: usize,
-    n_quiet_windows: usize,
-    n_rules: f64,
-    n_contradicted: f64,
-    #[serde(rename = "BR")]
-    bypass: f64,
-    #[serde(rename = "OP")]
-    precision: f64,
-    #[serde(rename = "OR")]
-    recall: f64,
-    #[serde(rename = "CR5")]
-    change_recall: f64,
-    #[serde(rename = "CR9")]
-    change_recall_9: f64,
-    /// Overall precision as computed by eq. 7.
-    #[serde(rename = "OP7")]
-    precision_7: f64,
-}
-
-#[derive(Serialize)]
-struct CurveRow {
-    site: String,
-    plan: String,
-    kind: &'static str,
-    points: Vec<Point>,
-}
-
-#[derive(Serialize)]
-struct Point {
-    #[serde(rename = "BR")]
-    bypass: f64,
-    #[serde(rename = "CR5")]
-    change_recall: f64,
-}
-
-#[derive(Serialize)]
-struct LoopRow {
-    site: String,
-    plan: String,
-    kind: &'static str,
-    n_weeks: usize,
-    skip: f64,
-    stale: f64,
-    #[serde(rename = "CR5")]
-    change_recall: f64,
-}
-
 impl Eval {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let plans = self.plans()?;
+        let plans = NamedPlan::parse(&self.plan, self.thresholds.thresholds(), self.tune)?;
+        let protocol = self.protocol();
         let mut histories = self.source.read(context)?;
         histories.retain(|history| {
-            let is_whole = history.n_broken() <= MOST_BROKEN;
+            let is_whole = n_broken(history) <= MOST_BROKEN;
             if !is_whole {
                 context.note(format_args!(
                     "{}: left out, {} versions are broken",
                     history.name,
-                    history.n_broken()
+                    n_broken(history)
                 ));
             }
             is_whole
@@ -164,21 +107,22 @@ impl Eval {
         let bar = context.progress_count((histories.len() * plans.len()) as u64, "testing plans");
         // The bar moves before each pair is tested, so that the first one is seen too.
         let pairs = || {
-            let of = |history| plans.iter().map(move |(name, plan)| (history, name.as_str(), *plan));
+            let of = |history| plans.iter().map(move |plan| (history, plan));
             histories.iter().flat_map(of).inspect(|_| bar.inc(1))
         };
         if self.curve {
             let rows: Vec<CurveRow> =
-                pairs().map(|(history, name, plan)| self.curve_row(history, name, plan)).collect();
+                pairs().map(|(history, plan)| plan.curve_row(history, &protocol)).collect();
             bar.finish_and_clear();
             context.print(&rows, |out| rows.iter().try_for_each(|row| print_curve(row, out)))?;
         } else if let Some(weeks) = self.weeks {
-            let row = |(history, name, plan)| self.loop_row(history, name, plan, weeks);
+            let (train, skip) = (self.train.into(), self.skip.unwrap_or(0.5));
+            let row = |(history, plan): (_, &NamedPlan)| plan.loop_row(history, train, weeks, skip);
             let rows: Vec<LoopRow> = pairs().filter_map(row).collect();
             bar.finish_and_clear();
             context.print(&rows, |out| print_loops(&rows, out))?;
         } else {
-            let rows: Vec<Row> = pairs().map(|(history, name, plan)| self.row(history, name, plan)).collect();
+            let rows: Vec<Row> = pairs().map(|(history, plan)| plan.row(history, &protocol)).collect();
             bar.finish_and_clear();
             if rows.iter().all(|row| row.n_windows == 0) {
                 bail!(
@@ -202,106 +146,6 @@ impl Eval {
             aim: loss.map_or(Aim::Skip(self.skip.unwrap_or(0.5)), Aim::MaxLoss),
             tune_loss: self.max_loss.unwrap_or(0.05),
         }
-    }
-
-    fn plans(&self) -> anyhow::Result<Vec<(String, Plan)>> {
-        const ALL: [&str; 11] = [
-            "nothing",
-            "near-0.01",
-            "near-0.05",
-            "near",
-            "near-everywhere",
-            "near-tuned",
-            "static",
-            "last-version",
-            "rate",
-            "combined",
-            "oracle",
-        ];
-        let names: Vec<&str> = match self.plan.as_slice() {
-            [all] if all == "all" => ALL.to_vec(),
-            names => names.iter().map(String::as_str).collect(),
-        };
-        names.into_iter().map(|name| Ok((name.to_owned(), self.plan_of(name)?))).collect()
-    }
-
-    fn plan_of(&self, name: &str) -> anyhow::Result<Plan> {
-        let thresholds = self.thresholds.thresholds();
-        let fixed = |alpha| Thresholds { alpha: Alpha::Fixed(alpha), ..thresholds };
-        Ok(match name {
-            "nothing" => Plan::Nothing,
-            "near" if self.tune => Plan::NearTuned,
-            "near" => Plan::Near(thresholds),
-            "near-0.01" => Plan::Near(fixed(0.01)),
-            "near-0.05" => Plan::Near(fixed(0.05)),
-            "near-everywhere" => Plan::NearEverywhere(thresholds),
-            "near-tuned" => Plan::NearTuned,
-            "static" => Plan::Static,
-            "last-version" => Plan::LastVersion,
-            "rate" => Plan::Ranked(Ranking::Rate),
-            "score" => Plan::Ranked(Ranking::Score),
-            "in-rounds" => Plan::Ranked(Ranking::InRounds),
-            "combined" => Plan::Ranked(Ranking::Combined),
-            "oracle" => Plan::Oracle,
-            other => bail!(
-                "`{other}` is not a plan: choose some of nothing, near, near-0.01, near-0.05, near-everywhere, near-tuned, \
-                 static, last-version, rate, score, in-rounds, combined, oracle, or all"
-            ),
-        })
-    }
-
-    fn row(&self, history: &SiteHistory, name: &str, plan: Plan) -> Row {
-        let Outcome { n_windows, n_quiet, n_rules, n_contradicted, mean } =
-            evaluate(history, &self.protocol(), plan);
-        Row {
-            site: history.name.clone(),
-            plan: name.to_owned(),
-            kind: kind_of(history),
-            n_windows,
-            n_quiet_windows: n_quiet,
-            n_rules,
-            n_contradicted,
-            bypass: mean.bypass,
-            precision: mean.precision,
-            recall: mean.recall,
-            change_recall: mean.change_recall,
-            change_recall_9: mean.change_recall_9,
-            precision_7: mean.precision_7,
-        }
-    }
-
-    fn curve_row(&self, history: &SiteHistory, name: &str, plan: Plan) -> CurveRow {
-        let points = curve(history, &self.protocol(), plan, &SHARES);
-        let points =
-            points.into_iter().map(|(bypass, change_recall)| Point { bypass, change_recall }).collect();
-        CurveRow { site: history.name.clone(), plan: name.to_owned(), kind: kind_of(history), points }
-    }
-
-    /// Only plans that rank pages can be run in a loop.
-    fn loop_row(&self, history: &SiteHistory, name: &str, plan: Plan, n_weeks: usize) -> Option<LoopRow> {
-        let ranking = match plan {
-            Plan::Ranked(ranking) => Some(ranking),
-            Plan::Oracle => None,
-            _ => return None,
-        };
-        let skip = self.skip.unwrap_or(0.5);
-        let outcome = closed_loop(history, &ClosedLoop { train: self.train.into(), n_weeks, skip, ranking })?;
-        Some(LoopRow {
-            site: history.name.clone(),
-            plan: name.to_owned(),
-            kind: kind_of(history),
-            n_weeks: outcome.n_weeks,
-            skip,
-            stale: outcome.stale,
-            change_recall: outcome.change_recall,
-        })
-    }
-}
-
-fn kind_of(history: &SiteHistory) -> &'static str {
-    match history.kind {
-        SiteKind::Served => "served",
-        SiteKind::Source => "source",
     }
 }
 

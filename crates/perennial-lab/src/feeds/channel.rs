@@ -8,12 +8,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 
+use perennial_core::text::dom::{Dom, DomKind, DomNode};
+use perennial_core::text::markup::escaped;
+use perennial_core::url::canonical;
 use url::Url;
-
-use super::several::first_class;
-use crate::text::dom::{Dom, DomKind, DomNode};
-use crate::text::markup::escaped;
-use crate::url::canonical;
 
 /// An item that belongs to the list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -73,7 +71,7 @@ impl Refilled<'_> {
             for node in around {
                 let source = &self.dom.nodes[node as usize];
                 let Some(parent) = source.parent else { break };
-                let group = groups.entry((parent, source.tag(), first_class(source))).or_default();
+                let group = groups.entry((parent, source.tag(), source.first_class())).or_default();
                 // An entry often links to its page several times.
                 if group.last().is_none_or(|(last, _)| *last != node) {
                     group.push((node, address.clone()));
@@ -89,7 +87,7 @@ impl Refilled<'_> {
         // Columns and rows cut a list into several of the same kind.
         let shape = |parent: u32| {
             let source = &self.dom.nodes[parent as usize];
-            (self.depth(parent), source.tag(), first_class(source))
+            (self.depth(parent), source.tag(), source.first_class())
         };
         let is_alike = |key: &Shape<'_>| (key.1, key.2) == (tag, class) && shape(key.0) == shape(parent);
         let alike = groups.iter().filter(|(key, _)| is_alike(key));
@@ -222,7 +220,7 @@ impl List {
         let sample = &dom.nodes[first as usize];
         let is_alike = |node: &u32| {
             let other = &dom.nodes[*node as usize];
-            other.tag() == sample.tag() && first_class(other) == first_class(sample)
+            other.tag() == sample.tag() && other.first_class() == sample.first_class()
         };
         let entries =
             dom.children(parent).filter(is_alike).chain(found.iter().map(|(node, _)| *node)).collect();

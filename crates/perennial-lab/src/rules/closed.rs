@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::delta::PageTransition;
+use perennial_core::directory::{PageChange, PageTransition, SiteHistory, Tree};
+
 use super::evidence::{DECAYS, Known, Looks};
-use super::history::{PageChange, SiteHistory};
+use super::history::state_at;
 use super::plan::{Ranking, choose, rebuilt};
-use super::tree::Tree;
 
 /// A crawl of many versions by one plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,7 +73,7 @@ pub fn closed_loop(history: &SiteHistory, of: &ClosedLoop) -> Option<LoopOutcome
 
 impl Archive<'_> {
     fn at(history: &SiteHistory, version: usize, train: usize) -> Archive<'_> {
-        let (is_there, bytes) = history.state_at(version);
+        let (is_there, bytes) = state_at(history, version);
         let first = (version + 2).saturating_sub(train).max(1);
         let present: Vec<u32> = (0..is_there.len() as u32).filter(|&page| is_there[page as usize]).collect();
         let seen: VecDeque<_> = (first..=version).map(|at| history.versions[at].changes.clone()).collect();

@@ -1,4 +1,4 @@
-//! `perennial rules`: how the directories of a site change together, and what could be skipped (P-NEAR, docs/rules.md).
+//! `perennial lab rules`: how the directories of a site change together, and what could be skipped (P-NEAR, docs/rules.md).
 
 mod eval;
 mod figure;
@@ -9,14 +9,14 @@ use clap::{Args, Subcommand};
 use perennial_core::directory::{Alpha, Thresholds};
 use perennial_core::schedule::amounts::{AmountError, parse_share};
 
-use super::{Context, Exit};
+use crate::cli::{Context, Exit};
 
 const AFTER_HELP: &str = "\
 Examples:
-  perennial rules mine example.org
-  perennial rules mine --history site.tsv.xz --format svg > site.svg
-  perennial rules eval --history *.tsv.xz --plan all
-  perennial rules eval example.org --plan combined --max-loss 0.05 --json
+  perennial lab rules mine example.org
+  perennial lab rules mine --history site.tsv.xz --format svg > site.svg
+  perennial lab rules eval --history *.tsv.xz --plan all
+  perennial lab rules eval example.org --plan combined --max-loss 0.05 --json
 
 A history is a file of versions; docs/rules.md has the format.";
 

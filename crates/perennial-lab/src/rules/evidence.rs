@@ -6,9 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::delta::PageTransition;
-use super::history::{PageChange, SiteHistory};
-use super::tree::{Node, Tree};
+use perennial_core::directory::{Node, PageChange, PageTransition, SiteHistory, Tree};
 
 /// No such directory.
 const NONE: u32 = u32::MAX;

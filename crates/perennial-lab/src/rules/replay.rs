@@ -11,6 +11,8 @@ use perennial_core::schedule::{Budget, PageInfo, Reason, ScheduleConfig, Schedul
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
+use super::history::state_at;
+
 const WEEK: Span = Span::from_hours(24 * 7);
 /// Importance of a change of which nothing is known.
 const IMPORTANCE: f64 = 0.3;
@@ -31,7 +33,7 @@ pub struct Replay {
 }
 
 /// What came of it, in the weeks that are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Replayed {
     /// Pages that were followed.
     pub n_pages: usize,
@@ -50,7 +52,7 @@ pub struct Replayed {
 /// Replays the end of a history; nothing where it is too short.
 pub fn replay(history: &SiteHistory, of: &Replay) -> Option<Replayed> {
     let first = history.versions.len().checked_sub(of.burn_in + of.n_weeks + 1)?;
-    let (is_there, _) = history.state_at(first);
+    let (is_there, _) = state_at(history, first);
     let pages: Vec<u32> = (0..is_there.len() as u32).filter(|&page| is_there[page as usize]).collect();
     let start = Timestamp::from_secs(1_704_067_200);
     let changes = changes_of(history, of, first, start);
@@ -162,7 +164,7 @@ fn completeness(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::directories::ExclusiveSite;
+    use crate::rules::ExclusiveSite;
 
     #[test]
     fn budget_leaves_directories_that_cannot_change_and_the_rest_gains() {

@@ -1,0 +1,352 @@
+//! What is known of pages -> the next visit, by the strategies of P-QUALITY 7 and by the adaptive interval.
+//!
+//! They share the crawler's interface and its way of handing out a budget: time is cut into slots, and at the start of a slot
+//! the pages that it may visit are chosen. What they learn are plain averages.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `averages` | outcomes of visits -> mean rates and importances by period |
+//! | `urgency` | averages -> the order in which pages are visited |
+
+mod averages;
+mod urgency;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use perennial_core::pattern::mixture::{Mixture, bucket_of};
+use perennial_core::schedule::{Budget, ClockId, Pacing, PageInfo, ScheduleConfig, VisitOutcome};
+use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_core::url::{PageId, SiteId};
+
+use crate::drive::Driven;
+use crate::strategy::Strategy;
+use averages::Averages;
+
+/// Share of a slot's visits that new pages leave to the others.
+const KEPT_FROM_NEW: f64 = 0.2;
+
+/// Decides by a strategy of the papers which page to visit next.
+pub struct PaperScheduler {
+    strategy: Strategy,
+    config: ScheduleConfig,
+    budget: Budget,
+    start: Timestamp,
+    /// Of which only the length of the periods is used.
+    mixture: Mixture,
+    clocks: Vec<LocalClock>,
+    pages: Vec<Page>,
+    /// Sites in the order in which they came.
+    sites: HashMap<SiteId, u32>,
+    slot: Slot,
+    /// The end of the last slot.
+    ranked_until: Timestamp,
+    /// The period of each clock at the end of the slot.
+    buckets: Vec<usize>,
+    /// Pages never captured, in the order in which they came.
+    fresh: VecDeque<u32>,
+    /// The pages that are left of the current round, for strategies that visit all pages in rounds.
+    round: VecDeque<u32>,
+    /// When the frequency strategy shares out its visits anew, in seconds since the start.
+    shared_until: u32,
+    /// Visits that the budget has granted and no slot has taken.
+    credit: f64,
+    /// The same for the share that is kept for the pages seen longest ago.
+    floor_credit: f64,
+}
+
+struct Page {
+    site: u32,
+    weight: f32,
+    clock: usize,
+    averages: Averages,
+    /// A number of the strategy's own: an interval in hours (adaptive interval) or visits an hour (frequency).
+    own: f32,
+    /// The last capture, in seconds since the start.
+    seen_at: u32,
+    is_new: bool,
+    is_pending: bool,
+    urgency: f32,
+}
+
+/// The stretch of time for which pages were chosen.
+#[derive(Default)]
+struct Slot {
+    range: Option<(Timestamp, Timestamp)>,
+    capacity: usize,
+    n_handed_out: usize,
+    had_turn: HashSet<u32>,
+    plan: VecDeque<(u32, Timestamp)>,
+    /// Pages that were announced during the slot; they go before the plan.
+    at_once: VecDeque<(u32, Timestamp)>,
+}
+
+impl PaperScheduler {
+    /// A scheduler that knows no page yet. Without a budget there are no visits.
+    pub fn new(strategy: Strategy, config: ScheduleConfig, start: Timestamp) -> PaperScheduler {
+        let config = ScheduleConfig {
+            n_periods: config.n_periods.clamp(1, 120),
+            slot: config.slot.max(Span::from_secs(1)),
+            ..config
+        };
+        PaperScheduler {
+            strategy,
+            budget: config.budget.unwrap_or(Budget::per_hour(0.0)),
+            mixture: Mixture::new(config.n_periods, config.observed),
+            config,
+            start,
+            clocks: vec![LocalClock::utc()],
+            pages: Vec::new(),
+            sites: HashMap::new(),
+            slot: Slot::default(),
+            ranked_until: start,
+            buckets: Vec::new(),
+            fresh: VecDeque::new(),
+            round: VecDeque::new(),
+            shared_until: 0,
+            credit: 0.0,
+            floor_credit: 0.0,
+        }
+    }
+
+    fn secs(&self, at: Timestamp) -> u32 {
+        ((at - self.start).as_millis() / 1000).clamp(0, i64::from(u32::MAX)) as u32
+    }
+
+    /// The period that holds the end of a stretch of time.
+    fn last_bucket(&self, clock: usize, from: Timestamp, to: Timestamp) -> Option<usize> {
+        let (mut last, n_periods) = (None, self.config.n_periods);
+        self.clocks[clock].pieces(from, to, n_periods, |piece| {
+            last = Some(usize::from(bucket_of(piece.kind, piece.period, n_periods)));
+        });
+        last
+    }
+
+    fn enter_slot(&mut self, now: Timestamp) {
+        if self.slot.range.is_some_and(|(_, end)| now < end) {
+            return;
+        }
+        let millis = self.config.slot.as_millis();
+        let place = now.as_millis().div_euclid(millis);
+        let start = match self.slot.range {
+            Some(_) => Timestamp::from_millis(place.saturating_mul(millis)),
+            None => now,
+        };
+        let end = Timestamp::from_millis(place.saturating_add(1).saturating_mul(millis));
+        if self.strategy == Strategy::Frequency && self.secs(start) >= self.shared_until {
+            self.share_by_frequency();
+            self.shared_until = self.secs(start).saturating_add(86_400);
+        }
+        let from = self.ranked_until.min(end);
+        let buckets = (0..self.clocks.len()).map(|clock| self.last_bucket(clock, from, end).unwrap_or(0));
+        self.buckets = buckets.collect();
+        self.ranked_until = end;
+        let granted = self.budget.visits_in(end - start).min(1e9);
+        self.credit = self.credit.fract() + granted;
+        self.slot = Slot { range: Some((start, end)), ..Slot::default() };
+        self.rank(self.secs(end));
+        let chosen = self.choose(granted, self.secs(end));
+        self.lay_out(&chosen, start, end);
+    }
+
+    /// New pages first, then those seen longest ago as far as a share is kept for them, then the most urgent.
+    fn choose(&mut self, granted: f64, end_secs: u32) -> Vec<u32> {
+        self.slot.capacity = self.credit.floor() as usize;
+        let capacity = self.slot.capacity.min(self.pages.len());
+        let mut chosen = self.choose_new(capacity);
+        let n_first = (capacity as f64 * (1.0 - KEPT_FROM_NEW)).ceil() as usize;
+        let mut waiting = chosen.split_off(n_first.min(chosen.len()));
+        let mut rest = self.choose_oldest(granted, capacity, capacity - chosen.len(), end_secs);
+        rest.extend(self.choose_urgent(capacity - chosen.len() - rest.len()));
+        waiting.truncate(capacity - chosen.len() - rest.len());
+        chosen.append(&mut waiting);
+        if !self.goes_round() {
+            let urgency = |at: u32| self.pages[at as usize].urgency.abs();
+            rest.sort_by(|&a, &b| urgency(b).total_cmp(&urgency(a)).then(a.cmp(&b)));
+        }
+        chosen.extend(rest);
+        chosen
+    }
+
+    fn choose_new(&mut self, n: usize) -> Vec<u32> {
+        let mut chosen = Vec::new();
+        for _ in 0..self.fresh.len() {
+            if chosen.len() >= n {
+                break;
+            }
+            let Some(at) = self.fresh.pop_front() else { break };
+            let page = &self.pages[at as usize];
+            if !page.is_new {
+                continue;
+            }
+            if !page.is_pending {
+                chosen.push(at);
+            }
+            // The page stays in the queue until it has been captured.
+            self.fresh.push_back(at);
+        }
+        chosen
+    }
+
+    /// The pages that have waited for as long as the kept share needs to visit all pages once.
+    fn choose_oldest(&mut self, granted: f64, capacity: usize, n_free: usize, end_secs: u32) -> Vec<u32> {
+        let share = self.config.floor.map_or(0.0, f64::from).clamp(0.0, 1.0);
+        self.floor_credit = self.floor_credit.fract() + share * granted.min(capacity as f64);
+        let n = (self.floor_credit.floor() as usize).min(n_free);
+        let per_slot = (share * granted).max(1e-9);
+        let longest_wait = self.pages.len() as f64 / per_slot * self.config.slot.as_secs_f64();
+        let seen_before = f64::from(end_secs) - longest_wait;
+        let has_waited =
+            |page: &Page| !page.is_new && !page.is_pending && f64::from(page.seen_at) <= seen_before;
+        let mut oldest: Vec<u32> =
+            (0..self.pages.len() as u32).filter(|&at| has_waited(&self.pages[at as usize])).collect();
+        oldest.sort_by_key(|&at| self.pages[at as usize].seen_at);
+        oldest.truncate(n);
+        oldest.sort_unstable();
+        for &at in &oldest {
+            // A negative urgency keeps a chosen page from being chosen again, and keeps the value for the order.
+            let urgency = &mut self.pages[at as usize].urgency;
+            *urgency = -*urgency;
+        }
+        oldest
+    }
+
+    fn choose_urgent(&mut self, n: usize) -> Vec<u32> {
+        if self.goes_round() {
+            return self.take_from_round(n);
+        }
+        let urgency = |at: u32| self.pages[at as usize].urgency;
+        let mut urgent: Vec<u32> = (0..self.pages.len() as u32).filter(|&at| urgency(at) > 0.0).collect();
+        urgent.sort_by(|&a, &b| urgency(b).total_cmp(&urgency(a)).then(a.cmp(&b)));
+        urgent.truncate(n);
+        urgent
+    }
+
+    /// Spreads the chosen pages over the slot, the first at its start.
+    fn lay_out(&mut self, chosen: &[u32], start: Timestamp, end: Timestamp) {
+        let n = chosen.len().max(1) as i64;
+        let length = if self.config.pacing == Pacing::Spread { (end - start).as_millis() } else { 0 };
+        for (rank, &at) in chosen.iter().enumerate() {
+            let page = &mut self.pages[at as usize];
+            page.urgency = page.urgency.abs();
+            self.slot.plan.push_back((at, start + Span::from_millis(length.saturating_mul(rank as i64) / n)));
+        }
+    }
+
+    fn has_had_its_turn(&self, at: u32) -> bool {
+        let page = &self.pages[at as usize];
+        let was_visited = self.slot.range.is_some_and(|(start, _)| page.seen_at >= self.secs(start));
+        let is_planned = || self.slot.plan.iter().chain(&self.slot.at_once).any(|planned| planned.0 == at);
+        page.is_pending || self.slot.had_turn.contains(&at) || was_visited || is_planned()
+    }
+
+    /// Puts a page that was announced before the plan. When the budget of the slot is used up, it takes the place of the last
+    /// page of the plan, if that one is less urgent.
+    fn plan_at_once(&mut self, at: u32) {
+        let Some((start, _)) = self.slot.range else { return };
+        let used = self.slot.n_handed_out + self.slot.plan.len() + self.slot.at_once.len();
+        if used >= self.slot.capacity {
+            let Some(&(last, _)) = self.slot.plan.back() else { return };
+            let last = &self.pages[last as usize];
+            if last.is_new || last.urgency >= self.pages[at as usize].urgency {
+                return;
+            }
+            self.slot.plan.pop_back();
+        }
+        self.slot.at_once.push_back((at, start));
+    }
+}
+
+impl Driven for PaperScheduler {
+    fn add_clock(&mut self, clock: LocalClock) -> ClockId {
+        let known = self.clocks.iter().position(|other| *other == clock);
+        let place = known.unwrap_or_else(|| {
+            self.clocks.push(clock);
+            self.clocks.len() - 1
+        });
+        ClockId(place.min(usize::from(u16::MAX)) as u16)
+    }
+
+    /// Pages are numbered densely, as worlds have them.
+    fn add_page(&mut self, page: PageId, info: PageInfo) {
+        debug_assert_eq!(page.0 as usize, self.pages.len());
+        let next = self.sites.len() as u32;
+        let averages = match &info.known {
+            Some(known) => Averages::known(&self.mixture, known),
+            None => Averages::new(self.mixture.n_buckets()),
+        };
+        self.pages.push(Page {
+            site: *self.sites.entry(info.site).or_insert(next),
+            weight: if info.weight.is_finite() { info.weight.clamp(0.0, 1e9) } else { 0.0 },
+            clock: usize::from(info.clock.0).min(self.clocks.len() - 1),
+            averages,
+            own: 0.0,
+            seen_at: 0,
+            is_new: true,
+            is_pending: false,
+            urgency: 0.0,
+        });
+        self.adapt_interval(page.0 as usize, None);
+        self.fresh.push_back(page.0);
+    }
+
+    fn announce(&mut self, page: PageId, at: Timestamp) {
+        let secs = self.secs(at);
+        let Some(known) = self.pages.get_mut(page.0 as usize) else { return };
+        if known.is_new || secs <= known.seen_at {
+            return;
+        }
+        known.urgency = f32::MAX;
+        if !self.has_had_its_turn(page.0) {
+            self.plan_at_once(page.0);
+        }
+    }
+
+    fn next_visit(&mut self, now: Timestamp) -> Option<PageId> {
+        self.enter_slot(now);
+        let (at, _) = match self.slot.at_once.pop_front() {
+            Some(planned) => planned,
+            None if self.slot.plan.front()?.1 <= now => self.slot.plan.pop_front()?,
+            None => return None,
+        };
+        self.slot.n_handed_out += 1;
+        self.slot.had_turn.insert(at);
+        self.pages[at as usize].is_pending = true;
+        Some(PageId(at))
+    }
+
+    fn next_wakeup(&self) -> Option<Timestamp> {
+        if self.pages.is_empty() {
+            return None;
+        }
+        let planned = self.slot.at_once.front().or(self.slot.plan.front()).map(|planned| planned.1);
+        planned.or(self.slot.range.map(|(_, end)| end)).or(Some(self.start))
+    }
+
+    /// A visit that failed, or that found no page, teaches nothing.
+    fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp) {
+        let at = page.0 as usize;
+        let importance = match outcome {
+            VisitOutcome::Changed(importance) | VisitOutcome::Vanished(importance) => Some(importance),
+            VisitOutcome::Unchanged => None,
+            VisitOutcome::Failed { .. } | VisitOutcome::Absent => {
+                self.pages[at].is_pending = false;
+                return;
+            }
+        };
+        let (secs, before) = (self.secs(now), self.pages[at].seen_at);
+        let is_first = self.pages[at].is_new;
+        if !is_first && self.config.learn && secs > before {
+            let instant = |secs: u32| self.start + Span::from_secs(i64::from(secs));
+            let bucket = self.last_bucket(self.pages[at].clock, instant(before), instant(secs));
+            let importance = importance.map(|importance| importance.get() as f32);
+            self.pages[at].averages.observe(bucket, secs - before, importance);
+        }
+        if !is_first {
+            self.adapt_interval(at, Some(importance.is_some()));
+        }
+        let page = &mut self.pages[at];
+        page.is_pending = false;
+        page.is_new = false;
+        page.seen_at = secs.max(before);
+    }
+}

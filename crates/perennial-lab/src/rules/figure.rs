@@ -1,0 +1,292 @@
+//! Histories, or trees made from seeds -> the points of P-NEAR Figures 5 and 6.
+
+use std::time::Instant;
+
+use perennial_core::directory::{Alpha, Significance, SiteHistory, SiteKind, Subsumed, Thresholds, mine};
+use serde::Serialize;
+
+use super::replay::{Replay, Replayed, replay};
+use super::{Aim, ExclusiveSite, Outcome, Plan, Protocol, RandomTrees, Ranking, evaluate};
+
+/// One point of Figure 5, as a mean over sites.
+#[derive(Serialize)]
+pub struct Row {
+    /// The figure.
+    pub figure: String,
+    /// What is varied, and its value.
+    pub x: String,
+    /// The plan.
+    pub plan: String,
+    /// Number of sites, or the only one.
+    pub sites: String,
+    /// Rules a window.
+    pub n_rules: f64,
+    /// Share of the pages that is not fetched.
+    #[serde(rename = "BR")]
+    pub bypass: f64,
+    /// Overall precision.
+    #[serde(rename = "OP")]
+    pub precision: f64,
+    /// Overall recall.
+    #[serde(rename = "OR")]
+    pub recall: f64,
+    /// Change recall by its definition.
+    #[serde(rename = "CR5")]
+    pub change_recall: f64,
+    /// Change recall as the paper computes it.
+    #[serde(rename = "CR9")]
+    pub change_recall_9: f64,
+}
+
+/// One point of Figure 6.
+#[derive(Serialize)]
+pub struct TimeRow {
+    /// The figure.
+    pub figure: String,
+    /// What is varied, and its value.
+    pub x: String,
+    /// Share of the pages that change from one version to the next.
+    pub change: f64,
+    /// Organising the changes.
+    pub phase_1_ms: f64,
+    /// Generating the rules.
+    pub phase_2_ms: f64,
+    /// Rules that were found.
+    pub n_rules: usize,
+    /// Memory of the General Delta Tree.
+    pub bytes_per_node: f64,
+}
+
+/// What the crawler's scheduler made of one history.
+#[derive(Serialize)]
+pub struct ReplayRow {
+    /// The site.
+    pub site: String,
+    /// Visits a week, as a share of the pages.
+    pub budget: f64,
+    /// Whether directories were judged.
+    pub directories: bool,
+    #[serde(flatten)]
+    /// What came of it.
+    pub found: Replayed,
+}
+
+/// The points of a Figure 5, or of the comparison on exclusive directories.
+pub fn cases(figure: &str, histories: &[SiteHistory]) -> Vec<Case> {
+    match figure {
+        "5a" => [false, true].into_iter().flat_map(distances).collect(),
+        "5b" => [5, 10, 15, 20, 25, 30, 40].into_iter().flat_map(trained_on).collect(),
+        "5c" => [SiteKind::Served, SiteKind::Source].into_iter().flat_map(of_kind).collect(),
+        "5d" => histories.iter().enumerate().filter_map(|(at, history)| best_alpha(at, history)).collect(),
+        "5e" => subsumed(Subsumed::ByRule),
+        "5f" => subsumed(Subsumed::ByPattern),
+        _ => [0.5, 0.8].into_iter().flat_map(on_exclusive).collect(),
+    }
+}
+
+/// One point of Figure 5.
+pub struct Case {
+    x: String,
+    name: String,
+    plan: Plan,
+    protocol: Protocol,
+    kind: Option<SiteKind>,
+    site: Option<usize>,
+}
+
+impl Case {
+    /// Evaluates its plan on the sites that are meant.
+    pub fn row(&self, figure: &str, histories: &[SiteHistory]) -> Row {
+        let is_meant = |(at, history): &(usize, &SiteHistory)| {
+            self.kind.is_none_or(|kind| history.kind == kind) && self.site.is_none_or(|site| site == *at)
+        };
+        let of = histories.iter().enumerate().filter(is_meant);
+        let outcomes: Vec<Outcome> = of
+            .map(|(_, history)| evaluate(history, &self.protocol, self.plan))
+            .filter(|outcome| outcome.n_windows > 0)
+            .collect();
+        let mean = |value: fn(&Outcome) -> f64| {
+            outcomes.iter().map(value).sum::<f64>() / outcomes.len().max(1) as f64
+        };
+        Row {
+            figure: figure.to_owned(),
+            x: self.x.clone(),
+            plan: self.name.clone(),
+            sites: self
+                .site
+                .map_or_else(|| format!("{} sites", outcomes.len()), |at| histories[at].name.clone()),
+            n_rules: mean(|outcome| outcome.n_rules),
+            bypass: mean(|outcome| outcome.mean.bypass),
+            precision: mean(|outcome| outcome.mean.precision),
+            recall: mean(|outcome| outcome.mean.recall),
+            change_recall: mean(|outcome| outcome.mean.change_recall),
+            change_recall_9: mean(|outcome| outcome.mean.change_recall_9),
+        }
+    }
+}
+
+/// A third of the pages is skipped, as in the paper's mean over its sites.
+fn usual() -> Protocol {
+    Protocol { aim: Aim::Skip(1.0 / 3.0), ..Protocol::default() }
+}
+
+/// Where the site as a whole has no rule, those of all directories and the combined plan show the trend.
+fn over(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<Case> {
+    let near = Thresholds::default();
+    let plans = [
+        ("near", Plan::Near(near)),
+        ("near-everywhere", Plan::NearEverywhere(near)),
+        ("static", Plan::Static),
+        ("combined", Plan::Ranked(Ranking::Combined)),
+    ];
+    let case = |(name, plan): (&str, Plan)| Case {
+        x: x.to_owned(),
+        name: name.to_owned(),
+        plan,
+        protocol,
+        kind,
+        site: None,
+    };
+    plans.into_iter().map(case).collect()
+}
+
+fn distances(accumulate: bool) -> Vec<Case> {
+    let at = |distance: usize| {
+        let x = format!("distance {distance}{}", if accumulate { ", accumulating" } else { "" });
+        over(&x, Protocol { distance, accumulate, ..usual() }, None)
+    };
+    (1..=10).flat_map(at).collect()
+}
+
+fn trained_on(train: usize) -> Vec<Case> {
+    over(&format!("training {train}"), Protocol { train, ..usual() }, None)
+}
+
+fn of_kind(kind: SiteKind) -> Vec<Case> {
+    over(if kind == SiteKind::Served { "served" } else { "source" }, usual(), Some(kind))
+}
+
+fn best_alpha(site: usize, history: &SiteHistory) -> Option<Case> {
+    let alphas = [0.01, 0.02, 0.03, 0.04, 0.05].map(|alpha| {
+        let plan = Plan::NearEverywhere(Thresholds { alpha: Alpha::Fixed(alpha), ..Thresholds::default() });
+        (alpha, plan, evaluate(history, &usual(), plan).mean.bypass)
+    });
+    let best = alphas.into_iter().reduce(|best, next| if next.2 > best.2 { next } else { best });
+    let (alpha, plan, bypass) = best?;
+    let x = if bypass > 0.0 { format!("best alpha {alpha}") } else { "no rule at any alpha".to_owned() };
+    Some(Case { x, name: "near".to_owned(), plan, protocol: usual(), kind: None, site: Some(site) })
+}
+
+fn subsumed(by: Subsumed) -> Vec<Case> {
+    let at = |beta: f64| {
+        let near = Thresholds { beta, theta: 0.5, ..Thresholds::default() };
+        [("near", Plan::Near(near)), ("subsumed", Plan::NearSubsumed(near, by))].map(|(name, plan)| {
+            let (x, name) = (format!("beta {beta}"), name.to_owned());
+            Case { x, name, plan, protocol: usual(), kind: None, site: None }
+        })
+    };
+    [0.1, 0.2, 0.3].into_iter().flat_map(at).collect()
+}
+
+fn on_exclusive(skip: f64) -> Vec<Case> {
+    let plans = [
+        ("rate", Plan::Ranked(Ranking::Rate)),
+        ("in-rounds", Plan::Ranked(Ranking::InRounds)),
+        ("combined", Plan::Ranked(Ranking::Combined)),
+        ("oracle", Plan::Oracle),
+    ];
+    let protocol = Protocol { aim: Aim::Skip(skip), ..Protocol::default() };
+    let case = |(name, plan): (&str, Plan)| {
+        let (x, name) = (format!("skip {skip}"), name.to_owned());
+        Case { x, name, plan, protocol, kind: None, site: None }
+    };
+    plans.into_iter().map(case).collect()
+}
+
+/// Sites made from seeds: for the figures about subsumed rules small random trees, in which rules come about by chance.
+pub fn made_sites(figure: &str) -> Vec<SiteHistory> {
+    let exclusive = |seed| ExclusiveSite { n_pairs: 2, seed, ..ExclusiveSite::default() }.build();
+    let random =
+        |seed| RandomTrees { n_nodes: 400, fan_out: 4, depth: 6, n_versions: 40, change: 0.06, seed }.build();
+    match figure {
+        "5e" | "5f" => (1..=40).map(random).collect(),
+        _ => (1..=10).map(exclusive).collect(),
+    }
+}
+
+/// One point of Figure 6.
+pub struct MiningCase {
+    x: String,
+    trees: RandomTrees,
+    thresholds: Thresholds,
+}
+
+/// The points of a Figure 6.
+pub fn mining_cases(figure: &str) -> Vec<MiningCase> {
+    let usual = Thresholds { alpha: Alpha::Fixed(0.1), beta: 0.1, gamma: Some(0.1), theta: 0.5 };
+    let case = |x: String, trees, thresholds| MiningCase { x, trees, thresholds };
+    let at = |change: f64| {
+        let trees = RandomTrees { change, ..RandomTrees::default() };
+        match figure {
+            "6a" => [1000, 2000, 4000, 8000, 16_000]
+                .map(|n_nodes| case(format!("{n_nodes} nodes"), RandomTrees { n_nodes, ..trees }, usual))
+                .into(),
+            "6b" => [50, 100, 200, 400, 800]
+                .map(|n_versions| {
+                    case(format!("{n_versions} versions"), RandomTrees { n_versions, ..trees }, usual)
+                })
+                .into(),
+            _ => {
+                let trees = RandomTrees { n_nodes: 16_000, ..trees };
+                let thresholds = |value: f64| {
+                    [
+                        case(
+                            format!("alpha {value}"),
+                            trees,
+                            Thresholds { alpha: Alpha::Fixed(value), ..usual },
+                        ),
+                        case(format!("beta {value}"), trees, Thresholds { beta: value, ..usual }),
+                        case(format!("gamma {value}"), trees, Thresholds { gamma: Some(value), ..usual }),
+                    ]
+                };
+                [0.1, 0.3, 0.4, 0.5, 0.6].into_iter().flat_map(thresholds).collect::<Vec<_>>()
+            }
+        }
+    };
+    [0.03, 0.06, 0.12].into_iter().flat_map(at).collect()
+}
+
+impl MiningCase {
+    /// Builds the trees and measures both phases.
+    pub fn time(&self, figure: &str) -> TimeRow {
+        let MiningCase { x, trees, thresholds } = self;
+        let history = trees.build();
+        let alpha = if let Alpha::Fixed(alpha) = thresholds.alpha { alpha } else { 0.1 };
+        let began = Instant::now();
+        let delta = history.delta_of_last(trees.n_versions, Significance::From(alpha));
+        let phase_1_ms = began.elapsed().as_secs_f64() * 1000.0;
+        let began = Instant::now();
+        let mined = mine(&delta, thresholds, false);
+        TimeRow {
+            figure: figure.to_owned(),
+            x: x.clone(),
+            change: trees.change,
+            phase_1_ms,
+            phase_2_ms: began.elapsed().as_secs_f64() * 1000.0,
+            n_rules: mined.rules.len(),
+            bytes_per_node: delta.n_bytes() as f64 / delta.tree().len() as f64,
+        }
+    }
+}
+
+/// A year of a history, of which half is counted, at two budgets, without and with the level of directories.
+pub fn replays(history: &SiteHistory) -> impl Iterator<Item = ReplayRow> {
+    let weeks = (history.versions.len().saturating_sub(1) / 2).min(40);
+    [(0.2, false), (0.2, true), (0.5, false), (0.5, true)].into_iter().filter_map(
+        move |(budget, directories)| {
+            let of = Replay { burn_in: weeks, n_weeks: weeks, budget, directories, seed: 1 };
+            let found = replay(history, &of)?;
+            Some(ReplayRow { site: history.name.clone(), budget, directories, found })
+        },
+    )
+}

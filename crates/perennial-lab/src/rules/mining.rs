@@ -1,0 +1,215 @@
+//! A history -> its rules and patterns, what each rule would have saved, and its tree over time (P-NEAR Figures 1 and 4).
+
+use perennial_core::directory::{
+    DeltaTree, Mined, Node, Rule, Significance, SiteHistory, Subsumed, Thresholds, Tree, live_directories,
+    mine, n_pages,
+};
+use perennial_engine::html::chart::Bars;
+use serde::Serialize;
+
+use super::{savings, sizes, static_directories};
+
+/// How a site is mined.
+#[derive(Clone, Copy, Debug)]
+pub struct Mining {
+    /// The thresholds of rules.
+    pub thresholds: Thresholds,
+    /// Versions to learn from, the latest ones.
+    pub n_versions: usize,
+    /// Whether rules that others make superfluous are reported.
+    pub with_subsumed: bool,
+    /// Directories, rules and patterns to report.
+    pub top: usize,
+}
+
+/// What was mined of one site.
+#[derive(Serialize)]
+pub struct SiteReport {
+    /// Its name.
+    pub site: String,
+    /// Versions that were learned from.
+    pub n_versions: usize,
+    /// Pages that it has now.
+    pub n_pages: u64,
+    /// Rules that hold.
+    pub n_rules: usize,
+    /// Those that a directory below the tail contradicts.
+    pub n_contradicted: usize,
+    /// Patterns that hold.
+    pub n_patterns: usize,
+    /// The rules that save most.
+    pub rules: Vec<RuleReport>,
+    /// The most frequent patterns.
+    pub patterns: Vec<PatternReport>,
+    /// Directories in which nothing changed, the largest first.
+    pub n_static_directories: usize,
+    /// The pages in them.
+    pub n_static_pages: u64,
+    /// The directories with most change.
+    pub directories: Vec<DirectoryReport>,
+    /// Pages of each version.
+    pub sizes: Vec<usize>,
+    /// The date of each version.
+    pub dates: Vec<String>,
+}
+
+/// A rule, and what it would have saved.
+#[derive(Serialize)]
+pub struct RuleReport {
+    /// Directories that change together.
+    pub head: Vec<String>,
+    /// The directory that does not change then.
+    pub tail: String,
+    /// Share of versions in which all of the former change.
+    pub frequency: f64,
+    /// Correlation of head and tail, from -1 to 1.
+    pub correlation: f64,
+    /// Share of the head's changes without one of the tail.
+    pub confidence: f64,
+    /// Degree of change from which a change counted.
+    pub alpha: f64,
+    /// Pages that the tail has now.
+    pub n_pages: u64,
+    /// Fetches of the tail's pages in those versions.
+    pub saved_fetches: u64,
+    /// Changes that were among them.
+    pub missed_changes: u64,
+    /// A directory below the tail changes with the head, so the rule is not used.
+    pub contradicted: bool,
+    /// What makes it superfluous.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subsumed_by: Option<&'static str>,
+}
+
+/// Directories that change together.
+#[derive(Serialize)]
+pub struct PatternReport {
+    /// The chain of directories.
+    pub directories: Vec<String>,
+    /// Share of versions in which all of the former change.
+    pub frequency: f64,
+}
+
+/// A directory over time.
+#[derive(Serialize)]
+pub struct DirectoryReport {
+    /// Its path.
+    pub path: String,
+    /// Pages that it has now.
+    pub n_pages: u64,
+    /// From each version to the next.
+    pub degrees: Vec<f32>,
+}
+
+impl Mining {
+    /// Mines one site.
+    pub fn report(&self, history: &SiteHistory) -> SiteReport {
+        let delta = history.delta_of_last(self.n_versions, Significance::Later);
+        let mined = mine(&delta, &self.thresholds, self.with_subsumed);
+        let still = static_directories(&delta);
+        let first = history.versions.len().saturating_sub(self.n_versions);
+        SiteReport {
+            site: history.name.clone(),
+            n_versions: delta.n_transitions() + 1,
+            n_pages: n_pages(&delta, Tree::ROOT),
+            n_rules: mined.rules.len(),
+            n_contradicted: mined.rules.iter().filter(|rule| rule.is_contradicted).count(),
+            n_patterns: mined.patterns.len(),
+            rules: self.rules(&delta, &mined),
+            patterns: self.patterns(&delta, &mined),
+            n_static_directories: still.iter().filter(|node| delta.size(**node) > 0).count(),
+            n_static_pages: still.iter().map(|node| n_pages(&delta, *node)).sum(),
+            directories: self.directories(&delta),
+            sizes: sizes(history).split_off(first),
+            dates: history.versions[first..].iter().map(|version| version.date.clone()).collect(),
+        }
+    }
+
+    fn rules(&self, delta: &DeltaTree, mined: &Mined) -> Vec<RuleReport> {
+        let path = |node: &Node| delta.tree().path(*node);
+        let report = |rule: &Rule| {
+            let (saved_fetches, missed_changes) = savings(delta, rule);
+            RuleReport {
+                head: rule.head.iter().map(path).collect(),
+                tail: path(&rule.tail),
+                frequency: f64::from(rule.counts.first) / f64::from(rule.counts.n.max(1)),
+                correlation: rule.correlation,
+                confidence: rule.counts.confidence(),
+                alpha: rule.alpha,
+                n_pages: n_pages(delta, rule.tail),
+                saved_fetches,
+                missed_changes,
+                contradicted: rule.is_contradicted,
+                subsumed_by: rule.subsumed.map(|by| match by {
+                    Subsumed::ByPattern => "a pattern",
+                    Subsumed::ByRule => "a rule",
+                }),
+            }
+        };
+        let mut rules: Vec<RuleReport> = mined.rules.iter().map(report).collect();
+        rules.sort_by_key(|rule| std::cmp::Reverse(rule.saved_fetches));
+        rules.truncate(self.top);
+        rules
+    }
+
+    fn patterns(&self, delta: &DeltaTree, mined: &Mined) -> Vec<PatternReport> {
+        let n = delta.n_transitions().max(1) as f64;
+        let mut patterns: Vec<PatternReport> = mined
+            .patterns
+            .iter()
+            .map(|pattern| PatternReport {
+                directories: pattern.chain.iter().map(|node| delta.tree().path(*node)).collect(),
+                frequency: f64::from(pattern.n_together) / n,
+            })
+            .collect();
+        patterns.sort_by(|a, b| b.frequency.total_cmp(&a.frequency).then(a.directories.cmp(&b.directories)));
+        patterns.truncate(self.top);
+        patterns
+    }
+
+    /// The directories with most changed pages, in the order of the tree.
+    fn directories(&self, delta: &DeltaTree) -> Vec<DirectoryReport> {
+        let changed = |node: &Node| delta.degrees(*node).map(|degree| u64::from(degree.n_pages)).sum::<u64>();
+        let mut nodes = live_directories(delta);
+        nodes.sort_by_cached_key(|node| (*node != Tree::ROOT, std::cmp::Reverse(changed(node))));
+        nodes.truncate(self.top);
+        let report = |node: &Node| {
+            let mut degrees = vec![0.0; delta.n_transitions()];
+            for degree in delta.degrees(*node) {
+                degrees[(degree.transition - delta.oldest()) as usize] = degree.degree;
+            }
+            DirectoryReport { path: delta.tree().path(*node), n_pages: n_pages(delta, *node), degrees }
+        };
+        let mut reports: Vec<DirectoryReport> = nodes.iter().map(report).collect();
+        reports.sort_by(|a, b| a.path.cmp(&b.path));
+        reports
+    }
+}
+
+/// The size of each site over time, then its directories.
+pub fn panels(reports: &[SiteReport]) -> Vec<Bars> {
+    let of_site = |report: &SiteReport| {
+        // The day is enough, and six of them stand beside each other without touching.
+        let day = |date: &String| date.split('T').next().unwrap_or_default().to_owned();
+        let ticks = |dates: &[String]| {
+            let step = dates.len().div_ceil(6).max(1);
+            dates.iter().enumerate().step_by(step).map(|(at, date)| (at, day(date))).collect::<Vec<_>>()
+        };
+        let size = Bars {
+            title: format!("{}: size", report.site),
+            values: report.sizes.iter().map(|size| *size as f64).collect(),
+            top: report.sizes.iter().copied().max().unwrap_or(0) as f64,
+            ticks: ticks(&report.dates),
+            below: "pages".to_owned(),
+        };
+        let directory = |directory: &DirectoryReport| Bars {
+            title: format!("{} ({} pages)", directory.path, directory.n_pages),
+            values: directory.degrees.iter().map(|degree| f64::from(*degree)).collect(),
+            top: f64::from(directory.degrees.iter().copied().fold(0.0, f32::max)),
+            ticks: ticks(report.dates.get(1..).unwrap_or_default()),
+            below: "degree of change".to_owned(),
+        };
+        std::iter::once(size).chain(report.directories.iter().map(directory)).collect::<Vec<_>>()
+    };
+    reports.iter().flat_map(of_site).collect()
+}

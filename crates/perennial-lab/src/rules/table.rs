@@ -1,0 +1,219 @@
+//! Histories and plans by name -> rows of results.
+
+use perennial_core::directory::{Alpha, SiteHistory, SiteKind, Thresholds};
+use serde::Serialize;
+
+use super::{ClosedLoop, Outcome, Plan, Protocol, Ranking, closed_loop, curve, evaluate};
+
+/// Shares of skipped pages on a curve.
+const SHARES: [f64; 12] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
+
+/// The plans that are compared if none is named.
+const COMPARED: [&str; 11] = [
+    "nothing",
+    "near-0.01",
+    "near-0.05",
+    "near",
+    "near-everywhere",
+    "near-tuned",
+    "static",
+    "last-version",
+    "rate",
+    "combined",
+    "oracle",
+];
+
+/// A plan as users name it.
+#[derive(Clone, Debug)]
+pub struct NamedPlan {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub plan: Plan,
+}
+
+/// There is no plan of that name.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{0}` is not a plan: choose some of nothing, near, near-0.01, near-0.05, near-everywhere, near-tuned, static, \
+     last-version, rate, score, in-rounds, combined, oracle, or all"
+)]
+pub struct PlanError(String);
+
+impl NamedPlan {
+    /// Plans by their names; `all` are those that are compared. `near` is tuned on its training if `tuned`.
+    pub fn parse(names: &[String], thresholds: Thresholds, tuned: bool) -> Result<Vec<NamedPlan>, PlanError> {
+        let names: Vec<&str> = match names {
+            [all] if all == "all" => COMPARED.to_vec(),
+            names => names.iter().map(String::as_str).collect(),
+        };
+        let named = |name: &str| {
+            let plan = plan_of(name, thresholds, tuned).ok_or_else(|| PlanError(name.to_owned()))?;
+            Ok(NamedPlan { name: name.to_owned(), plan })
+        };
+        names.into_iter().map(named).collect()
+    }
+
+    /// Its measures on a history.
+    pub fn row(&self, history: &SiteHistory, protocol: &Protocol) -> Row {
+        let Outcome { n_windows, n_quiet, n_rules, n_contradicted, mean } =
+            evaluate(history, protocol, self.plan);
+        Row {
+            site: history.name.clone(),
+            plan: self.name.clone(),
+            kind: kind_of(history),
+            n_windows,
+            n_quiet_windows: n_quiet,
+            n_rules,
+            n_contradicted,
+            bypass: mean.bypass,
+            precision: mean.precision,
+            recall: mean.recall,
+            change_recall: mean.change_recall,
+            change_recall_9: mean.change_recall_9,
+            precision_7: mean.precision_7,
+        }
+    }
+
+    /// Its change recall at many bypass ratios.
+    pub fn curve_row(&self, history: &SiteHistory, protocol: &Protocol) -> CurveRow {
+        let points = curve(history, protocol, self.plan, &SHARES);
+        let points =
+            points.into_iter().map(|(bypass, change_recall)| Point { bypass, change_recall }).collect();
+        CurveRow { site: history.name.clone(), plan: self.name.clone(), kind: kind_of(history), points }
+    }
+
+    /// What it makes of `n_weeks` versions if only what was fetched is known; `None` for plans that do not rank pages.
+    pub fn loop_row(
+        &self,
+        history: &SiteHistory,
+        train: usize,
+        n_weeks: usize,
+        skip: f64,
+    ) -> Option<LoopRow> {
+        let ranking = match self.plan {
+            Plan::Ranked(ranking) => Some(ranking),
+            Plan::Oracle => None,
+            _ => return None,
+        };
+        let outcome = closed_loop(history, &ClosedLoop { train, n_weeks, skip, ranking })?;
+        Some(LoopRow {
+            site: history.name.clone(),
+            plan: self.name.clone(),
+            kind: kind_of(history),
+            n_weeks: outcome.n_weeks,
+            skip,
+            stale: outcome.stale,
+            change_recall: outcome.change_recall,
+        })
+    }
+}
+
+fn plan_of(name: &str, thresholds: Thresholds, tuned: bool) -> Option<Plan> {
+    let fixed = |alpha| Thresholds { alpha: Alpha::Fixed(alpha), ..thresholds };
+    Some(match name {
+        "nothing" => Plan::Nothing,
+        "near" if tuned => Plan::NearTuned,
+        "near" => Plan::Near(thresholds),
+        "near-0.01" => Plan::Near(fixed(0.01)),
+        "near-0.05" => Plan::Near(fixed(0.05)),
+        "near-everywhere" => Plan::NearEverywhere(thresholds),
+        "near-tuned" => Plan::NearTuned,
+        "static" => Plan::Static,
+        "last-version" => Plan::LastVersion,
+        "rate" => Plan::Ranked(Ranking::Rate),
+        "score" => Plan::Ranked(Ranking::Score),
+        "in-rounds" => Plan::Ranked(Ranking::InRounds),
+        "combined" => Plan::Ranked(Ranking::Combined),
+        "oracle" => Plan::Oracle,
+        _ => return None,
+    })
+}
+
+fn kind_of(history: &SiteHistory) -> &'static str {
+    match history.kind {
+        SiteKind::Served => "served",
+        SiteKind::Source => "source",
+    }
+}
+
+/// The measures of a plan on one site, as means over windows.
+#[derive(Serialize)]
+pub struct Row {
+    /// The site.
+    pub site: String,
+    /// The plan.
+    pub plan: String,
+    /// Whether its pages are as served, or sources of a generator.
+    pub kind: &'static str,
+    /// Windows in which something changed.
+    pub n_windows: usize,
+    /// The other windows.
+    pub n_quiet_windows: usize,
+    /// Rules a window.
+    pub n_rules: f64,
+    /// Those that a directory below the tail contradicts.
+    pub n_contradicted: f64,
+    /// Share of the pages that is not fetched.
+    #[serde(rename = "BR")]
+    pub bypass: f64,
+    /// Overall precision.
+    #[serde(rename = "OP")]
+    pub precision: f64,
+    /// Overall recall.
+    #[serde(rename = "OR")]
+    pub recall: f64,
+    /// Change recall by its definition.
+    #[serde(rename = "CR5")]
+    pub change_recall: f64,
+    /// Change recall as the paper computes it.
+    #[serde(rename = "CR9")]
+    pub change_recall_9: f64,
+    /// Overall precision as computed by eq. 7.
+    #[serde(rename = "OP7")]
+    pub precision_7: f64,
+}
+
+/// A plan at many bypass ratios.
+#[derive(Serialize)]
+pub struct CurveRow {
+    /// The site.
+    pub site: String,
+    /// The plan.
+    pub plan: String,
+    /// Whether its pages are as served, or sources of a generator.
+    pub kind: &'static str,
+    /// By rising bypass ratio.
+    pub points: Vec<Point>,
+}
+
+/// One point of a curve.
+#[derive(Serialize)]
+pub struct Point {
+    /// Share of the pages that is not fetched.
+    #[serde(rename = "BR")]
+    pub bypass: f64,
+    /// Share of the changes that was seen.
+    #[serde(rename = "CR5")]
+    pub change_recall: f64,
+}
+
+/// A plan that knows only what it fetched.
+#[derive(Serialize)]
+pub struct LoopRow {
+    /// The site.
+    pub site: String,
+    /// The plan.
+    pub plan: String,
+    /// Whether its pages are as served, or sources of a generator.
+    pub kind: &'static str,
+    /// Versions that were crawled.
+    pub n_weeks: usize,
+    /// Share of the pages that was not fetched.
+    pub skip: f64,
+    /// Share of the copies that were old.
+    pub stale: f64,
+    /// Share of the changes that was seen.
+    #[serde(rename = "CR5")]
+    pub change_recall: f64,
+}

@@ -1,0 +1,41 @@
+//! `perennial lab extract`: a page -> the text that the algorithm of P-FEED finds, in the variants of its Table 3.
+
+use clap::Args;
+use perennial_core::article::{Context as Known, Object};
+use perennial_core::text::dom::Dom;
+use perennial_lab::feeds::extraction::{Variant, extract_text};
+
+use crate::cli::{Context, Exit, extract};
+
+const AFTER_HELP: &str = "\
+The options are those of `perennial extract`; only title and text are found.
+
+Examples:
+  perennial lab extract --html article.html --algorithm grams-3
+  perennial lab extract --list pages.jsonl --algorithm concepts --json > texts.jsonl";
+
+/// Show the text that the paper's own algorithm finds on a page.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Extract {
+    #[command(flatten)]
+    pages: extract::Extract,
+    /// Row of the paper's Table 3
+    #[arg(long, value_name = "NAME", default_value = Variant::GramsThenConcepts.name(), value_parser = parse_variant)]
+    algorithm: Variant,
+}
+
+fn parse_variant(name: &str) -> Result<Variant, String> {
+    let known = Variant::ALL.into_iter().find(|variant| variant.name() == name);
+    known.ok_or_else(|| format!("choose one of {}", Variant::ALL.map(Variant::name).join(", ")))
+}
+
+impl Extract {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let variant = self.algorithm;
+        self.pages.run_with(context, &move |dom: &Dom, known: &Known<'_>| {
+            let text = extract_text(dom, known.title, known.description, variant);
+            Object { title: known.title.unwrap_or_default().to_owned(), text, ..Object::default() }
+        })
+    }
+}

@@ -215,7 +215,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
             web.asked().len() >= n_asked + wanted.0
         });
         // None may come: the rule may be in a pause.
-        let _ = found_within(Duration::from_secs(5), || {
+        let _ = found_within(Duration::from_secs(2), || {
             lives();
             (post.taken.lock().unwrap().len() >= n_taken + wanted.1).then_some(())
         });

@@ -131,7 +131,6 @@ fn segment_writes_every_format_of_a_file() {
     let json: serde_json::Value = serde_json::from_slice(&run("json")).unwrap();
     assert!(json.to_string().contains("Words of the story."));
     assert!(run("svg").starts_with(b"<svg"));
-    assert!(run("png").starts_with(b"\x89PNG"));
 }
 
 #[test]

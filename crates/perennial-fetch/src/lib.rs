@@ -18,7 +18,7 @@ mod spool;
 mod wire;
 
 pub use client::Client;
-pub use connect::{Proxy, mail_tls};
+pub use connect::Proxy;
 pub use guard::Resolver;
 pub use spool::SpoolFile;
 pub use wire::{BrokenChunk, Framing};

@@ -7,6 +7,7 @@
 mod block;
 mod construct;
 mod content;
+mod css;
 mod cut;
 mod draw;
 mod facts;

@@ -260,8 +260,11 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     archive.verify();
 }
 
-/// A mail server that wants TLS and a password; what each mail said.
-pub(crate) fn mail_server() -> (u16, Receiver<Vec<String>>) {
+/// What a mail server answers to a line in place of what it should.
+pub(crate) type Instead = fn(&str) -> Option<&'static [u8]>;
+
+/// A mail server that wants a password; what each mail said.
+pub(crate) fn mail_server(is_encrypted: bool, instead: Instead) -> (u16, Receiver<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, receiver) = channel();
@@ -269,11 +272,17 @@ pub(crate) fn mail_server() -> (u16, Receiver<Vec<String>>) {
         for mut stream in listener.incoming().flatten() {
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             let mut said = Vec::new();
-            stream.write_all(b"220 mail.example\r\n").unwrap();
-            talk(&mut stream, &mut said);
-            if said.last().is_some_and(|line| line == "STARTTLS") {
-                let connection = ServerConnection::new(localhost_tls()).unwrap();
-                talk(&mut StreamOwned::new(connection, stream), &mut said);
+            let connection = ServerConnection::new(localhost_tls()).unwrap();
+            if is_encrypted {
+                let mut stream = StreamOwned::new(connection, stream);
+                stream.write_all(b"220 mail.example\r\n").unwrap();
+                talk(&mut stream, &mut said, instead);
+            } else {
+                stream.write_all(b"220 mail.example\r\n").unwrap();
+                talk(&mut stream, &mut said, instead);
+                if said.last().is_some_and(|line| line == "STARTTLS") {
+                    talk(&mut StreamOwned::new(connection, stream), &mut said, instead);
+                }
             }
             let _ = sender.send(said);
         }
@@ -282,7 +291,7 @@ pub(crate) fn mail_server() -> (u16, Receiver<Vec<String>>) {
 }
 
 /// Until the client wants TLS or leaves.
-fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>) {
+fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>, instead: Instead) {
     let mut is_data = false;
     let mut line = Vec::new();
     loop {
@@ -297,8 +306,10 @@ fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>) {
         }
         let text = String::from_utf8(std::mem::take(&mut line)).unwrap().trim_end_matches('\r').to_owned();
         said.push(text.clone());
+        if is_data && text != "." {
+            continue;
+        }
         let answer: &[u8] = match text.split(' ').next().unwrap() {
-            _ if is_data && text != "." => continue,
             "EHLO" => b"250-mail.example\r\n250-AUTH LOGIN\r\n250 STARTTLS\r\n",
             "STARTTLS" => b"220 go\r\n",
             "AUTH" => b"334 VXNlcm5hbWU6\r\n",
@@ -309,8 +320,9 @@ fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>) {
             _ => b"250 yes\r\n",
         };
         is_data = text == "DATA";
-        stream.write_all(answer).unwrap();
-        stream.flush().unwrap();
+        // Who sent this may be gone.
+        let _ = stream.write_all(instead(&text).unwrap_or(answer));
+        let _ = stream.flush();
         if text == "STARTTLS" || text == "QUIT" {
             return;
         }
@@ -320,7 +332,7 @@ fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>) {
 #[test]
 fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
     let post = Post::open(|_| Some(200));
-    let (port, mails) = mail_server();
+    let (port, mails) = mail_server(false, |_| None);
     let archive = Archive::new();
     let (out, script) = (archive.root.join("told.json"), archive.root.join("tell.sh"));
     std::fs::write(&script, "cat > told.json\n").unwrap();
@@ -379,6 +391,67 @@ fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
     assert!(
         String::from_utf8_lossy(&none.stderr).contains("no rule has this name: there are w, s, n, a, c, e")
     );
+}
+
+/// What a trial mail to a server comes to: what the server was told, and the error.
+fn trial(settings: &str, (port, mails): (u16, Receiver<Vec<String>>)) -> (Vec<String>, String) {
+    let archive = Archive::new();
+    std::fs::write(archive.root.join("secret"), "secret\n").unwrap();
+    archive.append_settings("[[notify]]\nname = \"e\"\nto = \"email:you@example.org\"\n");
+    let path = archive.root.join("perennial.toml");
+    let table = format!("\n[smtp]\nserver = \"localhost:{port}\"\nfrom = \"me@example.org\"\n{settings}\n");
+    let text = std::fs::read_to_string(&path).unwrap().replacen("\n[smtp]\n", &table, 1);
+    std::fs::write(&path, text).unwrap();
+    archive.append_settings(&format!("[crawl]\ntls_roots = {:?}\n", testdata("tls/authority.pem")));
+    let output = archive.run(&["--json", "notify", "test"]);
+    let tried: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error = tried[0]["error"].as_str().unwrap_or_default().to_owned();
+    (mails.recv_timeout(Duration::from_secs(20)).unwrap(), error)
+}
+
+#[test]
+fn mail_goes_over_every_kind_of_connection() {
+    const LOGIN: &str = "user = \"me\"\npassword_file = \"secret\"\n";
+    let plain: Instead = |line| line.starts_with("EHLO").then_some(b"250-mail.example\r\n250 AUTH PLAIN\r\n");
+    let (said, error) = trial(&format!("security = \"tls\"\n{LOGIN}"), mail_server(true, |_| None));
+    assert!(error.is_empty() && said.iter().any(|line| line == "AUTH LOGIN"), "{error} {said:?}");
+    let welcome: Instead = |line| match line.split_at_checked(5)?.0 {
+        "EHLO " => Some(b"250-mail.example\r\n250 AUTH PLAIN\r\n"),
+        "AUTH " => Some(b"235 welcome\r\n"),
+        _ => None,
+    };
+    let (said, error) = trial(&format!("security = \"tls\"\n{LOGIN}"), mail_server(true, welcome));
+    assert!(error.is_empty() && said.iter().any(|line| line == "AUTH PLAIN AG1lAHNlY3JldA=="), "{said:?}");
+    let (said, error) = trial(&format!("security = \"none\"\n{LOGIN}"), mail_server(false, |_| None));
+    assert!(error.is_empty() && said.iter().any(|line| line.starts_with("RCPT")), "{error}");
+    assert!(!said.iter().any(|line| line.starts_with("AUTH")), "no password without TLS: {said:?}");
+    let (said, error) = trial(LOGIN, mail_server(false, plain));
+    assert!(error.contains("without TLS nothing is sent: set security below [smtp]"), "{error}");
+    assert!(!said.iter().any(|line| line.starts_with("AUTH") || line.starts_with("MAIL")), "{said:?}");
+}
+
+#[test]
+fn a_mail_that_is_not_taken_says_why() {
+    let (_, error) = trial(
+        "security = \"none\"",
+        mail_server(false, |line| line.starts_with("RCPT").then_some(b"550-no such\r\n550 \x1b[31muser\r\n")),
+    );
+    assert!(error.contains("the mail server answered 550 no such") && !error.contains('\x1b'), "{error}");
+    let (said, error) = trial(
+        "user = \"me\"\npassword_file = \"secret\"",
+        mail_server(false, |line| (line == "c2VjcmV0").then_some(b"535 wrong\r\n")),
+    );
+    assert!(error.contains("cannot log in as me") && error.contains("535 wrong"), "{error}");
+    assert!(!said.iter().any(|line| line.starts_with("MAIL")), "{said:?}");
+    // An answer that somebody adds before TLS begins is not one of the server.
+    let (said, error) = trial(
+        "",
+        mail_server(false, |line| {
+            (line == "STARTTLS")
+                .then_some(b"220 go\r\n250 mail\r\n250 yes\r\n250 yes\r\n354 go\r\n250 taken\r\n")
+        }),
+    );
+    assert!(error.contains("TLS with localhost failed"), "{error} {said:?}");
 }
 
 /// The price changes at visits 3 and 6, everything else at each.

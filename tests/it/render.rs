@@ -4,6 +4,8 @@ use std::io::Read;
 use std::process::Command;
 use std::time::Duration;
 
+use perennial_core::page::segment::{SegmentConfig, Selector, segment};
+use perennial_core::text::dom::Dom;
 use perennial_render::resource::nothing;
 use perennial_render::{Captured, Engine, Fallback, Limits, Pool, WorkerCommand, structural};
 use perennial_warc::{WarcItem, WarcReader};
@@ -131,7 +133,21 @@ fn segment_writes_every_format_of_a_file() {
     let json: serde_json::Value = serde_json::from_slice(&run("json")).unwrap();
     assert!(json.to_string().contains("Words of the story."));
     assert!(run("svg").starts_with(b"<svg"));
-    assert!(run("png").starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn selectors_count_the_children_of_an_element_as_browsers_do() {
+    let html = "<body><script>1</script><style>p{}</style><p>one</p><template><p>x</template><meta name=a><p>two</p>\
+        <noscript>y</noscript><p>three</p>";
+    let ignored = vec![Selector::parse("body > p:nth-child(6), body > :last-child").unwrap()];
+    let config = SegmentConfig { ignored, ..SegmentConfig::default() };
+    let dom = Dom::parse(html);
+    let by_tags = structural::layout(&dom, "http://a.example/");
+    for layout in [pool().layout(html, "http://a.example/", &nothing).layout, by_tags] {
+        let tree = segment(&layout, &config);
+        let words: Vec<String> = tree.leaves().flat_map(|leaf| leaf.read()).map(Into::into).collect();
+        assert_eq!(words, ["one"], "{}", tree.engine);
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Town {
     /// Crawls two virtual days in a few seconds.
     pub(crate) fn crawled() -> Town {
         let (web, archive) = (Web::serve(page), Archive::new());
-        let (mail_port, mails) = mail_server();
+        let (mail_port, mails) = mail_server(false, |_| None);
         write_settings(&archive, &web, mail_port);
         for seed in ["http://town.localhost/", "http://press.localhost/", "http://fails.localhost/"] {
             archive.ok(&["add", seed, "--allow-private", "--renderer", "layout"]);

@@ -69,22 +69,12 @@ pub(super) fn read_roots(pem_file: &Path) -> Result<Vec<CertificateDer<'static>>
     }
 }
 
-/// TLS for a mail server, with the roots that browsers trust and those of a PEM file.
-pub fn mail_tls(pem_file: Option<&Path>) -> Result<TlsConnector, String> {
-    let own_roots = pem_file.map(read_roots).transpose()?.unwrap_or_default();
-    Ok(TlsConnector::from(Arc::new(tls_config(&own_roots))))
-}
-
-fn tls_config(own_roots: &[CertificateDer<'static>]) -> ClientConfig {
+/// TLS with the roots that browsers trust, and others; http/1.1 is the only protocol offered.
+pub(super) fn tls(own_roots: &[CertificateDer<'static>]) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     roots.add_parsable_certificates(own_roots.iter().cloned());
-    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
-}
-
-/// TLS with the roots that browsers trust, and others; http/1.1 is the only protocol offered.
-pub(super) fn tls(own_roots: &[CertificateDer<'static>]) -> TlsConnector {
-    let mut config = tls_config(own_roots);
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     TlsConnector::from(Arc::new(config))
 }

@@ -18,7 +18,6 @@ mod spool;
 mod wire;
 
 pub use client::Client;
-pub use connect::mail_tls;
 pub use spool::SpoolFile;
 pub use wire::Framing;
 

@@ -1,6 +1,6 @@
 //! Lays one page out with Chromium and says how long it took and what it saw.
 //!
-//!     cargo run --release -p perennial-render --example chromium_dump -- PAGE.html [SCREENSHOT.png]
+//!     cargo run --release -p perennial-render --example chromium_dump -- PAGE.html
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,8 +10,7 @@ use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let path = PathBuf::from(args.next().ok_or("usage: chromium_dump PAGE.html [SCREENSHOT.png]")?);
-    let screenshot = args.next();
+    let path = PathBuf::from(args.next().ok_or("usage: chromium_dump PAGE.html")?);
     let html = decode_text(&std::fs::read(&path)?, None).into_owned();
     let lookup = |wanted: &str| {
         let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
@@ -26,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let page = BrowserPage { url: "http://page.example/", html: &html, unix_millis: 1_411_570_000_000 };
     for run in 0..3 {
         let began = Instant::now();
-        let seen = chromium.layout(&page, &|url, _| lookup(url), screenshot.is_some())?;
+        let seen = chromium.layout(&page, &|url, _| lookup(url))?;
         let n_words: usize = seen
             .layout
             .nodes
@@ -41,9 +40,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             began.elapsed(),
             seen.layout.engine
         );
-        if let (Some(path), Some(png)) = (&screenshot, seen.screenshot) {
-            std::fs::write(path, png)?;
-        }
     }
     Ok(())
 }

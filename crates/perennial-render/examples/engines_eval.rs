@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let lookup = |wanted: &str| beside(wanted, path);
         let began = Instant::now();
         let page = BrowserPage { url: URL, html, unix_millis: 1_411_570_000_000 };
-        let seen = match chromium.layout(&page, &|url, _| lookup(url), false) {
+        let seen = match chromium.layout(&page, &|url, _| lookup(url)) {
             Ok(seen) => seen,
             Err(error) => {
                 println!("{}: {error}", path.display());
@@ -90,7 +90,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn warm_up(chromium: &mut Chromium) -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..9 {
         let page = BrowserPage { url: URL, html: "<p>", unix_millis: 1_411_570_000_000 };
-        chromium.layout(&page, &|_, _| None, false)?;
+        chromium.layout(&page, &|_, _| None)?;
     }
     Ok(())
 }

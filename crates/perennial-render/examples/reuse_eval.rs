@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perennial_core::page::segment::{BlockTree, Plan, SegmentConfig, fingerprint, reuse, segment};
+use perennial_core::page::segment::{BlockTree, Plan, SegmentConfig, fingerprint, segment};
 use perennial_core::text::charset::decode_text;
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
@@ -90,7 +90,11 @@ fn step(
     let began = Instant::now();
     let dom = Dom::parse(html);
     let nodes = parsed_nodes(&dom);
-    let reused = before.as_ref().and_then(|(plan, _)| reuse(plan, &nodes, 0, base.as_str(), &config));
+    let reused = before.as_ref().and_then(|(plan, _)| {
+        let layout =
+            plan.fill(&nodes, base.as_str()).filter(|_| fingerprint(&nodes, 0) == plan.fingerprint());
+        layout.map(|layout| segment(&layout, &config))
+    });
     let fast = began.elapsed();
     score.n_pairs += usize::from(before.is_some());
     if let (Some(reused), Some((_, last))) = (reused, &before) {

@@ -95,8 +95,6 @@ pub enum Ending {
 pub struct BrowserLayout {
     /// Boxes and styles.
     pub layout: Layout<'static>,
-    /// The screenshot as PNG, if it was asked for.
-    pub screenshot: Option<Vec<u8>>,
     /// Time for loading and the snapshot, in a tab that was already open.
     pub time: Duration,
     /// Whether it is all of the page.
@@ -177,7 +175,6 @@ impl Chromium {
         &mut self,
         page: &BrowserPage<'_>,
         answers: &Answers,
-        wants_screenshot: bool,
     ) -> Result<BrowserLayout, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, engine| {
@@ -188,9 +185,8 @@ impl Chromium {
             let snapshot = visit.snapshot()?;
             let time = began.elapsed();
             let layout = snapshot::layout(&snapshot, page.url, engine);
-            let screenshot = if wants_screenshot { Some(visit.screenshot(&layout)?) } else { None };
             visit.close();
-            Ok(BrowserLayout { layout, screenshot, time, ending })
+            Ok(BrowserLayout { layout, time, ending })
         })
     }
 
@@ -444,21 +440,6 @@ impl<'a> Visit<'a> {
 
     fn snapshot(&mut self) -> Result<Value, BrowserError> {
         self.call("DOMSnapshot.captureSnapshot", json!({"computedStyles": snapshot::STYLES}))
-    }
-
-    fn screenshot(&mut self, layout: &Layout) -> Result<Vec<u8>, BrowserError> {
-        let clip = json!({
-            "x": 0, "y": 0, "width": VIEWPORT_WIDTH, "height": layout.height.clamp(1.0, 16_000.0), "scale": 1
-        });
-        let shot = self.call(
-            "Page.captureScreenshot",
-            json!({"format": "png", "clip": clip, "captureBeyondViewport": true}),
-        )?;
-        let data = shot["data"].as_str().unwrap_or_default();
-        BASE64.decode(data.as_bytes()).map_err(|error| BrowserError::Refused {
-            method: "Page.captureScreenshot".into(),
-            message: error.to_string(),
-        })
     }
 
     fn outer_html(&mut self) -> Result<String, BrowserError> {

@@ -37,9 +37,7 @@ pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &Built) -> Boxes 
         nodes: Vec::new(),
     };
     for (index, id) in (0..).zip(&built.ids) {
-        if let Some(node) = id.and_then(|id| document.get_node(id)) {
-            extract.visit(index, node);
-        }
+        extract.visit(index, id.and_then(|id| document.get_node(id)));
     }
     extract.finish()
 }
@@ -132,7 +130,7 @@ struct Extract<'a> {
 }
 
 impl Extract<'_> {
-    fn visit(&mut self, index: u32, node: &Node) {
+    fn visit(&mut self, index: u32, node: Option<&Node>) {
         let source = &self.dom.nodes[index as usize];
         let parent = source.parent.map(|parent| self.out_of[parent as usize]);
         if parent == Some(OMITTED) {
@@ -142,9 +140,11 @@ impl Extract<'_> {
         if !is_shown_above {
             return;
         }
-        match &source.kind {
-            DomKind::Text(text) => self.visit_text(index, parent, node, text),
-            DomKind::Element { .. } => self.visit_element(index, parent, node),
+        match (&source.kind, node) {
+            (DomKind::Element { .. }, _) if scope::is_never_shown(source.tag()) => self.hide(index, parent),
+            (DomKind::Text(text), Some(node)) => self.visit_text(index, parent, node, text),
+            (DomKind::Element { .. }, Some(node)) => self.visit_element(index, parent, node),
+            _ => {}
         }
     }
 
@@ -198,25 +198,17 @@ impl Extract<'_> {
         Rect { x, y, w: width, h: (length / width).ceil() * font_size * 1.2 }
     }
 
+    fn hide(&mut self, source: u32, parent: Option<u32>) {
+        let above = parent.map(|parent| self.scopes[parent as usize]).unwrap_or_default();
+        self.push(hidden(source, parent, &above), above, false);
+    }
+
     fn visit_element(&mut self, index: u32, parent: Option<u32>, node: &Node) {
         let source = &self.dom.nodes[index as usize];
-        if matches!(source.tag(), "head" | "script" | "style" | "link" | "template" | "noscript") {
-            return;
-        }
         let above = parent.map(|parent| self.scopes[parent as usize]).unwrap_or_default();
-        let hidden = NodeBox {
-            source: index,
-            parent,
-            font_weight: 400,
-            display: Display::None,
-            is_fixed: above.is_fixed,
-            ..NodeBox::default()
-        };
-        let Some(styles) = node.primary_styles() else { return self.push(hidden, above, false) };
-        let mut own = NodeBox { display: display(&styles), ..hidden };
-        if own.display == Display::None {
-            return self.push(own, above, false);
-        }
+        let styles = node.primary_styles().filter(|styles| display(styles) != Display::None);
+        let Some(styles) = styles else { return self.hide(index, parent) };
+        let mut own = NodeBox { display: display(&styles), ..hidden(index, parent, &above) };
         let is_boxless = is_boxless(&styles, node);
         if !is_boxless {
             let (x, y) = self.places.of(node.id);
@@ -244,6 +236,17 @@ impl Extract<'_> {
         let seen = self.nodes.iter().filter(|node| node.is_visible);
         let (width, height) = scope::extent(seen.map(|node| &node.rect));
         Boxes { engine: ENGINE.to_string(), width, height, nodes: self.nodes }
+    }
+}
+
+fn hidden(source: u32, parent: Option<u32>, above: &Scope) -> NodeBox {
+    NodeBox {
+        source,
+        parent,
+        font_weight: 400,
+        display: Display::None,
+        is_fixed: above.is_fixed,
+        ..NodeBox::default()
     }
 }
 

@@ -12,8 +12,6 @@
 //! | [`launch`] | a browser's executable -> a running browser without a network |
 //! | [`snapshot`] | what a browser says of its boxes -> layout |
 //! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
-//! | `lettering` | text -> dots of ink, by the built-in fonts |
-//! | [`picture`] | a layout and its blocks -> a picture for people |
 
 pub mod resource;
 
@@ -51,10 +49,6 @@ pub mod cdp;
 pub mod snapshot;
 
 pub mod chromium;
-
-mod lettering;
-
-pub mod picture;
 
 pub use cdp::BrowserError;
 pub use chromium::{BrowserOptions, BrowserPage, Chromium};

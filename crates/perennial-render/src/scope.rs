@@ -4,6 +4,11 @@
 
 use perennial_core::page::layout::Rect;
 
+/// Whether an element never shows anything. It has a place in the layout all the same: selectors count the children of an element.
+pub(crate) fn is_never_shown(tag: &str) -> bool {
+    matches!(tag, "base" | "head" | "link" | "meta" | "noscript" | "script" | "style" | "template")
+}
+
 /// `position` of CSS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Position {

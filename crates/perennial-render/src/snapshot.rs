@@ -132,13 +132,15 @@ impl<'a> Read<'a> {
             .string(&self.columns.nodes["nodeName"][index])
             .unwrap_or_default()
             .to_ascii_lowercase();
-        if matches!(tag.as_str(), "head" | "script" | "style" | "link" | "template" | "noscript")
-            || tag.starts_with(':')
-        {
+        if tag.starts_with(':') {
             return;
         }
         let above = parent.map(|parent| self.scopes[parent as usize]).unwrap_or_default();
+        let is_never_shown = scope::is_never_shown(&tag);
         let mut own = LayoutNode { tag: tag.into(), attributes: self.attributes(index), ..blank(parent) };
+        if is_never_shown {
+            return self.push(index, own, above);
+        }
         let Some(place) = self.box_of[index] else {
             // `display: contents` has no box either, but its children have.
             own.display = if self.has_shown_child(index) { Display::Inline } else { Display::None };

@@ -8,6 +8,7 @@ use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba, VIEW
 use crate::alternative;
 use crate::dom::{Dom, DomKind, DomNode};
 use crate::engine::base_url;
+use crate::scope::is_never_shown;
 
 /// Name and version of this layout, as recorded in what it makes.
 pub const ENGINE: &str = concat!("perennial-structural/", env!("CARGO_PKG_VERSION"));
@@ -83,7 +84,7 @@ impl<'a> Flow<'a> {
         let source = &dom.nodes[index as usize];
         match &source.kind {
             DomKind::Text(text) => self.text(text, parent),
-            DomKind::Element { .. } if !is_left_out(source) => {
+            DomKind::Element { .. } => {
                 let out = self.nodes.len() as u32;
                 let kind = kind(source.tag());
                 self.open(index, parent, kind);
@@ -97,7 +98,6 @@ impl<'a> Flow<'a> {
                     steps[first..].reverse();
                 }
             }
-            _ => {}
         }
     }
 
@@ -271,6 +271,8 @@ fn element<'a>(source: &'a DomNode, above: Option<&LayoutNode>) -> LayoutNode<'a
     let style = source.attribute("style").unwrap_or_default().replace(' ', "").to_ascii_lowercase();
     let is_hidden = source.attribute("hidden").is_some()
         || style.contains("display:none")
+        || is_never_shown(tag)
+        || matches!(tag, "title" | "datalist")
         || (tag == "input" && source.attribute("type") == Some("hidden"));
     let is_seen = above.is_none_or(|above| above.is_visible)
         && source.attribute("aria-hidden") != Some("true")
@@ -291,22 +293,6 @@ fn element<'a>(source: &'a DomNode, above: Option<&LayoutNode>) -> LayoutNode<'a
         is_fixed: false,
         is_visible: is_seen && !is_hidden,
     }
-}
-
-fn is_left_out(source: &DomNode) -> bool {
-    matches!(
-        source.tag(),
-        "head"
-            | "script"
-            | "style"
-            | "link"
-            | "meta"
-            | "title"
-            | "base"
-            | "template"
-            | "noscript"
-            | "datalist"
-    )
 }
 
 fn kind(tag: &str) -> Kind {

@@ -118,14 +118,12 @@ pub(crate) fn page_frame(base: &str, dom: &Dom) -> Vec<u8> {
         let mut places = vec![None; dom.nodes.len()];
         let mut index = 0;
         while let Some(node) = dom.nodes.get(index) {
-            let is_sent = !build::is_left_out(node);
-            if is_sent {
-                let parent = node.parent.and_then(|parent| places[parent as usize]);
-                places[index] =
-                    Some(page.put(index as u32, parent, node, |own| build::takes(node.tag(), own)));
-            }
+            let is_taken = !build::is_left_out(node);
+            let parent = node.parent.and_then(|parent| places[parent as usize]);
+            let takes = |own: &Attribute| is_taken && build::takes(node.tag(), own);
+            places[index] = Some(page.put(index as u32, parent, node, takes));
             // Of a style the text is read, of other opaque elements nothing.
-            let is_entered = is_sent && (!build::is_opaque(node) || node.tag() == "style");
+            let is_entered = is_taken && (!build::is_opaque(node) || node.tag() == "style");
             index = if is_entered { index + 1 } else { node.end as usize };
         }
         page.end();

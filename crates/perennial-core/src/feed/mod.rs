@@ -259,11 +259,6 @@ impl FeedItem {
 }
 
 impl Feed {
-    /// `lastBuildDate`, or the time of the newest item where there is none.
-    pub fn last_change(&self) -> Option<Timestamp> {
-        self.updated.or_else(|| self.items.iter().filter_map(FeedItem::changed).max())
-    }
-
     /// The address by which the feed names itself.
     pub fn own_address(&self) -> Option<&str> {
         self.links.iter().find(|link| link.rel == "self").map(|link| link.href.as_str())

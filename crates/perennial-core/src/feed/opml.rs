@@ -1,11 +1,8 @@
-//! OPML -> subscriptions with their folders as tags, and back.
-
-use std::fmt::Write;
+//! OPML -> subscriptions with their folders as tags.
 
 use super::{MAX_FEED_BYTES, MAX_LABEL_BYTES};
 use crate::text::charset::decode_xml;
 use crate::text::foreign::truncate;
-use crate::text::markup::escaped;
 use crate::text::xml::{Piece, Scanner, Tag};
 
 /// Subscriptions that are read of one file.
@@ -86,27 +83,6 @@ fn subscription_of(tag: &Tag<'_>, folders: &[(usize, String)]) -> Subscription {
     Subscription { feed, page: attribute("htmlUrl"), title, tags }
 }
 
-/// Writes a list that other programs read; tags are categories.
-pub fn write(title: &str, subscriptions: &[Subscription]) -> String {
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\">\n<head><title>{}</title></head>\n<body>\n",
-        escaped(title)
-    );
-    for one in subscriptions {
-        let name = if one.title.is_empty() { &one.feed } else { &one.title };
-        let _ = writeln!(
-            out,
-            "<outline type=\"rss\" text=\"{}\" xmlUrl=\"{}\" htmlUrl=\"{}\" category=\"{}\"/>",
-            escaped(name),
-            escaped(&one.feed),
-            escaped(&one.page),
-            escaped(&one.tags.join(","))
-        );
-    }
-    out.push_str("</body>\n</opml>\n");
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,17 +116,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn what_is_written_is_read_again(names in proptest::collection::vec("[a-z<&\" ]{1,12}", 0..6)) {
-            let list: Vec<Subscription> = names.iter().enumerate().map(|(n, name)| Subscription {
-                feed: format!("http://e.org/{n}?a=1&b=2"),
-                page: String::new(),
-                title: name.trim().to_owned(),
-                tags: vec![format!("t{n}")],
-            }).filter(|one| !one.title.is_empty()).collect();
-            prop_assert_eq!(parse(write("x", &list).as_bytes()), list);
-        }
-
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = parse(&bytes);

@@ -92,11 +92,6 @@ impl Publishing {
         Some((self.times.len() - 1) as f64 / hours)
     }
 
-    /// How many items it held at the last poll.
-    pub fn n_held(&self) -> usize {
-        self.n_held as usize
-    }
-
     /// The hour of the day, in UTC, in which most items come, if one stands out: it has twice its share of at least eight.
     pub fn busiest_hour(&self) -> Option<u8> {
         let counts = self.counts_by_hour();

@@ -73,11 +73,6 @@ impl Default for HostState {
 }
 
 impl HostState {
-    /// Whether the host may be asked at `now`.
-    pub fn is_ready(&self, now: Timestamp) -> bool {
-        now >= self.ready_at
-    }
-
     /// Takes in a fetch that ended at `now` after `took`. `chance` in [0, 1) sets the jitter.
     pub fn record(
         &mut self,

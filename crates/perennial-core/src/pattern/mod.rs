@@ -11,7 +11,9 @@ pub mod calendar;
 pub mod mixture;
 pub mod series;
 
-use crate::pattern::series::{SeenChange, TimeSeries};
+use crate::pattern::series::SeenChange;
+#[cfg(test)]
+use crate::pattern::series::TimeSeries;
 use crate::time::{DayKind, LocalClock, LocalDay, Span, Timestamp};
 
 const N_ROUNDS: usize = 30;
@@ -59,11 +61,12 @@ pub struct Pattern {
 impl Pattern {
     /// The plain average of the series of one kind of day (Algorithm 3): omega_k = sum of mu_k / number of series. A series
     /// without a value for a period does not count there.
-    pub fn discover(days: Days, series: &[TimeSeries]) -> Pattern {
-        let n_periods = series.iter().map(|series| series.importance.len()).max().unwrap_or(0);
+    #[cfg(test)]
+    fn discover(days: Days, series: &[TimeSeries]) -> Pattern {
+        let n_periods = series.iter().map(|series| series.0.len()).max().unwrap_or(0);
         let mut pattern = Pattern { days, omega: vec![0.0; n_periods], n_seen: vec![0.0; n_periods] };
         for series in series {
-            for (k, mu) in series.importance.iter().enumerate() {
+            for (k, mu) in series.0.iter().enumerate() {
                 if let Some(mu) = mu {
                     pattern.omega[k] += mu.get();
                     pattern.n_seen[k] += 1.0;
@@ -74,11 +77,6 @@ impl Pattern {
             *omega /= n_seen.max(1.0);
         }
         pattern
-    }
-
-    /// delta(P), the index threshold: the mean of omega_k (P-PATTERN 7.1).
-    pub fn index_threshold(&self) -> f64 {
-        self.omega.iter().sum::<f64>() / self.omega.len().max(1) as f64
     }
 
     /// How sure the pattern is, from 0 without a look towards 1: the mean over periods of n / (n + 3), so that three looks
@@ -278,7 +276,6 @@ mod tests {
         for (found, omega) in found.patterns[0].omega.iter().zip(omega) {
             assert!((found - omega).abs() < 1e-6);
         }
-        assert!((found.patterns[0].index_threshold() - 2.62 / 6.0).abs() < 1e-6);
         assert!(found.patterns[0].sureness() > 0.6);
     }
 

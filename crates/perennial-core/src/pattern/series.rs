@@ -1,12 +1,12 @@
-//! Importance of changes by time -> [`TimeSeries`]: what happened to a page in each period of one local day
-//! (P-PATTERN 3.3, 6.2; docs/papers.md, Time series and patterns).
+//! Importance of changes by time (P-PATTERN 3.3, 6.2; docs/papers.md, Time series and patterns).
 //!
 //! A crawler with a budget does not look in every period. [`SeenChange`] keeps what it saw: the importance of the change
-//! between two looks, or none. A series holds a value only for periods with a look at both ends; the values of the other
-//! periods are inferred by the pattern.
+//! between two looks, or none. The paper's series of one value per period exist in tests alone, which compare patterns with them.
 
 use crate::page::importance::Importance;
-use crate::time::{LocalClock, LocalDay, Timestamp};
+use crate::time::Timestamp;
+#[cfg(test)]
+use crate::time::{LocalClock, LocalDay};
 
 /// What one look at a page showed, compared with the look before.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -19,26 +19,16 @@ pub struct SeenChange {
     pub importance: Importance,
 }
 
-/// (mu_k, T_k) for the periods of one day of one page.
-#[derive(Clone, PartialEq, Debug)]
-pub struct TimeSeries {
-    /// The local day.
-    pub day: LocalDay,
-    /// The importance of the change in each period; `None` where there was no look at both ends of the period.
-    pub importance: Vec<Option<Importance>>,
-}
-
-impl TimeSeries {
-    /// Whether every period was seen.
-    pub fn is_complete(&self) -> bool {
-        self.importance.iter().all(Option::is_some)
-    }
-}
+/// (mu_k, T_k) for the periods of one day of one page: the importance of the change in each period, or `None` where there was no look at
+/// both ends of the period.
+#[cfg(test)]
+pub(crate) struct TimeSeries(pub(crate) Vec<Option<Importance>>);
 
 /// The series of a page from its looks, one for each local day with a look, oldest first (Algorithm 1). A change that
 /// was seen between looks within a period, or at its two ends, belongs to that period. Several changes in one period are
 /// joined as 1 - prod(1 - mu).
-pub fn time_series(looks: &[SeenChange], clock: &LocalClock, n_periods: u16) -> Vec<TimeSeries> {
+#[cfg(test)]
+pub(crate) fn time_series(looks: &[SeenChange], clock: &LocalClock, n_periods: u16) -> Vec<TimeSeries> {
     let n_periods = n_periods.clamp(1, 120);
     let mut days: std::collections::BTreeMap<LocalDay, Vec<Option<Importance>>> =
         std::collections::BTreeMap::new();
@@ -52,11 +42,12 @@ pub fn time_series(looks: &[SeenChange], clock: &LocalClock, n_periods: u16) -> 
             *seen = Some(Importance::new(1.0 - (1.0 - before) * (1.0 - look.importance.get())));
         }
     }
-    days.into_iter().map(|(day, importance)| TimeSeries { day, importance }).collect()
+    days.into_values().map(TimeSeries).collect()
 }
 
 /// The one period that a look covers: its interval is at most one and a half periods long, and at least half of it lies in
 /// that period. The tolerance is needed because visits are never quite on time.
+#[cfg(test)]
 fn period_of(look: &SeenChange, clock: &LocalClock, n_periods: u16) -> Option<u16> {
     let length = 24.0 / f32::from(n_periods);
     let hours = (look.to - look.from).as_hours_f64() as f32;
@@ -88,8 +79,7 @@ mod tests {
         let looks: Vec<SeenChange> = (0..24).map(look).collect();
         let series = time_series(&looks, &LocalClock::utc(), 24);
         assert_eq!(series.len(), 1);
-        assert!(series[0].is_complete());
-        for (hour, mu) in series[0].importance.iter().enumerate() {
+        for (hour, mu) in series[0].0.iter().enumerate() {
             assert!((mu.unwrap().get() - hour as f64 / 100.0).abs() < 1e-6);
         }
     }
@@ -115,8 +105,8 @@ mod tests {
             },
         ];
         let series = time_series(&looks, &LocalClock::utc(), 24);
-        assert_eq!(series[0].importance[9].unwrap().get(), 0.75);
-        assert_eq!(series[0].importance.iter().flatten().count(), 1);
+        assert_eq!(series[0].0[9].unwrap().get(), 0.75);
+        assert_eq!(series[0].0.iter().flatten().count(), 1);
         assert!(time_series(&[], &LocalClock::utc(), 24).is_empty());
     }
 }

@@ -45,11 +45,6 @@ impl LinkGraph {
         self.n_links_from.len()
     }
 
-    /// How many links count.
-    pub fn n_links(&self) -> usize {
-        self.sources.len()
-    }
-
     /// PageRank of every page, with a mean of 1. `start` may hold the ranks of an earlier, smaller graph, which makes fewer
     /// sweeps necessary.
     pub fn page_rank(&self, start: &[f32]) -> Vec<f32> {
@@ -129,7 +124,7 @@ mod tests {
     #[test]
     fn pages_that_are_linked_to_rank_higher() {
         let graph = LinkGraph::from_links(4, [(1, 0), (2, 0), (3, 0), (0, 1), (9, 0), (2, 2)]);
-        assert_eq!((graph.n_pages(), graph.n_links()), (4, 4));
+        assert_eq!((graph.n_pages(), graph.sources.len()), (4, 4));
         let ranks = graph.page_rank(&[]);
         assert!(ranks[0] > ranks[1] && ranks[1] > ranks[2]);
         assert!((ranks[2] - ranks[3]).abs() < 1e-6);

@@ -141,19 +141,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the next piece begins.
-    pub fn position(&self) -> usize {
-        self.at
-    }
-
     /// Whether something that was read so far is not XML.
     pub fn is_broken(&self) -> bool {
         self.is_broken
-    }
-
-    /// Resolves the references in the value of an attribute, also those of entities that the document declares.
-    pub fn resolve(&mut self, value: &'a str) -> Cow<'a, str> {
-        resolved(value, &mut self.entities)
     }
 
     /// Text up to the next `<` that begins something.
@@ -505,8 +495,8 @@ mod tests {
                 if let Piece::Start(tag) = piece {
                     prop_assert!(tag.raw_attributes().count() <= MAX_ATTRIBUTES);
                 }
-                prop_assert!(scanner.position() > before);
-                before = scanner.position();
+                prop_assert!(scanner.at > before);
+                before = scanner.at;
             }
         }
 

@@ -21,18 +21,6 @@ pub enum Trap {
     FarDate,
 }
 
-impl Trap {
-    /// The name in the log.
-    pub fn name(self) -> &'static str {
-        match self {
-            Trap::DeepPath => "deep-path",
-            Trap::RepeatedSegments => "repeated-segments",
-            Trap::ManyParameters => "many-parameters",
-            Trap::FarDate => "far-date",
-        }
-    }
-}
-
 const MAX_SEGMENTS: usize = 24;
 const MAX_REPEATS: usize = 3;
 const MAX_PARAMETERS: usize = 16;

@@ -1,20 +1,27 @@
-//! An e-mail -> a mail server: the little of SMTP (RFC 5321) that handing over one mail takes, with STARTTLS (RFC 3207) and AUTH PLAIN and
-//! LOGIN (RFC 4954). Nothing secret goes over a connection that is not encrypted.
+//! An e-mail -> a mail server, by `lettre`. Nothing secret goes over a connection that is not encrypted.
 
+use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use data_encoding::BASE64;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use lettre::address::Envelope;
+use lettre::transport::smtp::Error;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{
+    AsyncSmtpConnection, AsyncTokioStream, Certificate, CertificateStore, TlsParameters,
+};
+use lettre::transport::smtp::extension::ClientId;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::deliver::Failure;
 use perennial_archive::settings::{Security, SmtpTable};
 
-/// Longer answers are not read on.
-const MAX_REPLY_BYTES: usize = 16 << 10;
+/// Bytes of everything that a server says before it has shown who it is.
+const MAX_READ_BYTES: usize = 256 << 10;
 
 /// For all of it.
 const MAX_TIME: Duration = Duration::from_secs(60);
@@ -45,228 +52,145 @@ impl MailServer<'_> {
     }
 
     async fn hand_over(&self, mail: &Mail<'_>) -> Result<(), Failure> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::away(format!("{} or {} is not an e-mail address: {error}", mail.from, mail.to))
+        };
+        let from = mail.from.parse().map_err(|error| wrong(&error))?;
+        let to = mail.to.parse().map_err(|error| wrong(&error))?;
+        let envelope = Envelope::new(Some(from), vec![to]).map_err(|error| wrong(&error))?;
+        let mut connection = self.connect().await?;
+        // What is refused for good here is this mail, not any mail.
+        connection.send(&envelope, mail.text.as_bytes()).await.map_err(|error| {
+            match error.is_permanent() {
+                true => Failure::refused(in_words(&error)),
+                false => Failure::away(in_words(&error)),
+            }
+        })?;
+        connection.abort().await;
+        Ok(())
+    }
+
+    /// A connection over which mail can be sent.
+    async fn connect(&self) -> Result<AsyncSmtpConnection, Failure> {
         let Some((host, port)) = &self.table.server else {
             return Err(Failure::away(
                 "no mail server: write server = \"mail.example.org:587\" below [smtp]",
             ));
         };
-        let tcp = TcpStream::connect((host.trim_matches(['[', ']']), *port)).await;
-        let tcp = tcp.map_err(|error| Failure::away(format!("cannot connect to {host}:{port}: {error}")))?;
-        match self.table.security {
-            Security::None => {
-                let mut talk = Talk::new(tcp);
-                talk.expect(220).await?;
-                talk.greet().await?;
-                talk.hand_over(mail).await
-            }
-            Security::Tls => {
-                let mut talk = Talk::new(self.encrypt(host, tcp).await?);
-                talk.expect(220).await?;
-                self.go_on(&mut talk, mail).await
-            }
-            Security::StartTls => {
-                let mut talk = Talk::new(tcp);
-                talk.expect(220).await?;
-                talk.greet().await?;
-                talk.say("STARTTLS", 220).await.map_err(|failure| {
-                    Failure::away(format!(
-                        "{}; without TLS nothing is sent: set security below [smtp]",
-                        failure.text
-                    ))
-                })?;
-                // What came after the answer was not protected: it is thrown away with the buffer.
-                let mut talk = Talk::new(self.encrypt(host, talk.stream).await?);
-                self.go_on(&mut talk, mail).await
-            }
-        }
-    }
-
-    async fn encrypt(
-        &self,
-        host: &str,
-        tcp: TcpStream,
-    ) -> Result<impl AsyncRead + AsyncWrite + Unpin, Failure> {
-        let failed = |reason: String| {
+        let host = host.trim_matches(['[', ']']);
+        let hello = ClientId::default();
+        let lost = |error: Error| Failure::away(in_words(&error));
+        let no_tls = |reason: String| {
             Failure::away(format!(
                 "TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots"
             ))
         };
-        let connector: TlsConnector = perennial_fetch::mail_tls(self.tls_roots).map_err(failed)?;
-        let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
-        let name = name.map_err(|error| failed(error.to_string()))?;
-        connector.connect(name, tcp).await.map_err(|error| failed(error.to_string()))
+        if self.table.security == Security::Tls {
+            let tls = Some(self.tls(host).map_err(no_tls)?);
+            let opened = AsyncSmtpConnection::connect_tokio1((host, *port), None, &hello, tls, None).await;
+            let connection = opened.map_err(|error| no_tls(in_words(&error)))?;
+            return self.log_in(connection).await;
+        }
+        let tcp = TcpStream::connect((host, *port)).await;
+        let tcp = tcp.map_err(|error| Failure::away(format!("cannot connect to {host}:{port}: {error}")))?;
+        let stream = Box::new(ByByte { tcp, n_left: MAX_READ_BYTES });
+        let mut connection =
+            AsyncSmtpConnection::connect_with_transport(stream, &hello).await.map_err(lost)?;
+        if self.table.security == Security::None {
+            return Ok(connection);
+        }
+        if !connection.can_starttls() {
+            return Err(Failure::away(
+                "the mail server offers no STARTTLS; without TLS nothing is sent: set security below [smtp]",
+            ));
+        }
+        let tls = self.tls(host).map_err(no_tls)?;
+        connection.starttls(tls, &hello).await.map_err(|error| no_tls(in_words(&error)))?;
+        self.log_in(connection).await
     }
 
-    /// From the greeting on, over a connection that is encrypted.
-    async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(
-        &self,
-        talk: &mut Talk<S>,
-        mail: &Mail<'_>,
-    ) -> Result<(), Failure> {
-        let can_do = talk.greet().await?;
-        if !self.table.user.is_empty() {
-            let Some(password) = self.password else {
-                return Err(Failure::away("[smtp] has a user and no password_file"));
-            };
-            talk.log_in(&can_do, &self.table.user, password).await?;
+    fn tls(&self, host: &str) -> Result<TlsParameters, String> {
+        let mut builder =
+            TlsParameters::builder(host.to_owned()).certificate_store(CertificateStore::WebpkiRoots);
+        if let Some(file) = self.tls_roots {
+            let pem = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            let roots = Certificate::from_pem(&pem).map_err(|error| error.to_string())?;
+            builder = builder.add_root_certificate(roots);
         }
-        talk.hand_over(mail).await
+        builder.build_rustls().map_err(|error| error.to_string())
+    }
+
+    async fn log_in(&self, mut connection: AsyncSmtpConnection) -> Result<AsyncSmtpConnection, Failure> {
+        let user = &self.table.user;
+        if user.is_empty() {
+            return Ok(connection);
+        }
+        let password =
+            self.password.ok_or_else(|| Failure::away("[smtp] has a user and no password_file"))?;
+        let credentials = Credentials::new(user.clone(), password.to_owned());
+        let answer = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
+        answer.map_err(|error| {
+            Failure::away(format!("cannot log in as {user}: {}; see [smtp]", in_words(&error)))
+        })?;
+        Ok(connection)
     }
 }
 
-/// A conversation with a server.
-struct Talk<S> {
-    stream: S,
-    /// What came and was not read yet.
-    rest: Vec<u8>,
-}
-
-impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
-    fn new(stream: S) -> Talk<S> {
-        Talk { stream, rest: Vec::new() }
-    }
-
-    /// Sends a line and waits for an answer that begins as it should.
-    async fn say(&mut self, line: &str, code: u16) -> Result<String, Failure> {
-        let lost = |error: std::io::Error| Failure::away(format!("the mail server is gone: {error}"));
-        self.stream.write_all(format!("{line}\r\n").as_bytes()).await.map_err(lost)?;
-        self.stream.flush().await.map_err(lost)?;
-        self.expect(code).await
-    }
-
-    async fn expect(&mut self, code: u16) -> Result<String, Failure> {
-        let reply = self.reply().await?;
-        match reply.code / 100 == code / 100 {
-            true => Ok(reply.text),
-            // 5xx: this mail is refused for good; 4xx: it may be taken later.
-            false => {
-                let said: String = reply.text.chars().take(200).collect();
-                let text = format!(
-                    "the mail server answered {} {}",
-                    reply.code,
-                    perennial_core::text::foreign::shown(&said)
-                );
-                Err(if reply.code >= 500 { Failure::refused(text) } else { Failure::away(text) })
-            }
-        }
-    }
-
-    async fn reply(&mut self) -> Result<Reply, Failure> {
-        loop {
-            if let Some((reply, length)) = read_reply(&self.rest).map_err(Failure::away)? {
-                self.rest.drain(..length);
-                return Ok(reply);
-            }
-            if self.rest.len() > MAX_REPLY_BYTES {
-                return Err(Failure::away("the mail server's answer has no end"));
-            }
-            match self.stream.read_buf(&mut self.rest).await {
-                Ok(0) => return Err(Failure::away("the mail server closed the connection")),
-                Ok(_) => {}
-                Err(error) => return Err(Failure::away(format!("the mail server is gone: {error}"))),
-            }
-        }
-    }
-
-    /// Says hello, without giving away the name of this machine; what the server can do.
-    async fn greet(&mut self) -> Result<String, Failure> {
-        self.say("EHLO [127.0.0.1]", 250).await
-    }
-
-    async fn log_in(&mut self, can_do: &str, user: &str, password: &str) -> Result<(), Failure> {
-        let ways = can_do.lines().find(|line| line.to_ascii_uppercase().starts_with("AUTH"));
-        let has = |way: &str| {
-            ways.is_some_and(|ways| ways.to_ascii_uppercase().split_whitespace().any(|own| own == way))
-        };
-        if has("PLAIN") || !has("LOGIN") {
-            let secret = BASE64.encode(format!("\0{user}\0{password}").as_bytes());
-            self.say(&format!("AUTH PLAIN {secret}"), 235).await?;
-            return Ok(());
-        }
-        self.say("AUTH LOGIN", 334).await?;
-        self.say(&BASE64.encode(user.as_bytes()), 334).await?;
-        self.say(&BASE64.encode(password.as_bytes()), 235).await?;
-        Ok(())
-    }
-
-    async fn hand_over(&mut self, mail: &Mail<'_>) -> Result<(), Failure> {
-        self.say(&format!("MAIL FROM:<{}>", mail.from), 250).await?;
-        self.say(&format!("RCPT TO:<{}>", mail.to), 250).await?;
-        self.say("DATA", 354).await?;
-        self.say(&format!("{}.", stuffed(mail.text)), 250).await?;
-        // It is taken: whatever comes now changes nothing.
-        let _ = self.say("QUIT", 221).await;
-        Ok(())
+/// What a server answered, or why it did not.
+fn in_words(error: &Error) -> String {
+    let text: String = match std::error::Error::source(error) {
+        Some(source) => source.to_string().chars().take(200).collect(),
+        None => error.to_string(),
+    };
+    let text = perennial_core::text::foreign::shown(&text);
+    match error.status() {
+        Some(code) => format!("the mail server answered {code} {text}"),
+        None => format!("the mail server is gone: {text}"),
     }
 }
 
-/// A line that begins with a dot gets another one, so that none is taken for the end.
-fn stuffed(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    for line in text.split_inclusive("\r\n") {
-        if line.starts_with('.') {
-            out.push('.');
-        }
-        out.push_str(line);
-    }
-    if !out.ends_with("\r\n") {
-        out.push_str("\r\n");
-    }
-    out
+/// A connection that is read byte by byte. `lettre` keeps what it has read ahead over STARTTLS, so that an answer which somebody on the way
+/// adds in plain text would be taken for one of the encrypted server. Read so, it is part of the handshake, which fails.
+#[derive(Debug)]
+struct ByByte {
+    tcp: TcpStream,
+    n_left: usize,
 }
 
-/// What a server answered: its number, and its lines without it.
-#[derive(Debug, PartialEq, Eq)]
-struct Reply {
-    code: u16,
-    text: String,
+impl AsyncTokioStream for ByByte {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.peer_addr()
+    }
 }
 
-/// The first whole answer and its length; `None` while it is not whole.
-fn read_reply(bytes: &[u8]) -> Result<Option<(Reply, usize)>, &'static str> {
-    let mut text = String::new();
-    let mut at = 0;
-    while let Some(end) = bytes[at..].iter().position(|byte| *byte == b'\n') {
-        let line = String::from_utf8_lossy(&bytes[at..at + end]);
-        let line = line.trim_end_matches('\r');
-        at += end + 1;
-        let code =
-            line.get(..3).and_then(|code| code.parse::<u16>().ok()).filter(|code| (200..600).contains(code));
-        let code = code.ok_or("this is no mail server: its answer has no number")?;
-        text.push_str(line.get(4..).unwrap_or_default());
-        if line.as_bytes().get(3) != Some(&b'-') {
-            return Ok(Some((Reply { code, text }, at)));
+impl AsyncRead for ByByte {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.n_left == 0 {
+            return Poll::Ready(Err(io::Error::other("its answers have no end")));
         }
-        text.push('\n');
+        let mut byte = [0];
+        let mut read = ReadBuf::new(&mut byte);
+        ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut read))?;
+        self.n_left -= 1;
+        buf.put_slice(read.filled());
+        Poll::Ready(Ok(()))
     }
-    Ok(None)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn answers_of_several_lines_are_one() {
-        let bytes = b"250-mail.example\r\n250-AUTH PLAIN LOGIN\r\n250 STARTTLS\r\n354 go";
-        let (reply, length) = read_reply(bytes).unwrap().unwrap();
-        assert_eq!(reply, Reply { code: 250, text: "mail.example\nAUTH PLAIN LOGIN\nSTARTTLS".into() });
-        assert_eq!(read_reply(&bytes[length..]), Ok(None));
-        assert!(read_reply(b"HTTP/1.1 400\r\n").is_err());
+impl AsyncWrite for ByByte {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.tcp).poll_write(cx, buf)
     }
 
-    #[test]
-    fn no_line_is_taken_for_the_end() {
-        assert_eq!(stuffed(".\r\na\r\n..b"), "..\r\na\r\n...b\r\n");
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_flush(cx)
     }
 
-    proptest! {
-        #[test]
-        fn any_bytes_are_an_answer_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(Some((_, length))) = read_reply(&bytes) {
-                prop_assert!(length <= bytes.len());
-            }
-        }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.tcp).poll_shutdown(cx)
     }
 }

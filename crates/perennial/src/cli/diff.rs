@@ -64,7 +64,7 @@ impl Diff {
         let config_before = config_of(context, &self.before, &page_before.url)?;
         let config_after = config_of(context, &self.after, &page_after.url)?;
         let pages = [(&page_before, config_before), (&page_after, config_after)];
-        let mut seen = self.renderer.see(context, &pages, false)?.into_iter().map(|seen| seen.tree);
+        let mut seen = self.renderer.see(context, &pages)?.into_iter().map(|seen| seen.tree);
         let seen = seen.next().zip(seen.next()).context("the pages were not seen")?;
         let (before, after) = alike(snapshot.as_ref(), seen)?;
         if !Comparison::is_fair(&before, &after) {

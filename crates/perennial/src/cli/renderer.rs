@@ -37,14 +37,12 @@ pub(super) struct SeenPage {
     pub(super) tree: BlockTree,
     /// `None` for a document that needs no layout.
     pub(super) layout: Option<Layout<'static>>,
-    /// The picture of the page, from a browser that was asked for it.
-    pub(super) screenshot: Option<Vec<u8>>,
     /// Words that the page shows and no block holds.
     pub(super) n_lost_words: u32,
 }
 
-/// Lays a page out, and takes a picture of it where that can be had.
-type Draw<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)> + 'd;
+/// Lays a page out.
+type Draw<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<Layout<'static>> + 'd;
 
 /// Words of a page that scripts are likely to draw, as most of such pages say only that they need scripts.
 const FEW_WORDS: usize = 20;
@@ -55,7 +53,6 @@ impl RendererArgs {
         &self,
         context: &Context,
         pages: &[(&LoadedPage<'_>, SegmentConfig)],
-        wants_screenshot: bool,
     ) -> anyhow::Result<Vec<SeenPage>> {
         let all = |renderer: &Draw<'_>| {
             pages
@@ -69,7 +66,7 @@ impl RendererArgs {
                     "the browser runs without its sandbox: a page that breaks it has the rights of this user",
                 );
             }
-            all(&|page| self.by_browser(context, page, wants_screenshot))
+            all(&|page| self.by_browser(context, page))
         };
         if self.renderer == Renderer::Chromium {
             return by_browser();
@@ -77,7 +74,7 @@ impl RendererArgs {
         let command =
             WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
         let pool = Pool::new(command, Limits::default());
-        let found = all(&|page| Ok((by_engine(context, &pool, page), None)))?;
+        let found = all(&|page| Ok(by_engine(context, &pool, page)))?;
         let is_drawn = |(seen, (page, _)): (&SeenPage, &(&LoadedPage<'_>, SegmentConfig))| {
             seen.layout.is_some() && n_words(&seen.tree) < FEW_WORDS && page.html.contains("<script")
         };
@@ -96,22 +93,17 @@ impl RendererArgs {
     }
 
     /// The browser asks nobody: the page and all that it needs come from where the page was loaded.
-    fn by_browser(
-        &self,
-        context: &Context,
-        page: &LoadedPage<'_>,
-        wants_screenshot: bool,
-    ) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)> {
+    fn by_browser(&self, context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
         let answers = |url: &str, deadline| page.requisite_before(url, Some(deadline));
         let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
-        let seen = chromium.layout(&shown, &answers, wants_screenshot)?;
+        let seen = chromium.layout(&shown, &answers)?;
         if seen.ending != Ending::Whole {
             context
                 .note("the page did not end loading within its bounds: its blocks are those that were there");
         }
-        Ok((seen.layout, seen.screenshot))
+        Ok(seen.layout)
     }
 }
 
@@ -126,12 +118,12 @@ fn by_engine(context: &Context, pool: &Pool, page: &LoadedPage<'_>) -> Layout<'s
 
 fn seen(page: &LoadedPage<'_>, config: &SegmentConfig, renderer: &Draw<'_>) -> anyhow::Result<SeenPage> {
     if let Some(tree) = page.ready_tree()? {
-        return Ok(SeenPage { tree, layout: None, screenshot: None, n_lost_words: 0 });
+        return Ok(SeenPage { tree, layout: None, n_lost_words: 0 });
     }
-    let (layout, screenshot) = renderer(page)?;
+    let layout = renderer(page)?;
     let (mut tree, n_lost_words) = segment_and_count(&layout, config);
     (tree.url, tree.version) = (page.url.clone(), page.version.clone());
-    Ok(SeenPage { tree, layout: Some(layout), screenshot, n_lost_words })
+    Ok(SeenPage { tree, layout: Some(layout), n_lost_words })
 }
 
 /// Addresses are cut as the archive at hand says, if there is one; files need none.

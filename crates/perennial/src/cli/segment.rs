@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use perennial_core::page::segment::{Block, SegmentConfig, draw_svg, vixml};
-use perennial_render::picture::draw_png;
 use serde_json::{Value, json};
 
 use super::context::document_on_stdout;
@@ -21,7 +20,7 @@ without its scripts. Trees of the two are not to be compared with each other. Ex
 
 Examples:
   perennial segment page.html --format svg --output page.svg
-  perennial segment https://news.example/@20261116 --renderer chromium --format png --output page.png
+  perennial segment https://news.example/@20261116 --renderer chromium --format svg --output page.svg
   perennial segment https://news.example/ --coherence 8 --format json";
 
 /// Shows the blocks of a page as a reader sees them.
@@ -57,8 +56,6 @@ enum SegmentFormat {
     Json,
     /// A drawing of the page with its blocks
     Svg,
-    /// A picture of the same, with chromium over a screenshot
-    Png,
 }
 
 impl Segment {
@@ -75,7 +72,7 @@ impl Segment {
         }
         let config =
             SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
-        let seen = self.renderer.see(context, &[(&page, config)], format == SegmentFormat::Png)?;
+        let seen = self.renderer.see(context, &[(&page, config)])?;
         let seen = seen.first().context("the page was not seen")?;
         if seen.n_lost_words > 0 {
             context.note(format_args!(
@@ -126,7 +123,6 @@ fn render(format: SegmentFormat, seen: &SeenPage) -> anyhow::Result<Vec<u8>> {
             bytes
         }
         SegmentFormat::Svg => draw_svg(tree, drawn()?).into_bytes(),
-        SegmentFormat::Png => draw_png(tree, drawn()?, seen.screenshot.as_deref())?,
     })
 }
 

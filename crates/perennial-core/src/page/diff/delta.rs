@@ -380,7 +380,8 @@ impl Delta {
     }
 
     /// Whether nothing changed, neither boxes nor ignored parameters.
-    pub fn is_identity(&self) -> bool {
+    #[cfg(test)]
+    pub(super) fn is_identity(&self) -> bool {
         self.structure.is_empty()
             && self.blocks.is_empty()
             && self.moves.is_empty()

@@ -86,13 +86,6 @@ pub struct ItemChange {
     pub share: f64,
 }
 
-impl ItemChange {
-    /// The item as it is, or as it was when it has left.
-    pub fn item(&self) -> Option<&Item> {
-        self.after.as_ref().or(self.before.as_ref())
-    }
-}
-
 /// All changes between two lists of items.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ItemDelta {

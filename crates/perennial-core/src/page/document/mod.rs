@@ -124,7 +124,7 @@ impl DocumentFormat {
             DocumentFormat::Json => "json/1",
             DocumentFormat::Csv => "csv/1",
             DocumentFormat::Xml => "xml/1",
-            DocumentFormat::Pdf => "pdf/1",
+            DocumentFormat::Pdf => "pdf/2",
         }
     }
 

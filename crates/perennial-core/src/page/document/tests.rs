@@ -275,6 +275,14 @@ fn wide_fonts_are_read_by_their_tables() {
 }
 
 #[test]
+fn fonts_of_drawings_are_read_by_their_own_scale_and_numbers() {
+    let font = "<< /Type /Font /Subtype /Type3 /FontMatrix [0.01 0 0 0.01 0 0] /FirstChar 65 /Widths [60 60] \
+        /Encoding << /Differences [65 /a84 /a111 /a27] >> >>";
+    let operators = "BT /F1 10 Tf (A) Tj 6 0 Td (BC) Tj ET";
+    assert_eq!(words(&read_pdf(&pdf_with(operators, font, &[])).unwrap()), "To");
+}
+
+#[test]
 fn objects_in_streams_forms_and_images_are_found() {
     let packed = format!("3 0 5 {} {PAGE} {HELVETICA}", PAGE.len() + 1);
     let first = packed.find("<<").unwrap();

@@ -6,7 +6,7 @@
 //! elsewhere on the page.
 
 use super::purpose::{Purpose, purpose_of, unnamed_purpose_of};
-use super::selector::Selector;
+use super::selector::{Selector, found_nodes};
 use crate::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
 /// No node.
@@ -141,7 +141,7 @@ impl<'a> Page<'a> {
         let n_nodes = layout.nodes.len().min(NONE as usize - 1);
         let mut page = Page {
             layout,
-            parents: vec![NONE; n_nodes],
+            parents: parents(&layout.nodes[..n_nodes]),
             first_children: vec![NONE; n_nodes],
             next_siblings: vec![NONE; n_nodes],
             is_seen: vec![false; n_nodes],
@@ -151,7 +151,8 @@ impl<'a> Page<'a> {
         };
         let has_boxes = layout.nodes.iter().any(|node| is_content(node) && is_boxed(node) && node.is_visible);
         page.facts = vec![Facts::default(); n_nodes];
-        page.look_down(has_boxes, ignored);
+        let is_ignored = found_nodes(&page, ignored);
+        page.look_down(has_boxes, &is_ignored);
         page.sum_up();
         page.doubt_names();
         page
@@ -213,13 +214,12 @@ impl<'a> Page<'a> {
     }
 
     /// What nodes take from those above them: visibility, background, link, paragraph.
-    fn look_down(&mut self, has_boxes: bool, ignored: &[Selector]) {
+    fn look_down(&mut self, has_boxes: bool, is_ignored: &[bool]) {
         let mut is_hidden = vec![false; self.parents.len()];
-        let mut path = Path { open: Vec::new(), is_open: vec![false; self.parents.len()] };
         for index in 0..self.parents.len() {
             let node = &self.layout.nodes[index];
-            let parent = path.enter(index, node.parent);
-            self.parents[index] = parent.map_or(NONE, |parent| parent as u32);
+            let parent =
+                Some(self.parents[index]).filter(|parent| *parent != NONE).map(|parent| parent as usize);
             let above = |values: &[u32]| parent.map_or(NONE, |parent| values[parent]);
             let is_anchor = node.tag == "a" && node.attribute("href").is_some();
             self.anchors[index] = if is_anchor { index as u32 } else { above(&self.anchors) };
@@ -227,7 +227,7 @@ impl<'a> Page<'a> {
             self.paragraphs[index] = if has_lines { index as u32 } else { above(&self.paragraphs) };
             is_hidden[index] = parent.is_some_and(|parent| is_hidden[parent])
                 || hides(node)
-                || ignored.iter().any(|selector| selector.matches(self, index as u32));
+                || is_ignored.get(index).is_some_and(|is_ignored| *is_ignored);
             self.is_seen[index] = !is_hidden[index] && node.is_visible && (!has_boxes || is_in_sight(node));
             self.facts[index] = self.own_facts(index, parent);
         }
@@ -314,6 +314,13 @@ impl<'a> Page<'a> {
             facts.n_paragraphs = 1;
         }
     }
+}
+
+/// The parent of each node.
+fn parents(nodes: &[LayoutNode]) -> Vec<u32> {
+    let mut path = Path { open: Vec::new(), is_open: vec![false; nodes.len()] };
+    let parents = nodes.iter().enumerate().map(|(index, node)| path.enter(index, node.parent));
+    parents.map(|parent| parent.map_or(NONE, |parent| parent as u32)).collect()
 }
 
 /// The nodes that are open at a place in document order.

@@ -21,6 +21,7 @@
 mod block;
 mod construct;
 mod content;
+mod css;
 mod cut;
 mod draw;
 mod facts;
@@ -41,8 +42,8 @@ use id::IdHasher;
 pub use id::IgnoredParameters;
 pub use item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
 pub use selector::{Pin, Selector, SelectorError};
-pub use structure::{Plan, fingerprint, reuse};
-pub use weigh::{FEATURE_NAMES, N_FEATURES};
+pub use structure::{Plan, fingerprint};
+pub use weigh::N_FEATURES;
 
 use crate::page::layout::{Layout, Rect};
 use construct::Region;

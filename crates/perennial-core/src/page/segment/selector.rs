@@ -1,8 +1,15 @@
-//! CSS selectors for pins and for what is ignored: tag, `#id`, `.class`, `[name]`, `[name=value]`, joined by descendant (space), child
-//! (`>`) and comma. Enough to point at a part of a site; anything else is refused with a reason.
+//! CSS selectors that name a part of a site's pages, for pins, for ignored parts and for notices: what a browser's inspector copies.
+//!
+//! Pseudo-classes that depend on a reader (`:hover`) and pseudo-elements are refused. So are `:has` and `:nth-child(… of …)`, whose
+//! matching has no useful bound on memory.
 
 use std::fmt;
 
+use cssparser::{ParseErrorKind, Parser as CssParser, serialize_identifier, serialize_string};
+use selectors::SelectorList;
+use selectors::parser::{ParseRelative, Parser, SelectorParseErrorKind};
+
+use super::css::{Css, Finder, Tree};
 use super::facts::{NONE, Page};
 use crate::text::dom::{Dom, DomKind};
 
@@ -16,23 +23,20 @@ pub struct SelectorError {
     pub reason: &'static str,
 }
 
-/// What one element must match.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Compound {
-    tag: Option<String>,
-    id: Option<String>,
-    classes: Vec<String>,
-    attributes: Vec<(String, Option<String>)>,
-    /// Whether it is joined to the step before by `>` and not by a space.
-    is_child: bool,
-}
-
 /// A parsed selector.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Selector {
     text: String,
-    alternatives: Vec<Vec<Compound>>,
+    list: SelectorList<Css>,
 }
+
+impl PartialEq for Selector {
+    fn eq(&self, other: &Selector) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Selector {}
 
 impl fmt::Display for Selector {
     /// As it was given.
@@ -47,8 +51,8 @@ impl fmt::Debug for Selector {
     }
 }
 
-/// More steps than this are refused: matching costs their product with the depth of the page.
-const MAX_STEPS: usize = 16;
+/// Longer selectors are refused: matching recurses for each of their steps.
+const MAX_BYTES: usize = 2000;
 /// Steps and classes of a selector that names an element.
 const MAX_NAMED: usize = 6;
 const MAX_CLASSES: usize = 2;
@@ -63,11 +67,14 @@ fn is_given(name: &str) -> bool {
 }
 
 impl Selector {
-    /// Parses a selector such as `#live .ticker, aside > ul`.
+    /// Parses a selector such as `#live .ticker, aside > ul:nth-child(2)`.
     pub fn parse(selector: &str) -> Result<Selector, SelectorError> {
-        let alternatives: Result<Vec<_>, &'static str> = selector.split(',').map(parse_steps).collect();
-        match alternatives {
-            Ok(alternatives) => Ok(Selector { text: selector.to_string(), alternatives }),
+        let list = match selector.len() > MAX_BYTES {
+            true => Err("longer than 2000 bytes; shorten it, for example to the part after the last #id"),
+            false => parse_list(selector).or_else(|reason| parse_list(&as_css(selector)).map_err(|_| reason)),
+        };
+        match list {
+            Ok(list) => Ok(Selector { text: selector.to_string(), list }),
             Err(reason) => Err(SelectorError { selector: selector.to_string(), reason }),
         }
     }
@@ -103,28 +110,31 @@ impl Selector {
 
     /// Whether it finds this element and no other.
     fn finds_only(&self, dom: &Dom, node: u32) -> bool {
-        let is_found = |at: &u32| self.alternatives.iter().any(|steps| matches_steps(dom, *at, steps));
-        (0..dom.nodes.len() as u32).filter(is_found).take(2).eq([node])
+        let mut finder = self.finder(dom);
+        (0..dom.nodes.len() as u32).filter(|at| finder.finds(*at)).take(2).eq([node])
     }
 
     /// What either of the two finds.
     pub fn or(self, other: &Selector) -> Selector {
-        let alternatives = self.alternatives.into_iter().chain(other.alternatives.iter().cloned()).collect();
-        Selector { text: format!("{}, {}", self.text, other.text), alternatives }
+        let both: Vec<_> = self.list.slice().iter().chain(other.list.slice()).cloned().collect();
+        Selector {
+            text: format!("{}, {}", self.text, other.text),
+            list: SelectorList::from_iter(both.into_iter()),
+        }
     }
 
-    pub(super) fn matches(&self, page: &Page, node: u32) -> bool {
-        self.alternatives.iter().any(|steps| matches_steps(page, node, steps))
+    fn finder<'s, T: Tree>(&'s self, tree: &'s T) -> Finder<'s, T> {
+        Finder::new(&self.list, tree)
     }
 
     /// The text of what it finds on a page, in document order, a space between words; what stands inside of another match is not said
     /// twice. Scripts and styles have no text.
     pub fn text_in(&self, dom: &Dom) -> String {
+        let mut finder = self.finder(dom);
         let mut words = Vec::new();
         let mut at = 0;
         while let Some(node) = dom.nodes.get(at as usize) {
-            let is_found = self.alternatives.iter().any(|steps| matches_steps(dom, at, steps));
-            at = match is_found {
+            at = match finder.finds(at) {
                 true => {
                     push_words(dom, at, node.end, &mut words);
                     node.end
@@ -151,134 +161,65 @@ fn push_words<'d>(dom: &'d Dom, from: u32, end: u32, words: &mut Vec<&'d str>) {
     }
 }
 
-/// A tree of elements in which a selector finds something.
-trait Elements {
-    /// The node above.
-    fn above(&self, node: u32) -> Option<u32>;
-    /// Name of an element; `None` for a text.
-    fn tag(&self, node: u32) -> Option<&str>;
-    /// The value of an attribute.
-    fn attribute(&self, node: u32, name: &str) -> Option<&str>;
-}
+struct SelectorParser;
 
-impl Elements for Page<'_> {
-    fn above(&self, node: u32) -> Option<u32> {
-        Some(self.parents[node as usize]).filter(|above| *above != NONE)
+impl Parser<'_> for SelectorParser {
+    type Impl = Css;
+    type Error = SelectorParseErrorKind;
+
+    fn parse_is_and_where(&self) -> bool {
+        true
     }
 
-    fn tag(&self, node: u32) -> Option<&str> {
-        let node = self.node(node);
-        (!node.is_text()).then_some(&node.tag)
-    }
-
-    fn attribute(&self, node: u32, name: &str) -> Option<&str> {
-        self.node(node).attribute(name)
+    /// `:is(a, b:hover)` is refused and does not silently lose its second part.
+    fn allow_forgiving_selectors(&self) -> bool {
+        false
     }
 }
 
-impl Elements for Dom {
-    fn above(&self, node: u32) -> Option<u32> {
-        self.nodes[node as usize].parent
-    }
-
-    fn tag(&self, node: u32) -> Option<&str> {
-        self.is_element(node).then(|| self.nodes[node as usize].tag())
-    }
-
-    fn attribute(&self, node: u32, name: &str) -> Option<&str> {
-        self.nodes[node as usize].attribute(name)
-    }
-}
-
-fn parse_steps(alternative: &str) -> Result<Vec<Compound>, &'static str> {
-    let spaced = alternative.replace('>', " > ");
-    let mut steps = Vec::new();
-    let mut is_child = false;
-    for word in spaced.split_ascii_whitespace() {
-        if word == ">" {
-            is_child = true;
-            continue;
-        }
-        let mut step = parse_compound(word)?;
-        step.is_child = std::mem::take(&mut is_child) && !steps.is_empty();
-        steps.push(step);
-    }
-    match steps.len() {
-        _ if is_child => Err("ends in >: name the child"),
-        0 => Err("is empty: name a tag, #id or .class"),
-        1..=MAX_STEPS => Ok(steps),
-        _ => Err("has too many steps: shorten it"),
-    }
-}
-
-fn parse_compound(word: &str) -> Result<Compound, &'static str> {
-    const UNKNOWN: &str = "only tag, #id, .class, [name], [name=value], space, > and comma are understood";
-    let mut compound = Compound::default();
-    let mut rest = word;
-    while let Some(first) = rest.chars().next() {
-        let body = if matches!(first, '#' | '.' | '[') { &rest[1..] } else { rest };
-        let stop = |c: char| if first == '[' { c == ']' } else { matches!(c, '#' | '.' | '[') };
-        let end = body.find(stop).unwrap_or(body.len());
-        let name = &body[..end];
-        let is_name = |name: &str| {
-            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
-        };
-        match first {
-            '[' => {
-                let (name, value) =
-                    name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
-                let value = value.map(|value| value.trim_matches(['"', '\'']).to_string());
-                if end == body.len() || !is_name(name) {
-                    return Err(UNKNOWN);
-                }
-                compound.attributes.push((name.to_ascii_lowercase(), value));
+fn parse_list(text: &str) -> Result<SelectorList<Css>, &'static str> {
+    use SelectorParseErrorKind::{DanglingCombinator, EmptySelector, UnsupportedPseudoClassOrElement};
+    SelectorList::parse(&SelectorParser, &mut CssParser::new(text), ParseRelative::No).map_err(|error| {
+        match error.kind {
+            ParseErrorKind::Custom(EmptySelector) => {
+                "a selector is missing; name a tag, #id or .class"
             }
-            _ if !is_name(name) && (name != "*" || compound.tag.is_some()) => return Err(UNKNOWN),
-            '#' => compound.id = Some(name.to_string()),
-            '.' => compound.classes.push(name.to_string()),
-            _ => compound.tag = Some(name.to_ascii_lowercase()).filter(|tag| tag != "*"),
+            ParseErrorKind::Custom(DanglingCombinator) => {
+                "ends in a combinator; name the element that follows"
+            }
+            ParseErrorKind::Custom(UnsupportedPseudoClassOrElement) => {
+                "this pseudo-class is not supported; use those about a page's structure, such as :nth-child(2), \
+                 :first-of-type, :not(.x), :is(a, b)"
+            }
+            _ => {
+                "not a CSS selector; write one such as #main > p.lead, or copy it from the browser's inspector"
+            }
         }
-        rest = &body[(end + usize::from(first == '[')).min(body.len())..];
-    }
-    Ok(compound)
+    })
 }
 
-/// Matches from the last step up. For descendants alone the nearest ancestor that matches is enough. With `>` the steps
-/// above are tried from each ancestor, at most depth times steps in all.
-fn matches_steps(page: &impl Elements, node: u32, steps: &[Compound]) -> bool {
-    let Some((last, above)) = steps.split_last() else { return true };
-    if !matches_compound(page, node, last) {
-        return false;
-    }
-    if above.is_empty() {
-        return true;
-    }
-    let mut parent = page.above(node);
-    while let Some(here) = parent {
-        if matches_steps(page, here, above) {
-            return true;
+/// A selector as releases before the CSS parser took it: names that begin with a digit, values without quotes.
+fn as_css(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text.trim_start_matches([' ', '>']);
+    // Writing to a String cannot fail.
+    while let Some(at) = rest.find(['#', '.', '[']) {
+        let (before, after) = rest.split_at(at + 1);
+        out.push_str(before);
+        let is_end = |c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_'));
+        let end = if before.ends_with('[') { after.find(']') } else { after.find(is_end) };
+        let (name, behind) = after.split_at(end.unwrap_or(after.len()));
+        match name.split_once('=').filter(|_| before.ends_with('[')) {
+            Some((name, value)) => {
+                out.push_str(name);
+                out.push('=');
+                let _ = serialize_string(value.trim_matches(['"', '\'']), &mut out);
+            }
+            None => _ = serialize_identifier(name, &mut out),
         }
-        if last.is_child {
-            return false;
-        }
-        parent = page.above(here);
+        rest = behind;
     }
-    false
-}
-
-fn matches_compound(page: &impl Elements, node: u32, compound: &Compound) -> bool {
-    let Some(own_tag) = page.tag(node) else { return false };
-    let has_class = |class: &String| {
-        page.attribute(node, "class")
-            .is_some_and(|classes| classes.split_ascii_whitespace().any(|own| own == class))
-    };
-    compound.tag.as_ref().is_none_or(|tag| *tag == own_tag)
-        && compound.id.as_ref().is_none_or(|id| page.attribute(node, "id") == Some(id))
-        && compound.classes.iter().all(has_class)
-        && compound.attributes.iter().all(|(name, wanted)| match (page.attribute(node, name), wanted) {
-            (Some(value), Some(wanted)) => value == wanted,
-            (found, _) => found.is_some() && wanted.is_none(),
-        })
+    out + rest
 }
 
 /// Fixes the importance of a part of a site's pages.
@@ -290,17 +231,24 @@ pub struct Pin {
     pub importance: f32,
 }
 
+/// Whether each node is found by one of the selectors; empty if there are none.
+pub(super) fn found_nodes(page: &Page, selectors: &[Selector]) -> Vec<bool> {
+    let mut finders: Vec<_> = selectors.iter().map(|selector| selector.finder(page)).collect();
+    let nodes = if finders.is_empty() { 0..0 } else { 0..page.parents.len() as u32 };
+    nodes.map(|node| finders.iter_mut().any(|finder| finder.finds(node))).collect()
+}
+
 /// For each node the first pin that matches it or a node above.
 pub(super) fn pinned_nodes(page: &Page, pins: &[Pin]) -> Vec<Option<usize>> {
     let mut pinned: Vec<Option<usize>> = Vec::new();
     if pins.is_empty() {
         return pinned;
     }
-    for index in 0..page.parents.len() {
-        let above = page.parents[index];
-        let inherited = if above == NONE { None } else { pinned[above as usize] };
-        pinned
-            .push(inherited.or_else(|| pins.iter().position(|pin| pin.selector.matches(page, index as u32))));
+    let mut finders: Vec<_> = pins.iter().map(|pin| pin.selector.finder(page)).collect();
+    for (index, above) in page.parents.iter().enumerate() {
+        let inherited = if *above == NONE { None } else { pinned[*above as usize] };
+        let own = || finders.iter_mut().position(|finder| finder.finds(index as u32));
+        pinned.push(inherited.or_else(own));
     }
     pinned
 }
@@ -387,9 +335,85 @@ mod tests {
     }
 
     #[test]
+    fn selectors_of_browsers_are_taken_as_they_are() {
+        for (selector, texts) in [
+            ("#a > div:nth-child(2) > p", vec!["2"]),
+            ("body > :nth-child(2)", vec!["3"]),
+            ("#a + ul", vec!["3"]),
+            ("div ~ ul li:first-child", vec!["3"]),
+            ("p:not(.z)", vec!["1"]),
+            (":is(#a, main) > p, li:only-child", vec!["1", "3"]),
+            ("div:last-of-type > .z", vec!["2"]),
+            ("[class~=y] > p", vec!["1"]),
+            ("ul[data-k^='v'], ul[data-k*=\"w\"]", vec!["3"]),
+            ("UL[data-k=\"V\" i] > LI", vec!["3"]),
+            ("div:has-no-such", vec![]),
+        ] {
+            match Selector::parse(selector) {
+                Ok(_) => assert_eq!(texts_under(selector), texts, "{selector}"),
+                Err(error) => assert!(texts.is_empty() && error.reason.contains("pseudo-class"), "{error}"),
+            }
+        }
+        let dom = Dom::parse("<p class='md:w-1/2'>half</p><svg><linearGradient>g</linearGradient></svg>");
+        assert_eq!(Selector::parse(r".md\:w-1\/2").unwrap().text_in(&dom), "half");
+        assert_eq!(Selector::parse("linearGradient").unwrap().text_in(&dom), "g");
+    }
+
+    #[test]
+    fn what_releases_before_took_is_still_taken() {
+        let dom = Dom::parse(
+            "<p id=2024>year<p class='3col -x'>columns<a href=/map rel=2>map</a><b data-k='a.b'>dots</b>",
+        );
+        for (selector, text) in [
+            ("#2024", "year"),
+            ("p.3col > a", "map"),
+            ("a[href=/map][rel=2]", "map"),
+            ("[data-k=a.b]", "dots"),
+            ("> #2024, .-x b", "year dots"),
+        ] {
+            assert_eq!(Selector::parse(selector).unwrap().text_in(&dom), text, "{selector}");
+        }
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
-        for selector in ["", "a:hover", "a >", "a + b", "[x", "#", ".", "a,,b", "a..b", "p::before", "[=x]"] {
+        for selector in ["", "#", ".", "a,,b", "a..b", "[=x]", "a {color: red}", "a, ", "x|a", "//div"] {
             assert!(Selector::parse(selector).is_err(), "{selector}");
         }
+        for (selector, hint) in [
+            ("a >", "ends in a combinator"),
+            ("a:hover", "pseudo-class is not supported"),
+            ("p::before", "pseudo-class is not supported"),
+            ("a:has(b)", "pseudo-class is not supported"),
+            (":is(a, b:visited)", "pseudo-class is not supported"),
+            (&"a ".repeat(1001), "shorten it"),
+        ] {
+            let error = Selector::parse(selector).unwrap_err();
+            assert!(error.reason.contains(hint), "{selector}: {error}");
+        }
+    }
+
+    #[test]
+    fn hostile_selectors_and_pages_cost_bounded_work() {
+        let flat = format!("<main>{}</main>", "<p class=c>x</p>".repeat(50_000));
+        let deep = format!("{}x", "<div class=c>".repeat(250)).repeat(40);
+        let (flat, deep) = (Dom::parse(&flat), Dom::parse(&deep));
+        for selector in [
+            "p ~ ".repeat(400) + "a",
+            "q ~ p".to_owned(),
+            "* ".repeat(900) + "q",
+            "a b > ".repeat(200) + "div",
+            ":not(:is(".repeat(30) + "p" + &"))".repeat(30),
+            ":nth-last-child(2n+1) ~ ".repeat(60) + "p:not(q ~ p)",
+            ".c".repeat(900),
+        ] {
+            let Ok(selector) = Selector::parse(&selector) else { continue };
+            for page in [&flat, &deep] {
+                let _ = selector.text_in(page);
+            }
+        }
+        let unsearched = Selector::parse("p:not(q ~ p ~ p)").unwrap();
+        let n_found = unsearched.text_in(&flat).split(' ').count();
+        assert!(n_found < 50_000, "what could not be searched for is not found: {n_found}");
     }
 }

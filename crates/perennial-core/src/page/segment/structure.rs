@@ -5,8 +5,8 @@
 //! from the content, which is read anew. So a reused layout is cut as a full one is, and only the boxes in the tree are
 //! those of the earlier layout.
 
+use super::NodeId;
 use super::id::IdHasher;
-use super::{BlockTree, NodeId, SegmentConfig, segment};
 use crate::page::layout::{Boxes, Layout, ParsedNode};
 
 /// Attributes whose value is content. Styles hardly ever select by them.
@@ -90,26 +90,10 @@ impl Plan {
         self.boxes.nodes.len()
     }
 
-    /// The layout of this version with the boxes of the earlier one, when the structure is the same.
-    pub fn lay_out<'a>(&self, nodes: &[ParsedNode<'a>], styles: u64, base_url: &str) -> Option<Layout<'a>> {
-        (fingerprint(nodes, styles) == self.fingerprint).then(|| self.fill(nodes, base_url)).flatten()
-    }
-
-    /// The same for a caller that has compared the fingerprints already.
+    /// The layout of a version of this structure with the boxes of the earlier one. The caller has compared the fingerprints.
     pub fn fill<'a>(&self, nodes: &[ParsedNode<'a>], base_url: &str) -> Option<Layout<'a>> {
         self.boxes.fill(nodes, base_url)
     }
-}
-
-/// Cuts the next version of a page without laying it out; `None` when its structure has changed.
-pub fn reuse(
-    plan: &Plan,
-    nodes: &[ParsedNode],
-    styles: u64,
-    base_url: &str,
-    config: &SegmentConfig,
-) -> Option<BlockTree> {
-    plan.lay_out(nodes, styles, base_url).map(|layout| segment(&layout, config))
 }
 
 #[cfg(test)]
@@ -117,6 +101,7 @@ mod tests {
     use super::*;
     use crate::page::layout::{LayoutNode, NodeBox};
     use crate::page::segment::sketch::sketch;
+    use crate::page::segment::{SegmentConfig, segment};
     use proptest::prelude::*;
 
     fn light<'a>(layout: &'a Layout) -> Vec<ParsedNode<'a>> {
@@ -177,7 +162,9 @@ mod tests {
         ) {
             let (before, after) = (page(&before, "side"), page(&after, "side"));
             let config = SegmentConfig::default();
-            let reused = reuse(&plan(&before, 1), &light(&after), 1, &after.base_url, &config).unwrap();
+            let (plan, nodes) = (plan(&before, 1), light(&after));
+            prop_assert_eq!(fingerprint(&nodes, 1), plan.fingerprint());
+            let reused = segment(&plan.fill(&nodes, &after.base_url).unwrap(), &config);
             prop_assert_eq!(reused.without_boxes(), segment(&after, &config).without_boxes());
         }
     }
@@ -187,7 +174,8 @@ mod tests {
         let words = [5, 6, 7, 8, 9, 10];
         let before = page(&words, "side");
         let plan = plan(&before, 1);
-        let is_same = |layout: &Layout, styles: u64| plan.lay_out(&light(layout), styles, "").is_some();
+        let is_same =
+            |layout: &Layout, styles: u64| fingerprint(&light(layout), styles) == plan.fingerprint();
         assert!(is_same(&page(&[5, 1, 7, 8, 9, 3], "side"), 1));
         assert!(!is_same(&page(&words, "other"), 1));
         assert!(!is_same(&before, 2));
@@ -203,8 +191,7 @@ mod tests {
         plan.boxes.nodes[5].parent = Some(4);
         let next = sketch("<html><body><p>c</p><script>y</script><p>d</p></body></html>");
         let nodes = light(&next);
-        let texts: Vec<_> =
-            plan.lay_out(&nodes, 0, "").unwrap().nodes.into_iter().map(|node| node.text).collect();
+        let texts: Vec<_> = plan.fill(&nodes, "").unwrap().nodes.into_iter().map(|node| node.text).collect();
         assert_eq!(texts.concat(), "cd");
     }
 }

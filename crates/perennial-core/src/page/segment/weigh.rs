@@ -13,36 +13,6 @@ use crate::page::layout::{VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 /// Number of features of a leaf.
 pub const N_FEATURES: usize = 26;
 
-/// Names of the features, in order.
-pub const FEATURE_NAMES: [&str; N_FEATURES] = [
-    "log_words",
-    "link_share",
-    "prose_share",
-    "page_words_share",
-    "page_prose_share",
-    "off_centre",
-    "width",
-    "position",
-    "position_squared",
-    "above_fold",
-    "log_images",
-    "image_share",
-    "log_controls",
-    "font_ratio",
-    "has_heading",
-    "log_paragraphs",
-    "is_fixed",
-    "is_main",
-    "is_navigation",
-    "is_header",
-    "is_footer",
-    "is_aside",
-    "is_dialog",
-    "is_comments",
-    "is_related_or_share",
-    "is_advertisement",
-];
-
 /// Sums over the page, to which features are relative.
 struct Totals {
     n_words: f32,

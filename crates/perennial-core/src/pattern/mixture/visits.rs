@@ -81,11 +81,6 @@ impl Visits {
         self.looks.push(VisitRow { end: self.pieces.len() as u32, magnitude, weight });
     }
 
-    /// How many visits there are.
-    pub fn len(&self) -> usize {
-        self.looks.len()
-    }
-
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.looks.is_empty()

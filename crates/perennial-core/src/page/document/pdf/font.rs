@@ -82,8 +82,12 @@ impl Font {
         let first =
             entries.get("FirstChar").and_then(|value| file.resolve(value).number()).unwrap_or_default();
         let widths = file.array(entries.get("Widths")).unwrap_or_default();
+        // A font whose glyphs are drawings has a scale of its own.
+        let matrix = file.array(entries.get("FontMatrix")).filter(|_| is_drawn(entries));
+        let scale =
+            matrix.and_then(|matrix| matrix.first()?.number()).map_or(1.0, |scale| scale.abs() * 1000.0);
         for (code, width) in (first as u32..256).zip(widths) {
-            self.widths.extend(file.resolve(width).number().map(|width| (code, width)));
+            self.widths.extend(file.resolve(width).number().map(|width| (code, width * scale)));
         }
     }
 
@@ -161,7 +165,7 @@ fn encoding_of(file: &File, entries: &Dictionary) -> Vec<Option<char>> {
             Value::Number(number) => code = *number as usize,
             Value::Name(name) => {
                 if let Some(place) = codes.get_mut(code) {
-                    *place = character_of(name);
+                    *place = character_of(name).or_else(|| numbered(name).filter(|_| is_drawn(entries)));
                 }
                 code = code.saturating_add(1);
             }
@@ -198,6 +202,17 @@ fn standard() -> Vec<Option<char>> {
         codes[code] = Some(character);
     }
     codes
+}
+
+/// Whether the glyphs of a font are drawings.
+fn is_drawn(entries: &Dictionary) -> bool {
+    entries.get("Subtype").and_then(Value::name) == Some("Type3")
+}
+
+/// The character of a name such as `a65`, which TeX gives the bitmaps of letters.
+fn numbered(name: &str) -> Option<char> {
+    let code: u8 = name.strip_prefix('a')?.parse().ok()?;
+    (code.is_ascii_graphic() || code == b' ').then_some(code as char)
 }
 
 /// The character of a glyph's name.

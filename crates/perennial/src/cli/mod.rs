@@ -2,6 +2,16 @@
 //!
 //! A new subcommand is a file with an `Args` struct and a `run(self, &Context) -> anyhow::Result<Exit>`,
 //! one line in `Command` and one in `Command::run`.
+//!
+//! | files | commands |
+//! |---|---|
+//! | `run`, `crawl`, `watch`, `add`, `remove`, `list`, `set`, `pause`, `retry`, `init` | follow sites and visit them |
+//! | `info`, `changes`, `diff`, `search`, `terms`, `view`, `get`, `log`, `serve`, `sql` | look at the archive |
+//! | `patterns`, `schedule`, `quality` | when pages change, what is visited next, how complete the archive is |
+//! | `import`, `export`, `tables`, `csv`, `verify`, `doctor`, `analyse` | keep and move archives |
+//! | `notify`, `pin`, `feeds`, `objects`, `extract`, `segment`, `filters` | notices, parts of pages, feeds, articles, blocks |
+//! | `lab`, `demo` | the laboratory and the demonstration |
+//! | `context`, `exit`, `renamed`, `renderer`, `render_worker`, `signals` | what commands share |
 
 mod add;
 mod analyse;

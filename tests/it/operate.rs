@@ -463,7 +463,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     assert!(heading(&far).contains("noise") || heading(&far).starts_with("No change"), "{}", heading(&far));
     // And by hand, without a script.
     let wrong = get(&format!("/pin?url={site}&selector=a:hover"));
-    assert!(wrong.contains("only tag, #id"), "{wrong}");
+    assert!(wrong.contains("this pseudo-class is not supported"), "{wrong}");
     let done = served.submit(
         "/operate",
         &cookie,

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
 use perennial_archive::{Archive as Library, ArchiveWriter};
@@ -20,6 +19,7 @@ use crate::routes::{ACTS, DASHBOARD, EMPTY, OPERATED, SERVER, api_of, route_of};
 use crate::serving::{Answer, Serving, ask};
 use crate::sources::sources;
 use crate::town::Town;
+use crate::wait::wait_until;
 use crate::web::Asked;
 
 /// The snapshots of one folder.
@@ -205,11 +205,9 @@ fn targets(page: &str) -> BTreeSet<String> {
 
 /// Waits for the part of the home page that a background thread of the server computes.
 fn until_complete(serving: &Serving) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while serving.get("/api/home").json()["archive"]["past"].as_array().is_none_or(Vec::is_empty) {
-        assert!(Instant::now() < deadline, "the history of the quality never arrives");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the history of the quality", || {
+        !serving.get("/api/home").json()["archive"]["past"].as_array().is_none_or(Vec::is_empty)
+    });
 }
 
 /// The dashboard, the same pages as JSON, and everything else the server offers.

@@ -135,7 +135,7 @@ fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
         changes.find(|change| change["url"] == web.url("/new")).unwrap()["importance"].clone()
     };
     assert_eq!(new[0]["importance"], 1.0);
-    assert_eq!(importance("/?hours=168&format=json", "pages"), 1.0, "home");
+    assert_eq!(importance("/?since=7d&format=json", "pages"), 1.0, "home");
     assert_eq!(importance("/api/changes", "changes"), 1.0, "changes");
     let page = face.get(&format!("/page?url={}&format=json", web.url("/new"))).1;
     let page: Value = serde_json::from_str(&page).unwrap();

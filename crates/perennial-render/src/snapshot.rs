@@ -282,10 +282,10 @@ mod tests {
         });
         let layout = layout(&snapshot, "http://a.example/", "test");
         let tags: Vec<&str> = layout.nodes.iter().map(|node| &*node.tag).collect();
-        assert_eq!(tags, ["html", "body", "p", ""]);
-        let (p, text) = (&layout.nodes[2], &layout.nodes[3]);
+        assert_eq!(tags, ["html", "head", "body", "p", ""]);
+        let (p, text) = (&layout.nodes[3], &layout.nodes[4]);
         assert_eq!((p.attribute("id"), p.background), (Some("a"), Rgba { r: 255, g: 0, b: 0, a: 128 }));
-        assert_eq!((&*text.text, text.parent, text.is_visible), ("Hello", Some(2), true));
+        assert_eq!((&*text.text, text.parent, text.is_visible), ("Hello", Some(3), true));
         assert_eq!((layout.base_url.as_str(), layout.height), ("http://b.example/", 800.0));
     }
 

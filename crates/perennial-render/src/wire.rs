@@ -510,7 +510,7 @@ mod tests {
                     .fold(node.tag().to_string(), |tag, own| format!("{tag} {}", &*own.name.local)),
             })
             .collect();
-        let expected = "html|head|style media|'a{}'|body bgcolor|p id class|'żółć '|img src width|svg lang viewBox|b|'last'";
+        let expected = "html|head|base|style media|'a{}'|body bgcolor|p id class|'żółć '|img src width|svg lang viewBox|script|b|'last'";
         assert_eq!(outline.join("|"), expected);
         for (node, source) in page.dom.nodes.iter().zip(page.sources) {
             assert_eq!(node.tag(), whole.nodes[source as usize].tag());

@@ -344,7 +344,10 @@ mod tests {
             (site("depth = -1"), "write a whole number from 0 to"),
             (site("include = \"a\""), "write a list of texts"),
             (site("exclude = [\n  \"fine\",\n  \"(\",\n]"), "line 5: exclude = \"(\": unclosed group"),
-            (site("pin = [\"#a\", \"b:hover\"]"), "line 3: pin = \"b:hover\": only tag, #id, .class"),
+            (
+                site("pin = [\"#a\", \"b:hover\"]"),
+                "line 3: pin = \"b:hover\": this pseudo-class is not supported",
+            ),
             (site("ignore = \"#a\""), "write a list of texts"),
             (
                 site("pin = [{ selector = \"#a\" }]"),

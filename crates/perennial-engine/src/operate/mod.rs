@@ -368,7 +368,7 @@ mod tests {
             (vec![("act", "add"), ("url", "a.org"), ("weight", "-1")], "weight: write a number"),
             (vec![("act", "set"), ("url", "a.org"), ("budget", "many")], "budget: "),
             (vec![("act", "set"), ("url", "a.org"), ("goal", "win")], "goal: "),
-            (vec![("act", "pin"), ("url", "a.org"), ("selector", "a:hover")], "selector: only tag"),
+            (vec![("act", "pin"), ("url", "a.org"), ("selector", "a:hover")], "selector: this pseudo-class"),
             (vec![("act", "pin"), ("url", "a.org"), ("selector", "a"), ("importance", "2")], "importance: "),
         ] {
             let error = read(&fields).unwrap_err();

@@ -19,7 +19,6 @@
 //! | `reach` | two trees -> the totals that importance needs |
 //! | `delta`, `videlta` | all changes between two trees; the same as Vi-Delta |
 //! | `apply` | the version before and a delta -> the version after |
-//! | [`plant`] | a page and a seed -> the page with known changes, to test against |
 
 mod apply;
 mod delta;

@@ -141,6 +141,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Where the next piece begins.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
     /// Whether something that was read so far is not XML.
     pub fn is_broken(&self) -> bool {
         self.is_broken

@@ -93,7 +93,7 @@ fn only_the_command_line_knows_arguments() {
 #[test]
 fn only_the_command_line_ends_the_process_and_handles_signals() {
     const WORDS: [&str; 5] = ["process::exit", "process::abort", "ExitCode", "tokio::signal", "signal::unix"];
-    // A renderer's worker ends itself when its confinement fails.
+    // A renderer's worker ends itself when the process that reads its layouts has gone.
     let places = ["perennial/cli/", "perennial/main.rs", "perennial-render/confine.rs"];
     let found = outside(&places, |source| WORDS.iter().any(|word| source.names(word)));
     check("Process exit and signals are named in cli/ only", &found);

@@ -57,6 +57,8 @@
 //! | `recover` | damage -> the next record that can be read |
 //! | `writer` | records -> one compressed member each |
 
+#![warn(missing_docs)]
+
 pub mod cdxj;
 mod compress;
 mod damage;

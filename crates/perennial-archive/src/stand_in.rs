@@ -2,7 +2,7 @@
 //!
 //! A 304 has no body, and of a version that was left out only the delta is stored. Other tools show whatever a line of the
 //! index names: an empty page, or XML. So the lines of such captures name the record that a reader should see
-//! (docs/decisions/0027-replay-in-other-tools.md). A 304 has the record with the very payload that it confirms. A
+//! (docs/decisions/0027-index-and-replay-in-other-tools.md). A 304 has the record with the very payload that it confirms. A
 //! left-out version has the last whole one before it, of which it differs in what hardly matters.
 
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 //! A browser acts in a session, which begins with a key that the server prints once or with the operator's token. The cookie of a session
 //! is sent by whatever page makes the browser ask, archived pages on the port beside us too: to a cookie all ports of a host are one
 //! site. So an act needs three things more: an `Origin` and a `Sec-Fetch-Site` that say that the form stands on a page of ours, and
-//! the form's own token, which only a page of ours can have read (docs/decisions/0048-acts.md).
+//! the form's own token, which only a page of ours can have read (docs/decisions/0048-admin-actions.md).
 
 use std::fs;
 use std::io::Read;

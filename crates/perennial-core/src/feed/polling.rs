@@ -1,4 +1,4 @@
-//! What is known of a feed -> when to look at it again, so that no item falls off its end (docs/decisions/0031).
+//! What is known of a feed -> when to look at it again, so that no item falls off its end (docs/decisions/0032).
 //!
 //! A feed holds its last k items. Between two polls at most k new ones may come, or the older of them are never seen: p polls a day hold
 //! at most k p items a day. Two instants are computed from the dates of the items, and the earlier one counts:

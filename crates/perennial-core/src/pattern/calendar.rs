@@ -1,5 +1,5 @@
 //! On which days a page changes -> how much busier than usual each day of the week and of the month is (P-PATTERN 6.3;
-//! docs/decisions/0052-days-of-the-week-and-of-the-month.md).
+//! docs/decisions/0052-calendars.md).
 //!
 //! What is known of hours expects some changes of every local day. [`DayCounts`] adds up, by day of the week and of the
 //! month, what was expected and what was seen. Three explanations are compared by their evidence, the probability of

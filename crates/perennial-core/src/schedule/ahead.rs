@@ -1,5 +1,5 @@
 //! The prices of visits in the hours ahead -> how urgent a visit is now, where it may also wait for a cheaper hour
-//! (docs/papers.md, Expected gain; docs/decisions/0016-planning-ahead.md).
+//! (docs/papers.md, Expected gain; docs/decisions/0013-expected-gain.md).
 //!
 //! The price of a visit is what the last visit of a slot earns. The gain of [`super::gain`] is exact where the price is the
 //! same at all hours. Pages change by day while the nights have as many visits, so that the price at night is less than

@@ -1,5 +1,5 @@
 //! A slot's budget -> visits that serve all measures at once: pictures of whole sites, and single visits between them
-//! (P-QUALITY 5 and 6; docs/decisions/0037-balanced.md).
+//! (P-QUALITY 5 and 6; docs/decisions/0037-goals-and-sweeps.md).
 //!
 //! Coherence asks whether the archived versions of a site's pages existed together. If all pages are visited within one slot they
 //! did. A single visit between two pictures that finds a change tears the page out of them: for about half of the time between
@@ -625,7 +625,7 @@ mod tests {
         assert!(mean > 0.9 * budget, "{mean} a day");
     }
 
-    /// What a day has saved ends with it (docs/decisions/0053-what-a-day-saves-ends-with-it.md): no day begins with the visits of
+    /// What a day has saved ends with it (docs/decisions/0037-goals-and-sweeps.md): no day begins with the visits of
     /// another one, and none ends with visits that nobody made.
     #[test]
     fn every_day_spends_its_own_visits() {

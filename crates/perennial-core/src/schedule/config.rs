@@ -55,7 +55,7 @@ impl FromStr for Strategy {
     }
 }
 
-/// What [`Strategy::ExpectedGain`] serves (docs/decisions/0037-balanced.md).
+/// What [`Strategy::ExpectedGain`] serves (docs/decisions/0037-goals-and-sweeps.md).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Goal {
     /// Important changes, every page and every version, and pictures of whole sites that belong together.

@@ -1,7 +1,7 @@
 //! Visits -> on which days of the week and of the month pages change, and time as it passes for a page: faster on its busy days.
 //!
 //! A day on which a page is f times as busy as usual is taken to be f days long. So rates by hour, gains and spells need to know
-//! nothing of calendars: they are told how much time has passed (docs/decisions/0052-days-of-the-week-and-of-the-month.md).
+//! nothing of calendars: they are told how much time has passed (docs/decisions/0052-calendars.md).
 
 use std::collections::BTreeMap;
 

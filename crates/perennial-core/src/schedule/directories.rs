@@ -1,5 +1,5 @@
 //! What is known of directories -> which of them are skipped as a whole, and a few visits that see whether that is still right
-//! (P-NEAR 1.1 and 5; docs/decisions/0030-directories-in-the-crawl.md).
+//! (P-NEAR 1.1 and 5; docs/decisions/0030-directories.md).
 //!
 //! This is the level of the site, before the ranking of pages. A directory is skipped for one of two reasons. It stands still: it
 //! was looked at many times without a change, so that a visit is expected to gain less than the last visit of a slot does. Or it

@@ -1,4 +1,4 @@
-//! Rates and importances -> what pages are worth to the goals, in one currency (docs/decisions/0037-balanced.md).
+//! Rates and importances -> what pages are worth to the goals, in one currency (docs/decisions/0037-goals-and-sweeps.md).
 //!
 //! A goal is a weighting of captured importance. Pooled completeness counts omega(P) for each unit of importance; Definition 5.13
 //! divides that by all that the page shows, so that every page counts alike; the count of versions divides it by the importance of

@@ -1,6 +1,6 @@
 //! Evidence -> the share of a site's next changes that each page is expected to have.
 //!
-//! The weights were found by a study of weekly versions of sixteen sites (docs/decisions/0029-what-to-skip.md), as a
+//! The weights were found by a study of weekly versions of sixteen sites (docs/decisions/0030-directories.md), as a
 //! product of two estimates that err differently: the page's own decayed share with its directory as prior, and odds from
 //! a dozen facts about page, directory and file name.
 

@@ -1,4 +1,4 @@
-//! What changed on a page that is read for its items: front page, list (docs/decisions/0034-front-pages-are-lists.md).
+//! What changed on a page that is read for its items: front page, list (docs/decisions/0011-importance.md).
 
 use crate::page::diff::{Delta, ElementKind, ItemDelta, Operation, Subject, n_words};
 use crate::page::segment::Block;

@@ -98,7 +98,7 @@ impl ImportanceConfig {
 }
 
 impl Default for ImportanceConfig {
-    /// Why this form: `docs/decisions/0011-importance-form.md`.
+    /// Why this form: `docs/decisions/0011-importance.md`.
     fn default() -> ImportanceConfig {
         ImportanceConfig::of(Form::Monotone)
     }

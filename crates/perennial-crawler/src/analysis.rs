@@ -61,7 +61,7 @@ impl AnalysisPool {
             let is_over = Arc::clone(&is_over);
             std::thread::Builder::new().name(name).spawn(move || {
                 if gives_way {
-                    background::give_way();
+                    background::lower_priority();
                 }
                 while let Some(page) = next_job(&receiver).filter(|_| !is_over.load(Ordering::Relaxed)) {
                     work(&pages, page, &lessons, &analysed);

@@ -29,8 +29,7 @@ use super::record::{NewPage, StoredExchange, VisitRecord};
 use perennial_archive::ArchiveWriter;
 use perennial_archive::store::{Commit, Discovery, FeedRow, News, PageKind};
 use perennial_engine::analyse::PageAnalyses;
-use perennial_engine::notify::Notifying;
-use perennial_engine::search::Indexing;
+use perennial_engine::background::PageFollower;
 
 /// Visits and lessons taken into one commit.
 const MAX_BATCH: usize = 256;
@@ -67,9 +66,9 @@ pub(super) struct Recorder {
     /// Random numbers for the jitter of delays.
     pub(super) chance: Chance,
     /// Takes the texts of analysed pages into the text index; `None` when nothing is analysed.
-    pub(super) indexing: Option<Indexing>,
+    pub(super) indexing: Option<PageFollower>,
     /// Tells of changes; `None` when nobody wants to hear of any, or nothing is analysed.
-    pub(super) notifying: Option<Notifying>,
+    pub(super) notifying: Option<PageFollower>,
     /// What the scheduler knew last of prices, until it is committed.
     pub(super) bearings: Option<Bearings>,
 }
@@ -203,18 +202,17 @@ impl Recorder {
     /// The text index and the notices go on with the pages that were analysed.
     fn announce(&self, lessons: &[PageAnalyses]) {
         for page in lessons.iter().map(PageAnalyses::page) {
-            self.indexing.iter().for_each(|indexing| indexing.tell(page));
-            self.notifying.iter().for_each(|notifying| notifying.tell(page));
+            self.indexing.iter().chain(&self.notifying).for_each(|follower| follower.follow(page));
         }
     }
 
     fn close(mut self) -> anyhow::Result<()> {
         self.log.flush()?;
         let indexed =
-            self.indexing.take().map_or(Ok(()), Indexing::finish).context(
+            self.indexing.take().map_or(Ok(()), PageFollower::finish).context(
                 "the captures are safe, but the text index is behind: `perennial analyse` completes it",
             );
-        let notified = self.notifying.take().map_or(Ok(()), Notifying::finish).context(
+        let notified = self.notifying.take().map_or(Ok(()), PageFollower::finish).context(
             "the captures are safe, but notices could not be kept up: `perennial notify run` goes on with them",
         );
         self.writer.close().and(indexed).and(notified)

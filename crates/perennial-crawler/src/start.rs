@@ -28,10 +28,11 @@ use super::{Crawl, CrawlOptions, Status, browser, log, robots};
 use perennial_archive::settings::{Allowance, CrawlTable, Seeds};
 use perennial_archive::store::{Discovery, KnownFeed, PageKind, Store};
 use perennial_archive::{Archive, ArchiveWriter, CHECKING};
+use perennial_engine::background::PageFollower;
 use perennial_engine::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use perennial_engine::learn::{self, Followed};
-use perennial_engine::notify::Notifying;
-use perennial_engine::search::Indexing;
+use perennial_engine::notify::start_notifying;
+use perennial_engine::search::start_indexing;
 use perennial_fetch::Client;
 
 /// The user said so, and should know what it means.
@@ -313,7 +314,7 @@ impl Parts<'_> {
                 None => politeness,
             },
             chance: Chance::new(self.options.seed),
-            indexing: self.options.analyse.then(|| Indexing::start(self.archive)).transpose()?,
+            indexing: self.options.analyse.then(|| start_indexing(self.archive)).transpose()?,
             notifying: self.notifying(warn),
             bearings: None,
             writer,
@@ -321,8 +322,8 @@ impl Parts<'_> {
     }
 
     /// Sends notices of changes, if there are rules for them. If that is not possible, the crawl is worth more than the notices.
-    fn notifying(&self, warn: &mut impl FnMut(&str)) -> Option<Notifying> {
-        let started = self.options.analyse.then(|| Notifying::start(self.archive))?;
+    fn notifying(&self, warn: &mut impl FnMut(&str)) -> Option<PageFollower> {
+        let started = self.options.analyse.then(|| start_notifying(self.archive))?;
         started.unwrap_or_else(|error| {
             warn(&format!("nobody is told of changes during this crawl: {error:#}"));
             None

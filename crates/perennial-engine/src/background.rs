@@ -1,22 +1,72 @@
-//! Work on large documents -> work for cores that are free.
+//! Threads beside the crawl: large documents at a lower priority, and a follower of analysed pages.
 //!
-//! A few hosts can send documents of 32 MB from some kilobytes. Reading and analysing them takes seconds of a core each, which the
-//! visits of all other hosts must not wait for.
+//! A host can send documents of 32 MB as a few compressed kilobytes. Reading and analysing one takes seconds of a core. Visits of
+//! other hosts must not wait for that.
 
-/// The thread that calls this, and the processes that it starts, give way to others from now on.
-pub fn give_way() {
-    // On Linux this is a property of the thread. A system that refuses it runs the work all the same.
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use perennial_core::url::PageId;
+
+/// Lowers the priority of the calling thread, and of the processes that it starts.
+pub fn lower_priority() {
+    // On Linux the priority belongs to the thread. If the system refuses, the work runs at normal priority.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 5);
 }
 
-/// Runs work on a thread of its own that gives way, and waits for it.
+/// Runs work on a thread with a lower priority, and waits for it.
 pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> std::thread::Result<T> {
     std::thread::scope(|scope| {
         let background = scope.spawn(|| {
-            give_way();
+            lower_priority();
             work()
         });
         background.join()
     })
+}
+
+/// A thread that follows the analyses of a crawl: the text index and the notices each have one. If the program is killed, the next
+/// start catches up with the pages that were not processed.
+pub struct PageFollower {
+    pages: Sender<PageId>,
+    thread: JoinHandle<anyhow::Result<()>>,
+}
+
+impl PageFollower {
+    /// Starts the thread. `work` receives pages until the crawl is over.
+    pub(crate) fn start(
+        name: &str,
+        work: impl FnOnce(&Receiver<PageId>) -> anyhow::Result<()> + Send + 'static,
+    ) -> anyhow::Result<PageFollower> {
+        let (pages, receiver) = channel();
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&receiver))?;
+        Ok(PageFollower { pages, thread })
+    }
+
+    /// Passes on a page whose new analyses were committed.
+    pub fn follow(&self, page: PageId) {
+        // Sending fails only if the thread ended with an error, which `finish` returns.
+        let _ = self.pages.send(page);
+    }
+
+    /// Waits until all pages are processed. Notices may stay unsent.
+    pub fn finish(self) -> anyhow::Result<()> {
+        drop(self.pages);
+        join(self.thread)
+    }
+}
+
+/// Waits for a thread and returns its error.
+pub(crate) fn join(thread: JoinHandle<anyhow::Result<()>>) -> anyhow::Result<()> {
+    thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("it failed unexpectedly")))
+}
+
+/// The next pages, each once and at most `limit`; waits for the first. `None` when the crawl is over.
+pub(crate) fn next_pages(pages: &Receiver<PageId>, limit: usize) -> Option<Vec<PageId>> {
+    let mut next = vec![pages.recv().ok()?];
+    next.extend(pages.try_iter().take(limit - 1));
+    next.sort_unstable();
+    next.dedup();
+    Some(next)
 }

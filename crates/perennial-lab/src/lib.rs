@@ -26,6 +26,7 @@
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
 //! | [`claims`] | results -> which of the papers' findings hold |
+//! | [`chart`] | series of values -> a line chart |
 //! | [`report`] | results -> the papers' figures |
 //! | [`rules`] | versions of a site -> rules of P-NEAR, plans, what they would have skipped and missed |
 //! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its own extraction |
@@ -50,6 +51,8 @@ pub mod bound;
 pub mod experiment;
 
 pub mod claims;
+
+pub mod chart;
 
 pub mod report;
 

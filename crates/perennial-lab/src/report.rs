@@ -3,14 +3,14 @@
 
 use std::fmt::Write as _;
 
+use crate::chart::{Chart, REPORT_STYLE, Series, Stroke};
 use crate::claims::{Claim, Verdict, check, check_unlike};
 use crate::experiment::{Experiment, FRONTIER, Line, Outcome, Run};
 use crate::strategy::Strategy;
 use crate::world::World;
 use perennial_core::text::markup::escaped;
 
-use perennial_engine::html::chart::{Chart, Series, Stroke};
-use perennial_engine::html::{REPORT_STYLE, page};
+use perennial_engine::html::page;
 
 /// The contents of a report.
 #[derive(Clone, Debug, PartialEq)]

@@ -35,18 +35,13 @@ pub enum Requisite {
     Absent,
 }
 
-/// Looks a requisite up and reduces it to what layout needs.
-pub fn requisite(url: &str, lookup: &Lookup) -> Requisite {
-    requisite_with(url, lookup)
-}
-
-/// The same for many addresses at once.
+/// Looks subresources up and reduces each to what layout needs.
 pub(crate) fn all_requisites(urls: &[String], lookup: &Lookup) -> Vec<Requisite> {
     urls.iter().map(|url| requisite(url, lookup)).collect()
 }
 
-/// The same with any lookup function.
-pub(crate) fn requisite_with(url: &str, lookup: impl Fn(&str) -> Option<Captured>) -> Requisite {
+/// Looks one subresource up and reduces it to what layout needs.
+pub fn requisite(url: &str, lookup: impl Fn(&str) -> Option<Captured>) -> Requisite {
     let captured = match url.strip_prefix("data:") {
         Some(rest) => data_url(rest),
         None => lookup(url),

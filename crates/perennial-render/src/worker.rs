@@ -17,7 +17,7 @@ use url::Url;
 use crate::confine::{self, CPU_SECS_PER_PAGE, Walls};
 use crate::engine::Engine;
 use crate::pool::WORKER_MEMORY_BYTES;
-use crate::resource::{Captured, Requisite, requisite_with};
+use crate::resource::{Captured, Requisite, requisite};
 use crate::wire::Message;
 
 /// Enough for [`crate::dom::MAX_DEPTH`] nested elements in any display.
@@ -128,7 +128,7 @@ fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Requi
     let asked: Vec<String> = wanted.iter().filter(|url| !is_own(url)).cloned().collect();
     let mut found = if asked.is_empty() { Vec::new() } else { ask_other_end(streams, asked) }.into_iter();
     let answer = |url: &String| match is_own(&url) {
-        true => requisite_with(url, |_| None::<Captured>),
+        true => requisite(url, |_| None::<Captured>),
         false => found.next().unwrap_or(Requisite::Absent),
     };
     wanted.iter().map(answer).collect()

@@ -19,7 +19,7 @@ use tokio::time::Sleep;
 
 use super::{Options, Origin, Origins, Server, router};
 use perennial_archive::Archive;
-use perennial_engine::background::give_way;
+use perennial_engine::background::lower_priority;
 
 /// Connections at a time, on both origins together.
 const MAX_CONNECTIONS: usize = 1024;
@@ -66,7 +66,7 @@ impl Bound {
 /// The runtime that a server runs on. Its threads give way: a crawl, in this or another process, must not wait for readers.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    Ok(builder.max_blocking_threads(MAX_THREADS).on_thread_start(give_way).enable_all().build()?)
+    Ok(builder.max_blocking_threads(MAX_THREADS).on_thread_start(lower_priority).enable_all().build()?)
 }
 
 /// Binds both origins.

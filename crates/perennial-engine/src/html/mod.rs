@@ -4,16 +4,13 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | [`chart`] | numbers -> lines, bars, time lines in SVG; bars in a terminal |
+//! | [`chart`] | numbers -> bars and time lines in SVG; bars in a terminal |
 //! | [`dates`] | instants -> days, minutes and distances in words |
 
 pub mod chart;
 pub mod dates;
 
 use perennial_core::text::markup::{escaped, unordered};
-
-/// The stylesheet of reports with tables and charts.
-pub const REPORT_STYLE: &str = include_str!("report.css");
 
 /// A whole page; `body` is HTML already.
 pub fn page(title: &str, style: &str, body: &str) -> String {

@@ -21,5 +21,5 @@ mod take_in;
 
 pub use deliver::{Courier, Failure};
 pub use notice::{Line, Notice, Reporter};
-pub use sending::{Notifying, Sent, send_all};
+pub use sending::{Sent, send_all, start_notifying};
 pub use take_in::{TakeIn, begin};

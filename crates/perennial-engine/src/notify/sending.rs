@@ -1,7 +1,6 @@
 //! What waits in the outbox -> sent, by a thread a rule, so that a receiver that does not answer holds up no other.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use perennial_core::notice::pause_secs;
@@ -12,12 +11,13 @@ use serde::Serialize;
 use super::deliver::{Courier, Failure};
 use super::notice::Notice;
 use super::take_in::{TakeIn, begin};
+use crate::background::{PageFollower, join, next_pages};
 use perennial_archive::settings::NotifyRule;
 use perennial_archive::store::{Outbox, Waiting};
 use perennial_archive::{Archive, now};
 
 /// Pages that are taken in at a time.
-const MAX_TOLD: usize = 32;
+const MAX_PAGES: usize = 32;
 /// At the end of a crawl nothing more is begun after this; it is sent the next time.
 const MAX_END: Duration = Duration::from_secs(10);
 /// A sender that waits for nothing looks again after this.
@@ -124,52 +124,19 @@ pub fn send_all(archive: &Archive, mut progress: impl FnMut(u64)) -> anyhow::Res
     Ok(all)
 }
 
-/// Threads beside a crawl: one takes in pages as their analyses are committed, and one for each rule sends. What they have not done
-/// when the program is killed, the next start goes on with.
-pub struct Notifying {
-    pages: Option<Sender<PageId>>,
-    thread: Option<JoinHandle<anyhow::Result<()>>>,
+/// Starts the threads that store and send notices beside a crawl; `None` without rules. One thread stores notices as analyses are
+/// committed. One thread per rule sends them.
+pub fn start_notifying(archive: &Archive) -> anyhow::Result<Option<PageFollower>> {
+    if archive.settings().notify.is_empty() {
+        return Ok(None);
+    }
+    // Rules begin before anything is captured, so that they cover all that this crawl finds.
+    begin(archive)?;
+    let archive = archive.clone();
+    PageFollower::start("notices", move |pages| take_in_and_send(&archive, pages)).map(Some)
 }
 
-impl Notifying {
-    /// Starts the threads; `None` where nobody wants to hear of anything.
-    pub fn start(archive: &Archive) -> anyhow::Result<Option<Notifying>> {
-        if archive.settings().notify.is_empty() {
-            return Ok(None);
-        }
-        // Before anything is captured: what this crawl finds is told.
-        begin(archive)?;
-        let archive = archive.clone();
-        let (pages, told) = channel();
-        let work = move || take_in_and_send(&archive, &told);
-        let thread = std::thread::Builder::new().name("notices".into()).spawn(work)?;
-        Ok(Some(Notifying { pages: Some(pages), thread: Some(thread) }))
-    }
-
-    /// Lessons of this page were committed.
-    pub fn tell(&self, page: PageId) {
-        if let Some(pages) = &self.pages {
-            // A thread that has ended has an error, which `finish` tells.
-            let _ = pages.send(page);
-        }
-    }
-
-    /// Waits until all that was told is taken in, and for a while until it is sent.
-    pub fn finish(mut self) -> anyhow::Result<()> {
-        self.pages = None;
-        joined(self.thread.take())
-    }
-}
-
-fn joined(thread: Option<JoinHandle<anyhow::Result<()>>>) -> anyhow::Result<()> {
-    match thread.map(JoinHandle::join) {
-        Some(Ok(done)) => done,
-        Some(Err(_)) => Err(anyhow::anyhow!("it failed unexpectedly")),
-        None => Ok(()),
-    }
-}
-
-fn take_in_and_send(archive: &Archive, told: &Receiver<PageId>) -> anyhow::Result<()> {
+fn take_in_and_send(archive: &Archive, pages: &Receiver<PageId>) -> anyhow::Result<()> {
     let mut wakers = Vec::new();
     let mut threads = Vec::new();
     for rule in &archive.settings().notify {
@@ -179,14 +146,14 @@ fn take_in_and_send(archive: &Archive, told: &Receiver<PageId>) -> anyhow::Resul
         let thread = std::thread::Builder::new().name("notices to send".into());
         threads.push(thread.spawn(move || sender.run(&wake))?);
     }
-    let taken = take_in(archive, told, &wakers);
+    let taken = take_in(archive, pages, &wakers);
     // Senders end when nobody can wake them any more.
     drop(wakers);
-    let sent = threads.into_iter().map(|thread| joined(Some(thread))).collect::<anyhow::Result<Vec<()>>>();
+    let sent = threads.into_iter().map(join).collect::<anyhow::Result<Vec<()>>>();
     taken.and(sent.map(drop))
 }
 
-fn take_in(archive: &Archive, told: &Receiver<PageId>, wakers: &[Sender<()>]) -> anyhow::Result<()> {
+fn take_in(archive: &Archive, pages: &Receiver<PageId>, wakers: &[Sender<()>]) -> anyhow::Result<()> {
     let wake = || {
         for waker in wakers {
             // A sender that has ended has an error, which is told at the end.
@@ -196,11 +163,7 @@ fn take_in(archive: &Archive, told: &Receiver<PageId>, wakers: &[Sender<()>]) ->
     let mut taker = TakeIn::open(archive)?;
     taker.catch_up(|_, _| ())?;
     wake();
-    while let Ok(first) = told.recv() {
-        let mut pages = vec![first];
-        pages.extend(told.try_iter().take(MAX_TOLD - 1));
-        pages.sort_unstable();
-        pages.dedup();
+    while let Some(pages) = next_pages(pages, MAX_PAGES) {
         if taker.take_in(&pages)? > 0 {
             wake();
         }

@@ -1,12 +1,10 @@
 //! Analyses that are new -> passages and stays in the text index.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
-
 use perennial_core::page::look::ChangeStatus;
 use perennial_core::search::passages;
 use perennial_core::url::PageId;
 
+use crate::background::{PageFollower, next_pages};
 use perennial_archive::Archive;
 use perennial_archive::store::{AnalysedObservation, LookRow, ShownText, Store, TextCommit, Texts};
 
@@ -110,52 +108,15 @@ pub fn catch_up(archive: &Archive, mut progress: impl FnMut(u64, u64)) -> anyhow
     Ok(())
 }
 
-/// A thread that takes in pages as their analyses are committed. What it has not done when the program is killed, the next start
-/// catches up with.
-pub struct Indexing {
-    pages: Option<Sender<PageId>>,
-    thread: Option<JoinHandle<anyhow::Result<()>>>,
-}
-
-impl Indexing {
-    /// Starts the thread, which first catches up.
-    pub fn start(archive: &Archive) -> anyhow::Result<Indexing> {
-        let archive = archive.clone();
-        let (pages, receiver) = channel();
-        let work = move || {
-            catch_up(&archive, |_, _| ())?;
-            index(&mut Indexer::open(&archive)?, &receiver)
-        };
-        let thread = std::thread::Builder::new().name("text index".into()).spawn(work)?;
-        Ok(Indexing { pages: Some(pages), thread: Some(thread) })
-    }
-
-    /// Analyses of this page were committed.
-    pub fn tell(&self, page: PageId) {
-        if let Some(pages) = &self.pages {
-            // A thread that has ended has an error, which `finish` tells.
-            let _ = pages.send(page);
+/// Starts a thread that catches up and then indexes pages as their analyses are committed.
+pub fn start_indexing(archive: &Archive) -> anyhow::Result<PageFollower> {
+    let archive = archive.clone();
+    PageFollower::start("text index", move |pages| {
+        catch_up(&archive, |_, _| ())?;
+        let mut indexer = Indexer::open(&archive)?;
+        while let Some(pages) = next_pages(pages, PAGES_PER_COMMIT) {
+            indexer.take_in(&pages)?;
         }
-    }
-
-    /// Waits until all that was told is taken in.
-    pub fn finish(mut self) -> anyhow::Result<()> {
-        self.pages = None;
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(done)) => done,
-            Some(Err(_)) => Err(anyhow::anyhow!("it failed unexpectedly")),
-            None => Ok(()),
-        }
-    }
-}
-
-fn index(indexer: &mut Indexer, told: &Receiver<PageId>) -> anyhow::Result<()> {
-    while let Ok(first) = told.recv() {
-        let mut pages = vec![first];
-        pages.extend(told.try_iter().take(PAGES_PER_COMMIT - 1));
-        pages.sort_unstable();
-        pages.dedup();
-        indexer.take_in(&pages)?;
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -14,5 +14,5 @@ mod indexer;
 mod terms;
 
 pub use answer::{Answer, Answers, Question, Sentence, answer};
-pub use indexer::{Indexer, Indexing, catch_up};
+pub use indexer::{Indexer, catch_up, start_indexing};
 pub use terms::{NewTerm, NewTerms, TermsQuestion, new_terms};

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use perennial_core::text::markup::escaped;
 
-use perennial_engine::html::chart::{Bars, Chart, Series, Stroke, bars_to_svg};
+use crate::chart::{Chart, REPORT_STYLE, Series, Stroke};
+use perennial_engine::html::chart::{Bars, bars_to_svg};
 
 /// A curve of Figure 2: its label, and the share of feeds at most so many seconds.
 pub type Curve = (&'static str, Vec<(f64, f64)>);
@@ -16,7 +17,7 @@ pub fn figures(histogram: &[usize], curves: &[Curve]) -> String {
     let mut svg = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"760\" height=\"600\" font-family=\"sans-serif\" font-size=\"12\">\n",
     );
-    let _ = write!(svg, "<style>{}</style>", escaped(perennial_engine::html::REPORT_STYLE));
+    let _ = write!(svg, "<style>{}</style>", escaped(REPORT_STYLE));
     // Drawings inside a drawing keep their own coordinates.
     let _ = write!(svg, "<svg y=\"0\" width=\"760\" height=\"170\">{bars}</svg>");
     let _ = write!(svg, "<svg y=\"180\" width=\"760\" height=\"400\">{}</svg>\n</svg>\n", quoted(&chart));

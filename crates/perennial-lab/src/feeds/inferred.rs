@@ -14,6 +14,8 @@ use perennial_core::time::Timestamp;
 use serde::Serialize;
 use url::Url;
 
+use crate::chart::REPORT_STYLE;
+
 use super::channel::{ChannelItem, Refilled};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{KnownItem, PageRow, Store};
@@ -176,6 +178,6 @@ impl Inferred {
             );
         }
         body.push_str("</ol>");
-        html::page(&format!("Inferred: {title}"), html::REPORT_STYLE, &body)
+        html::page(&format!("Inferred: {title}"), REPORT_STYLE, &body)
     }
 }

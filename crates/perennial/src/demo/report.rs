@@ -10,8 +10,9 @@ use perennial_lab::drive::Crawl;
 use super::measure::is_caught;
 use super::run::{Caught, Crawls, DemoResult};
 use super::web::{LivingChange, LivingPage};
-use perennial_engine::html::chart::{Chart, Dot, Series, Stroke, time_line};
-use perennial_engine::html::{REPORT_STYLE, page};
+use perennial_engine::html::chart::{Dot, time_line};
+use perennial_engine::html::page;
+use perennial_lab::chart::{Chart, REPORT_STYLE, Series, Stroke};
 
 /// Pages shown on the time line: the busiest.
 const N_LANES: usize = 14;

@@ -1,6 +1,6 @@
 //! Real pages with planted changes of known rank -> how often each measure of importance has their order right.
 //!
-//!     cargo run --release -p perennial-render --example importance_eval -- VERSIONS [MORE...] [--dump DIR]
+//!     cargo run --release -p perennial-lab --example importance_eval -- VERSIONS [MORE...] [--dump DIR]
 //!
 //! Base pages are the newest version in each folder below VERSIONS, and all pages below MORE. Each gets the
 //! furniture that every site has (a banner, a date stamp, a footer with a year), then each change is made to

@@ -1,7 +1,7 @@
 //! Sequences of versions -> how often structure can be reused, whether the result equals that of a full run, and the time of
 //! both.
 //!
-//!     cargo run --release -p perennial-render --example reuse_eval -- FOLDER
+//!     cargo run --release -p perennial-lab --example reuse_eval -- FOLDER
 //!
 //! FOLDER holds versions; those of one page share a folder and sort by name. Prints for how many successive versions the
 //! structure was the same, for how many of those the reused tree equals that of a full run (all but the boxes), and the

@@ -1,6 +1,6 @@
 //! Lays one page out with the embedded engine and prints the layout as JSON lines.
 //!
-//!     cargo run --release -p perennial-render --example layout_dump -- PAGE.html [--url URL] [STYLE.css...]
+//!     cargo run --release -p perennial-lab --example layout_dump -- PAGE.html [--url URL] [STYLE.css...]
 //!
 //! A stylesheet that the page asks for is looked up among the given ones by file name, then beside the page. The
 //! first line describes the page, each further line one node.

@@ -1,7 +1,7 @@
 //! Lays out and cuts every page under the given folders; prints failures, timing, and pages with a visible word that is
 //! not in exactly one leaf block. `LOST` names pages with words that the engine gave no place.
 //!
-//!     cargo run --release -p perennial-render --example render_all -- [--in-process] FOLDER...
+//!     cargo run --release -p perennial-lab --example render_all -- [--in-process] FOLDER...
 //!
 //! Stylesheets and images are looked for beside each page by file name. Without `--in-process` pages go through workers;
 //! this program is its own worker.

@@ -1,6 +1,6 @@
 //! Lays one page out with Chromium and says how long it took and what it saw.
 //!
-//!     cargo run --release -p perennial-render --example chromium_dump -- PAGE.html
+//!     cargo run --release -p perennial-lab --example chromium_dump -- PAGE.html
 
 use std::path::PathBuf;
 use std::time::Instant;

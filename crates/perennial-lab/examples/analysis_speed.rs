@@ -1,7 +1,7 @@
 //! Walks through version sequences and times each step of their analysis, from bytes to importance, in seconds of the
 //! processor: what else the machine does hardly counts.
 //!
-//!     cargo run --release -p perennial-render --example analysis_speed -- [--digests] FOLDER...
+//!     cargo run --release -p perennial-lab --example analysis_speed -- [--digests] FOLDER...
 //!
 //! Versions of one page share a folder and sort by name; stylesheets and images are looked for beside each page by file
 //! name. `--digests` prints one line a version instead, so that two builds can be compared: digests of layout, Vi-XML and

@@ -1,7 +1,7 @@
 //! The embedded engine against Chromium on the same pages: do both put the same words into the same blocks, and how
 //! long does each take?
 //!
-//!     cargo run --release -p perennial-render --example engines_eval -- [--limit N] [--no-scripts] FOLDER...
+//!     cargo run --release -p perennial-lab --example engines_eval -- [--limit N] [--no-scripts] FOLDER...
 //!
 //! Pages are the files named index.html or source.html or *.html under the folders, every n-th so that at most N
 //! remain; requisites are looked for beside them. Words are matched by their order among equal words. Pair F is over

@@ -1,7 +1,7 @@
-"""Traces -> what balanced and coherent reach beside the other strategies, and whether it is what is asked for.
+"""Compares the goals `balanced` and `coherent` with the other strategies on recorded traces, and checks their requirements.
 
 python3 measure.py PERENNIAL FRONTPAGE.tsv [OTHER.tsv ...] [--spread-polls]
-Four stretches of 84 days of the first file, 50 days apart; then all files side by side. Needs no package.
+Four stretches of 84 days of the first file, 50 days apart; then all files side by side. Needs no packages.
 """
 
 import datetime
@@ -11,7 +11,8 @@ import sys
 
 MEASURES = ["completeness_pooled", "completeness_weighted", "completeness_count", "coherence_weighted"]
 OTHERS = ["fixed-interval", "adaptive-interval", "frequency", "importance", "pattern", "importance-pattern"]
-# Budget -> factor of the best other's pooled, of its Definition 5.13, points of count below the best, of coherence to fixed interval.
+# Budget -> factor of the best other's pooled completeness, factor of its Definition 5.13, points of count below the best,
+# points of coherence above the fixed interval.
 ASKED = {0.05: (1.2, 0.95, 0.01, 0.0), 0.1: (1.25, 0.97, 0.006, 0.02), 0.3: (1.15, 1.0, 0.0, -0.015)}
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fits the weights of block importance on pages whose article is known, and scores them on pages held out.
+"""Fits the weights of block importance on pages with a known article, and scores them on held-out pages.
 
     fit.py LEAVES.jsonl GROUND_TRUTH.json EVALDATA.json [--baseline BASELINE.jsonl]...
 
-LEAVES.jsonl is what the example `segment_layouts` prints for the pages: `aeb_<first 16 letters of the hash>` with the
-article by hand (article-extraction-benchmark), `tra_<file>` with snippets that must and must not be in it (trafilatura).
+LEAVES.jsonl is the output of the example `segment_layouts`. Pages are named `aeb_<first 16 letters of the hash>` (article
+marked by hand, article-extraction-benchmark) or `tra_<file>` (wanted and unwanted snippets, trafilatura).
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 SEED = 20261116
 SHINGLE = 4
-# off_centre and width are left out: they hardly help, and they depend on the length of a line, which a reused layout has not.
+# off_centre and width are left out: they hardly help, and they need the length of a line, which a reused layout lacks.
 UNUSED = [5, 6]
 FLOOR = 0.01  # as in the core
 
@@ -25,7 +25,7 @@ def words(text):
 
 
 def n_main_words(leaf_words, shingles, gold_words):
-    """Words of a leaf that stand in the gold text: in a shared run of four, or all of a shorter leaf."""
+    """Words of a leaf that are in the marked text: in a shared run of four, or all of a shorter leaf."""
     hit = np.zeros(len(leaf_words), bool)
     for i in range(len(leaf_words) - SHINGLE + 1):
         if tuple(leaf_words[i:i + SHINGLE]) in shingles:
@@ -38,7 +38,7 @@ def folded(text):
 
 
 def label_pages(path, truth, evaldata):
-    """Pages as lists of (row of features, words, share that is main or None)."""
+    """Pages as lists of (row of features, words, main share or None)."""
     gold = {"aeb_" + key[:16]: value["articleBody"] for key, value in truth.items()}
     entries = evaldata.values() if isinstance(evaldata, dict) else evaldata
     snippets = {("tra_" + e["file"].replace("/", "_"))[:-5]: (e.get("with") or [], e.get("without") or []) for e in entries}
@@ -104,7 +104,7 @@ def summary(values):
 
 
 def spread_and_purity(pages):
-    """Leaves that hold nine tenths of the main words, and the share of main words in them; medians and means."""
+    """Number of leaves with nine tenths of the main words, and the share of main words in them; medians and means."""
     spreads, purities = [], []
     for name, rows in pages.items():
         if not name.startswith("aeb_"):
@@ -136,7 +136,8 @@ def main():
     scale = x.std(axis=0) + 1e-6
     model = LogisticRegression(C=0.3, max_iter=5000).fit(x / scale, y, sample_weight=w)
     weights, bias = model.coef_[0] / scale, model.intercept_[0]
-    # The mildest pair with 60 % of the importance on the article for nine in ten training pages, because other blocks count too.
+    # The mildest pair that gives 60 % of the importance to the article on nine in ten training pages. Other blocks must
+    # keep some importance too.
     pairs = [(0.5, 1), (0.5, 2), (0.75, 2), (1.0, 2), (1.0, 3)]
     reached = lambda pe: np.mean([v >= 0.6 for v in on_main(train, lambda r: importances(r, weights, bias, *pe)).values()])
     for pair in pairs:

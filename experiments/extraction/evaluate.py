@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""How well are objects extracted, beside other extractors? See README.md.
+"""Compares article extraction with other extractors. See README.md.
 
     python3 experiments/extraction/evaluate.py BIN DATA WORK [--only tune] [--no-peers]
 
 BIN   the perennial executable
-DATA  a folder with the archives article-extraction-benchmark-third.tar, trafilatura-eval-half.tar.xz, feedpages.tar.xz and
-      readability-test-pages.tar.xz (those that are missing are left out)
-WORK  a scratch folder: pages are unpacked there, and a virtual environment with the peers is made
+DATA  a folder with the archives article-extraction-benchmark-third.tar, trafilatura-eval-half.tar.xz, feedpages.tar.xz
+      and readability-test-pages.tar.xz (missing ones are left out)
+WORK  a scratch folder for the unpacked pages and a virtual environment with the peers
 
-Pages are split by the hash of their domain into a half for tuning and one apart. `--only tune` prints the former alone, which is how
-settings are to be chosen.
+The hash of a page's domain assigns it to the tuning half or the held-out half. `--only tune` prints the tuning half alone;
+use it to choose settings.
 """
 import argparse, collections, gzip, hashlib, html, json, os, random, re, subprocess, sys, tarfile, time
 from pathlib import Path
@@ -32,7 +32,7 @@ def normalised(text):
 
 
 def compare(gold, text):
-    """Shares of shingles in both, in the text alone and in the gold alone, as article-extraction-benchmark counts."""
+    """Shares of shingles in both, in the text alone and in the gold alone, as in article-extraction-benchmark."""
     a, b = shingles(gold), shingles(text)
     both = sum((a & b).values())
     parts = both, sum((b - a).values()), sum((a - b).values())
@@ -83,7 +83,7 @@ def decoded(data):
 
 
 def page(work, name, data):
-    """All tools get the same characters: the mark at the beginning outweighs what the page says of its encoding."""
+    """Gives all tools the same characters: a byte order mark outweighs the encoding that the page declares."""
     path = work / "pages" / (hashlib.sha1(name.encode()).hexdigest()[:20] + ".html")
     path.parent.mkdir(exist_ok=True)
     path.write_text(decoded(data), encoding="utf-8-sig")
@@ -119,13 +119,13 @@ def snippets(root, work):
         if file.exists():
             jobs.append(dict(value, id=value["file"], file=page(work, value["file"], file.read_bytes()), url=url, half=half(url), meta=value))
     for job in jobs:
-        # The title and description of the data are what is asked for, not what is given.
+        # Title and description of the data are expected results, not input.
         job.pop("title", None), job.pop("description", None)
     return jobs
 
 
 def reader_pages(root, work):
-    """Pages of Readability.js with what that tool itself finds: no human's gold, but pages that nothing was tuned on."""
+    """Pages of Readability.js with the text that this tool finds. No person marked them."""
     folder = root / "test" / "test-pages"
     names = sorted(os.listdir(folder)) if folder.exists() else []
     return [dict(id="reader/" + name, file=page(work, "reader/" + name, (folder / name / "source.html").read_bytes()), half="reader",
@@ -139,7 +139,7 @@ def stripped(text):
 
 
 def feed_items(root, site):
-    """Items whose full text the feed has; the same post under several addresses counts once."""
+    """Items whose full text is in the feed; the same post under several URLs counts once."""
     items = {}
     file = root / site / "items.jsonl"
     for line in file.read_text().splitlines() if file.exists() else []:
@@ -176,7 +176,7 @@ LAYOUTS = {
 
 
 def several(items, work):
-    """Pages written for it: three posts a page, in the ways in which sites build them."""
+    """Pages made for this test: three posts per page, in the ways in which sites build them."""
     posts = [item for item in items if item.get("content") and 300 < len(item["gold"]) < 6000][:60]
     jobs = []
     for layout, form in LAYOUTS.items():
@@ -194,7 +194,7 @@ def several(items, work):
 
 
 def has_neighbour(job, text):
-    """Whether more than a phrase of another post on the page stands in the text."""
+    """Whether the text contains more than a phrase of a different post on the page."""
     own, held = set(shingles(job["gold"], 6)), set(shingles(text, 6))
     return any(len(set(shingles(other, 6)) & held - own) > 3 for other in job["others"])
 
@@ -205,13 +205,13 @@ def run_ours(binary, jobs, *command):
     keys = ("id", "file", "title", "description", "url", "neighbours")
     lines = "".join(json.dumps({key: job[key] for key in keys if job.get(key)}) + "\n" for job in jobs)
     start = cpu_of_children()
-    done = subprocess.run([binary, *(command or ["extract"]), "--json", "--list", "-"], input=lines.encode(), stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([binary, *(command or ["article", "extract"]), "--json", "--list", "-"], input=lines.encode(), stdout=subprocess.PIPE, check=True)
     found = {line["id"]: line for line in map(json.loads, done.stdout.decode().splitlines())}
     return found, (cpu_of_children() - start) * 1000 / max(1, len(jobs))
 
 
 def cpu_of_children():
-    """Processor time, because the wall clock also measures what else the machine does."""
+    """CPU time, because wall-clock time also measures other work on the machine."""
     times = os.times()
     return times.children_user + times.children_system
 
@@ -225,7 +225,7 @@ def peer_functions():
     blocks = {"p", "div", "li", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "br", "tr", "td", "pre", "blockquote", "table", "figure"}
 
     def joined(root):
-        # Inline elements must not part words, or no text would ever be exact.
+        # Inline elements must not separate words, or no text would be exact.
         parts = []
         for event, node in __import__("lxml.etree").etree.iterwalk(root, events=("start", "end")):
             if not isinstance(node.tag, str):
@@ -272,7 +272,7 @@ def run_peers(work, jobs):
         subprocess.run([python, "-m", "pip", "install", "-q", *PEERS], check=True)
         (work / "venv/done").touch()
     asked = json.dumps([dict(id=job["id"], file=job["file"]) for job in jobs])
-    # What the peers find depends on the pages alone, so they run once for the same pages.
+    # The results of the peers depend on the pages alone, so they are cached.
     if not (work / "peers.json").exists() or (work / "jobs.json").read_text() != asked:
         (work / "jobs.json").write_text(asked)
         subprocess.run([python, __file__, "--as-peers", work / "jobs.json", work / "peers.json"], check=True)
@@ -280,7 +280,7 @@ def run_peers(work, jobs):
 
 
 def run_rust_peer(work, jobs):
-    """The Rust crate trafilatura, built outside of the workspace; left out where there is no cargo."""
+    """The Rust crate trafilatura, built outside of the workspace; left out without cargo."""
     folder = Path(__file__).parent / "peers"
     build = ["cargo", "build", "--release", "-q", "--manifest-path", folder / "Cargo.toml", "--target-dir", work / "rust-peers"]
     try:

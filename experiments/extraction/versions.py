@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Successive versions of real pages -> which of them are new versions of the object, and a sample to look at.
+"""Counts which successive versions of real pages are new versions of the article, and prints a sample.
 
     python3 experiments/extraction/versions.py BIN DATA WORK [--sample N]
 
-DATA holds <site>.tar.xz with folders of versions of one page each, named so that they sort by time. For each pair of neighbours the
-verdict of `perennial extract --before` is counted; the sample, drawn with a fixed seed and as many of each verdict, is printed with the
-lines that differ in the files and the words that differ in the objects, to be judged by eye.
+DATA holds <site>.tar.xz with a folder of versions per page, whose names sort by time. The script counts the verdicts of
+`perennial article extract --before` on each pair of neighbours. A sample with a fixed seed and equally many of each
+verdict is printed, with the lines and the article's words that differ, for a person to judge.
 """
 import argparse, collections, difflib, json, random, re, subprocess, tarfile
 from pathlib import Path
@@ -19,7 +19,7 @@ def pairs(root):
 
 def judged(binary, files):
     jobs = "".join(json.dumps({"id": n, "file": str(after), "before": str(before)}) + "\n" for n, (before, after) in enumerate(files))
-    done = subprocess.run([binary, "extract", "--json", "--list", "-"], input=jobs.encode(), stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([binary, "article", "extract", "--json", "--list", "-"], input=jobs.encode(), stdout=subprocess.PIPE, check=True)
     return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
 

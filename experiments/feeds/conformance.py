@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How many expectations of feedparser's test files the feed reader meets.
+"""Counts how many expectations of feedparser's test files the feed reader meets.
 
     conformance.py FEED_DUMP FOLDER [--misses]
 
-FEED_DUMP is the example `feed_dump` of perennial-core, FOLDER the unpacked `tests` of the feedparser project. Each file says in a
-comment at its top what to expect, as an expression of Python. Counted are expectations on title, link, id, dates, summary, content
-and author, of the feed or of an item. Three levels: the value is equal; or it is the same HTML (order of attributes, way of escaping);
-or it is the same text for a reader (feedparser takes out what is not safe to show, an archive keeps what was said).
+FEED_DUMP is the example `feed_dump` of perennial-core, FOLDER the unpacked `tests` of the feedparser project. A comment at
+the top of each file has the expectation as a Python expression. Counted are expectations on title, link, ID, dates,
+summary, content and author of the feed or an item. There are three levels: the value is equal; the HTML is the same up to
+the order of attributes and escaping; the text is the same for a reader (feedparser removes unsafe parts, an archive keeps
+them).
 """
 import calendar
 import html
@@ -28,9 +29,9 @@ LEVEL = 0
 
 
 class Canon(html.parser.HTMLParser):
-    """HTML as tokens, without what does not matter."""
+    """HTML as tokens, without insignificant differences."""
     VOID = {"br", "img", "hr", "input", "area", "base", "col", "embed", "link", "meta", "param", "source", "track", "wbr"}
-    # feedparser drops what these hold; a reader of a page does not see it either.
+    # feedparser drops the content of these, and a reader of a page does not see it.
     HIDDEN = {"script", "style", "applet", "noscript", "title"}
 
     def __init__(self, text):
@@ -71,7 +72,7 @@ def words(text):
 
 
 class Value(str):
-    """A string that is equal by the level that is counted."""
+    """A string, normalised by the level of comparison."""
     def __new__(cls, text, is_html=False):
         value = super().__new__(cls, text)
         value.is_html = is_html
@@ -93,7 +94,7 @@ class Value(str):
 
 
 class Date(str):
-    """A date as written: equal when it is the same instant."""
+    """A date as written; equal if it is the same instant."""
     def __eq__(self, other):
         def instant(text):
             try:
@@ -142,7 +143,7 @@ def dates(out, thing):
     for name in ("published", "updated", "created"):
         if thing[name]:
             out[name], out[name + "_parsed"] = Date(thing[name]), struct(thing[name])
-    # feedparser gives the date of publication for that of the last change where there is none.
+    # Without a date of the last change feedparser returns the date of publication.
     if "updated" not in out and "published" in out:
         out["updated"], out["updated_parsed"] = out["published"], out["published_parsed"]
     for name in ("modified", "date"):
@@ -181,7 +182,7 @@ def environment(feed):
 
 
 def is_counted(expression):
-    """Whether it speaks of a field that is counted, and of nothing else."""
+    """Whether it concerns a counted field only."""
     if re.search(r"source|language|'base'|\['type'\]|'rel'|contributors|publisher|links'\]\[\d\]\['title|\.get\(|links'\]\[\d\]\s*==|len\(", expression):
         return False
     names = re.findall(r"(?:feed|entries\[\d+\])(?:\[['\"](\w+)['\"]\]|\.(\w+))", expression)

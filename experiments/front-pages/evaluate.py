@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""How well the importance of a change follows the news on front pages.
+"""Measures how well the importance of a change follows the news on front pages.
 
     evaluate.py PERENNIAL FOLDER [--pairs N] [--links]
 
-FOLDER/<site>/<page>/ holds successive versions as *.html, in the order of their names, and headlines.jsonl with one line a version:
-{"articles": [{"url": ..., "title": ...}, ...]}. The truth of a pair of versions is the share of addresses that came or went. Printed for each
-page: rank correlation (Spearman) of the truth with our importance and with the share of changed words, and the probability that a pair
-with a new or lost headline ranks above one without (area under the curve).
+FOLDER/<site>/<page>/ holds successive versions as *.html, sorted by name, and headlines.jsonl with one line per version:
+{"articles": [{"url": ..., "title": ...}, ...]}. The truth of a pair of versions is the share of URLs that came or went.
+Printed for each page: the rank correlation (Spearman) of the truth with our importance and with the share of changed
+words, and the probability that a pair with a new or lost headline ranks above one without (area under the curve).
 
-headlines.jsonl was made by other parsers, one a site, which do not know every list of a page. With --links the truth is counted on the page
-itself instead: the articles to which it leads, told by a number of six and more digits in an address of the page's own site."""
+Other parsers, one per site, made headlines.jsonl; they miss some lists of a page. With --links the truth is counted on the
+page itself: linked articles of the page's own site, recognised by a number of six or more digits in the URL.
+"""
 import argparse
 import collections
 import html
@@ -43,7 +44,7 @@ def correlation(xs, ys):
 
 
 def area(truth, values):
-    """The share of pairs (with, without) that are in the right order."""
+    """The share of pairs (with, without) in the right order."""
     place = ranks(values)
     positive = [rank for rank, true in zip(place, truth) if true > 0]
     n_negative = len(values) - len(positive)
@@ -69,7 +70,7 @@ def address(article):
 
 
 def articles(path, site):
-    """The numbers of the site's own articles to which a page leads."""
+    """The numbers of the site's own articles that a page links to."""
     text = re.sub(r"(?is)<(script|style|noscript|template)\b.*?</\1\s*>", " ", path.read_text("utf8", "replace"))
     found = set()
     for target in re.findall(r'href="([^"]+)"', text):

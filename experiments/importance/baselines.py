@@ -1,9 +1,9 @@
-"""Measures of other tools, on the pages that importance_eval wrote with --dump.
+"""Measures of other tools on the pages that importance_eval wrote with --dump.
 
     python baselines.py DIR
 
-Each folder below DIR holds base.html and RANK-NAME.html. Prints for each baseline the share of pairs of changes of one page whose
-order is a reader's (higher rank, higher value; equal values are half right).
+Each folder below DIR holds base.html and RANK-NAME.html. Prints for each baseline the share of pairs of changes of one page
+in a reader's order (higher rank, higher value; equal values count half).
 """
 
 import difflib
@@ -43,7 +43,7 @@ def byte_hash(before, after):
 
 
 def changed_characters(before, after):
-    """Share of the text's characters that stand in changed words."""
+    """Share of the text's characters in changed words."""
     before, after = text(before), text(after)
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     changed = 0

@@ -1,7 +1,7 @@
-"""Compares readers of PDF: words found against pdftotext, CPU seconds, memory, and what damaged files do to them.
+"""Compares readers of PDF: words also found by pdftotext, CPU seconds, memory, and the effect of damaged files.
 
-    evaluate.py READERS FOLDER...              # READERS: the built pdf-readers
-    evaluate.py READERS FOLDER... --damage N   # N damaged copies of each file below 300 kB
+evaluate.py READERS FOLDER...              # READERS: the built pdf-readers
+evaluate.py READERS FOLDER... --damage N   # N damaged copies of each file below 300 kB
 """
 
 import argparse
@@ -31,7 +31,7 @@ def limit():
 
 
 def run(command):
-    """Text, or the name of what went wrong; CPU seconds; megabytes."""
+    """Text or the name of the failure, CPU seconds, megabytes."""
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, preexec_fn=limit)
         _, status, used = os.wait4(child.pid, 0)
@@ -56,7 +56,7 @@ def damaged(bytes_, rng):
         start = rng.randrange(len(bytes_))
         del bytes_[start:start + rng.randrange(1, 2000)]
     else:
-        # Numbers say lengths, counts and references: these go furthest into a reader.
+        # Numbers are lengths, counts and references. Changed ones reach furthest into a reader.
         numbers = [m.span() for m in re.finditer(rb"\d+", bytes_)]
         for start, end in sorted(rng.sample(numbers, min(4, len(numbers))), reverse=True):
             bytes_[start:end] = rng.choice([b"0", b"-1", b"1", b"4294967295", b"99999999999"])

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Whether operations and importance are those that a reader would give, over successive versions of real pages.
+"""Compares operations and importance with a reader's judgement, over successive versions of real pages.
 
     evaluate.py PERENNIAL VERSIONS [--work FOLDER] [--html-token]
 
-VERSIONS/<site>/<page>/ holds successive versions as NNN_*.html. Every pair of neighbours is compared. Printed are false moves, deletions
-with a similar insertion in the same block, the weight of addresses, two laws, and the order of importance on the pairs of
-changes in judged.tsv, beside the share of changed characters, the two published forms and, with --html-token, the number of changes
-that html_token of web-monitoring-diff finds (it must be installed). Results are kept in --work, so that a second run is quick."""
+VERSIONS/<site>/<page>/ holds successive versions as NNN_*.html. Every pair of neighbours is compared. Printed are false
+moves, deletions with a similar insertion in the same block, the weight of URLs, two laws, and the order of importance on
+the pairs of changes in judged.tsv. For comparison it prints the share of changed characters, the two published forms and,
+with --html-token, the number of changes that html_token of web-monitoring-diff finds (it must be installed). Results are
+cached in --work.
+"""
 import argparse
 import collections
 import difflib
@@ -35,7 +37,7 @@ def tree(work, program, page):
     """The page as Vi-XML, laid out once."""
     kept = work / (hashlib.sha256(f"{program}\0{page}".encode()).hexdigest()[:24] + ".xml")
     if not kept.exists():
-        kept.write_bytes(subprocess.run([program, "segment", str(page)], capture_output=True, check=True).stdout)
+        kept.write_bytes(subprocess.run([program, "lab", "segment", str(page)], capture_output=True, check=True).stdout)
     return str(kept)
 
 
@@ -71,7 +73,7 @@ def block_at(tree, reference):
 
 
 def displaced(before, after):
-    """The words of the page after that are not where they were: not in a common subsequence of both."""
+    """The words of the later page outside a common subsequence of both."""
     old, new = visible.words(before), visible.words(after)
     n = 0
     while n < min(len(old), len(new)) and old[n] == new[n]:
@@ -89,11 +91,11 @@ def displaced(before, after):
 
 
 def false_moves(work, program, before, after, report):
-    """Moves of which most words stand where they stood."""
+    """Moves of which most words did not move."""
     moves = [entry for entry in report["structure"] + report["operations"] if entry["op"] == "move"]
     if not moves:
         return 0, 0
-    tree = run(work, program, "segment", str(after), "--format", "json")
+    tree = run(work, program, "lab", "segment", str(after), "--format", "json")
     rest = displaced(before, after)
     n_false = 0
     for move in moves:
@@ -107,7 +109,7 @@ def false_moves(work, program, before, after, report):
 
 
 def similar_pairs(report):
-    """Deletions, and those of them with an insertion of a similar element in the same block."""
+    """Deletions, and those with an insertion of a similar element in the same block."""
     inserted = collections.defaultdict(list)
     for entry in report["operations"]:
         if entry["op"] == "insert":
@@ -127,7 +129,7 @@ def similar_pairs(report):
 
 
 def address_weight(report):
-    """The importance of all updates that change an address alone."""
+    """The importance of all updates that change only a URL."""
     left = 1.0
     for entry in report["operations"]:
         if entry["op"] == "update" and entry["before"]["text"] == entry["after"]["text"]:
@@ -136,7 +138,7 @@ def address_weight(report):
 
 
 def main_words(work, program, page):
-    tree = run(work, program, "segment", str(page), "--format", "json")
+    tree = run(work, program, "lab", "segment", str(page), "--format", "json")
     words = collections.Counter()
     for leaf in (leaf for block in tree["blocks"] for leaf in leaves(block)):
         if leaf["role"] == "main":

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""How much of the article the main leaves hold, and how much no choice of leaves could do better.
+"""Measures how much of the article the main leaves hold, and the best that any choice of leaves could do.
 
     leaves.py PERENNIAL ARTICLES --work FOLDER
 
-ARTICLES holds ground-truth.json (articleBody, url by name) and html/NAME.html.gz. Tokens of leaves with role `main` against those of the article
-that was marked by hand, for the two halves that ../extraction uses. "Best" takes the leaves of which most runs of four words are the article's: a bound for
-any choice of roles, since headline, byline and captions are no part of the text that was marked and stand in its leaf."""
+ARTICLES holds ground-truth.json (articleBody, url by name) and html/NAME.html.gz. Tokens of leaves with role `main` are
+compared with those of the article marked by hand, for the two halves of ../extraction. "Best" takes the leaves of which
+most runs of four words belong to the article. It is a bound for any choice of roles, because headline, byline and captions
+share a leaf with the text but are not marked.
+"""
 import argparse
 import collections
 import gzip
@@ -19,7 +21,7 @@ import urllib.parse
 
 
 def half(url):
-    """As ../extraction/evaluate.py splits: by the hash of the domain."""
+    """Splits by the hash of the domain, like ../extraction/evaluate.py."""
     host = (urllib.parse.urlsplit(url).hostname or url).lower()
     n = 3 if re.search(r"\.(co|com|org|gov|ac|net)\.[a-z]{2}$", host) else 2
     domain = ".".join(host.split(".")[-n:])
@@ -55,7 +57,7 @@ def main():
     for name, gold in sorted(json.loads((options.articles / "ground-truth.json").read_text("utf8")).items()):
         page = options.work / f"{name}.html"
         page.write_bytes(gzip.decompress((options.articles / "html" / f"{name}.html.gz").read_bytes()))
-        done = subprocess.run([options.program, "segment", page, "--format", "json"], capture_output=True)
+        done = subprocess.run([options.program, "lab", "segment", page, "--format", "json"], capture_output=True)
         tree = json.loads(done.stdout) if done.returncode == 0 else {"blocks": []}
         all_leaves = [leaf for block in tree["blocks"] for leaf in leaves(block)]
         wanted = tokens(gold["articleBody"])

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How true are the replays of a web whose style sheets and pictures change? Chosen by interval, and closest in time.
+"""Compares replays chosen by interval with replays closest in time, on a web whose subresources change.
 
     perennial demo --changing-requisites --no-browser --dir DEMO
     python3 coherent.py DEMO --perennial target/release/perennial
 
-Every look at a page is viewed at its own time on two servers, one of them with --closest. Counted are views in which the server itself knows of a violation
-(the header of the page with the banner), and views that in truth show a part which was not there: each edition of a part says in a comment from when
-until when it was there. Exit code 1 when a part of ours is violating although the archive holds a version that is not.
+Every observation of a page is viewed at its own time on two servers, one of them with --closest. Counted are views in which
+the server itself reports a violation (header of the page with the banner), and views that in truth show a part that was
+not there: a comment in each edition of a part has the interval in which it was there. The exit code is 1 if a part of ours
+is violating although the archive holds a version that is not.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import sys
 import time
 
 EDITION = re.compile(rb"edition (\d+) from (\d+) until (\d+)")
-# What a page of the demonstration needs.
+# The subresources of a page of the demonstration.
 PARTS = re.compile(rb'(?:href|src)="(/style\.css|/logo\.gif|/photo\.gif|/ads/banner-\d+\.gif)"')
 
 EDITED = re.compile(r"/style\.css$|\.gif$")
@@ -34,7 +35,7 @@ ROWS = [VIOLATION, POSSIBLY, COHERENT, WRONG, NEEDLESS, AVOIDABLE]
 
 
 class Server:
-    """A running `perennial serve`, asked over one connection."""
+    """A running `perennial serve`, with one connection to it."""
 
     def __init__(self, options, *more):
         command = [options.perennial, "--archive", options.archive, "--json", "serve", "--listen", "127.0.0.1:0", *more]
@@ -55,7 +56,7 @@ class Server:
 
 
 def edition_of(body):
-    """Number, first and last instant of an edition; None for what is none."""
+    """Number, first and last instant of an edition, or None."""
     found = EDITION.search(body)
     return tuple(map(int, found.groups())) if found else None
 
@@ -74,7 +75,7 @@ def seconds_of(stamp):
 
 
 def views_of(server, looks):
-    """Each look at a page with the parts that it names."""
+    """Each observation of a page with the parts that it names."""
     for stamp, url in looks:
         status, _, body = server.ask(f"/web/{stamp}id_/{url}")
         if status == 200:
@@ -100,7 +101,7 @@ def main():
             pages.append((stamp, fields["url"]))
     ours, closest = Server(options), Server(options, "--closest")
     try:
-        # What the archive holds of each part, by brute force: every capture is read.
+        # All archived captures of each part, by brute force.
         held = {url: {edition_of(ours.ask(f"/web/{stamp}id_/{url}")[2]) for stamp in stamps} for url, stamps in parts.items()}
         counts = {"by interval": collections.Counter(), "closest": collections.Counter()}
         for stamp, url, needed in views_of(ours, pages[:: options.every]):

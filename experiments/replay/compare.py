@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The same WARC files served by Perennial and by pywb: equal captures, equal bytes, equal TimeMaps?
+"""Compares Perennial and pywb on the same WARC files: captures, bytes, CDX queries, TimeMaps.
 
     python3 compare.py DIR --perennial target/release/perennial --pywb VENV/bin
 
-DIR holds WARC and ARC files (subfolders are searched). pywb is that of PyPI in a virtual environment. Prints counts and every difference
-with the reason that the script can see. Exit code 1 when a difference has none.
+DIR holds WARC and ARC files, also in subfolders. pywb is installed from PyPI in a virtual environment. Prints counts and
+every difference with the reason that the script recognises. The exit code is 1 if a difference has no such reason.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def serve_perennial(binary, files, folder, refused):
     archive = folder / "perennial"
     subprocess.run([binary, "init", archive], check=True, stdout=subprocess.DEVNULL)
     for file in files:
-        # Damaged files are imported as far as they can be read, which is told by the exit code.
+        # Damaged files are imported as far as they are readable; the exit code reports it.
         ran = subprocess.run([binary, "--archive", archive, "import", file], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if ran.returncode:
             refused.add(file.name)
@@ -70,12 +70,12 @@ def serve_perennial(binary, files, folder, refused):
 def serve_pywb(bin_dir, files, folder, port, refused):
     home = folder / "pywb"
     home.mkdir()
-    # Processes of other folders: paths must hold there too.
+    # These processes run in other folders, so paths must be absolute.
     bin_dir = pathlib.Path(bin_dir).absolute()
     subprocess.run([bin_dir / "wb-manager", "init", "c"], cwd=home, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     log = open(folder / "pywb.log", "w")
     for place, file in enumerate(files):
-        # Files of the same name in other folders are other files.
+        # Files in different folders may have the same name.
         copy = folder / f"{place:03}-{file.name}"
         shutil.copy(file, copy)
         ran = subprocess.run([bin_dir / "wb-manager", "add", "c", copy], cwd=home, stdout=log, stderr=subprocess.PIPE, text=True)
@@ -99,7 +99,7 @@ def digest_of(row):
 
 
 def compare_captures(ours, theirs, refused_here, refused_there):
-    """Captures by time and address; prints those that one side lacks."""
+    """Captures by time and URL; prints those that one side lacks."""
     us = {(time, row["url"]) for _, time, row in ours}
     them = {(time, row["url"]) for _, time, row in theirs}
     print(f"captures: {len(us)} here, {len(them)} in pywb, {len(us & them)} in both")
@@ -231,7 +231,7 @@ def main():
             n_of = collections.Counter((time, row["url"]) for _, time, row in ours)
             n_of |= collections.Counter((time, row["url"]) for _, time, row in theirs)
             doubled = {key for key, n in n_of.items() if n > 1}
-            # What only one side has, and what pywb files under what was posted, is told above; the rest must be equal.
+            # Captures of one side and responses to POST are reported above; the rest must be equal.
             apart = {(time, quote(url)) for time, url in one_sided | posted}
             print(f"compared without {len(apart)} captures that only one side has or that answer a POST")
             urls = {url for _, url in both}

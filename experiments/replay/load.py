@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Requests a second and memory of Perennial's server and of pywb on the same WARC files, one after the other on the same machine.
+"""Measures requests per second and memory of Perennial's server and of pywb on the same WARC files, one after the other.
 
     python3 load.py DIR --perennial target/release/perennial --pywb VENV/bin [--seconds 30] [--connections 64]
 
-pywb runs under uWSGI with gevent, as its manual recommends (`pip install pywb uwsgi gevent`). The load is made by `wrk` (Debian). Asked for: a
-small page as captured (id_), the same rewritten (mp_), and the CDX lines of one address.
+pywb runs under uWSGI with gevent, as its manual recommends (`pip install pywb uwsgi gevent`). `wrk` (Debian) makes the
+load: a small page as captured (id_), the same page rewritten (mp_), and the CDX lines of one URL.
 """
 
 import argparse

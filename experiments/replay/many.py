@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Questions to a server of very many captures: medians from a cold start.
+"""Measures requests to a server of very many captures: medians from a cold start.
 
     python3 many.py FOLDER --perennial target/release/perennial [--captures 1000000]
 
-FOLDER gets a WARC file and an archive (about 0.7 GB for a million), which a second run uses again. A thousand addresses on ten hosts are captured again and
-again; one address has a tenth of all captures.
+FOLDER gets a WARC file and an archive (about 0.7 GB for a million), which a second run reuses. A thousand URLs on ten hosts
+are captured repeatedly; one URL has a tenth of all captures.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def main():
         warc.unlink()
     chance = random.Random(11)
     times = {}
-    # Each round has a server of its own, which has read nothing yet.
+    # Each round starts a new server, which has read nothing yet.
     for _ in range(9):
         command = [options.perennial, "--archive", archive, "--json", "serve", "--listen", "127.0.0.1:0"]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -3,7 +3,7 @@
 Usage: measure.py PERENNIAL PYTHON [NODE_FOLDER]
 
 PERENNIAL is the program, PYTHON one that has pywb 2.10.0, NODE_FOLDER a folder with `npm install @webrecorder/wabac@2.24.2
-fake-indexeddb`; without it ReplayWeb.page is left out.
+fake-indexeddb`. Without NODE_FOLDER ReplayWeb.page is left out.
 """
 
 import collections
@@ -24,7 +24,7 @@ WEATHER = ["sunny", "cloudy", "windy", "rainy", "foggy", "frosty", "mild"]
 
 
 def page(path, hour):
-    """What the site shows at an hour, and words of it: a story anew every nine hours, its margin every three."""
+    """The site's page at an hour, and words of it: the story changes every nine hours, its margin every three."""
     if path == "/":
         edition = hour // 9
         line = "<p>Edition %d reports in line %d: %s</p>"
@@ -38,7 +38,7 @@ def page(path, hour):
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Serves the site at the time that the crawl says, and notes what it showed."""
+    """Serves the site at the crawl's virtual time, and records what it served."""
 
     protocol_version = "HTTP/1.1"
     shown, sent = {}, collections.Counter()
@@ -68,7 +68,7 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 
 def judged(lines):
-    """Counts views: right is status 200 with the words that were valid then."""
+    """Counts views: correct is status 200 with the words valid at the time."""
     counts = collections.Counter()
     for view in map(json.loads, lines.splitlines()):
         words = Site.shown.get(("/" + view["url"].split("/", 3)[3], view["time"]))
@@ -98,10 +98,10 @@ def measure(perennial, python, node, keep):
     run("init")
     run("add", f"http://127.0.0.1:{server.server_port}/", "--allow-private", "--keep", keep)
     lapse = ["--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"]
-    run("crawl", *lapse, "--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "36h", code=15)
+    run("run", "--no-serve", *lapse, "--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "36h", code=15)
     run("export", "--format", "cdxj", "-o", f"{folder}/x.cdxj")
     run("export", "--format", "wacz", "-o", f"{folder}/x.wacz")
-    info = json.loads(run("info", "--json"))
+    info = json.loads(run("status", "--json"))
     print(f"keep = {keep}: {dict(Site.sent)}, {info['n_left_out']} left out, {info['warc_bytes']} bytes of WARC")
     in_pywb = f"{HERE}/../../tests/it/replay_in_pywb.py"
     print("  pywb, live index:", judged(views(python, in_pywb, f"{folder}/x.cdxj", f"{folder}/archive/warc")))

@@ -1,11 +1,11 @@
-// Plays a WACZ straight from Perennial's server in ReplayWeb.page, in headless Chromium, and says what was seen.
+// Plays a WACZ from Perennial's server in ReplayWeb.page, in headless Chromium, and prints what appeared.
 //
 //     node play.mjs PERENNIAL [CHROMIUM]
 //
-// A small site (a page with a style sheet, a picture and a script that fetches words; its text changes every hour) is crawled for six virtual hours
-// and served. The packages replaywebpage and playwright-core are fetched by npm into a temporary folder. Three origins take part, as for
-// anybody who points ReplayWeb.page at an archive: the player's page, the archive's server, and inside the player the replayed page. Whatever
-// the browser asks of another one is counted, and must be nothing.
+// A small site (a page with a stylesheet, a picture and a script that fetches words; its text changes every hour) is crawled
+// for six virtual hours and served. npm fetches replaywebpage and playwright-core into a temporary folder. Three origins take
+// part: the player's page, the archive's server and, inside the player, the replayed page. Requests to any other origin are
+// counted and must be zero.
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
@@ -60,10 +60,10 @@ function run(...wanted) {
 
 await run("init");
 await run("add", `http://${host}/`, "--allow-private");
-await run("crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "6h");
+await run("run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "6h");
 web.close();
 
-// The player is three files of its package, served by whoever embeds it.
+// The player is three files of its package, served by the embedding page.
 execFileSync("npm", ["pack", "--silent", PLAYER], { cwd: folder });
 execFileSync("tar", ["xzf", fs.readdirSync(folder).find((name) => name.endsWith(".tgz"))], { cwd: folder });
 execFileSync("npm", ["install", "--silent", "--prefix", folder, DRIVER]);

@@ -1,5 +1,5 @@
-// Shows every page of a CDXJ index in the engine of ReplayWeb.page, from a WACZ, and prints a line of JSON for each view.
-// Arguments: the WACZ, and the index of the archive that it was made from.
+// Shows every page of a CDXJ index in the engine of ReplayWeb.page, from a WACZ, and prints one line of JSON per view.
+// Arguments: the WACZ, and the index of the archive it was made from.
 import "fake-indexeddb/auto";
 import fs from "node:fs";
 import http from "node:http";

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the answers of `robots_answers` with Protego's (PyPI) over the same files and addresses.
+"""Compares the decisions of `robots_answers` with Protego's (PyPI) for the same files and URLs.
 
 cargo run --release --example robots_answers -- DIR AGENT | python3 compare.py DIR AGENT
 """

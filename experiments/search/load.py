@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The dashboard of an archive of very many captures: medians from a cold start, and many readers beside a crawl.
+"""Measures the dashboard of an archive of very many captures: medians from a cold start, and many readers during a crawl.
 
     python3 load.py FOLDER --perennial target/release/perennial [--captures 1000000] [--seconds 30] [--connections 64]
 
-FOLDER gets an archive that a second run uses again. Five thousand addresses on twenty hosts are captured again and again, with texts of a few paragraphs; each
-version stays for twenty captures of its page and changes one paragraph. Then a site on this machine is crawled into the same archive for
-SECONDS, TURNS times without readers and as often with CONNECTIONS of them, which ask for home, a site, a page, changes and searches in turn.
+FOLDER gets an archive that a second run reuses. Five thousand URLs on twenty hosts are captured repeatedly, with texts of a
+few paragraphs. Each version lasts for twenty captures of its page and changes one paragraph. Then a site on this machine is
+crawled into the same archive for SECONDS, TURNS times without readers and as often with CONNECTIONS of them. The readers
+request home, a site, a page, changes and searches in turn.
 """
 
 import argparse
@@ -36,12 +37,12 @@ def url_of(page):
     return f"http://host{page % N_HOSTS}.example/{page // N_HOSTS % N_DIRECTORIES}/{page}"
 
 
-# A version is made once: pages are captured in turns, so the last two of each suffice.
+# Each version is made once. Pages are captured in turns, so the last two versions of each suffice.
 @functools.lru_cache(maxsize=2 * N_PAGES)
 def body_of(page, version):
     said = []
     for place in range(6):
-        # One paragraph of each version differs from the version before.
+        # One paragraph differs from the previous version.
         own = random.Random(f"{page} {place} {(version + 5 - place) // 6}")
         said.append(" ".join(own.choice(WORDS) for _ in range(12)) + f" p{page}")
     return f"<title>Page {page}</title><h1>Page {page}</h1>" + "".join(f"<p>{text}</p>" for text in said)
@@ -104,7 +105,7 @@ def resident_mb(pid):
 
 
 def cpu_ms(pid):
-    """Milliseconds that all threads of a process have computed: what a request costs, however busy the machine is."""
+    """CPU milliseconds of all threads of a process: the cost of a request, however busy the machine is."""
     return sum(int(path.read_text().split()[0]) for path in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e6
 
 
@@ -112,7 +113,7 @@ def cold(options, archive):
     times, chance = {}, random.Random(11)
     for _ in range(options.rounds):
         for what in paths(random.Random(1)):
-            # Each question has a server of its own, which has read nothing yet.
+            # Each request goes to a new server, which has read nothing yet.
             server, host = serve(options, archive)
             began, computed = time.perf_counter(), cpu_ms(server.pid)
             status, size = ask(host, paths(chance)[what])
@@ -157,10 +158,10 @@ def serve_site(told):
 
 
 def crawled(options, archive):
-    """Fetches a second of a crawl of the given time, from its first capture to its last, and how many there were."""
+    """Fetches per second of a crawl of the given time, from its first capture to its last, and their number."""
     state = sqlite3.connect(f"file:{archive / 'state.db'}?mode=ro", uri=True)
     last = state.execute("SELECT max(id) FROM captures").fetchone()[0]
-    command = [options.perennial, "--archive", archive, "crawl", "--allow-private", "--time-limit", f"{options.seconds}s", "--delay", "10ms",
+    command = [options.perennial, "--archive", archive, "run", "--no-serve", "--allow-private", "--time-limit", f"{options.seconds}s", "--delay", "10ms",
                "--budget", "100000/1h"]
     ended = subprocess.run(command, capture_output=True, text=True)
     if ended.returncode not in (0, 15):
@@ -171,7 +172,7 @@ def crawled(options, archive):
 
 
 def readers(host, n_connections, until, told):
-    """Runs in a process of its own, which gives way: readers are on other machines."""
+    """Runs in a separate process with low priority, because readers are on other machines."""
     os.nice(15)
     rows = []
 
@@ -200,7 +201,7 @@ def beside(options, archive):
     subprocess.run([options.perennial, "--archive", archive, "add", address, "--allow-private", *options.add], check=True, capture_output=True)
     crawled(options, archive)  # The first crawl finds the addresses.
     pairs, rows, most = [], [], 0
-    # In turn, so that whatever else the machine does meets both.
+    # Alternating, so that other work on the machine affects both.
     for turn in range(options.turns):
         print(f"turn {turn + 1}, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
         alone = crawled(options, archive)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Real page histories served as living sites on loopback, and crawled for two virtual weeks.
+"""Serves real page histories as living sites on loopback, and crawls them for two virtual weeks.
 
     python3 living_site.py BINARY FOLDER [--days 14] [--budget 0.1] [--renderer layout|auto]
 
-FOLDER holds SITE/PAGE/NNN_TIME.html, the successive versions of real pages. Each page's history is laid over the days.
-Links of these pages that lead to no page in the folder are dead, as they are. The sites also have a redirect for every
-page, a PDF, a JSON file, a page that a script draws, and pages that vanish, of which half return. The server's own list of
-requests is the witness: what share of the page visits went to addresses that never were pages and to redirects that did
-not change, and whether every page that vanished is in `perennial changes`.
+FOLDER holds SITE/PAGE/NNN_TIME.html, the successive versions of real pages. The history of each page is spread over the
+days. Links to pages outside the folder are dead. Each site also has a redirect per page, a PDF, a JSON file, a page rendered
+by a script, and pages that vanish, of which half return. The server's own request log is the witness: which share of the
+page visits went to URLs that never were pages and to redirects that did not change, and whether `perennial changes` has
+every page that vanished.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SCRIPT = b"fetch('/app.json').then(r=>r.json()).then(d=>{document.getElementById
 
 
 def pdf(text):
-    """The smallest PDF that shows a line of text."""
+    """A minimal PDF with a line of text."""
     stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET".encode()
     return (
         b"%%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
@@ -38,7 +38,7 @@ def pdf(text):
 
 
 class Site:
-    """One site: its pages' versions, laid over the days."""
+    """One site: its pages' versions, spread over the days."""
 
     def __init__(self, folder, days):
         self.days = days
@@ -51,7 +51,7 @@ class Site:
             span = (times[-1] - times[0]).total_seconds() or 1.0
             shares = [(time - times[0]).total_seconds() / span for time in times]
             self.pages[path] = (shares, [version.read_bytes() for version in versions])
-        # A third of the pages vanish after half of the time; every second of them returns after three quarters.
+        # A third of the pages vanish after half of the time; half of those return after three quarters.
         names = sorted(self.pages)
         self.vanishing = {path: number % 2 == 0 for number, path in enumerate(names[1::3])}
         self.asked = []
@@ -138,7 +138,7 @@ def main():
             add = ["add", host + "/", "--allow-private", "--renderer", options.renderer]
             subprocess.run(base + add, check=True, stdout=subprocess.DEVNULL)
         budget = f"{max(1, round(options.budget * n_pages))}/1h"
-        crawl = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--budget", budget]
+        crawl = ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--budget", budget]
         subprocess.run(base + crawl + ["--time-limit", f"{options.days}d"], stderr=subprocess.DEVNULL)
         log = subprocess.run(base + ["changes", "--json"], capture_output=True, text=True).stdout
         changes = json.loads(log)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The figures 8, 9 and 10 of P-VISUAL over real pages, by one command.
+"""Makes figures 8, 9 and 10 of P-VISUAL over real pages.
 
     figures.py PERENNIAL VERSIONS [--pairs N]
 
-VERSIONS/<site>/<page>/ holds successive versions as *.html. Figure 8: time of segmentation by size of the page, layout included. Figure 9: size of
-Vi-XML beside that of the HTML. Figure 10: time of Vi-DIFF: reading two Vi-XML files, comparing them, writing the Vi-Delta. Times
-are processor times of the program, less that of the same run on a page of one letter (start of the program and of its worker)."""
+VERSIONS/<site>/<page>/ holds successive versions as *.html. Figure 8: time of segmentation by size of the page, including
+layout. Figure 9: size of Vi-XML relative to that of the HTML. Figure 10: time of Vi-DIFF, which reads two Vi-XML files,
+compares them and writes the Vi-Delta. Times are CPU times of the program, less those of the same run on a page of one
+letter.
+"""
 import argparse
 import os
 import pathlib
@@ -38,12 +40,12 @@ def main():
     work = pathlib.Path(tempfile.mkdtemp())
     empty = work / "empty.html"
     empty.write_text("<p>x</p>")
-    start_segment = min(seconds(options.program, "segment", empty, output=work / "empty.xml") for _ in range(5))
+    start_segment = min(seconds(options.program, "lab", "segment", empty, output=work / "empty.xml") for _ in range(5))
     start_diff = min(seconds(options.program, "diff", work / "empty.xml", work / "empty.xml", "--format", "videlta") for _ in range(5))
     less = lambda taken, start: max(0.0, taken - start)
     rows = []
     for before, after in pairs[: options.pairs]:
-        segment = [seconds(options.program, "segment", page, output=work / name) for page, name in ((before, "a.xml"), (after, "b.xml"))]
+        segment = [seconds(options.program, "lab", "segment", page, output=work / name) for page, name in ((before, "a.xml"), (after, "b.xml"))]
         diff = less(seconds(options.program, "diff", work / "a.xml", work / "b.xml", "--format", "videlta"), start_diff)
         rows.append((after.stat().st_size, (work / "b.xml").stat().st_size, less(segment[1], start_segment), diff))
     rows.sort()

@@ -1,4 +1,4 @@
-//! `pdf-readers READER FILE`: the words of a PDF, as `own`, `pdf-extract` or `lopdf` reads them.
+//! `pdf-readers READER FILE` prints the words of a PDF as `own`, `pdf-extract` or `lopdf` reads them.
 
 use perennial_core::page::document::DocumentFormat;
 

@@ -1,6 +1,7 @@
-//! Pages named on standard input, a JSON object a line -> what the Rust crate `trafilatura` finds in them: for `evaluate.py`.
+//! Runs the Rust crate `trafilatura` on pages named on standard input, one JSON object per line, for `evaluate.py`.
 //!
-//! The argument names its mode: `balanced`, `precision` or `recall`. A line of input has `id` and `file`, one of output `id` and `text`.
+//! The argument is the mode: `balanced`, `precision` or `recall`. A line of input has `id` and `file`, one of output `id` and
+//! `text`.
 
 use std::io::{BufRead, Write};
 
@@ -18,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let job: serde_json::Value = serde_json::from_str(&line?)?;
         let html = std::fs::read_to_string(job["file"].as_str().unwrap_or_default())?;
         let html = html.trim_start_matches('\u{feff}');
-        // A page on which it fails has given nothing.
+        // A page on which it fails counts as empty.
         let text = extract(html, &options).map(|found| found.content_text).unwrap_or_default();
         writeln!(out, "{}", serde_json::json!({ "id": job["id"], "text": text }))?;
     }

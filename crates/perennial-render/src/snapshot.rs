@@ -207,21 +207,7 @@ impl<'a> Read<'a> {
 }
 
 fn blank(parent: Option<u32>) -> LayoutNode<'static> {
-    LayoutNode {
-        parent,
-        tag: "".into(),
-        attributes: Vec::new(),
-        text: "".into(),
-        rect: Rect::default(),
-        font_size: 0.0,
-        font_weight: 400,
-        color: Rgba::default(),
-        background: Rgba::default(),
-        has_background_image: false,
-        display: Display::None,
-        is_fixed: false,
-        is_visible: false,
-    }
+    LayoutNode { parent, font_weight: 400, display: Display::None, ..LayoutNode::default() }
 }
 
 fn array(value: &Value) -> &[Value] {

@@ -250,18 +250,13 @@ impl Block {
 fn text_node<'a>(above: &LayoutNode, parent: u32, text: &'a str) -> LayoutNode<'a> {
     LayoutNode {
         parent: Some(parent),
-        tag: "".into(),
-        attributes: Vec::new(),
         text: text.into(),
-        rect: Rect::default(),
         font_size: above.font_size,
         font_weight: above.font_weight,
         color: above.color,
-        background: Rgba::default(),
-        has_background_image: false,
         display: Display::Inline,
-        is_fixed: false,
         is_visible: above.is_visible,
+        ..LayoutNode::default()
     }
 }
 
@@ -279,19 +274,14 @@ fn element<'a>(source: &'a DomNode, above: Option<&LayoutNode>) -> LayoutNode<'a
         && !style.contains("visibility:hidden");
     let scale = font_scale(tag);
     LayoutNode {
-        parent: None,
         tag: tag.into(),
         attributes: attributes.iter().map(|a| ((*a.name.local).into(), (*a.value).into())).collect(),
-        text: "".into(),
-        rect: Rect::default(),
         font_size: scale.map_or(above.map_or(FONT_SIZE, |above| above.font_size), |scale| FONT_SIZE * scale),
         font_weight: if is_bold(tag) { 700 } else { above.map_or(400, |above| above.font_weight) },
         color: if tag == "a" { LINK } else { above.map_or(BLACK, |above| above.color) },
-        background: Rgba::default(),
-        has_background_image: false,
         display: if is_hidden { Display::None } else { display(tag) },
-        is_fixed: false,
         is_visible: is_seen && !is_hidden,
+        ..LayoutNode::default()
     }
 }
 

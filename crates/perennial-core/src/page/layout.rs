@@ -172,7 +172,7 @@ impl NodeBox {
 }
 
 /// One element or one run of text.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct LayoutNode<'a> {
     /// Index of the parent in [`Layout::nodes`]; `None` for the root alone. Parents come before children.
     pub parent: Option<u32>,

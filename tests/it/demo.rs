@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use perennial::demo::LivingWeb;
 use perennial_core::time::Timestamp;
 use perennial_engine::analyse::{Analyst, Filters, PageText};
-use perennial_render::Captured;
+use perennial_render::CapturedResource;
 
 use crate::program::{folder, perennial};
 use crate::serving::ask;
@@ -175,7 +175,7 @@ fn a_reused_layout_gives_the_blocks_of_a_full_one() {
     let analyst = Analyst::with_worker(env!("CARGO_BIN_EXE_perennial").into(), Filters::load(None).unwrap());
     let style = |url: &str| {
         let body = perennial::demo::STYLE.as_bytes().to_vec();
-        url.ends_with(".css").then(|| Captured { status: 200, content_type: "text/css".into(), body })
+        url.ends_with(".css").then(|| CapturedResource { status: 200, content_type: "text/css".into(), body })
     };
     let busy = web.pages.iter().enumerate().filter(|(_, page)| page.changes.len() >= 4);
     let mut n_looks = 0;
@@ -183,7 +183,7 @@ fn a_reused_layout_gives_the_blocks_of_a_full_one() {
         let url = format!("http://{}.localhost{}", web.sites[page.site].name, page.path);
         for (n, change) in page.changes.iter().take(4).enumerate() {
             let html = web.html(index, 7 * n as u64, change.at);
-            let look = PageText { url: &url, version: "v", html: &html, requisites: &style };
+            let look = PageText { url: &url, version: "v", html: &html, subresources: &style };
             assert_eq!(
                 analyst.tree(&look).without_boxes(),
                 analyst.tree_in_full(&look).without_boxes(),

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use perennial_render::resource::nothing;
-use perennial_render::{Fallback, Limits, Pool, WorkerCommand};
+use perennial_render::{Fallback, PageLimits, WorkerPool, WorkerCommand};
 
 use crate::wait::wait_until;
 
@@ -75,9 +75,9 @@ fn a_worker_that_computes_ends_with_its_killed_parent() {
 
 #[test]
 fn a_worker_can_do_nothing_but_compute() {
-    let escapes = worker(&["render-worker"]).escapes().unwrap();
+    let gaps = worker(&["render-worker"]).confinement_gaps().unwrap();
     assert_eq!(
-        escapes,
+        gaps,
         Vec::<String>::new(),
         "each line is something that this machine does not keep a worker from"
     );
@@ -85,8 +85,8 @@ fn a_worker_can_do_nothing_but_compute() {
 
 #[test]
 fn a_page_that_computes_too_long_is_ended_by_the_system() {
-    let limits = Limits { time: Duration::from_secs(600), ..Limits::default() };
-    let pool = Pool::new(worker(&["render-worker", "--cpu-secs", "1"]), limits);
+    let limits = PageLimits { time: Duration::from_secs(600), ..PageLimits::default() };
+    let pool = WorkerPool::new(worker(&["render-worker", "--cpu-secs", "1"]), limits);
     let rendered = pool.layout(&long_page(), "http://a.example/", &nothing);
     assert_eq!(rendered.fallback, Some(Fallback::Crashed));
     // The time is that of one page: a worker that lays out many short ones lives on.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use perennial_core::page::segment::{SegmentConfig, Selector, segment};
 use perennial_core::text::dom::Dom;
 use perennial_render::resource::nothing;
-use perennial_render::{Captured, Engine, Fallback, Limits, Pool, WorkerCommand, structural};
+use perennial_render::{CapturedResource, LayoutEngine, Fallback, PageLimits, WorkerPool, WorkerCommand, structural};
 use perennial_warc::{WarcItem, WarcReader};
 use proptest::prelude::*;
 
@@ -20,20 +20,20 @@ fn command(arguments: &[&str]) -> WorkerCommand {
     }
 }
 
-fn pool() -> Pool {
-    Pool::new(command(&["render-worker"]), Limits::default())
+fn pool() -> WorkerPool {
+    WorkerPool::new(command(&["render-worker"]), PageLimits::default())
 }
 
 #[test]
 fn a_worker_gives_what_the_engine_gives_and_asks_for_stylesheets() {
     let html = "<link rel=stylesheet href=/a.css><body><div id=side>left</div><div id=main>right</div><img src=i.png>";
     let lookup = |url: &str| match url {
-        "http://a.example/a.css" => Some(Captured {
+        "http://a.example/a.css" => Some(CapturedResource {
             status: 200,
             content_type: "text/css".into(),
             body: b"@import 'b.css'; #side{float:left;width:200px}".to_vec(),
         }),
-        "http://a.example/b.css" => Some(Captured {
+        "http://a.example/b.css" => Some(CapturedResource {
             status: 200,
             content_type: "text/css".into(),
             body: b"#main{margin-left:300px}".to_vec(),
@@ -42,7 +42,7 @@ fn a_worker_gives_what_the_engine_gives_and_asks_for_stylesheets() {
     };
     let rendered = pool().layout(html, "http://a.example/", &lookup);
     assert_eq!(rendered.fallback, None);
-    assert_eq!(rendered.layout, Engine::new().layout(html, "http://a.example/", &lookup));
+    assert_eq!(rendered.layout, LayoutEngine::new().layout(html, "http://a.example/", &lookup));
     let place = |text: &str| rendered.layout.nodes.iter().find(|node| node.text == text).unwrap().rect;
     assert!(place("left").x < 200.0 && place("right").x >= 300.0, "the imported stylesheet holds too");
     assert!((place("left").y - place("right").y).abs() < 5.0);
@@ -51,9 +51,9 @@ fn a_worker_gives_what_the_engine_gives_and_asks_for_stylesheets() {
 #[test]
 fn a_worker_that_cannot_start_or_ends_costs_the_layout_only() {
     let missing = WorkerCommand { program: "/nonexistent/perennial".into(), arguments: Vec::new() };
-    let rendered = Pool::new(missing, Limits::default()).layout("<p>text", "http://a.example/", &nothing);
+    let rendered = WorkerPool::new(missing, PageLimits::default()).layout("<p>text", "http://a.example/", &nothing);
     assert!(matches!(rendered.fallback, Some(Fallback::NotStarted(_))));
-    let pool = Pool::new(command(&["--version"]), Limits::default());
+    let pool = WorkerPool::new(command(&["--version"]), PageLimits::default());
     let rendered = pool.layout("<p>text", "http://a.example/", &nothing);
     assert_eq!(rendered.fallback, Some(Fallback::Crashed));
     assert_eq!(rendered.layout.engine, structural::ENGINE);
@@ -64,7 +64,7 @@ fn a_worker_that_cannot_start_or_ends_costs_the_layout_only() {
 #[test]
 fn a_worker_that_hangs_is_ended() {
     let hanging = WorkerCommand { program: "/bin/sleep".into(), arguments: vec!["600".into()] };
-    let pool = Pool::new(hanging, Limits { time: Duration::from_millis(200), ..Limits::default() });
+    let pool = WorkerPool::new(hanging, PageLimits { time: Duration::from_millis(200), ..PageLimits::default() });
     let rendered = pool.layout(&"<p>text".repeat(100_000), "http://a.example/", &nothing);
     assert_eq!(rendered.fallback, Some(Fallback::TimedOut));
     assert!(rendered.layout.nodes.len() > 100_000);
@@ -72,7 +72,7 @@ fn a_worker_that_hangs_is_ended() {
 
 #[test]
 fn a_worker_without_memory_costs_the_layout_only() {
-    let pool = Pool::new(command(&["render-worker", "--memory", "250000000"]), Limits::default());
+    let pool = WorkerPool::new(command(&["render-worker", "--memory", "250000000"]), PageLimits::default());
     let large = "<div class=a style='float:left;width:10%'><b>word</b> <i>word</i></div>".repeat(60_000);
     let rendered = pool.layout(&large, "http://a.example/", &nothing);
     assert_eq!(rendered.fallback, Some(Fallback::Crashed));
@@ -98,7 +98,7 @@ proptest! {
     fn any_page_has_a_layout(
         html in "(<(div|p|span|table|tr|td|li|b|a href=x|img src=a|select|svg|style|button|input|textarea|iframe|math)( style='(display:(flex|grid|table|inline|none|contents|table-cell|inline-block)|float:left|position:(absolute|fixed)|width:[0-9]{1,7}px|columns:3|transform:rotate\\(9deg\\))')?>|</(div|p|b|table|a|style)>|[a-z ]{0,12}|\\PC{0,3}){0,50}",
     ) {
-        static POOL: std::sync::LazyLock<Pool> = std::sync::LazyLock::new(pool);
+        static POOL: std::sync::LazyLock<WorkerPool> = std::sync::LazyLock::new(pool);
         let rendered = POOL.layout(&html, "http://a.example/", &nothing);
         for (index, node) in rendered.layout.nodes.iter().enumerate() {
             prop_assert!(node.parent.is_none_or(|parent| (parent as usize) < index));

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use perennial_core::page::layout::Layout;
-use perennial_render::cdp::{Connection, find_browser};
+use perennial_render::cdp::{BrowserConnection, find_browser};
 use perennial_render::launch::LaunchOptions;
 use perennial_render::snapshot;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Forbidden {
 
 /// The browser with one tab.
 pub(crate) struct Viewer {
-    connection: Connection,
+    connection: BrowserConnection,
     session: String,
     forbidden: Forbidden,
     /// The script context of each frame, by the frame's id.
@@ -106,7 +106,7 @@ impl Viewer {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let options = LaunchOptions { sandbox: false, own_network: false, ..LaunchOptions::default() };
-        let mut connection = Connection::start(&program, options).unwrap();
+        let mut connection = BrowserConnection::start(&program, options).unwrap();
         let deadline = Instant::now() + STEP;
         let mut call = |session: Option<&str>, method: &str, params: Value| {
             connection.call(session, method, params, deadline).unwrap()

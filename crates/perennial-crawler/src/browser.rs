@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use perennial_core::time::Timestamp;
 use perennial_render::launch::{LaunchOptions, has_namespaces};
-use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
+use perennial_render::{BrowserOptions, BrowserPage, CapturedResource, Chromium};
 use url::Url;
 
 use super::exchange::FetchedExchange;
 use super::visit::{Shared, decoded};
 use perennial_archive::hops_of;
 use perennial_archive::store::PageKind;
-use perennial_fetch::Request;
+use perennial_fetch::FetchRequest;
 
 /// Requests of one page that are answered; further ones fail.
 const MAX_REQUESTS: usize = 300;
@@ -74,7 +74,7 @@ impl Browser {
     ) -> Result<RenderedPage, String> {
         let runtime = tokio::runtime::Handle::current();
         let (exchanges, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
-        let answer = |address: &str, deadline: Instant| -> Option<Captured> {
+        let answer = |address: &str, deadline: Instant| -> Option<CapturedResource> {
             let is_room = exchanges.lock().is_ok_and(|exchanges| exchanges.len() < MAX_REQUESTS)
                 && n_bytes.load(Ordering::Relaxed) < MAX_BYTES;
             let to =
@@ -154,7 +154,7 @@ async fn fetch(
     to: &Url,
     allow_private: bool,
     now: Timestamp,
-) -> Option<(Captured, FetchedExchange)> {
+) -> Option<(CapturedResource, FetchedExchange)> {
     let allow_private = shared.allow_private || (allow_private && page.origin() == to.origin());
     if shared.table.robots {
         let path = &to[url::Position::BeforePath..url::Position::AfterQuery];
@@ -164,9 +164,9 @@ async fn fetch(
         }
     }
     let fields: Vec<_> = shared.time_field().into_iter().collect();
-    let request = Request { url: to, fields: &fields, allow_private };
+    let request = FetchRequest { url: to, fields: &fields, allow_private };
     let mut fetched = shared.client.fetch(&request).await.ok()?;
-    let captured = Captured {
+    let captured = CapturedResource {
         status: fetched.status(),
         content_type: fetched.head.get("Content-Type").unwrap_or_default().into_owned(),
         body: decoded(&mut fetched)?,

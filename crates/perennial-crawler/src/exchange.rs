@@ -7,7 +7,7 @@ use perennial_warc::Compression;
 use super::record::StoredExchange;
 use perennial_archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
 use perennial_archive::{Appended, Body, CompressedRecords, Derived, Exchange, HOPS, LeftOut};
-use perennial_fetch::{Fetched, FetchedBody};
+use perennial_fetch::{FetchedResponse, FetchedBody};
 
 /// An exchange on its way into the archive.
 pub(super) struct FetchedExchange {
@@ -16,7 +16,7 @@ pub(super) struct FetchedExchange {
     pub(super) time: Timestamp,
     /// How the URL was reached.
     pub(super) hops: String,
-    pub(super) fetched: Fetched,
+    pub(super) fetched: FetchedResponse,
     /// The text of an HTML document or a style sheet. It is dropped before the exchange waits for the archive.
     pub(super) document: Option<DocumentText>,
     /// Why the document was read in part only, if it was.
@@ -35,7 +35,7 @@ pub(super) struct FetchedExchange {
 
 impl FetchedExchange {
     /// An exchange of which nothing but the answer is known.
-    pub(super) fn new(url: String, time: Timestamp, hops: String, fetched: Fetched) -> FetchedExchange {
+    pub(super) fn new(url: String, time: Timestamp, hops: String, fetched: FetchedResponse) -> FetchedExchange {
         FetchedExchange {
             url,
             time,

@@ -11,7 +11,7 @@ use url::Url;
 use super::exchange::FetchedExchange;
 use super::failure::Failure;
 use super::visit::Shared;
-use perennial_fetch::{Fetched, Request};
+use perennial_fetch::{FetchedResponse, FetchRequest};
 
 /// RFC 9309, 2.4: not longer than a day.
 const KEPT: Span = Span::from_hours(24);
@@ -75,7 +75,7 @@ impl RobotsCache {
     ) -> (Result<Robots, Failure>, Option<FetchedExchange>) {
         let Ok(mut at) = url.join("/robots.txt") else { return (Ok(Robots::allow_all()), None) };
         for _ in 0..=MAX_REDIRECTS {
-            let request = Request {
+            let request = FetchRequest {
                 url: &at,
                 fields: &[],
                 allow_private: allow_private && at.origin() == url.origin(),
@@ -97,7 +97,7 @@ impl RobotsCache {
         (Ok(Robots::allow_all()), None)
     }
 
-    fn read(&self, at: &Url, fetched: &mut Fetched) -> Result<Robots, Failure> {
+    fn read(&self, at: &Url, fetched: &mut FetchedResponse) -> Result<Robots, Failure> {
         let status = fetched.status();
         match RobotsStatus::from_http(Some(status)) {
             RobotsStatus::Text => {
@@ -111,7 +111,7 @@ impl RobotsCache {
     }
 }
 
-fn redirect_target(at: &Url, fetched: &Fetched) -> Option<Url> {
+fn redirect_target(at: &Url, fetched: &FetchedResponse) -> Option<Url> {
     if !(300..400).contains(&fetched.status()) {
         return None;
     }

@@ -28,7 +28,7 @@ use perennial_archive::store::{FeedRow, PageKind, Target};
 use perennial_archive::{LeftOut, hops_of};
 use perennial_engine::analyse::PageAnalyst;
 use perennial_engine::background;
-use perennial_fetch::{Client, Fetched, FetchedBody, Request};
+use perennial_fetch::{Client, FetchedResponse, FetchedBody, FetchRequest};
 
 /// Bytes of a decoded body that are read: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
@@ -179,7 +179,7 @@ impl VisitTask<'_> {
         self.is_conditional = !fields.is_empty();
         fields.extend(self.shared.time_field());
         let time = self.shared.clock.now();
-        let request = Request { url, fields: &fields, allow_private: self.allows_private(url) };
+        let request = FetchRequest { url, fields: &fields, allow_private: self.allows_private(url) };
         let fetched = self.shared.client.fetch(&request).await?;
         Ok(self.read(url, fetched, time).await)
     }
@@ -238,7 +238,7 @@ impl VisitTask<'_> {
         tokio::task::spawn_blocking(look).await.ok()?.ok()?
     }
 
-    async fn read(&mut self, url: &Url, fetched: Fetched, time: Timestamp) -> FetchedExchange {
+    async fn read(&mut self, url: &Url, fetched: FetchedResponse, time: Timestamp) -> FetchedExchange {
         let target = self.target;
         let hops = hops_of(target.kind, target.depth, target.n_redirects);
         let mut exchange = FetchedExchange::new(target.url.clone(), time, hops, fetched);
@@ -283,7 +283,7 @@ impl VisitTask<'_> {
 
     /// Notes what an answer says as a feed, also where nobody expected one.
     fn read_feed(&mut self, url: &Url, exchange: &mut FetchedExchange) {
-        let Fetched { head, body, .. } = &mut exchange.fetched;
+        let FetchedResponse { head, body, .. } = &mut exchange.fetched;
         if !self.shared.table.feeds || !feeds::may_be_feed(head) {
             return;
         }
@@ -335,11 +335,11 @@ pub fn is_loopback(url: &Url) -> bool {
 }
 
 /// The body without transfer and content coding, bounded; `None` when the spooled body cannot be read.
-pub(super) fn decoded(fetched: &mut Fetched) -> Option<Vec<u8>> {
+pub(super) fn decoded(fetched: &mut FetchedResponse) -> Option<Vec<u8>> {
     Some(decoded_up_to(fetched, MAX_DECODED_BYTES)?.bytes)
 }
 
-fn decoded_up_to(fetched: &mut Fetched, max_bytes: u64) -> Option<Payload> {
+fn decoded_up_to(fetched: &mut FetchedResponse, max_bytes: u64) -> Option<Payload> {
     let bytes = fetched.body.prefix(MAX_DECODED_BYTES as usize).ok()?;
     Some(decode(&fetched.head, &*bytes, Limits { max_bytes, ..Limits::default() }))
 }

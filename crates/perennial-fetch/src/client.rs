@@ -1,4 +1,4 @@
-//! A request -> [`Fetched`]: the exchange itself, over a fresh or a kept connection.
+//! A request -> [`FetchedResponse`]: the exchange itself, over a fresh or a kept connection.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,11 +14,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-use super::connect::{self, Stream};
+use super::connect::{self, HostStream};
 use super::guard::{Resolver, admit};
-use super::spool::{NoRoom, Spool, SpoolFile};
+use super::spool::{SpoolFull, Spool, SpoolFile};
 use super::wire::find_head_end;
-use super::{FetchError, FetchLimits, Fetched, FetchedBody, Framing, Proxy, Request};
+use super::{FetchError, FetchLimits, FetchedResponse, FetchedBody, Framing, Proxy, FetchRequest};
 
 /// How long an idle connection is kept. Servers close theirs after 5 to 75 s.
 const IDLE_KEPT: Duration = Duration::from_secs(20);
@@ -33,11 +33,11 @@ pub struct Client {
     tls: TlsConnector,
     resolver: Resolver,
     spool: Spool,
-    idle: Mutex<HashMap<String, Vec<Connection>>>,
+    idle: Mutex<HashMap<String, Vec<HttpConnection>>>,
 }
 
-struct Connection {
-    stream: Stream,
+struct HttpConnection {
+    stream: HostStream,
     address: Option<SocketAddr>,
     /// When it was put aside; a fresh one was never.
     idle_since: Option<Instant>,
@@ -72,16 +72,16 @@ impl Client {
     }
 
     /// Does one exchange, within the limits.
-    pub async fn fetch(&self, request: &Request<'_>) -> Result<Fetched, FetchError> {
+    pub async fn fetch(&self, request: &FetchRequest<'_>) -> Result<FetchedResponse, FetchError> {
         self.fetch_up_to(request, self.limits.max_body_bytes).await
     }
 
     /// The same for an answer of which no more than `max_body_bytes` are of use; a longer one is cut there.
     pub async fn fetch_up_to(
         &self,
-        request: &Request<'_>,
+        request: &FetchRequest<'_>,
         max_body_bytes: u64,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedResponse, FetchError> {
         let max_body_bytes = max_body_bytes.min(self.limits.max_body_bytes);
         let limit = self.limits.total_timeout + self.limits.connect_timeout * 2;
         // The inner limits end an exchange and keep what came so far. This one bounds the rest.
@@ -112,7 +112,7 @@ impl Client {
         ];
         all.extend_from_slice(fields);
         let fields = all;
-        let request = Request { url, fields: &fields, allow_private };
+        let request = FetchRequest { url, fields: &fields, allow_private };
         let mut message = self.request_head("POST", &request);
         message.extend_from_slice(text.as_bytes());
         let limit = self.limits.head_timeout;
@@ -127,7 +127,7 @@ impl Client {
     }
 
     /// The server may have closed an idle connection: if no byte came, the request is sent again on a new connection.
-    async fn fetch_reusing(&self, request: &Request<'_>, max_body_bytes: u64) -> Result<Fetched, FetchError> {
+    async fn fetch_reusing(&self, request: &FetchRequest<'_>, max_body_bytes: u64) -> Result<FetchedResponse, FetchError> {
         if let Some(kept) = self.take_idle(request.url, request.allow_private) {
             match self.exchange(kept, request, max_body_bytes).await {
                 Err(FetchError::Disconnected(_)) => {}
@@ -138,24 +138,24 @@ impl Client {
         self.exchange(fresh, request, max_body_bytes).await
     }
 
-    async fn connect(&self, request: &Request<'_>) -> Result<Connection, FetchError> {
+    async fn connect(&self, request: &FetchRequest<'_>) -> Result<HttpConnection, FetchError> {
         let Some(proxy) = &self.proxy else {
             let timeout = self.limits.connect_timeout;
             let addresses = self.resolver.resolve(request.url, request.allow_private, timeout).await?;
             let (stream, address) = connect::open(request.url, &addresses, &self.tls, &self.limits).await?;
-            return Ok(Connection { stream, address: Some(address), idle_since: None });
+            return Ok(HttpConnection { stream, address: Some(address), idle_since: None });
         };
         guard_literal(request.url, request.allow_private)?;
         let stream = connect::open_by_proxy(request.url, proxy, &self.tls, &self.limits).await?;
-        Ok(Connection { stream, address: None, idle_since: None })
+        Ok(HttpConnection { stream, address: None, idle_since: None })
     }
 
     async fn exchange(
         &self,
-        mut connection: Connection,
-        request: &Request<'_>,
+        mut connection: HttpConnection,
+        request: &FetchRequest<'_>,
         max_body_bytes: u64,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedResponse, FetchError> {
         let started = Instant::now();
         let request_head = self.request_head("GET", request);
         let head_timeout = self.limits.head_timeout;
@@ -165,7 +165,7 @@ impl Client {
         })
         .await
         .map_err(|_| FetchError::Timeout(head_timeout))??;
-        let mut receiver = Receiver::new(self, max_body_bytes, Framing::of(&head), started);
+        let mut receiver = BodyReceiver::new(self, max_body_bytes, Framing::of(&head), started);
         let truncation = receiver.receive(&mut connection.stream, rest).await.map_err(FetchError::Local)?;
         let clean = truncation.is_none() && receiver.framing.is_done() && !receiver.surplus;
         let address = connection.address;
@@ -173,10 +173,10 @@ impl Client {
             self.put_idle(request.url, request.allow_private, connection);
         }
         let body = receiver.finish().map_err(FetchError::Local)?;
-        Ok(Fetched { request_head, head, body, address, truncation, took: started.elapsed() })
+        Ok(FetchedResponse { request_head, head, body, address, truncation, took: started.elapsed() })
     }
 
-    fn request_head(&self, method: &str, request: &Request<'_>) -> Vec<u8> {
+    fn request_head(&self, method: &str, request: &FetchRequest<'_>) -> Vec<u8> {
         let url = request.url;
         let mut head = String::with_capacity(512);
         let absolute = self.proxy.is_some() && url.scheme() == "http";
@@ -202,7 +202,7 @@ impl Client {
     }
 
     /// The final head and the bytes after it; interim answers (1xx) are passed over.
-    async fn read_head(&self, stream: &mut Stream) -> Result<(HttpHead, Vec<u8>), FetchError> {
+    async fn read_head(&self, stream: &mut HostStream) -> Result<(HttpHead, Vec<u8>), FetchError> {
         let mut bytes = Vec::with_capacity(READ_BYTES);
         loop {
             let end = self.read_to_head_end(stream, &mut bytes).await?;
@@ -216,7 +216,7 @@ impl Client {
         }
     }
 
-    async fn read_to_head_end(&self, stream: &mut Stream, bytes: &mut Vec<u8>) -> Result<usize, FetchError> {
+    async fn read_to_head_end(&self, stream: &mut HostStream, bytes: &mut Vec<u8>) -> Result<usize, FetchError> {
         let mut searched = 0;
         loop {
             if let Some(end) = find_head_end(bytes, searched) {
@@ -241,7 +241,7 @@ impl Client {
         }
     }
 
-    fn take_idle(&self, url: &Url, allow_private: bool) -> Option<Connection> {
+    fn take_idle(&self, url: &Url, allow_private: bool) -> Option<HttpConnection> {
         let mut idle = self.idle.lock().ok()?;
         let kept = idle.get_mut(&idle_key(url, allow_private))?;
         while let Some(connection) = kept.pop() {
@@ -252,7 +252,7 @@ impl Client {
         None
     }
 
-    fn put_idle(&self, url: &Url, allow_private: bool, connection: Connection) {
+    fn put_idle(&self, url: &Url, allow_private: bool, connection: HttpConnection) {
         let Ok(mut idle) = self.idle.lock() else { return };
         if idle.len() >= MAX_IDLE {
             idle.retain(|_, kept| {
@@ -263,7 +263,7 @@ impl Client {
                 idle.clear();
             }
         }
-        let kept = Connection { idle_since: Some(Instant::now()), ..connection };
+        let kept = HttpConnection { idle_since: Some(Instant::now()), ..connection };
         idle.entry(idle_key(url, allow_private)).or_default().push(kept);
     }
 }
@@ -291,7 +291,7 @@ fn guard_literal(url: &Url, allow_private: bool) -> Result<(), FetchError> {
 }
 
 /// A kept connection that the peer closed fails here or at the first read; both are `Disconnected`.
-async fn send(stream: &mut Stream, head: &[u8]) -> Result<(), FetchError> {
+async fn send(stream: &mut HostStream, head: &[u8]) -> Result<(), FetchError> {
     stream.write_all(head).await.map_err(|e| FetchError::Disconnected(format!(": {e}")))?;
     stream.flush().await.map_err(|e| FetchError::Disconnected(format!(": {e}")))
 }
@@ -303,7 +303,7 @@ fn keeps_alive(head: &HttpHead) -> bool {
 }
 
 /// Takes a body in, under its framing and limits.
-struct Receiver<'a> {
+struct BodyReceiver<'a> {
     limits: &'a FetchLimits,
     spool: &'a Spool,
     max_body_bytes: u64,
@@ -316,19 +316,19 @@ struct Receiver<'a> {
     surplus: bool,
 }
 
-impl<'a> Receiver<'a> {
-    fn new(client: &'a Client, max_body_bytes: u64, framing: Framing, started: Instant) -> Receiver<'a> {
+impl<'a> BodyReceiver<'a> {
+    fn new(client: &'a Client, max_body_bytes: u64, framing: Framing, started: Instant) -> BodyReceiver<'a> {
         let memory = match framing {
             Framing::Length(length) => Vec::with_capacity(length.min(1 << 20) as usize),
             _ => Vec::new(),
         };
         let (limits, spool) = (&client.limits, &client.spool);
         let (file, n_bytes, surplus) = (None, 0, false);
-        Receiver { limits, spool, max_body_bytes, framing, started, memory, file, n_bytes, surplus }
+        BodyReceiver { limits, spool, max_body_bytes, framing, started, memory, file, n_bytes, surplus }
     }
 
     /// Why it is not whole, if it is not. An error is our own disk's.
-    async fn receive(&mut self, stream: &mut Stream, first: Vec<u8>) -> std::io::Result<Option<Truncation>> {
+    async fn receive(&mut self, stream: &mut HostStream, first: Vec<u8>) -> std::io::Result<Option<Truncation>> {
         let mut window = (Instant::now(), 0);
         self.memory.extend_from_slice(&first);
         let mut fresh = first.len();
@@ -398,7 +398,7 @@ impl<'a> Receiver<'a> {
         let n_bytes = self.memory.len() as u64;
         match tokio::time::timeout(self.limits.drip_window, file.reserve(n_bytes)).await {
             Ok(Ok(())) => {}
-            Ok(Err(NoRoom)) | Err(_) => return Ok(Some(Truncation::Length)),
+            Ok(Err(SpoolFull)) | Err(_) => return Ok(Some(Truncation::Length)),
         }
         file.append(&self.memory)?;
         self.memory.clear();
@@ -431,7 +431,7 @@ mod tests {
     }
 
     /// A server that sends these bytes to whoever connects, then closes.
-    async fn answer(bytes: &'static [u8]) -> Result<Fetched, FetchError> {
+    async fn answer(bytes: &'static [u8]) -> Result<FetchedResponse, FetchError> {
         serve(move |mut stream| async move {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
@@ -440,7 +440,7 @@ mod tests {
         .await
     }
 
-    async fn serve<F, T>(each: F) -> Result<Fetched, FetchError>
+    async fn serve<F, T>(each: F) -> Result<FetchedResponse, FetchError>
     where
         F: Fn(tokio::net::TcpStream) -> T + Send + 'static,
         T: Future<Output = ()> + Send + 'static,
@@ -453,14 +453,14 @@ mod tests {
             }
         });
         let client = client();
-        client.fetch(&Request { url: &url, fields: &[], allow_private: true }).await
+        client.fetch(&FetchRequest { url: &url, fields: &[], allow_private: true }).await
     }
 
     fn client() -> Client {
         Client::new("perennial/test".into(), limits(), None)
     }
 
-    fn body(fetched: &mut Fetched) -> String {
+    fn body(fetched: &mut FetchedResponse) -> String {
         String::from_utf8_lossy(&fetched.body.prefix(1 << 20).unwrap()).into_owned()
     }
 
@@ -493,7 +493,7 @@ mod tests {
     }
 
     /// Sends these bytes and closes with a request unread, which resets the connection.
-    async fn answer_and_reset(bytes: &'static [u8]) -> Fetched {
+    async fn answer_and_reset(bytes: &'static [u8]) -> FetchedResponse {
         let served = serve(move |mut stream| async move {
             let _ = stream.peek(&mut [0]).await;
             let _ = stream.write_all(bytes).await;
@@ -531,7 +531,7 @@ mod tests {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n").await;
             let _ = stream.write_all(&[b'x'; 60_000]).await;
         });
-        let request = Request { url: &url, fields: &[], allow_private: true };
+        let request = FetchRequest { url: &url, fields: &[], allow_private: true };
         assert_eq!(client.fetch(&request).await.unwrap_err().kind(), "local");
         assert!(client.disk_failure().is_some_and(|error| error.to_string().contains("free space")));
     }
@@ -545,7 +545,7 @@ mod tests {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n").await;
             let _ = stream.write_all(&[b'x'; 50_000]).await;
         });
-        let request = Request { url: &url, fields: &[], allow_private: true };
+        let request = FetchRequest { url: &url, fields: &[], allow_private: true };
         let fetched = client().fetch_up_to(&request, 1000).await.unwrap();
         assert_eq!((fetched.truncation, fetched.body.len()), (Some(Truncation::Length), 1000));
     }
@@ -611,7 +611,7 @@ mod tests {
         });
         let client = client();
         for _ in 0..6 {
-            let request = Request { url: &url, fields: &[], allow_private: true };
+            let request = FetchRequest { url: &url, fields: &[], allow_private: true };
             assert_eq!(client.fetch(&request).await.unwrap().body.len(), 2);
         }
         server.await.unwrap();
@@ -630,13 +630,13 @@ mod tests {
         });
         let client = Client::new("perennial/test".into(), limits(), Some(proxy));
         let url = Url::parse("http://example.org/x").unwrap();
-        let request = Request { url: &url, fields: &[], allow_private: false };
+        let request = FetchRequest { url: &url, fields: &[], allow_private: false };
         assert_eq!(client.fetch(&request).await.unwrap().status(), 204);
         assert!(
             server.await.unwrap().starts_with("GET http://example.org/x HTTP/1.1\r\nHost: example.org\r\n")
         );
         let local = Url::parse("http://127.0.0.1/x").unwrap();
-        let request = Request { url: &local, fields: &[], allow_private: false };
+        let request = FetchRequest { url: &local, fields: &[], allow_private: false };
         assert_eq!(client.fetch(&request).await.unwrap_err().kind(), "guarded");
     }
 }

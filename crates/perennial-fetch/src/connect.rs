@@ -21,39 +21,39 @@ use super::{FetchError, FetchLimits, Proxy};
 
 /// A connection, plain or encrypted.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum HostStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for HostStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
+            HostStream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            HostStream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
         }
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for HostStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
+            HostStream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            HostStream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+            HostStream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            HostStream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+            HostStream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            HostStream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
         }
     }
 }
@@ -85,7 +85,7 @@ pub(super) async fn open(
     addresses: &[SocketAddr],
     tls: &TlsConnector,
     limits: &FetchLimits,
-) -> Result<(Stream, SocketAddr), FetchError> {
+) -> Result<(HostStream, SocketAddr), FetchError> {
     let mut last = FetchError::Connect { address: url.to_string(), reason: "it has no address".into() };
     for &address in addresses.iter().take(4) {
         match connect_tcp(address, limits.connect_timeout).await {
@@ -113,9 +113,9 @@ async fn secure(
     tcp: TcpStream,
     tls: &TlsConnector,
     limits: &FetchLimits,
-) -> Result<Stream, FetchError> {
+) -> Result<HostStream, FetchError> {
     if url.scheme() != "https" {
-        return Ok(Stream::Plain(tcp));
+        return Ok(HostStream::Plain(tcp));
     }
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_string();
     let error = |reason: String| FetchError::Tls { host: host.clone(), reason };
@@ -124,7 +124,7 @@ async fn secure(
         .await
         .map_err(|_| error(format!("no handshake within {:?}", limits.connect_timeout)))?
         .map_err(|e| error(e.to_string()))?;
-    Ok(Stream::Tls(Box::new(stream)))
+    Ok(HostStream::Tls(Box::new(stream)))
 }
 
 /// Connects through a proxy; for https it requests a tunnel first.
@@ -133,19 +133,19 @@ pub(super) async fn open_by_proxy(
     proxy: &Proxy,
     tls: &TlsConnector,
     limits: &FetchLimits,
-) -> Result<Stream, FetchError> {
+) -> Result<HostStream, FetchError> {
     let mut tcp = connect_tcp(&proxy.authority, limits.connect_timeout)
         .await
         .map_err(|reason| FetchError::Connect { address: proxy.authority.clone(), reason })?;
     if url.scheme() == "https" {
-        tokio::time::timeout(limits.head_timeout, ask_tunnel(&mut tcp, url))
+        tokio::time::timeout(limits.head_timeout, request_tunnel(&mut tcp, url))
             .await
             .map_err(|_| FetchError::Timeout(limits.head_timeout))??;
     }
     secure(url, tcp, tls, limits).await
 }
 
-async fn ask_tunnel(tcp: &mut TcpStream, url: &Url) -> Result<(), FetchError> {
+async fn request_tunnel(tcp: &mut TcpStream, url: &Url) -> Result<(), FetchError> {
     let error = |e: io::Error| FetchError::Proxy(e.to_string());
     let target =
         format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(443));

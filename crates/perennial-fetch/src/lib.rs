@@ -9,7 +9,7 @@
 //! | `guard` | a host -> addresses that may be connected to |
 //! | `spool` | large bodies -> files on the archive's disk, bounded in total |
 //! | `connect` | an address -> a byte stream: TCP, TLS, proxy |
-//! | `client` | a request -> [`Fetched`], over connections that are reused |
+//! | `client` | a request -> [`FetchedResponse`], over connections that are reused |
 
 mod client;
 mod connect;
@@ -32,7 +32,7 @@ use perennial_warc::http::HttpHead;
 
 /// What to ask for.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct FetchRequest<'a> {
     /// An http or https URL.
     pub url: &'a url::Url,
     /// Further fields, such as If-None-Match.
@@ -43,7 +43,7 @@ pub struct Request<'a> {
 
 /// One exchange, as it went over the wire.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchedResponse {
     /// The request as sent.
     pub request_head: Vec<u8>,
     /// The response's head.
@@ -58,7 +58,7 @@ pub struct Fetched {
     pub took: Duration,
 }
 
-impl Fetched {
+impl FetchedResponse {
     /// The status, 0 when the first line has none.
     pub fn status(&self) -> u16 {
         self.head.status().unwrap_or(0)

@@ -24,7 +24,7 @@ pub(super) struct Spool {
 
 /// The body is larger than all the room there is.
 #[derive(Debug)]
-pub(super) struct NoRoom;
+pub(super) struct SpoolFull;
 
 /// A body on disk. Its room is free again when it is dropped.
 #[derive(Debug)]
@@ -60,9 +60,9 @@ impl Spool {
 
 impl SpoolFile {
     /// Waits until there is room for more bytes.
-    pub(super) async fn reserve(&mut self, n_bytes: u64) -> Result<(), NoRoom> {
-        let n_pieces = u32::try_from(n_bytes.div_ceil(PIECE_BYTES)).map_err(|_| NoRoom)?;
-        let more = self.room.clone().acquire_many_owned(n_pieces).await.map_err(|_| NoRoom)?;
+    pub(super) async fn reserve(&mut self, n_bytes: u64) -> Result<(), SpoolFull> {
+        let n_pieces = u32::try_from(n_bytes.div_ceil(PIECE_BYTES)).map_err(|_| SpoolFull)?;
+        let more = self.room.clone().acquire_many_owned(n_pieces).await.map_err(|_| SpoolFull)?;
         match &mut self.taken {
             Some(taken) => taken.merge(more),
             None => self.taken = Some(more),

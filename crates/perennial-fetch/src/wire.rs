@@ -22,14 +22,14 @@ pub enum Framing {
     /// The number of bytes that are still to come.
     Length(u64),
     /// Chunks, each with its size before it.
-    Chunked(Chunk),
+    Chunked(ChunkState),
     /// All bytes until the peer closes.
     UntilClose,
 }
 
 /// Where in the chunked framing the next byte stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chunk {
+pub enum ChunkState {
     /// In the size: its value so far, and whether there was a digit.
     Size(u64, bool),
     /// After the size, up to the line end.
@@ -58,7 +58,7 @@ impl Framing {
         }
         let (_, transfer) = head.codings();
         if transfer.last().is_some_and(|coding| coding == "chunked") {
-            return Framing::Chunked(Chunk::Size(0, false));
+            return Framing::Chunked(ChunkState::Size(0, false));
         }
         if !transfer.is_empty() {
             return Framing::UntilClose;
@@ -85,17 +85,17 @@ impl Framing {
 
     /// Whether the body is whole.
     pub fn is_done(&self) -> bool {
-        matches!(self, Framing::Length(0) | Framing::Chunked(Chunk::Done))
+        matches!(self, Framing::Length(0) | Framing::Chunked(ChunkState::Done))
     }
 }
 
-fn take_chunks(chunk: &mut Chunk, bytes: &[u8]) -> Result<usize, BrokenChunk> {
+fn take_chunks(chunk: &mut ChunkState, bytes: &[u8]) -> Result<usize, BrokenChunk> {
     let mut at = 0;
-    while at < bytes.len() && *chunk != Chunk::Done {
-        if let Chunk::Data(rest) = *chunk {
+    while at < bytes.len() && *chunk != ChunkState::Done {
+        if let ChunkState::Data(rest) = *chunk {
             let taken = rest.min((bytes.len() - at) as u64);
             at += taken as usize;
-            *chunk = if taken == rest { Chunk::DataEnd } else { Chunk::Data(rest - taken) };
+            *chunk = if taken == rest { ChunkState::DataEnd } else { ChunkState::Data(rest - taken) };
         } else {
             *chunk = chunk.after(bytes[at])?;
             at += 1;
@@ -104,30 +104,30 @@ fn take_chunks(chunk: &mut Chunk, bytes: &[u8]) -> Result<usize, BrokenChunk> {
     Ok(at)
 }
 
-impl Chunk {
-    fn after(self, byte: u8) -> Result<Chunk, BrokenChunk> {
+impl ChunkState {
+    fn after(self, byte: u8) -> Result<ChunkState, BrokenChunk> {
         match (self, byte) {
-            (Chunk::Size(size, true), b'\n') => Ok(Chunk::data(size)),
-            (Chunk::Size(size, true), b'\r' | b';' | b' ' | b'\t') => Ok(Chunk::Extension(size)),
-            (Chunk::Size(size, _), byte) => {
+            (ChunkState::Size(size, true), b'\n') => Ok(ChunkState::data(size)),
+            (ChunkState::Size(size, true), b'\r' | b';' | b' ' | b'\t') => Ok(ChunkState::Extension(size)),
+            (ChunkState::Size(size, _), byte) => {
                 let digit = (byte as char).to_digit(16).ok_or(BrokenChunk)?;
                 let longer = size.checked_mul(16).ok_or(BrokenChunk)? + u64::from(digit);
-                Ok(Chunk::Size(longer, true))
+                Ok(ChunkState::Size(longer, true))
             }
-            (Chunk::Extension(size), b'\n') => Ok(Chunk::data(size)),
-            (Chunk::Extension(size), _) => Ok(Chunk::Extension(size)),
-            (Chunk::DataEnd, b'\r') => Ok(Chunk::DataEnd),
-            (Chunk::DataEnd, b'\n') => Ok(Chunk::Size(0, false)),
-            (Chunk::DataEnd, _) => Err(BrokenChunk),
-            (Chunk::Trailer(true), b'\n') => Ok(Chunk::Done),
-            (Chunk::Trailer(empty), b'\r') => Ok(Chunk::Trailer(empty)),
-            (Chunk::Trailer(_), byte) => Ok(Chunk::Trailer(byte == b'\n')),
-            (Chunk::Data(_) | Chunk::Done, _) => Ok(self),
+            (ChunkState::Extension(size), b'\n') => Ok(ChunkState::data(size)),
+            (ChunkState::Extension(size), _) => Ok(ChunkState::Extension(size)),
+            (ChunkState::DataEnd, b'\r') => Ok(ChunkState::DataEnd),
+            (ChunkState::DataEnd, b'\n') => Ok(ChunkState::Size(0, false)),
+            (ChunkState::DataEnd, _) => Err(BrokenChunk),
+            (ChunkState::Trailer(true), b'\n') => Ok(ChunkState::Done),
+            (ChunkState::Trailer(empty), b'\r') => Ok(ChunkState::Trailer(empty)),
+            (ChunkState::Trailer(_), byte) => Ok(ChunkState::Trailer(byte == b'\n')),
+            (ChunkState::Data(_) | ChunkState::Done, _) => Ok(self),
         }
     }
 
-    fn data(size: u64) -> Chunk {
-        if size == 0 { Chunk::Trailer(true) } else { Chunk::Data(size) }
+    fn data(size: u64) -> ChunkState {
+        if size == 0 { ChunkState::Trailer(true) } else { ChunkState::Data(size) }
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn broken_chunks_are_noticed() {
         for bytes in [&b"zz\r\n"[..], b"3\r\nabcd\r\n", b"\r\n", b"fffffffffffffffff\r\n"] {
-            assert_eq!(Framing::Chunked(Chunk::Size(0, false)).take(bytes), Err(BrokenChunk), "{bytes:?}");
+            assert_eq!(Framing::Chunked(ChunkState::Size(0, false)).take(bytes), Err(BrokenChunk), "{bytes:?}");
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
             let whole = chunks(&parts);
             let mut stream = whole.clone();
             stream.extend_from_slice(b"HTTP/1.1 next");
-            let mut framing = Framing::Chunked(Chunk::Size(0, false));
+            let mut framing = Framing::Chunked(ChunkState::Size(0, false));
             let (mut at, mut steps) = (0, steps.into_iter().cycle());
             while !framing.is_done() {
                 let end = (at + steps.next().unwrap()).min(stream.len());
@@ -197,7 +197,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            if let Ok(taken) = Framing::Chunked(Chunk::Size(0, false)).take(&bytes) {
+            if let Ok(taken) = Framing::Chunked(ChunkState::Size(0, false)).take(&bytes) {
                 prop_assert!(taken <= bytes.len());
             }
         }

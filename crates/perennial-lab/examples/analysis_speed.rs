@@ -17,7 +17,7 @@ use perennial_core::text::charset::decode_text;
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
-use perennial_render::{Captured, Engine};
+use perennial_render::{CapturedResource, LayoutEngine};
 use perennial_warc::sha1_label;
 
 /// Time by step, in the order in which the steps are taken.
@@ -45,7 +45,7 @@ fn processor_time() -> Duration {
 }
 
 struct Walk {
-    engine: Engine,
+    engine: LayoutEngine,
     times: Times,
     has_digests: bool,
     n_pages: usize,
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let has_digests = folders.iter().any(|arg| arg == "--digests");
     folders.retain(|arg| arg != "--digests");
     let mut walk =
-        Walk { engine: Engine::new(), times: Times::default(), has_digests, n_pages: 0, n_bytes: 0 };
+        Walk { engine: LayoutEngine::new(), times: Times::default(), has_digests, n_pages: 0, n_bytes: 0 };
     for folder in &folders {
         walk.folder(Path::new(folder))?;
     }
@@ -130,9 +130,9 @@ impl Walk {
     }
 }
 
-fn beside(wanted: &str, page: &Path) -> Option<Captured> {
+fn beside(wanted: &str, page: &Path) -> Option<CapturedResource> {
     let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
     let body = std::fs::read(page.parent()?.join(name)).ok()?;
     let content_type = if name.ends_with(".css") { "text/css" } else { "" };
-    Some(Captured { status: 200, content_type: content_type.to_string(), body })
+    Some(CapturedResource { status: 200, content_type: content_type.to_string(), body })
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use perennial_core::text::charset::decode_text;
-use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
+use perennial_render::{BrowserOptions, BrowserPage, CapturedResource, Chromium};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lookup = |wanted: &str| {
         let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
         let kind = if name.ends_with(".css") { "text/css" } else { "" };
-        Some(Captured {
+        Some(CapturedResource {
             status: 200,
             content_type: kind.into(),
             body: std::fs::read(path.with_file_name(name)).ok()?,

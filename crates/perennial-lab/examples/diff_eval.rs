@@ -19,7 +19,7 @@ use perennial_core::page::importance::{ImportanceConfig, importance};
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, vixml};
 use perennial_core::text::charset::decode_text;
 use perennial_lab::plant::{PlantRates, Recovery, plant, recovery};
-use perennial_render::{Engine, resource::nothing};
+use perennial_render::{LayoutEngine, resource::nothing};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -52,14 +52,14 @@ fn find_pages(folder: &Path, pages: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn tree(engine: &Engine, page: &Path) -> Option<BlockTree> {
+fn tree(engine: &LayoutEngine, page: &Path) -> Option<BlockTree> {
     let html = decode_text(&std::fs::read(page).ok()?, None).into_owned();
     let layout = engine.layout(&html, "http://page.example/", &nothing);
     Some(BlockTree { version: page.display().to_string(), ..segment(&layout, &SegmentConfig::default()) })
 }
 
 fn evaluate_plant(pages: &[PathBuf], rate: f64) {
-    let engine = Engine::new();
+    let engine = LayoutEngine::new();
     let rates = PlantRates { elements: rate, blocks: rate };
     let (mut total, mut n_pages, mut n_exact) = (Recovery::default(), 0, 0);
     let mut worst: Vec<(f64, String)> = Vec::new();
@@ -86,7 +86,7 @@ fn evaluate_plant(pages: &[PathBuf], rate: f64) {
 }
 
 fn evaluate_versions(pages: &[PathBuf]) {
-    let engine = Engine::new();
+    let engine = LayoutEngine::new();
     let mut times: Vec<Duration> = Vec::new();
     let (mut n_operations, mut n_unchanged, mut n_whole) = (Vec::new(), 0, 0);
     let mut sizes: Vec<f64> = Vec::new();
@@ -134,7 +134,7 @@ fn evaluate_versions(pages: &[PathBuf]) {
 }
 
 fn write_vixml(pages: &[PathBuf], folder: &Path, out: &Path) -> std::io::Result<()> {
-    let engine = Engine::new();
+    let engine = LayoutEngine::new();
     for page in pages {
         let Some(tree) = tree(&engine, page) else { continue };
         let path = out.join(page.strip_prefix(folder).unwrap_or(page)).with_extension("xml");

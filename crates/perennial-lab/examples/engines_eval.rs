@@ -4,7 +4,7 @@
 //!     cargo run --release -p perennial-lab --example engines_eval -- [--limit N] [--no-scripts] FOLDER...
 //!
 //! Pages are the files named index.html or source.html or *.html under the folders, every n-th so that at most N
-//! remain; requisites are looked for beside them. Words are matched by their order among equal words. Pair F is over
+//! remain; subresources are looked for beside them. Words are matched by their order among equal words. Pair F is over
 //! pairs of words: those in one leaf block in both engines, against those in one leaf block in one of them. All pages go
 //! through one engine first, then through the other, so that neither is timed while the other still cleans up. The crawl
 //! opens a tab for every page, which is no part of loading; ratios are given with and without it.
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
 use perennial_core::text::charset::decode_text;
-use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium, Engine};
+use perennial_render::{BrowserOptions, BrowserPage, CapturedResource, Chromium, LayoutEngine};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .step_by(step)
         .map(|path| std::fs::read(&path).map(|bytes| (path, decode_text(&bytes, None).into_owned())))
         .collect::<Result<_, _>>()?;
-    let engine = Engine::new();
+    let engine = LayoutEngine::new();
     let own: Vec<(BlockTree, Duration)> = pages
         .iter()
         .map(|(path, html)| {
@@ -148,12 +148,12 @@ fn is_frame(path: &Path) -> bool {
     name != "index.html" && name.starts_with("index")
 }
 
-fn beside(wanted: &str, page: &Path) -> Option<Captured> {
+fn beside(wanted: &str, page: &Path) -> Option<CapturedResource> {
     let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
     let path = page.with_file_name(name);
     if name.is_empty() || path == page {
         return None;
     }
     let content_type = if name.ends_with(".css") { "text/css" } else { "" };
-    Some(Captured { status: 200, content_type: content_type.into(), body: std::fs::read(path).ok()? })
+    Some(CapturedResource { status: 200, content_type: content_type.into(), body: std::fs::read(path).ok()? })
 }

@@ -18,7 +18,7 @@ use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::{compare, has_advertising_words};
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
 use perennial_core::text::charset::decode_text;
-use perennial_render::{Engine, resource::nothing};
+use perennial_render::{LayoutEngine, resource::nothing};
 
 /// Name, rank, and the change to the page.
 type Change = (&'static str, u8, fn(&str) -> Option<String>);
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => pages.extend(all_pages(Path::new(&arg))?),
         }
     }
-    let engine = Engine::new();
+    let engine = LayoutEngine::new();
     let mut measured: BTreeMap<String, Vec<Page>> = BTreeMap::new();
     let (mut n_pages, mut n_unseen) = (0, 0);
     for page in &pages {
@@ -151,7 +151,7 @@ fn write_dump(folder: &Path, base: &str, variants: &[(&str, u8, String)]) -> std
     Ok(())
 }
 
-fn tree(engine: &Engine, html: &str) -> BlockTree {
+fn tree(engine: &LayoutEngine, html: &str) -> BlockTree {
     segment(&engine.layout(html, "http://page.example/", &nothing), &SegmentConfig::default())
 }
 
@@ -163,7 +163,7 @@ fn first(tree: BlockTree) -> Known {
 }
 
 /// Five earlier visits, with another banner and another date at each.
-fn history(engine: &Engine, base: &str) -> Known {
+fn history(engine: &LayoutEngine, base: &str) -> Known {
     let mut known: Option<Known> = None;
     for visit in 0..6 {
         let html = base

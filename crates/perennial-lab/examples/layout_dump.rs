@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use perennial_core::page::layout::Layout;
 use perennial_core::text::charset::decode_text;
-use perennial_render::{Captured, Engine};
+use perennial_render::{CapturedResource, LayoutEngine};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let html = decode_text(&std::fs::read(&page)?, None).into_owned();
     let lookup = |wanted: &str| find(wanted, &page, &styles);
     let began = std::time::Instant::now();
-    let engine = Engine::new();
+    let engine = LayoutEngine::new();
     let ready = began.elapsed();
     let layout = engine.layout(&html, &url, &lookup);
     eprintln!(
@@ -38,11 +38,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn find(wanted: &str, page: &Path, styles: &[PathBuf]) -> Option<Captured> {
+fn find(wanted: &str, page: &Path, styles: &[PathBuf]) -> Option<CapturedResource> {
     let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
     let given = styles.iter().find(|path| path.file_name().is_some_and(|own| own == name)).cloned();
     let body = std::fs::read(given.unwrap_or_else(|| page.with_file_name(name))).ok()?;
-    Some(Captured { status: 200, content_type: String::new(), body })
+    Some(CapturedResource { status: 200, content_type: String::new(), body })
 }
 
 fn print(layout: &Layout) {

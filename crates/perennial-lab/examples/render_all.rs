@@ -14,7 +14,7 @@ use perennial_core::page::layout::{Display, Layout};
 use perennial_core::page::segment::{SegmentConfig, segment, segment_and_count};
 use perennial_core::text::charset::decode_text;
 use perennial_render::worker::{self, WorkerLimits};
-use perennial_render::{Captured, Engine, Limits, Pool, WorkerCommand};
+use perennial_render::{CapturedResource, LayoutEngine, PageLimits, WorkerPool, WorkerCommand};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,8 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     pages.sort();
     let command =
         WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
-    let pool = Pool::new(command, Limits { time: Duration::from_secs(20), ..Limits::default() });
-    let engine = Engine::new();
+    let pool = WorkerPool::new(command, PageLimits { time: Duration::from_secs(20), ..PageLimits::default() });
+    let engine = LayoutEngine::new();
     let mut times = Vec::new();
     let (mut n_empty, mut n_nodes, mut n_bytes, mut n_texts, mut n_astray) = (0, 0, 0, 0, 0);
     let mut n_lost_words = 0;
@@ -153,11 +153,11 @@ fn is_page(path: &Path) -> bool {
     name.ends_with(".html") || name.ends_with(".htm") || name.ends_with(".html.gz") || !name.contains('.')
 }
 
-fn beside(wanted: &str, page: &Path) -> Option<Captured> {
+fn beside(wanted: &str, page: &Path) -> Option<CapturedResource> {
     let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
     let path = page.with_file_name(name);
     if name.is_empty() || path == page {
         return None;
     }
-    Some(Captured { status: 200, content_type: String::new(), body: std::fs::read(path).ok()? })
+    Some(CapturedResource { status: 200, content_type: String::new(), body: std::fs::read(path).ok()? })
 }

@@ -15,7 +15,7 @@ use perennial_core::text::charset::decode_text;
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
-use perennial_render::{Engine, resource};
+use perennial_render::{LayoutEngine, resource};
 
 #[derive(Default)]
 struct Score {
@@ -31,7 +31,7 @@ struct Score {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: reuse_eval FOLDER")?;
-    let engine = Engine::new();
+    let engine = LayoutEngine::new();
     let mut score = Score::default();
     walk(Path::new(&folder), &engine, &mut score)?;
     println!("successive versions      {}", score.n_pairs);
@@ -56,7 +56,7 @@ fn per(secs: f64, n: usize) -> f64 {
     secs * 1e3 / n.max(1) as f64
 }
 
-fn walk(folder: &Path, engine: &Engine, score: &mut Score) -> std::io::Result<()> {
+fn walk(folder: &Path, engine: &LayoutEngine, score: &mut Score) -> std::io::Result<()> {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     entries.sort();
@@ -73,7 +73,7 @@ fn walk(folder: &Path, engine: &Engine, score: &mut Score) -> std::io::Result<()
 
 fn step(
     html: &str,
-    engine: &Engine,
+    engine: &LayoutEngine,
     before: Option<(Plan, BlockTree)>,
     score: &mut Score,
     path: &Path,

@@ -10,7 +10,7 @@ use blitz_dom::BaseDocument;
 use blitz_dom::node::{ImageData, RasterImageData, SpecialElementData};
 
 use crate::dom::{Dom, DomKind};
-use crate::engine::Built;
+use crate::engine::NodeMap;
 
 /// A character counts half an em of 16 pixels.
 const CHAR_WIDTH: usize = 8;
@@ -69,7 +69,7 @@ fn wordless_links(dom: &Dom) -> Vec<bool> {
 }
 
 /// Gives images that have no data the size of what stands in their place. Sizes that the page sets itself hold all the same.
-pub(crate) fn stand_in(document: &mut BaseDocument, dom: &Dom, built: &Built) {
+pub(crate) fn size_placeholders(document: &mut BaseDocument, dom: &Dom, built: &NodeMap) {
     for (size, id) in sizes(dom).into_iter().zip(&built.ids) {
         let (Some((width, height)), Some(id)) = (size, id) else { continue };
         let Some(element) = document.get_node_mut(*id).and_then(|node| node.element_data_mut()) else {
@@ -89,8 +89,8 @@ pub(crate) fn stand_in(document: &mut BaseDocument, dom: &Dom, built: &Built) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::{Captured, nothing};
-    use crate::{Engine, structural};
+    use crate::resource::{CapturedResource, nothing};
+    use crate::{LayoutEngine, structural};
 
     const PAGE: &str = "<p>Words.</p><a href=/map><img src=map.png alt='Map of the city'></a><a href=/home><img src=logo.png></a>\
         <img src=count.gif><img src=gap.gif alt=''><a href=/all>All <img src=arrow.gif></a>";
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(size_of_text("  "), None);
         assert_eq!(size_of_text("Map"), Some((24, 19)));
         assert_eq!(size_of_text(&"a".repeat(1_000_000)), Some((400, 380)));
-        let layout = Engine::new().layout(PAGE, "http://a.example/", &nothing);
+        let layout = LayoutEngine::new().layout(PAGE, "http://a.example/", &nothing);
         assert_eq!(boxed(&layout), ["map.png", "logo.png"]);
         let plain = structural::layout(&Dom::parse(PAGE), "http://a.example/").into_owned();
         assert_eq!(boxed(&plain), ["map.png", "logo.png"]);
@@ -116,10 +116,10 @@ mod tests {
     fn an_image_that_was_captured_keeps_its_own_size() {
         let lookup = |_: &str| {
             let body = b"<svg xmlns='http://www.w3.org/2000/svg' width='70' height='30'></svg>".to_vec();
-            Some(Captured { status: 200, content_type: "image/svg+xml".into(), body })
+            Some(CapturedResource { status: 200, content_type: "image/svg+xml".into(), body })
         };
         let layout =
-            Engine::new().layout("<img src=i.svg alt='Long words about it'>", "http://a.example/", &lookup);
+            LayoutEngine::new().layout("<img src=i.svg alt='Long words about it'>", "http://a.example/", &lookup);
         let image = layout.nodes.iter().find(|node| node.tag == "img").map(|node| node.rect);
         assert!(image.is_some_and(|rect| (rect.w, rect.h) == (70.0, 30.0)), "{image:?}");
     }

@@ -13,29 +13,29 @@ use html5ever::ns;
 use url::Url;
 
 use crate::dom::{Dom, DomKind, DomNode};
-use crate::engine::Built;
+use crate::engine::NodeMap;
 use crate::mentions::Mentions;
 use crate::resource::svg_intrinsic_size;
 
 /// A cell that spans more columns or rows than this spans this many.
 const MAX_SPAN: u32 = 200;
 
-pub(crate) struct Build<'a> {
+pub(crate) struct DocumentBuilder<'a> {
     dom: &'a Dom,
     base: &'a Url,
-    built: Built,
+    built: NodeMap,
     mentions: &'a mut Mentions,
     svgs: Vec<(NodeId, (u32, u32))>,
 }
 
-impl<'a> Build<'a> {
-    pub(crate) fn new(dom: &'a Dom, base: &'a Url, mentions: &'a mut Mentions) -> Build<'a> {
-        let built = Built { ids: vec![None; dom.nodes.len()] };
-        Build { dom, base, built, mentions, svgs: Vec::new() }
+impl<'a> DocumentBuilder<'a> {
+    pub(crate) fn new(dom: &'a Dom, base: &'a Url, mentions: &'a mut Mentions) -> DocumentBuilder<'a> {
+        let built = NodeMap { ids: vec![None; dom.nodes.len()] };
+        DocumentBuilder { dom, base, built, mentions, svgs: Vec::new() }
     }
 
     /// Makes the nodes in document order, because the engine orders stylesheets by the order of creation.
-    pub(crate) fn into_document(mut self, document: &mut BaseDocument) -> Built {
+    pub(crate) fn into_document(mut self, document: &mut BaseDocument) -> NodeMap {
         let root_id = document.root_node().id;
         let mut mutator = document.mutate();
         let mut index = 0;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::launch::{LaunchOptions, Launched};
+use crate::launch::{LaunchOptions, BrowserProcess};
 use crate::pipe::{self, PipeEnd};
 
 /// A longer message is not read. Snapshots of large pages have a tenth of it.
@@ -75,8 +75,8 @@ pub fn find_browser(given: Option<&Path>) -> Result<PathBuf, BrowserError> {
 }
 
 /// A running browser.
-pub struct Connection {
-    browser: Launched,
+pub struct BrowserConnection {
+    browser: BrowserProcess,
     next_id: u64,
     /// Events that came before an awaited answer, and the bytes of their messages.
     events: VecDeque<Value>,
@@ -88,11 +88,11 @@ pub struct Connection {
     n_searched: usize,
 }
 
-impl Connection {
+impl BrowserConnection {
     /// Starts a browser without a window and without a network.
-    pub fn start(program: &Path, options: LaunchOptions) -> Result<Connection, BrowserError> {
-        let browser = Launched::start(program, options);
-        Ok(Connection {
+    pub fn start(program: &Path, options: LaunchOptions) -> Result<BrowserConnection, BrowserError> {
+        let browser = BrowserProcess::start(program, options);
+        Ok(BrowserConnection {
             browser: browser.map_err(|error| BrowserError::Ended(error.to_string()))?,
             next_id: 0,
             events: VecDeque::new(),
@@ -105,12 +105,12 @@ impl Connection {
 
     /// Whether the browser's pages are drawn in its sandbox, and whether it has a network namespace of its own: what the
     /// system says, not what was asked for. There must be a page.
-    pub fn walls(&self) -> (bool, bool) {
+    pub fn isolation(&self) -> (bool, bool) {
         (self.browser.has_sandbox(), self.browser.has_own_network())
     }
 
     /// Keeps events, or from now on drops them.
-    pub fn hear_events(&mut self, is_heard: bool) {
+    pub fn keep_events(&mut self, is_heard: bool) {
         self.is_over = !is_heard;
         if self.is_over {
             self.events.clear();

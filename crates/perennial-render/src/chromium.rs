@@ -16,9 +16,9 @@ use data_encoding::BASE64;
 use perennial_core::page::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use serde_json::{Value, json};
 
-use crate::cdp::{BrowserError, Connection, find_browser};
+use crate::cdp::{BrowserError, BrowserConnection, find_browser};
 use crate::launch::LaunchOptions;
-use crate::resource::Captured;
+use crate::resource::CapturedResource;
 use crate::snapshot;
 
 /// A page that makes more requests than this, answered or not, is stopped.
@@ -66,7 +66,7 @@ impl Default for BrowserOptions {
 }
 
 /// Answers a request for an address, or refuses it. It must not take longer than until the given moment.
-pub type Answers<'a> = dyn Fn(&str, Instant) -> Option<Captured> + 'a;
+pub type RequestHandler<'a> = dyn Fn(&str, Instant) -> Option<CapturedResource> + 'a;
 
 /// A page to be laid out.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ pub struct BrowserPage<'a> {
 
 /// Why a visit ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
+pub enum LoadEnd {
     /// The page was loaded and its scripts had their time.
     Whole,
     /// Its deadline came first.
@@ -98,7 +98,7 @@ pub struct BrowserLayout {
     /// Time for loading and the snapshot, in a tab that was already open.
     pub time: Duration,
     /// Whether it is all of the page.
-    pub ending: Ending,
+    pub ending: LoadEnd,
 }
 
 /// A page after its scripts have run.
@@ -107,12 +107,12 @@ pub struct BrowserDocument {
     /// The document as HTML.
     pub html: String,
     /// Whether it is all of the page.
-    pub ending: Ending,
+    pub ending: LoadEnd,
 }
 
 /// What stands around a running browser, as the system says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrowserWalls {
+pub struct BrowserIsolation {
     /// Name and version of the browser.
     pub engine: String,
     /// Whether pages are drawn in its sandbox.
@@ -124,7 +124,7 @@ pub struct BrowserWalls {
 /// A browser that is started when first needed and again after a crash or a hang.
 pub struct Chromium {
     options: BrowserOptions,
-    running: Option<(Connection, String)>,
+    running: Option<(BrowserConnection, String)>,
     n_restarts: u64,
     n_failed_starts: u64,
 }
@@ -151,22 +151,22 @@ impl Chromium {
     }
 
     /// What stands around the browser, seen while it draws an empty page.
-    pub fn walls(&mut self) -> Result<BrowserWalls, BrowserError> {
+    pub fn isolation(&mut self) -> Result<BrowserIsolation, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, engine| {
-            let mut visit = Visit::open(connection, &options)?;
+            let mut visit = BrowserTab::open(connection, &options)?;
             // The page's process has put up its walls when it answers; one that is kept for the next page may still be at it.
             visit.call("Runtime.evaluate", json!({"expression": "1"}))?;
             let mut n_looks = 1;
-            let mut walls = visit.connection.walls();
-            while options.launch.sandbox && !walls.0 && n_looks < MAX_LOOKS {
+            let mut isolation = visit.connection.isolation();
+            while options.launch.sandbox && !isolation.0 && n_looks < MAX_LOOKS {
                 std::thread::sleep(Duration::from_millis(100));
-                walls = visit.connection.walls();
+                isolation = visit.connection.isolation();
                 n_looks += 1;
             }
-            let (has_sandbox, has_own_network) = walls;
+            let (has_sandbox, has_own_network) = isolation;
             visit.close();
-            Ok(BrowserWalls { engine: engine.to_owned(), has_sandbox, has_own_network })
+            Ok(BrowserIsolation { engine: engine.to_owned(), has_sandbox, has_own_network })
         })
     }
 
@@ -174,11 +174,11 @@ impl Chromium {
     pub fn layout(
         &mut self,
         page: &BrowserPage<'_>,
-        answers: &Answers,
+        answers: &RequestHandler,
     ) -> Result<BrowserLayout, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, engine| {
-            let mut visit = Visit::open(connection, &options)?;
+            let mut visit = BrowserTab::open(connection, &options)?;
             visit.prelude = Some(FIXED_SCRIPT.replace("UNIX_MILLIS", &page.unix_millis.to_string()));
             let began = Instant::now();
             let ending = visit.load(page, answers)?;
@@ -194,11 +194,11 @@ impl Chromium {
     pub fn document(
         &mut self,
         page: &BrowserPage<'_>,
-        answers: &Answers,
+        answers: &RequestHandler,
     ) -> Result<BrowserDocument, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, _| {
-            let mut visit = Visit::open(connection, &options)?;
+            let mut visit = BrowserTab::open(connection, &options)?;
             let ending = visit.load(page, answers)?;
             let html = visit.outer_html()?;
             visit.close();
@@ -209,7 +209,7 @@ impl Chromium {
     /// Runs one page. After a crash, a hang or too much of anything the browser is ended, and the next page gets a new one.
     fn run<T>(
         &mut self,
-        visit: impl FnOnce(&mut Connection, &str) -> Result<T, BrowserError>,
+        visit: impl FnOnce(&mut BrowserConnection, &str) -> Result<T, BrowserError>,
     ) -> Result<T, BrowserError> {
         let (connection, engine) = self.connection()?;
         let outcome = visit(connection, engine);
@@ -220,7 +220,7 @@ impl Chromium {
         outcome
     }
 
-    fn connection(&mut self) -> Result<&mut (Connection, String), BrowserError> {
+    fn connection(&mut self) -> Result<&mut (BrowserConnection, String), BrowserError> {
         let running = match self.running.take() {
             Some(running) => running,
             None => {
@@ -234,9 +234,9 @@ impl Chromium {
 }
 
 /// Starts a browser; gives its name and version too.
-fn start(options: &BrowserOptions) -> Result<(Connection, String), BrowserError> {
+fn start(options: &BrowserOptions) -> Result<(BrowserConnection, String), BrowserError> {
     let program = find_browser(options.program.as_deref())?;
-    let mut connection = Connection::start(&program, options.launch)?;
+    let mut connection = BrowserConnection::start(&program, options.launch)?;
     let deadline = Instant::now() + options.time.max(START);
     let version = connection.call(None, "Browser.getVersion", json!({}), deadline);
     let version = version.map_err(|error| match error {
@@ -249,8 +249,8 @@ fn start(options: &BrowserOptions) -> Result<(Connection, String), BrowserError>
 }
 
 /// One page in a context of its own, without cookies or caches of other pages.
-struct Visit<'a> {
-    connection: &'a mut Connection,
+struct BrowserTab<'a> {
+    connection: &'a mut BrowserConnection,
     /// The page's own session.
     session: String,
     /// The sessions of the page, its frames and its workers.
@@ -265,10 +265,10 @@ struct Visit<'a> {
     n_answer_bytes: usize,
 }
 
-impl<'a> Visit<'a> {
-    fn open(connection: &'a mut Connection, options: &'a BrowserOptions) -> Result<Visit<'a>, BrowserError> {
+impl<'a> BrowserTab<'a> {
+    fn open(connection: &'a mut BrowserConnection, options: &'a BrowserOptions) -> Result<BrowserTab<'a>, BrowserError> {
         let deadline = Instant::now() + options.time;
-        connection.hear_events(true);
+        connection.keep_events(true);
         let context = json!({"disposeOnDetach": true});
         let context = connection.call(None, "Target.createBrowserContext", context, deadline)?;
         let context = text(&context["browserContextId"]);
@@ -278,7 +278,7 @@ impl<'a> Visit<'a> {
         let target = text(&connection.call(None, "Target.createTarget", blank, deadline)?["targetId"]);
         let attach = json!({"targetId": target, "flatten": true});
         let session = text(&connection.call(None, "Target.attachToTarget", attach, deadline)?["sessionId"]);
-        Ok(Visit {
+        Ok(BrowserTab {
             connection,
             sessions: HashSet::from([session.clone()]),
             session,
@@ -297,52 +297,52 @@ impl<'a> Visit<'a> {
     }
 
     /// Sends a command without waiting. If it fails, a later command fails too.
-    fn tell(&mut self, session: &str, method: &str, params: Value) -> Result<(), BrowserError> {
+    fn post(&mut self, session: &str, method: &str, params: Value) -> Result<(), BrowserError> {
         self.connection.send(Some(session), method, params, self.deadline).map(|_| ())
     }
 
     /// Lets all requests of a page, a frame or a worker, and of what these open, come to us. What a worker does not know of
     /// this it refuses, and has no network all the same.
     fn take_over(&mut self, session: &str) -> Result<(), BrowserError> {
-        self.tell(session, "Fetch.enable", json!({"patterns": [{"urlPattern": "*"}]}))?;
+        self.post(session, "Fetch.enable", json!({"patterns": [{"urlPattern": "*"}]}))?;
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
-        self.tell(session, "Target.setAutoAttach", attach)?;
-        self.tell(session, "Page.enable", json!({}))?;
+        self.post(session, "Target.setAutoAttach", attach)?;
+        self.post(session, "Page.enable", json!({}))?;
         if !self.options.run_scripts {
-            self.tell(session, "Emulation.setScriptExecutionDisabled", json!({"value": true}))?;
+            self.post(session, "Emulation.setScriptExecutionDisabled", json!({"value": true}))?;
         }
         if let Some(source) = self.prelude.clone() {
-            self.tell(session, "Page.addScriptToEvaluateOnNewDocument", json!({"source": source}))?;
+            self.post(session, "Page.addScriptToEvaluateOnNewDocument", json!({"source": source}))?;
         }
         Ok(())
     }
 
     /// Navigates and answers until the page has loaded and its scripts have used up their virtual time.
-    fn load(&mut self, page: &BrowserPage<'_>, answers: &Answers) -> Result<Ending, BrowserError> {
+    fn load(&mut self, page: &BrowserPage<'_>, answers: &RequestHandler) -> Result<LoadEnd, BrowserError> {
         let session = self.session.clone();
         self.take_over(&session)?;
         let metrics = json!({
             "width": VIEWPORT_WIDTH as u32, "height": VIEWPORT_HEIGHT as u32, "deviceScaleFactor": 1, "mobile": false
         });
         self.call("Emulation.setDeviceMetricsOverride", metrics)?;
-        self.tell(&session, "Page.navigate", json!({"url": page.url}))?;
+        self.post(&session, "Page.navigate", json!({"url": page.url}))?;
         let mut has_loaded = false;
         loop {
             let event = match self.connection.event(self.deadline) {
                 // A page that does not finish loading is taken as it is.
-                Err(BrowserError::TimedOut(_)) if self.n_requests > 0 => return self.stop(Ending::Deadline),
+                Err(BrowserError::TimedOut(_)) if self.n_requests > 0 => return self.stop(LoadEnd::Deadline),
                 other => other?,
             };
             let (session, params) = (text(&event["sessionId"]), &event["params"]);
             let method = event["method"].as_str().unwrap_or_default();
             if method == "Target.targetCreated" {
-                self.close_stranger(&params["targetInfo"])?;
+                self.close_foreign_target(&params["targetInfo"])?;
             }
             if !self.sessions.contains(&session) {
                 continue;
             }
             match method {
-                "Fetch.requestPaused" if self.n_requests >= MAX_REQUESTS => return self.stop(Ending::Flood),
+                "Fetch.requestPaused" if self.n_requests >= MAX_REQUESTS => return self.stop(LoadEnd::Flood),
                 "Fetch.requestPaused" => self.answer(&session, params, page, answers)?,
                 "Target.attachedToTarget" => self.attached(params)?,
                 "Target.detachedFromTarget" => drop(self.sessions.remove(&text(&params["sessionId"]))),
@@ -350,14 +350,14 @@ impl<'a> Visit<'a> {
                     has_loaded = true;
                     let budget = self.options.script_time.as_millis() as u64;
                     let policy = json!({"policy": "pauseIfNetworkFetchesPending", "budget": budget});
-                    self.tell(&session, "Emulation.setVirtualTimePolicy", policy)?;
+                    self.post(&session, "Emulation.setVirtualTimePolicy", policy)?;
                 }
                 "Emulation.virtualTimeBudgetExpired" => {
-                    self.connection.hear_events(false);
-                    return Ok(Ending::Whole);
+                    self.connection.keep_events(false);
+                    return Ok(LoadEnd::Whole);
                 }
                 "Page.javascriptDialogOpening" => {
-                    self.tell(&session, "Page.handleJavaScriptDialog", json!({"accept": false}))?
+                    self.post(&session, "Page.handleJavaScriptDialog", json!({"accept": false}))?
                 }
                 "Inspector.targetCrashed" if session == self.session => {
                     return Err(BrowserError::Ended("the page crashed it".into()));
@@ -375,11 +375,11 @@ impl<'a> Visit<'a> {
         }
         self.sessions.insert(session.clone());
         self.take_over(&session)?;
-        self.tell(&session, "Runtime.runIfWaitingForDebugger", json!({}))
+        self.post(&session, "Runtime.runIfWaitingForDebugger", json!({}))
     }
 
     /// Closes what a page opens outside itself: windows, and workers that outlive it.
-    fn close_stranger(&mut self, target: &Value) -> Result<(), BrowserError> {
+    fn close_foreign_target(&mut self, target: &Value) -> Result<(), BrowserError> {
         let is_part = matches!(target["type"].as_str(), Some("iframe" | "worker" | "tab" | "browser"));
         let is_ours = target["browserContextId"] == self.context.as_str();
         if !is_ours || is_part || target["targetId"] == self.target.as_str() {
@@ -394,11 +394,11 @@ impl<'a> Visit<'a> {
     }
 
     /// Ends loading. The page gets no more answers, so that what it still asks for waits for ever.
-    fn stop(&mut self, ending: Ending) -> Result<Ending, BrowserError> {
+    fn stop(&mut self, ending: LoadEnd) -> Result<LoadEnd, BrowserError> {
         self.deadline = Instant::now() + self.options.time.min(GRACE);
-        self.connection.hear_events(false);
+        self.connection.keep_events(false);
         let session = self.session.clone();
-        self.tell(&session, "Page.stopLoading", json!({}))?;
+        self.post(&session, "Page.stopLoading", json!({}))?;
         Ok(ending)
     }
 
@@ -408,7 +408,7 @@ impl<'a> Visit<'a> {
         session: &str,
         request: &Value,
         page: &BrowserPage<'_>,
-        answers: &Answers,
+        answers: &RequestHandler,
     ) -> Result<(), BrowserError> {
         self.n_requests += 1;
         let found = match self.n_requests {
@@ -423,7 +423,7 @@ impl<'a> Visit<'a> {
         let id = &request["requestId"];
         let Some(captured) = found else {
             let refusal = json!({"requestId": id, "errorReason": "AddressUnreachable"});
-            return self.tell(session, "Fetch.failRequest", refusal);
+            return self.post(session, "Fetch.failRequest", refusal);
         };
         self.n_answer_bytes += captured.body.len();
         let headers = json!([
@@ -435,7 +435,7 @@ impl<'a> Visit<'a> {
         let body = BASE64.encode(&captured.body);
         let answer =
             json!({"requestId": id, "responseCode": status, "responseHeaders": headers, "body": body});
-        self.tell(session, "Fetch.fulfillRequest", answer)
+        self.post(session, "Fetch.fulfillRequest", answer)
     }
 
     fn snapshot(&mut self) -> Result<Value, BrowserError> {
@@ -486,15 +486,15 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_string()
 }
 
-fn document(page: &BrowserPage<'_>) -> Captured {
-    Captured {
+fn document(page: &BrowserPage<'_>) -> CapturedResource {
+    CapturedResource {
         status: 200,
         content_type: "text/html; charset=utf-8".into(),
         body: page.html.as_bytes().to_vec(),
     }
 }
 
-fn look_up(request: &Value, answers: &Answers, deadline: Instant) -> Option<Captured> {
+fn look_up(request: &Value, answers: &RequestHandler, deadline: Instant) -> Option<CapturedResource> {
     let url = request["request"]["url"].as_str()?;
     let url = url.split('#').next().unwrap_or(url);
     if url.len() > MAX_ADDRESS_BYTES || Instant::now() >= deadline {

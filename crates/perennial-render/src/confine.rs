@@ -10,7 +10,7 @@
 //! 3. Landlock: no file can be opened, no TCP port reached.
 //! 4. seccomp: only the system calls of a computing thread; no others, and no memory that is executable.
 //!
-//! Whatever the kernel refuses is told by [`Walls`] and is no error: layouts are wanted all the same. `perennial doctor` and
+//! Whatever the kernel refuses is told by [`Confinement`] and is no error: layouts are wanted all the same. `perennial doctor` and
 //! the crawl say what is missing.
 
 use std::io;
@@ -23,7 +23,7 @@ const CPU_SECS_PER_WORKER: u64 = 3600;
 
 /// What stands around this process: `None` where a wall stands, else why it does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Walls {
+pub struct Confinement {
     /// Why the limits of the system could not be set.
     pub limits: Option<String>,
     /// Why `no_new_privs` is missing.
@@ -35,18 +35,18 @@ pub struct Walls {
 }
 
 /// Takes away what must go before there is a second thread: files, ports, rights, file descriptors.
-pub fn close_in(memory_bytes: u64) -> io::Result<Walls> {
+pub fn close_in(memory_bytes: u64) -> io::Result<Confinement> {
     limit_memory(memory_bytes)?;
     let privileges = without_new_privileges();
     // Landlock needs a file descriptor, so the limit of descriptors comes after it.
     let landlock = without_files_and_ports();
     let limits = without_descriptors();
-    Ok(Walls { limits, privileges, landlock, seccomp: None })
+    Ok(Confinement { limits, privileges, landlock, seccomp: None })
 }
 
 /// Takes away all system calls but those of computing, for all threads of this process. No thread can be started after this.
-pub fn seal(walls: &mut Walls) {
-    walls.seccomp = with_few_system_calls();
+pub fn seal(isolation: &mut Confinement) {
+    isolation.seccomp = with_few_system_calls();
 }
 
 fn limit_memory(bytes: u64) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Text of a page and captured requisites -> [`Layout`], by the embedded engine, without a browser.
+//! Text of a page and captured subresources -> [`Layout`], by the embedded engine, without a browser.
 //!
 //! The engine is blitz-dom, with styles by Stylo, boxes by Taffy and text by Parley. `build.rs` changes what the engine
 //! would fail on. `extract.rs` makes a box from the children for elements that have none in the engine.
@@ -13,12 +13,12 @@ use blitz_traits::shell::{ColorScheme, Viewport};
 use perennial_core::page::layout::{Boxes, Layout, NodeBox, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use url::Url;
 
-use crate::build::Build;
+use crate::build::DocumentBuilder;
 use crate::dom::Dom;
 use crate::fonts::Fonts;
 use crate::mentions::Mentions;
 use crate::parsed::parsed_nodes;
-use crate::resource::{Lookup, Requisite, all_requisites};
+use crate::resource::{SubresourceLookup, Subresource, all_subresources};
 use crate::{alternative, extract, tables, words};
 
 /// Name and version of the engine, as recorded in every layout it makes. The last number is one more each time that pages get other
@@ -43,32 +43,32 @@ const REVEALING_CSS: &str = "html,body{display:block!important}
 const MAX_REQUESTS: usize = 4000;
 
 /// Finds what stands at some addresses, in their order.
-pub(crate) type Ask<'a> = dyn Fn(&[String]) -> Vec<Requisite> + 'a;
+pub(crate) type AskSubresources<'a> = dyn Fn(&[String]) -> Vec<Subresource> + 'a;
 
 /// The embedded engine with its fonts loaded. One engine lays out one page at a time.
-pub struct Engine {
+pub struct LayoutEngine {
     fonts: Fonts,
     sheets: Vec<UserAgentStylesheet>,
     revealing_sheets: Vec<UserAgentStylesheet>,
 }
 
-impl Default for Engine {
-    fn default() -> Engine {
-        Engine::new()
+impl Default for LayoutEngine {
+    fn default() -> LayoutEngine {
+        LayoutEngine::new()
     }
 }
 
-impl Engine {
+impl LayoutEngine {
     /// Loads the fonts and the engine's own stylesheet.
-    pub fn new() -> Engine {
+    pub fn new() -> LayoutEngine {
         let sheets = vec![UserAgentStylesheet::default_sheet(), UserAgentStylesheet::parse(EXTRA_CSS)];
         let revealing_sheets =
             sheets.iter().cloned().chain([UserAgentStylesheet::parse(REVEALING_CSS)]).collect();
-        Engine { fonts: Fonts::load(), sheets, revealing_sheets }
+        LayoutEngine { fonts: Fonts::load(), sheets, revealing_sheets }
     }
 
-    /// Lays a page out. The engine may panic or run for long on some pages; [`crate::Pool`] guards against both.
-    pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout<'static> {
+    /// Lays a page out. The engine may panic or run for long on some pages; [`crate::WorkerPool`] guards against both.
+    pub fn layout(&self, html: &str, url: &str, lookup: &SubresourceLookup) -> Layout<'static> {
         let dom = Dom::parse(html);
         let base = base_url(&dom, url);
         let boxes = self.boxes(&dom, &base, lookup);
@@ -76,12 +76,12 @@ impl Engine {
     }
 
     /// Lays out a parsed page. `base` is the address against which its links resolve.
-    pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Boxes {
-        self.boxes_asking(dom, base, &|wanted| all_requisites(wanted, lookup))
+    pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &SubresourceLookup) -> Boxes {
+        self.boxes_with_lookup(dom, base, &|wanted| all_subresources(wanted, lookup))
     }
 
-    /// The same with requisites that are already reduced to what layout needs.
-    pub(crate) fn boxes_asking(&self, dom: &Dom, base: &Url, ask: &Ask) -> Boxes {
+    /// The same with subresources that are already reduced to what layout needs.
+    pub(crate) fn boxes_with_lookup(&self, dom: &Dom, base: &Url, ask: &AskSubresources) -> Boxes {
         let boxes = self.boxes_by(dom, base, ask, &self.sheets);
         if dom.has_body_text && is_blank(dom, &boxes) {
             return self.boxes_by(dom, base, ask, &self.revealing_sheets);
@@ -89,8 +89,8 @@ impl Engine {
         boxes
     }
 
-    fn boxes_by(&self, dom: &Dom, base: &Url, ask: &Ask, sheets: &[UserAgentStylesheet]) -> Boxes {
-        let net = Arc::new(Net::default());
+    fn boxes_by(&self, dom: &Dom, base: &Url, ask: &AskSubresources, sheets: &[UserAgentStylesheet]) -> Boxes {
+        let net = Arc::new(RequestCollector::default());
         let mut document = BaseDocument::new(DocumentConfig {
             viewport: Some(Viewport::new(
                 VIEWPORT_WIDTH as u32,
@@ -106,15 +106,15 @@ impl Engine {
             ..DocumentConfig::default()
         });
         let mut mentions = Mentions::default();
-        let built = Build::new(dom, base, &mut mentions).into_document(&mut document);
+        let built = DocumentBuilder::new(dom, base, &mut mentions).into_document(&mut document);
         answer(&mut document, &net, ask, &mut mentions);
         if dom.root().is_some() {
             document.handle_messages();
             answer(&mut document, &net, ask, &mut mentions);
-            alternative::stand_in(&mut document, dom, &built);
+            alternative::size_placeholders(&mut document, dom, &built);
             mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
-            tables::mend(&mut document, &built);
+            tables::fix_displays(&mut document, &built);
             // These are the steps of `BaseDocument::resolve` up to the boxes. Its further steps are for painting.
             document.resolve_stylist(0.0);
             words::shorten(&mut document, dom, &built, &self.fonts);
@@ -128,7 +128,7 @@ impl Engine {
 }
 
 /// Resolves `transform`, which moves boxes after layout.
-fn resolve_transforms(document: &mut BaseDocument, built: &Built) {
+fn resolve_transforms(document: &mut BaseDocument, built: &NodeMap) {
     for id in built.ids.iter().flatten() {
         if let Some(node) = document.get_node_mut(*id).filter(|node| node.is_element()) {
             node.set_transform(1.0);
@@ -153,7 +153,7 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
 }
 
 /// Answers what the document asked for, and what the answers ask for in turn.
-fn answer(document: &mut BaseDocument, net: &Net, ask: &Ask, mentions: &mut Mentions) {
+fn answer(document: &mut BaseDocument, net: &RequestCollector, ask: &AskSubresources, mentions: &mut Mentions) {
     let mut n_left = MAX_REQUESTS;
     loop {
         let (urls, handlers): (Vec<String>, Vec<_>) = std::mem::take(&mut *net.lock()).into_iter().unzip();
@@ -162,16 +162,16 @@ fn answer(document: &mut BaseDocument, net: &Net, ask: &Ask, mentions: &mut Ment
         }
         let n_asked = urls.len().min(n_left);
         n_left -= n_asked;
-        let found = ask(&urls[..n_asked]).into_iter().chain(std::iter::repeat(Requisite::Absent));
+        let found = ask(&urls[..n_asked]).into_iter().chain(std::iter::repeat(Subresource::Absent));
         for ((url, handler), found) in urls.into_iter().zip(handlers).zip(found) {
             match found {
-                Requisite::Image(width, height) => load_image(document, url, width, height),
+                Subresource::Image(width, height) => load_image(document, url, width, height),
                 // A stylesheet must be answered even when it is absent: layout waits for it.
-                Requisite::Css(css) => {
+                Subresource::Css(css) => {
                     mentions.read(&css);
                     handler.bytes(url, Bytes::from(css));
                 }
-                Requisite::Absent => handler.bytes(url, Bytes::new()),
+                Subresource::Absent => handler.bytes(url, Bytes::new()),
             }
         }
     }
@@ -191,22 +191,22 @@ type Pending = Vec<(String, Box<dyn NetHandler>)>;
 
 /// Collects the requests of a document, which are answered from the archive between two steps.
 #[derive(Default)]
-struct Net(Mutex<Pending>);
+struct RequestCollector(Mutex<Pending>);
 
-impl Net {
+impl RequestCollector {
     fn lock(&self) -> std::sync::MutexGuard<'_, Pending> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-impl NetProvider for Net {
+impl NetProvider for RequestCollector {
     fn fetch(&self, _document: usize, request: Request, handler: Box<dyn NetHandler>) {
         self.lock().push((request.url.to_string(), handler));
     }
 }
 
 /// The nodes of the engine's document for the nodes of the page.
-pub(crate) struct Built {
+pub(crate) struct NodeMap {
     /// By index of [`Dom::nodes`]; `None` where the engine has no such node.
     pub(crate) ids: Vec<Option<NodeId>>,
 }

@@ -14,9 +14,9 @@ use style::values::computed::Overflow;
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
 
 use crate::dom::{Dom, DomKind};
-use crate::engine::{Built, ENGINE};
+use crate::engine::{NodeMap, ENGINE};
 use crate::lines;
-use crate::scope::{self, Cues, Position, Scope};
+use crate::scope::{self, StyleCues, Position, VisibilityScope};
 
 /// Elements around a text of which one has a box, if any has.
 const MAX_STEPS: usize = 64;
@@ -24,14 +24,14 @@ const MAX_STEPS: usize = 64;
 /// Marks nodes that are not part of the output.
 const OMITTED: u32 = u32::MAX;
 
-pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &Built) -> Boxes {
-    let mut places = Places { document, known: ByNode::default() };
+pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &NodeMap) -> Boxes {
+    let mut places = BoxPositions { document, known: ByNode::default() };
     let text_rects = lines::text_rects(document, &mut places);
-    let mut extract = Extract {
+    let mut extract = BoxExtractor {
         dom,
         places,
         text_rects,
-        out_of: vec![OMITTED; dom.nodes.len()],
+        output_index: vec![OMITTED; dom.nodes.len()],
         scopes: Vec::new(),
         is_boxless: Vec::new(),
         nodes: Vec::new(),
@@ -71,12 +71,12 @@ impl<T: Copy> ByNode<T> {
 }
 
 /// Where boxes are on the page.
-pub(crate) struct Places<'a> {
+pub(crate) struct BoxPositions<'a> {
     document: &'a BaseDocument,
     known: ByNode<(f32, f32)>,
 }
 
-impl Places<'_> {
+impl BoxPositions<'_> {
     /// The upper left corner of a node's border box. Each box is looked at once over all calls.
     pub(crate) fn of(&mut self, id: NodeId) -> (f32, f32) {
         let mut chain = Vec::new();
@@ -118,21 +118,21 @@ fn offset(node: &Node) -> (f32, f32) {
     }
 }
 
-struct Extract<'a> {
+struct BoxExtractor<'a> {
     dom: &'a Dom,
-    places: Places<'a>,
+    places: BoxPositions<'a>,
     text_rects: ByNode<Rect>,
     /// Index in `nodes` by index in the page.
-    out_of: Vec<u32>,
-    scopes: Vec<Scope>,
+    output_index: Vec<u32>,
+    scopes: Vec<VisibilityScope>,
     is_boxless: Vec<bool>,
     nodes: Vec<NodeBox>,
 }
 
-impl Extract<'_> {
+impl BoxExtractor<'_> {
     fn visit(&mut self, index: u32, node: Option<&Node>) {
         let source = &self.dom.nodes[index as usize];
-        let parent = source.parent.map(|parent| self.out_of[parent as usize]);
+        let parent = source.parent.map(|parent| self.output_index[parent as usize]);
         if parent == Some(OMITTED) {
             return;
         }
@@ -148,8 +148,8 @@ impl Extract<'_> {
         }
     }
 
-    fn push(&mut self, node: NodeBox, scope: Scope, is_boxless: bool) {
-        self.out_of[node.source as usize] = self.nodes.len() as u32;
+    fn push(&mut self, node: NodeBox, scope: VisibilityScope, is_boxless: bool) {
+        self.output_index[node.source as usize] = self.nodes.len() as u32;
         self.nodes.push(node);
         self.scopes.push(scope);
         self.is_boxless.push(is_boxless);
@@ -217,7 +217,7 @@ impl Extract<'_> {
         }
         paint(&mut own, &styles);
         let is_kept_from_readers = source.attribute("aria-hidden") == Some("true");
-        let cues = Cues { is_kept_from_readers, ..cues(&styles) };
+        let cues = StyleCues { is_kept_from_readers, ..cues(&styles) };
         let (scope, sight) = above.enter((!is_boxless).then_some(&own.rect), cues);
         (own.is_fixed, own.is_visible) = (sight.is_fixed, sight.is_visible);
         self.push(own, scope, is_boxless);
@@ -239,7 +239,7 @@ impl Extract<'_> {
     }
 }
 
-fn hidden(source: u32, parent: Option<u32>, above: &Scope) -> NodeBox {
+fn hidden(source: u32, parent: Option<u32>, above: &VisibilityScope) -> NodeBox {
     NodeBox {
         source,
         parent,
@@ -314,8 +314,8 @@ fn rgba(color: AbsoluteColor) -> Rgba {
     Rgba { r: byte(parts.0), g: byte(parts.1), b: byte(parts.2), a: byte(srgb.alpha) }
 }
 
-fn cues(styles: &ComputedValues) -> Cues {
-    Cues {
+fn cues(styles: &ComputedValues) -> StyleCues {
+    StyleCues {
         position: match styles.clone_position() {
             PositionValue::Static => Position::Static,
             PositionValue::Relative => Position::Relative,

@@ -16,27 +16,27 @@ use style::values::computed::font::{FontStyle as FontStyleValue, GenericFontFami
 
 use crate::sfnt::{Sfnt, Widths};
 
-type Cut = fn() -> &'static [u8];
+type FontCut = fn() -> &'static [u8];
 
 /// Regular, bold, italic, bold italic.
-type Family = [Cut; 4];
+type FontFamily = [FontCut; 4];
 
 // Only widths matter here. Slanted letters are as wide as upright ones, and in a fixed-width font all are: one cut stands
 // for the other, which saves four megabytes.
-const SANS: Family = [dejavu::sans::regular, dejavu::sans::bold, dejavu::sans::regular, dejavu::sans::bold];
-const SANS_CONDENSED: Family = [
+const SANS: FontFamily = [dejavu::sans::regular, dejavu::sans::bold, dejavu::sans::regular, dejavu::sans::bold];
+const SANS_CONDENSED: FontFamily = [
     dejavu::sans_condensed::regular,
     dejavu::sans_condensed::bold,
     dejavu::sans_condensed::regular,
     dejavu::sans_condensed::bold,
 ];
-const SERIF_CONDENSED: Family = [
+const SERIF_CONDENSED: FontFamily = [
     dejavu::serif_condensed::regular,
     dejavu::serif_condensed::bold,
     dejavu::serif_condensed::regular,
     dejavu::serif_condensed::bold,
 ];
-const MONO: Family = [dejavu::sans_mono::regular; 4];
+const MONO: FontFamily = [dejavu::sans_mono::regular; 4];
 
 const WIDE_NAMES: [&str; 4] = ["DejaVu Sans", "Verdana", "Bitstream Vera Sans", "Geneva"];
 const SANS_NAMES: [&str; 14] = [
@@ -68,7 +68,7 @@ const SCRIPTS: [&[u8; 4]; 30] = [
 ];
 
 /// The families by number, with the names that pages use for them.
-const FAMILIES: [(Family, &[&str]); 4] = [
+const FAMILIES: [(FontFamily, &[&str]); 4] = [
     (SANS, &WIDE_NAMES),
     (SANS_CONDENSED, &SANS_NAMES),
     (SERIF_CONDENSED, &SERIF_NAMES),
@@ -105,7 +105,7 @@ impl Fonts {
     }
 
     /// Widths of the letters that text of this style is set in, chosen as the engine chooses the font.
-    pub(crate) fn widths_of(&self, styles: &ComputedValues) -> &Widths {
+    pub(crate) fn letter_widths(&self, styles: &ComputedValues) -> &Widths {
         let known = |family: &SingleFontFamily| match family {
             SingleFontFamily::FamilyName(name) => self.numbers.get(&*name.name.to_ascii_lowercase()).copied(),
             SingleFontFamily::Generic(GenericFontFamily::Serif) => Some(SERIF_NUMBER),
@@ -119,7 +119,7 @@ impl Fonts {
     }
 }
 
-fn register(collection: &mut Collection, family: Family, names: &[&str]) {
+fn register(collection: &mut Collection, family: FontFamily, names: &[&str]) {
     for (cut, (weight, style)) in family.into_iter().zip([
         (FontWeight::NORMAL, FontStyle::Normal),
         (FontWeight::BOLD, FontStyle::Normal),

@@ -116,7 +116,7 @@ const FLAGS: [&str; 39] = [
 ];
 
 /// A browser that runs. Dropping it ends all its processes.
-pub(crate) struct Launched {
+pub(crate) struct BrowserProcess {
     child: Child,
     pub(crate) input: ChildStdin,
     pub(crate) output: ChildStdout,
@@ -125,8 +125,8 @@ pub(crate) struct Launched {
     _profile: TempDir,
 }
 
-impl Launched {
-    pub(crate) fn start(program: &Path, options: LaunchOptions) -> io::Result<Launched> {
+impl BrowserProcess {
+    pub(crate) fn start(program: &Path, options: LaunchOptions) -> io::Result<BrowserProcess> {
         let profile = tempfile::Builder::new().prefix("perennial-chromium").tempdir()?;
         let wrapper = if options.own_network { namespace_command() } else { None }.unwrap_or_default();
         let mut command = Command::new("/bin/sh");
@@ -153,7 +153,7 @@ impl Launched {
         pipe::prepare(&input)?;
         pipe::prepare(&output)?;
         let guard = Some(MemoryGuard::watch(child.id(), options.memory_bytes)?);
-        Ok(Launched { child, input, output, guard, _profile: profile })
+        Ok(BrowserProcess { child, input, output, guard, _profile: profile })
     }
 
     /// Whether it was ended because it had too much memory.
@@ -180,7 +180,7 @@ impl Launched {
     }
 }
 
-impl Drop for Launched {
+impl Drop for BrowserProcess {
     fn drop(&mut self) {
         // The guard goes first: after the wait the number of the group may belong to others.
         if let Some(guard) = self.guard.take() {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`resource`] | a captured stylesheet or image -> its text or size |
 //! | [`parsed`] | tree -> the nodes that a structure fingerprint reads |
-//! | [`engine`] | tree and requisites -> layout, by style and boxes |
+//! | [`engine`] | tree and subresources -> layout, by style and boxes |
 //! | [`structural`] | tree -> a plain layout from tags alone, when the engine fails |
 //! | [`confine`] | a process -> one that can only compute |
 //! | `pipe` | bytes <-> a child process, within a deadline |
@@ -52,7 +52,7 @@ pub mod chromium;
 
 pub use cdp::BrowserError;
 pub use chromium::{BrowserOptions, BrowserPage, Chromium};
-pub use engine::Engine;
+pub use engine::LayoutEngine;
 pub use perennial_core::text::dom;
-pub use pool::{Fallback, Limits, Pool, Rendered, WorkerCommand};
-pub use resource::{Captured, Lookup};
+pub use pool::{Fallback, PageLimits, WorkerPool, RenderedLayout, WorkerCommand};
+pub use resource::{CapturedResource, SubresourceLookup};

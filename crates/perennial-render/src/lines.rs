@@ -10,10 +10,10 @@ use parley::layout::{GlyphRun, Line, PositionedLayoutItem};
 use perennial_core::page::layout::Rect;
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
 
-use crate::extract::{ByNode, Places};
+use crate::extract::{ByNode, BoxPositions};
 
 /// One text node within an inline root.
-struct Piece {
+struct TextRun {
     text: NodeId,
     /// The element whose style its glyphs carry.
     element: NodeId,
@@ -22,7 +22,7 @@ struct Piece {
 }
 
 /// The rectangle of every text that was laid out, by node; white space between words has an empty one.
-pub(crate) fn text_rects(document: &BaseDocument, places: &mut Places<'_>) -> ByNode<Rect> {
+pub(crate) fn text_rects(document: &BaseDocument, places: &mut BoxPositions<'_>) -> ByNode<Rect> {
     let mut rects = ByNode::default();
     for (id, node) in document.tree().iter() {
         if !node.flags.is_inline_root() || !node.flags.is_in_document() {
@@ -32,10 +32,10 @@ pub(crate) fn text_rects(document: &BaseDocument, places: &mut Places<'_>) -> By
         else {
             continue;
         };
-        let pieces = pieces(document, node);
-        for piece in &pieces {
-            if rects.get(piece.text).is_none() {
-                rects.insert(piece.text, Rect::default());
+        let text_runs = text_runs(document, node);
+        for text_run in &text_runs {
+            if rects.get(text_run.text).is_none() {
+                rects.insert(text_run.text, Rect::default());
             }
         }
         let (x, y) = places.of(id);
@@ -44,14 +44,14 @@ pub(crate) fn text_rects(document: &BaseDocument, places: &mut Places<'_>) -> By
             x + layout.padding.left + layout.border.left,
             y + layout.padding.top + layout.border.top + lines.block_offset,
         );
-        InlineRoot { pieces: &pieces, lines, origin, n_before: None }.place(&mut rects);
+        InlineRoot { text_runs: &text_runs, lines, origin, n_before: None }.place(&mut rects);
     }
     rects
 }
 
 /// The texts of an inline root in document order, as the engine walks them.
-fn pieces(document: &BaseDocument, root: &Node) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+fn text_runs(document: &BaseDocument, root: &Node) -> Vec<TextRun> {
+    let mut text_runs = Vec::new();
     let mut start = 0;
     let mut stack: Vec<(NodeId, NodeId)> = Vec::new();
     push_children(root, root.id, &mut stack);
@@ -59,7 +59,7 @@ fn pieces(document: &BaseDocument, root: &Node) -> Vec<Piece> {
         let Some(node) = document.get_node(id) else { continue };
         match &node.data {
             NodeData::Text(text) => {
-                pieces.push(Piece { text: id, element, start });
+                text_runs.push(TextRun { text: id, element, start });
                 start += n_visible(&text.content);
             }
             NodeData::Element(_) | NodeData::AnonymousBlock(_) => {
@@ -77,7 +77,7 @@ fn pieces(document: &BaseDocument, root: &Node) -> Vec<Piece> {
             NodeData::Comment { .. } | NodeData::Document(_) => {}
         }
     }
-    pieces
+    text_runs
 }
 
 fn push_children(node: &Node, element: NodeId, stack: &mut Vec<(NodeId, NodeId)>) {
@@ -91,7 +91,7 @@ fn n_visible(text: &str) -> usize {
 }
 
 struct InlineRoot<'a> {
-    pieces: &'a [Piece],
+    text_runs: &'a [TextRun],
     lines: &'a TextLayout,
     origin: (f32, f32),
     /// Visible characters before each byte of the text, made when first needed.
@@ -100,7 +100,7 @@ struct InlineRoot<'a> {
 
 impl InlineRoot<'_> {
     fn place(mut self, rects: &mut ByNode<Rect>) {
-        match self.pieces {
+        match self.text_runs {
             [] => return,
             // In a paragraph of a single text all lines belong to it.
             [only] if self.lines.layout.inline_boxes().len() == 0 => {
@@ -119,7 +119,7 @@ impl InlineRoot<'_> {
             _ => {}
         }
         let mut texts: Vec<(NodeId, NodeId)> =
-            self.pieces.iter().map(|piece| (piece.element, piece.text)).collect();
+            self.text_runs.iter().map(|text_run| (text_run.element, text_run.text)).collect();
         texts.sort_unstable();
         // The text of an element that has one only.
         let only_text = |element: NodeId| {
@@ -203,9 +203,9 @@ impl InlineRoot<'_> {
             counts
         });
         let n = *n_before.get(byte)? as usize;
-        let after = self.pieces.partition_point(|piece| piece.start <= n);
-        let is_own = |piece: &&Piece| piece.element == element;
-        let before = self.pieces[..after].iter().rev().take(8).find(is_own);
-        before.or_else(|| self.pieces[after..].iter().take(8).find(is_own)).map(|piece| piece.text)
+        let after = self.text_runs.partition_point(|text_run| text_run.start <= n);
+        let is_own = |text_run: &&TextRun| text_run.element == element;
+        let before = self.text_runs[..after].iter().rev().take(8).find(is_own);
+        before.or_else(|| self.text_runs[after..].iter().take(8).find(is_own)).map(|text_run| text_run.text)
     }
 }

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use blitz_dom::{Attribute, BaseDocument};
 use html5ever::local_name;
 
-use crate::engine::Built;
+use crate::engine::NodeMap;
 
 /// What the stylesheets of a page mention. The engine's own stylesheets mention no class and no attribute for scripts.
 #[derive(Default)]
@@ -54,7 +54,7 @@ impl Mentions {
     }
 
     /// Takes away what no stylesheet mentions. To be called between the last stylesheet and the first style.
-    pub(crate) fn prune(&self, document: &mut BaseDocument, built: &Built) {
+    pub(crate) fn prune(&self, document: &mut BaseDocument, built: &NodeMap) {
         let keeps_classes = self.attributes.contains("class");
         for id in built.ids.iter().flatten() {
             let Some(element) = document.get_node_mut(*id).and_then(|node| node.element_data_mut()) else {

@@ -17,9 +17,9 @@ use crate::dom::Dom;
 use crate::engine::base_url;
 use crate::parsed::parsed_nodes;
 use crate::pipe::{self, PipeEnd};
-use crate::resource::{Lookup, all_requisites};
+use crate::resource::{SubresourceLookup, all_subresources};
 use crate::structural;
-use crate::wire::{Message, body_length, page_frame};
+use crate::wire::{WorkerMessage, body_length, page_frame};
 
 /// The command that starts a worker: this program, with its hidden subcommand.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct WorkerCommand {
 
 impl WorkerCommand {
     /// What the workers of this machine can do that they should not, one line each. Empty when all is well.
-    pub fn escapes(&self) -> io::Result<Vec<String>> {
+    pub fn confinement_gaps(&self) -> io::Result<Vec<String>> {
         let output = Command::new(&self.program)
             .args(&self.arguments)
             .arg("--self-test")
@@ -51,16 +51,16 @@ impl WorkerCommand {
 
 /// Limits for one page and one worker.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct PageLimits {
     /// Longest time for one page.
     pub time: Duration,
     /// Pages after which a worker is replaced, so that memory leaks stay bounded.
     pub pages_per_worker: u32,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { time: Duration::from_secs(10), pages_per_worker: 2000 }
+impl Default for PageLimits {
+    fn default() -> PageLimits {
+        PageLimits { time: Duration::from_secs(10), pages_per_worker: 2000 }
     }
 }
 
@@ -79,7 +79,7 @@ pub enum Fallback {
     /// The worker process ended: stack overflow or out of memory.
     #[error("the layout engine crashed")]
     Crashed,
-    /// It ran longer than [`Limits::time`].
+    /// It ran longer than [`PageLimits::time`].
     #[error("the layout engine ran too long")]
     TimedOut,
     /// No worker could be started.
@@ -98,7 +98,7 @@ impl From<PipeEnd> for Fallback {
 
 /// A layout, and the reason if it is only the structural one.
 #[derive(Clone, Debug)]
-pub struct Rendered {
+pub struct RenderedLayout {
     /// The layout.
     pub layout: Layout<'static>,
     /// Why the engine did not make the layout; `None` when it did.
@@ -106,18 +106,18 @@ pub struct Rendered {
 }
 
 /// Worker processes, shared by any number of threads; each call uses one worker.
-pub struct Pool {
+pub struct WorkerPool {
     command: WorkerCommand,
-    limits: Limits,
+    limits: PageLimits,
     idle: Mutex<Vec<Worker>>,
     n_pages: AtomicU64,
     n_fallbacks: AtomicU64,
 }
 
-impl Pool {
+impl WorkerPool {
     /// A pool that starts its workers as they are needed.
-    pub fn new(command: WorkerCommand, limits: Limits) -> Pool {
-        Pool {
+    pub fn new(command: WorkerCommand, limits: PageLimits) -> WorkerPool {
+        WorkerPool {
             command,
             limits,
             idle: Mutex::default(),
@@ -127,19 +127,19 @@ impl Pool {
     }
 
     /// Lays a page out. This cannot fail.
-    pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Rendered {
+    pub fn layout(&self, html: &str, url: &str, lookup: &SubresourceLookup) -> RenderedLayout {
         let dom = Dom::parse(html);
         let base = base_url(&dom, url);
         let (layout, fallback) = match self.boxes(&dom, &base, lookup) {
             Ok(boxes) => (boxes.fill(&parsed_nodes(&dom), base.as_str()).unwrap_or_default(), None),
             Err(fallback) => (structural::layout(&dom, url), Some(fallback)),
         };
-        Rendered { layout: layout.into_owned(), fallback }
+        RenderedLayout { layout: layout.into_owned(), fallback }
     }
 
     /// Lays out a parsed page, or says why only [`structural::layout`] can. `base` is the address against which its
     /// links resolve.
-    pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Result<Boxes, Fallback> {
+    pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &SubresourceLookup) -> Result<Boxes, Fallback> {
         self.n_pages.fetch_add(1, Ordering::Relaxed);
         let boxes = self.try_boxes(dom, base, lookup);
         self.n_fallbacks.fetch_add(u64::from(boxes.is_err()), Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Pool {
         self.n_fallbacks.load(Ordering::Relaxed)
     }
 
-    fn try_boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Result<Boxes, Fallback> {
+    fn try_boxes(&self, dom: &Dom, base: &Url, lookup: &SubresourceLookup) -> Result<Boxes, Fallback> {
         let idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
         let mut worker = match idle {
             Some(worker) => worker,
@@ -206,19 +206,19 @@ impl Worker {
         &mut self,
         dom: &Dom,
         base: &Url,
-        lookup: &Lookup,
+        lookup: &SubresourceLookup,
         deadline: Instant,
     ) -> Result<Boxes, Fallback> {
         self.write(&page_frame(base.as_str(), dom), deadline)?;
         loop {
             match self.read(deadline)? {
-                Message::Need(wanted) => {
-                    let found = Message::Answer(all_requisites(&wanted, lookup));
+                WorkerMessage::Need(wanted) => {
+                    let found = WorkerMessage::Answer(all_subresources(&wanted, lookup));
                     self.write(&found.to_frame(), deadline)?;
                 }
-                Message::Done(boxes) => return Ok(*boxes),
-                Message::Panicked(words) => return Err(Fallback::Panicked(words)),
-                Message::Page(_) | Message::Answer(_) => return Err(Fallback::Crashed),
+                WorkerMessage::Done(boxes) => return Ok(*boxes),
+                WorkerMessage::Panicked(words) => return Err(Fallback::Panicked(words)),
+                WorkerMessage::Page(_) | WorkerMessage::Answer(_) => return Err(Fallback::Crashed),
             }
         }
     }
@@ -227,7 +227,7 @@ impl Worker {
         Ok(pipe::write_all(&self.input, frame, deadline)?)
     }
 
-    fn read(&mut self, deadline: Instant) -> Result<Message, Fallback> {
+    fn read(&mut self, deadline: Instant) -> Result<WorkerMessage, Fallback> {
         let mut length = [0; 4];
         self.read_exact(&mut length, deadline)?;
         let length = body_length(length).map_err(|_| Fallback::Crashed)?;
@@ -238,7 +238,7 @@ impl Worker {
             body.resize(length.min(n_read + READ_STEP), 0);
             self.read_exact(&mut body[n_read..], deadline)?;
         }
-        Message::from_body(&body).map_err(|_| Fallback::Crashed)
+        WorkerMessage::from_body(&body).map_err(|_| Fallback::Crashed)
     }
 
     fn read_exact(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<(), Fallback> {

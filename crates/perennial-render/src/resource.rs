@@ -7,7 +7,7 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 /// One resource as it was captured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedResource {
     /// HTTP status.
     pub status: u16,
     /// The `Content-Type` header as sent; empty when there was none.
@@ -17,16 +17,16 @@ pub struct Captured {
 }
 
 /// Finds a captured resource by its absolute address.
-pub type Lookup<'a> = dyn Fn(&str) -> Option<Captured> + Sync + 'a;
+pub type SubresourceLookup<'a> = dyn Fn(&str) -> Option<CapturedResource> + Sync + 'a;
 
 /// Finds no resource, so that only the styles inside the page count.
-pub fn nothing(_url: &str) -> Option<Captured> {
+pub fn nothing(_url: &str) -> Option<CapturedResource> {
     None
 }
 
 /// What a resource is to the layout engine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Requisite {
+pub enum Subresource {
     /// Width and height of an image in CSS pixels.
     Image(u32, u32),
     /// A stylesheet in UTF-8.
@@ -36,38 +36,38 @@ pub enum Requisite {
 }
 
 /// Looks subresources up and reduces each to what layout needs.
-pub(crate) fn all_requisites(urls: &[String], lookup: &Lookup) -> Vec<Requisite> {
-    urls.iter().map(|url| requisite(url, lookup)).collect()
+pub(crate) fn all_subresources(urls: &[String], lookup: &SubresourceLookup) -> Vec<Subresource> {
+    urls.iter().map(|url| subresource(url, lookup)).collect()
 }
 
 /// Looks one subresource up and reduces it to what layout needs.
-pub fn requisite(url: &str, lookup: impl Fn(&str) -> Option<Captured>) -> Requisite {
+pub fn subresource(url: &str, lookup: impl Fn(&str) -> Option<CapturedResource>) -> Subresource {
     let captured = match url.strip_prefix("data:") {
         Some(rest) => data_url(rest),
         None => lookup(url),
     };
     match captured {
         Some(captured) if captured.status == 0 || (200..300).contains(&captured.status) => reduce(captured),
-        _ => Requisite::Absent,
+        _ => Subresource::Absent,
     }
 }
 
-fn reduce(captured: Captured) -> Requisite {
+fn reduce(captured: CapturedResource) -> Subresource {
     if let Some((w, h)) = image_size(&captured.body) {
-        return Requisite::Image(w, h);
+        return Subresource::Image(w, h);
     }
     let is_font =
         matches!(captured.body.get(..4), Some(b"wOFF" | b"wOF2" | b"OTTO" | b"true" | b"\0\x01\0\0"));
     let kind = captured.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_other = kind.starts_with("font/") || kind.starts_with("image/") || kind.ends_with("javascript");
     if is_font || is_other {
-        return Requisite::Absent;
+        return Subresource::Absent;
     }
-    Requisite::Css(decode_css(&captured.body, &captured.content_type))
+    Subresource::Css(decode_css(&captured.body, &captured.content_type))
 }
 
 /// The part of a `data:` address after the scheme.
-fn data_url(rest: &str) -> Option<Captured> {
+fn data_url(rest: &str) -> Option<CapturedResource> {
     let (head, data) = rest.split_once(',')?;
     let bytes = percent_decode(data);
     let (content_type, body) = match head.strip_suffix(";base64") {
@@ -77,7 +77,7 @@ fn data_url(rest: &str) -> Option<Captured> {
         }
         None => (head, bytes),
     };
-    Some(Captured { status: 200, content_type: content_type.to_string(), body })
+    Some(CapturedResource { status: 200, content_type: content_type.to_string(), body })
 }
 
 fn percent_decode(text: &str) -> Vec<u8> {
@@ -156,7 +156,7 @@ pub fn svg_intrinsic_size(
 pub fn decode_css(bytes: &[u8], content_type: &str) -> String {
     let named = Encoding::for_bom(bytes)
         .map(|(encoding, _)| encoding)
-        .or_else(|| charset_of(content_type))
+        .or_else(|| declared_charset(content_type))
         .or_else(|| charset_rule(bytes));
     let encoding = match named {
         Some(encoding) if encoding != UTF_8 => encoding,
@@ -173,7 +173,7 @@ fn charset_rule(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// The charset that a `Content-Type` names.
-pub fn charset_of(content_type: &str) -> Option<&'static Encoding> {
+pub fn declared_charset(content_type: &str) -> Option<&'static Encoding> {
     let lower = content_type.to_ascii_lowercase();
     let label = lower.split("charset=").nth(1)?;
     Encoding::for_label(label.trim_matches(['"', '\'', ' ']).split([';', '"', '\'', ' ']).next()?.as_bytes())
@@ -204,17 +204,17 @@ mod tests {
     #[test]
     fn data_addresses_are_resources_too() {
         assert_eq!(
-            requisite("data:text/css,a%7Bcolor:red%7D", &nothing),
-            Requisite::Css("a{color:red}".into())
+            subresource("data:text/css,a%7Bcolor:red%7D", &nothing),
+            Subresource::Css("a{color:red}".into())
         );
-        assert_eq!(requisite("data:text/css;base64,YXt9", &nothing), Requisite::Css("a{}".into()));
-        assert_eq!(requisite("http://x/missing.css", &nothing), Requisite::Absent);
+        assert_eq!(subresource("data:text/css;base64,YXt9", &nothing), Subresource::Css("a{}".into()));
+        assert_eq!(subresource("http://x/missing.css", &nothing), Subresource::Absent);
     }
 
     #[test]
     fn errors_of_the_server_are_absent() {
         let page =
-            |_: &str| Some(Captured { status: 404, content_type: "text/html".into(), body: b"<p>".into() });
-        assert_eq!(requisite("http://x/a.css", &page), Requisite::Absent);
+            |_: &str| Some(CapturedResource { status: 404, content_type: "text/html".into(), body: b"<p>".into() });
+        assert_eq!(subresource("http://x/a.css", &page), Subresource::Absent);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum Position {
 
 /// The styles of one element that decide what can be seen below it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cues {
+pub(crate) struct StyleCues {
     pub(crate) position: Position,
     pub(crate) is_transparent: bool,
     /// Whether it clips what overflows its box.
@@ -35,7 +35,7 @@ pub(crate) struct Cues {
 
 /// What holds for everything below a node.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Scope {
+pub(crate) struct VisibilityScope {
     pub(crate) is_hidden: bool,
     /// Whether a box above is empty and clips what overflows, so that nothing below it shows. A box that is not
     /// positioned does not clip what is positioned absolutely.
@@ -51,14 +51,14 @@ pub(crate) struct Sight {
     pub(crate) is_visible: bool,
 }
 
-impl Scope {
+impl VisibilityScope {
     /// The scope below an element, and how it is seen itself; `rect` is its box if it has one.
-    pub(crate) fn enter(self, rect: Option<&Rect>, cues: Cues) -> (Scope, Sight) {
+    pub(crate) fn enter(self, rect: Option<&Rect>, cues: StyleCues) -> (VisibilityScope, Sight) {
         let is_empty = rect.is_some_and(|rect| rect.w <= 1.0 || rect.h <= 1.0);
         let is_cutting = is_empty && cues.is_cutting;
         let is_absolute = matches!(cues.position, Position::Absolute | Position::Fixed);
         let is_cut_above = if is_absolute { self.is_cut_by_positioned } else { self.is_cut };
-        let below = Scope {
+        let below = VisibilityScope {
             is_hidden: self.is_hidden || cues.is_transparent || cues.is_kept_from_readers,
             is_cut: is_cut_above || is_cutting,
             is_cut_by_positioned: self.is_cut_by_positioned

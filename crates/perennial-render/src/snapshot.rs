@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 use serde_json::Value;
 
-use crate::scope::{self, Cues, Position, Scope};
+use crate::scope::{self, StyleCues, Position, VisibilityScope};
 
 /// The styles to ask for, in the order in which they are read.
 pub const STYLES: [&str; 11] = [
@@ -30,16 +30,16 @@ const OMITTED: u32 = u32::MAX;
 /// Reads a snapshot. What is missing in it is empty in the layout.
 pub fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static> {
     let document = &snapshot["documents"][0];
-    let columns = Columns {
+    let columns = SnapshotColumns {
         strings: snapshot["strings"].as_array().map_or(&[], Vec::as_slice),
         nodes: &document["nodes"],
         boxes: &document["layout"],
     };
     let base_url = columns.string(&document["baseURL"]).unwrap_or(base_url).to_string();
     let mut read =
-        Read { box_of: columns.box_of(), columns, nodes: Vec::new(), scopes: Vec::new(), out_of: Vec::new() };
+        SnapshotReader { first_boxes: columns.first_boxes(), columns, nodes: Vec::new(), scopes: Vec::new(), output_index: Vec::new() };
     let n = array(&read.columns.nodes["nodeType"]).len();
-    read.out_of = vec![OMITTED; n];
+    read.output_index = vec![OMITTED; n];
     for index in 0..n {
         read.visit(index);
     }
@@ -50,43 +50,43 @@ pub fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static>
     Layout { base_url, engine: engine.to_string(), width, height, nodes }
 }
 
-struct Columns<'a> {
+struct SnapshotColumns<'a> {
     strings: &'a [Value],
     nodes: &'a Value,
     boxes: &'a Value,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> SnapshotColumns<'a> {
     fn string(&self, index: &Value) -> Option<&'a str> {
         self.strings.get(index.as_u64()? as usize)?.as_str()
     }
 
     /// The first box of each node, by node.
-    fn box_of(&self) -> Vec<Option<usize>> {
-        let mut box_of = vec![None; array(&self.nodes["nodeType"]).len()];
+    fn first_boxes(&self) -> Vec<Option<usize>> {
+        let mut first_boxes = vec![None; array(&self.nodes["nodeType"]).len()];
         for (place, node) in array(&self.boxes["nodeIndex"]).iter().enumerate() {
-            if let Some(slot) = node.as_u64().and_then(|node| box_of.get_mut(node as usize)) {
+            if let Some(slot) = node.as_u64().and_then(|node| first_boxes.get_mut(node as usize)) {
                 slot.get_or_insert(place);
             }
         }
-        box_of
+        first_boxes
     }
 }
 
-struct Read<'a> {
-    columns: Columns<'a>,
-    box_of: Vec<Option<usize>>,
+struct SnapshotReader<'a> {
+    columns: SnapshotColumns<'a>,
+    first_boxes: Vec<Option<usize>>,
     nodes: Vec<LayoutNode<'static>>,
-    scopes: Vec<Scope>,
-    out_of: Vec<u32>,
+    scopes: Vec<VisibilityScope>,
+    output_index: Vec<u32>,
 }
 
-impl<'a> Read<'a> {
+impl<'a> SnapshotReader<'a> {
     fn visit(&mut self, index: usize) {
         let node_type = self.columns.nodes["nodeType"][index].as_u64();
         let parent =
             self.columns.nodes["parentIndex"][index].as_i64().and_then(|parent| usize::try_from(parent).ok());
-        let out = parent.map_or(OMITTED, |parent| self.out_of.get(parent).copied().unwrap_or(OMITTED));
+        let out = parent.map_or(OMITTED, |parent| self.output_index.get(parent).copied().unwrap_or(OMITTED));
         let above = (out != OMITTED).then_some(out);
         match node_type {
             Some(3) if above.is_some_and(|above| self.is_shown(above)) => self.text(index, above),
@@ -101,14 +101,14 @@ impl<'a> Read<'a> {
         self.nodes[out as usize].display != Display::None
     }
 
-    fn push(&mut self, index: usize, node: LayoutNode<'static>, scope: Scope) {
-        self.out_of[index] = self.nodes.len() as u32;
+    fn push(&mut self, index: usize, node: LayoutNode<'static>, scope: VisibilityScope) {
+        self.output_index[index] = self.nodes.len() as u32;
         self.nodes.push(node);
         self.scopes.push(scope);
     }
 
     fn text(&mut self, index: usize, parent: Option<u32>) {
-        let (Some(parent), Some(place)) = (parent, self.box_of[index]) else { return };
+        let (Some(parent), Some(place)) = (parent, self.first_boxes[index]) else { return };
         let text = self.columns.string(&self.columns.nodes["nodeValue"][index]).unwrap_or_default();
         let above = &self.nodes[parent as usize];
         let mut own = LayoutNode {
@@ -141,7 +141,7 @@ impl<'a> Read<'a> {
         if is_never_shown {
             return self.push(index, own, above);
         }
-        let Some(place) = self.box_of[index] else {
+        let Some(place) = self.first_boxes[index] else {
             // `display: contents` has no box either, but its children have.
             own.display = if self.has_shown_child(index) { Display::Inline } else { Display::None };
             own.is_visible = own.display != Display::None && !above.is_hidden && !above.is_cut;
@@ -164,7 +164,7 @@ impl<'a> Read<'a> {
         // Children follow their parent. Only the first few are looked at.
         let parents = array(&self.columns.nodes["parentIndex"]);
         (index + 1..parents.len().min(index + 64))
-            .any(|child| parents[child].as_u64() == Some(index as u64) && self.box_of[child].is_some())
+            .any(|child| parents[child].as_u64() == Some(index as u64) && self.first_boxes[child].is_some())
     }
 
     fn rect(&self, place: usize) -> Rect {
@@ -181,7 +181,7 @@ impl<'a> Read<'a> {
         strings.chunks_exact(2).map(attribute).collect()
     }
 
-    fn paint(&self, own: &mut LayoutNode, place: usize) -> Cues {
+    fn paint(&self, own: &mut LayoutNode, place: usize) -> StyleCues {
         let style =
             |n: usize| self.columns.string(&self.columns.boxes["styles"][place][n]).unwrap_or_default();
         own.display = display(style(0));
@@ -190,7 +190,7 @@ impl<'a> Read<'a> {
         own.color = color(style(5));
         own.background = color(style(6));
         own.has_background_image = !matches!(style(7), "" | "none");
-        Cues {
+        StyleCues {
             position: match style(8) {
                 "relative" => Position::Relative,
                 "absolute" => Position::Absolute,

@@ -34,20 +34,20 @@ pub fn layout<'a>(dom: &'a Dom, url: &str) -> Layout<'a> {
     }
 }
 
-enum Step {
+enum WalkStep {
     Enter(u32, Option<u32>),
-    Leave(u32, Kind),
+    Leave(u32, BoxKind),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BoxKind {
     Inline,
     Block,
     Row,
 }
 
 /// An open block, and the place of its next line or child.
-struct Block {
+struct OpenBlock {
     x: f32,
     y: f32,
     w: f32,
@@ -62,24 +62,24 @@ struct Block {
 struct Flow<'a> {
     dom: &'a Dom,
     nodes: Vec<LayoutNode<'a>>,
-    blocks: Vec<Block>,
+    blocks: Vec<OpenBlock>,
     /// Sizes of images without one of their own.
     stand_ins: Vec<Option<(u32, u32)>>,
 }
 
 impl<'a> Flow<'a> {
     fn run(&mut self, root: u32) {
-        self.blocks.push(Block::new(0.0, 0.0, VIEWPORT_WIDTH));
-        let mut steps = vec![Step::Enter(root, None)];
+        self.blocks.push(OpenBlock::new(0.0, 0.0, VIEWPORT_WIDTH));
+        let mut steps = vec![WalkStep::Enter(root, None)];
         while let Some(step) = steps.pop() {
             match step {
-                Step::Enter(index, parent) => self.enter(index, parent, &mut steps),
-                Step::Leave(out, kind) => self.leave(out, kind),
+                WalkStep::Enter(index, parent) => self.enter(index, parent, &mut steps),
+                WalkStep::Leave(out, kind) => self.leave(out, kind),
             }
         }
     }
 
-    fn enter(&mut self, index: u32, parent: Option<u32>, steps: &mut Vec<Step>) {
+    fn enter(&mut self, index: u32, parent: Option<u32>, steps: &mut Vec<WalkStep>) {
         let dom = self.dom;
         let source = &dom.nodes[index as usize];
         match &source.kind {
@@ -91,17 +91,17 @@ impl<'a> Flow<'a> {
                 if self.nodes[out as usize].display == Display::None {
                     return;
                 }
-                steps.push(Step::Leave(out, kind));
+                steps.push(WalkStep::Leave(out, kind));
                 if source.is_html() && !matches!(source.tag(), "select" | "textarea" | "iframe" | "object") {
                     let first = steps.len();
-                    steps.extend(dom.children(index).map(|child| Step::Enter(child, Some(out))));
+                    steps.extend(dom.children(index).map(|child| WalkStep::Enter(child, Some(out))));
                     steps[first..].reverse();
                 }
             }
         }
     }
 
-    fn open(&mut self, index: u32, parent: Option<u32>, kind: Kind) {
+    fn open(&mut self, index: u32, parent: Option<u32>, kind: BoxKind) {
         let dom = self.dom;
         let source = &dom.nodes[index as usize];
         let mut node = element(source, parent.map(|parent| &self.nodes[parent as usize]));
@@ -110,7 +110,7 @@ impl<'a> Flow<'a> {
             self.nodes.push(node);
             return;
         }
-        if kind == Kind::Inline {
+        if kind == BoxKind::Inline {
             node.rect = self.replaced(index);
             self.nodes.push(node);
             return;
@@ -131,9 +131,9 @@ impl<'a> Flow<'a> {
         };
         let indent = indent(source.tag());
         node.rect = Rect { x, y, w, h: 0.0 };
-        let mut block = Block::new(x + indent, y + body_margin(source.tag()), (w - 2.0 * indent).max(40.0));
+        let mut block = OpenBlock::new(x + indent, y + body_margin(source.tag()), (w - 2.0 * indent).max(40.0));
         block.after = after;
-        if kind == Kind::Row {
+        if kind == BoxKind::Row {
             let n_cells = dom.children(index).filter(|&child| dom.is_element(child)).count().max(1);
             block.row = Some((block.w / n_cells as f32, 0.0, y));
         }
@@ -141,8 +141,8 @@ impl<'a> Flow<'a> {
         self.blocks.push(block);
     }
 
-    fn leave(&mut self, out: u32, kind: Kind) {
-        if kind == Kind::Inline {
+    fn leave(&mut self, out: u32, kind: BoxKind) {
+        if kind == BoxKind::Inline {
             return self.join(out);
         }
         let Some(mut block) = self.blocks.pop() else { return };
@@ -163,7 +163,7 @@ impl<'a> Flow<'a> {
     /// An inline element gets the union of its children.
     fn join(&mut self, out: u32) {
         let (rect, parent) = (self.nodes[out as usize].rect, self.nodes[out as usize].parent);
-        if let Some(parent) = parent.filter(|&parent| kind(&self.nodes[parent as usize].tag) == Kind::Inline)
+        if let Some(parent) = parent.filter(|&parent| kind(&self.nodes[parent as usize].tag) == BoxKind::Inline)
         {
             let above = &mut self.nodes[parent as usize];
             above.rect = above.rect.union(&rect);
@@ -235,9 +235,9 @@ impl<'a> Flow<'a> {
     }
 }
 
-impl Block {
-    fn new(x: f32, y: f32, w: f32) -> Block {
-        Block { x, y, w, line_x: 0.0, line_h: 0.0, row: None, after: 0.0 }
+impl OpenBlock {
+    fn new(x: f32, y: f32, w: f32) -> OpenBlock {
+        OpenBlock { x, y, w, line_x: 0.0, line_h: 0.0, row: None, after: 0.0 }
     }
 
     fn end_line(&mut self) {
@@ -285,24 +285,24 @@ fn element<'a>(source: &'a DomNode, above: Option<&LayoutNode>) -> LayoutNode<'a
     }
 }
 
-fn kind(tag: &str) -> Kind {
+fn kind(tag: &str) -> BoxKind {
     match tag {
-        "tr" => Kind::Row,
+        "tr" => BoxKind::Row,
         "html" | "body" | "address" | "article" | "aside" | "blockquote" | "center" | "dd" | "details"
         | "dialog" | "dir" | "div" | "dl" | "dt" | "fieldset" | "figcaption" | "figure" | "footer"
         | "form" | "frameset" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "header" | "hgroup" | "hr"
         | "li" | "listing" | "main" | "menu" | "nav" | "ol" | "p" | "pre" | "search" | "section"
         | "summary" | "ul" | "xmp" | "table" | "thead" | "tbody" | "tfoot" | "td" | "th" | "caption" => {
-            Kind::Block
+            BoxKind::Block
         }
-        _ => Kind::Inline,
+        _ => BoxKind::Inline,
     }
 }
 
 fn display(tag: &str) -> Display {
     match tag {
         "table" | "thead" | "tbody" | "tfoot" | "tr" | "td" | "th" | "caption" => Display::Table,
-        _ if kind(tag) == Kind::Inline => Display::Inline,
+        _ if kind(tag) == BoxKind::Inline => Display::Inline,
         _ => Display::Block,
     }
 }

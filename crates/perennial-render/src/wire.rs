@@ -12,20 +12,20 @@ use perennial_core::page::layout::{Boxes, Display, NodeBox, Rect, Rgba};
 
 use crate::build;
 use crate::dom::{Dom, DomKind, DomNode};
-use crate::resource::Requisite;
+use crate::resource::Subresource;
 
 /// Longest frame.
 const MAX_FRAME: usize = 1 << 30;
 
 /// A message between the two ends.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message {
+pub enum WorkerMessage {
     /// To the worker: lay this page out.
-    Page(Box<SentPage>),
+    Page(Box<WorkerPage>),
     /// From the worker: the page asks for these addresses.
     Need(Vec<String>),
     /// To the worker: what was found there.
-    Answer(Vec<Requisite>),
+    Answer(Vec<Subresource>),
     /// From the worker: the layout.
     Done(Box<Boxes>),
     /// From the worker: the engine panicked with this message.
@@ -34,7 +34,7 @@ pub enum Message {
 
 /// A page as the worker sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SentPage {
+pub struct WorkerPage {
     /// The address against which its links resolve.
     pub base: String,
     /// Its nodes, as far as the engine takes them.
@@ -51,26 +51,26 @@ pub struct WireError {
     pub at: usize,
 }
 
-impl Message {
+impl WorkerMessage {
     /// The whole frame, its length first.
     pub fn to_frame(&self) -> Vec<u8> {
         frame(|out| match self {
-            Message::Page(page) => put_sent_page(out, page),
-            Message::Need(urls) => {
+            WorkerMessage::Page(page) => put_sent_page(out, page),
+            WorkerMessage::Need(urls) => {
                 out.push(2);
                 put_number(out, urls.len() as u64);
                 urls.iter().for_each(|url| put_text(out, url));
             }
-            Message::Answer(found) => {
+            WorkerMessage::Answer(found) => {
                 out.push(3);
                 put_number(out, found.len() as u64);
-                found.iter().for_each(|requisite| put_requisite(out, requisite));
+                found.iter().for_each(|subresource| put_requisite(out, subresource));
             }
-            Message::Done(boxes) => {
+            WorkerMessage::Done(boxes) => {
                 out.push(4);
                 put_boxes(out, boxes);
             }
-            Message::Panicked(words) => {
+            WorkerMessage::Panicked(words) => {
                 out.push(5);
                 put_text(out, words);
             }
@@ -78,21 +78,21 @@ impl Message {
     }
 
     /// Reads what follows the length.
-    pub fn from_body(body: &[u8]) -> Result<Message, WireError> {
-        let mut fields = Fields { bytes: body, at: 0 };
+    pub fn from_body(body: &[u8]) -> Result<WorkerMessage, WireError> {
+        let mut fields = FieldReader { bytes: body, at: 0 };
         let message = match fields.byte()? {
-            1 => Message::Page(Box::new(fields.page()?)),
-            2 => Message::Need(fields.list(Fields::text)?),
-            3 => Message::Answer(fields.list(Fields::requisite)?),
-            4 => Message::Done(Box::new(fields.boxes()?)),
-            5 => Message::Panicked(fields.text()?),
+            1 => WorkerMessage::Page(Box::new(fields.page()?)),
+            2 => WorkerMessage::Need(fields.list(FieldReader::text)?),
+            3 => WorkerMessage::Answer(fields.list(FieldReader::subresource)?),
+            4 => WorkerMessage::Done(Box::new(fields.boxes()?)),
+            5 => WorkerMessage::Panicked(fields.text()?),
             _ => return Err(WireError { at: 0 }),
         };
         if fields.at == body.len() { Ok(message) } else { Err(WireError { at: fields.at }) }
     }
 
     /// Reads one message; `None` at the end of the stream.
-    pub fn read(from: &mut impl Read) -> io::Result<Option<Message>> {
+    pub fn read(from: &mut impl Read) -> io::Result<Option<WorkerMessage>> {
         let mut length = [0; 4];
         match from.read_exact(&mut length) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -100,7 +100,7 @@ impl Message {
         }
         let mut body = vec![0; body_length(length)?];
         from.read_exact(&mut body)?;
-        Message::from_body(&body).map(Some).map_err(io::Error::other)
+        WorkerMessage::from_body(&body).map(Some).map_err(io::Error::other)
     }
 
     /// Writes one message and flushes.
@@ -113,7 +113,7 @@ impl Message {
 /// The frame that asks for a page's layout. Only what the engine takes of the page is written.
 pub(crate) fn page_frame(base: &str, dom: &Dom) -> Vec<u8> {
     frame(|out| {
-        let mut page = PutPage::new(out, base, dom.has_body_text);
+        let mut page = PageWriter::new(out, base, dom.has_body_text);
         // Place among the sent nodes by number.
         let mut places = vec![None; dom.nodes.len()];
         let mut index = 0;
@@ -130,8 +130,8 @@ pub(crate) fn page_frame(base: &str, dom: &Dom) -> Vec<u8> {
     })
 }
 
-fn put_sent_page(out: &mut Vec<u8>, sent: &SentPage) {
-    let mut page = PutPage::new(out, &sent.base, sent.dom.has_body_text);
+fn put_sent_page(out: &mut Vec<u8>, sent: &WorkerPage) {
+    let mut page = PageWriter::new(out, &sent.base, sent.dom.has_body_text);
     for (node, source) in sent.dom.nodes.iter().zip(&sent.sources) {
         page.put(*source, node.parent, node, |_| true);
     }
@@ -139,7 +139,7 @@ fn put_sent_page(out: &mut Vec<u8>, sent: &SentPage) {
 }
 
 /// A page on its way out.
-struct PutPage<'a, 'n> {
+struct PageWriter<'a, 'n> {
     out: &'a mut Vec<u8>,
     /// Numbers of the names that were written.
     names: HashMap<&'n QualName, u64>,
@@ -148,12 +148,12 @@ struct PutPage<'a, 'n> {
     next: u32,
 }
 
-impl<'a, 'n> PutPage<'a, 'n> {
-    fn new(out: &'a mut Vec<u8>, base: &str, has_body_text: bool) -> PutPage<'a, 'n> {
+impl<'a, 'n> PageWriter<'a, 'n> {
+    fn new(out: &'a mut Vec<u8>, base: &str, has_body_text: bool) -> PageWriter<'a, 'n> {
         out.push(1);
         put_text(out, base);
         out.push(u8::from(has_body_text));
-        PutPage { out, names: HashMap::new(), n_nodes: 0, next: 0 }
+        PageWriter { out, names: HashMap::new(), n_nodes: 0, next: 0 }
     }
 
     /// Writes a node: how far its number is from the last one's, its parent's place, its name, attributes, text.
@@ -236,18 +236,18 @@ fn put_float(out: &mut Vec<u8>, float: f32) {
     out.extend_from_slice(&float.to_le_bytes());
 }
 
-fn put_requisite(out: &mut Vec<u8>, requisite: &Requisite) {
-    match requisite {
-        Requisite::Image(width, height) => {
+fn put_requisite(out: &mut Vec<u8>, subresource: &Subresource) {
+    match subresource {
+        Subresource::Image(width, height) => {
             out.push(1);
             put_number(out, u64::from(*width));
             put_number(out, u64::from(*height));
         }
-        Requisite::Css(css) => {
+        Subresource::Css(css) => {
             out.push(2);
             put_text(out, css);
         }
-        Requisite::Absent => out.push(3),
+        Subresource::Absent => out.push(3),
     }
 }
 
@@ -282,12 +282,12 @@ fn put_node(out: &mut Vec<u8>, node: &NodeBox) {
     out.push(flags.iter().fold(display, |packed, &flag| packed << 1 | u8::from(flag)));
 }
 
-struct Fields<'a> {
+struct FieldReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Fields<'_> {
+impl FieldReader<'_> {
     fn take(&mut self, n: usize) -> Result<&[u8], WireError> {
         let end = self.at.checked_add(n).filter(|&end| end <= self.bytes.len());
         let end = end.ok_or(WireError { at: self.at })?;
@@ -342,11 +342,11 @@ impl Fields<'_> {
         (0..n).map(|_| read(self)).collect()
     }
 
-    fn requisite(&mut self) -> Result<Requisite, WireError> {
+    fn subresource(&mut self) -> Result<Subresource, WireError> {
         match self.byte()? {
-            1 => Ok(Requisite::Image(self.number()? as u32, self.number()? as u32)),
-            2 => Ok(Requisite::Css(self.text()?)),
-            3 => Ok(Requisite::Absent),
+            1 => Ok(Subresource::Image(self.number()? as u32, self.number()? as u32)),
+            2 => Ok(Subresource::Css(self.text()?)),
+            3 => Ok(Subresource::Absent),
             _ => Err(WireError { at: self.at }),
         }
     }
@@ -359,7 +359,7 @@ impl Fields<'_> {
         }
     }
 
-    fn page(&mut self) -> Result<SentPage, WireError> {
+    fn page(&mut self) -> Result<WorkerPage, WireError> {
         let (base, has_body_text) = (self.text()?, self.byte()? != 0);
         let (mut nodes, mut sources, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let mut next = 0u32;
@@ -373,7 +373,7 @@ impl Fields<'_> {
             sources.push(source);
         }
         let dom = Dom { has_body_text, ..Dom::in_order(nodes) };
-        Ok(SentPage { base, dom, sources })
+        Ok(WorkerPage { base, dom, sources })
     }
 
     fn kind(&mut self, names: &mut Vec<QualName>) -> Result<DomKind, WireError> {
@@ -451,15 +451,15 @@ mod tests {
     const PAGE: &str = "<head><base href=/x><style media=print>a{}</style><body bgcolor=red onload='x()'><p id=a class='b c'>żółć \
         <img src=x srcset=y width=3><svg xml:lang=de viewBox='0 0 1 1'><path d=M0></svg><script>no()</script><b>last";
 
-    fn round_trip(message: &Message) {
+    fn round_trip(message: &WorkerMessage) {
         let frame = message.to_frame();
-        let read = Message::read(&mut &frame[..]).expect("a whole frame").expect("not the end");
+        let read = WorkerMessage::read(&mut &frame[..]).expect("a whole frame").expect("not the end");
         assert_eq!(&read, message);
     }
 
-    fn sent(html: &str) -> SentPage {
-        match Message::from_body(&page_frame("http://a.example/", &Dom::parse(html))[4..]) {
-            Ok(Message::Page(page)) => *page,
+    fn sent(html: &str) -> WorkerPage {
+        match WorkerMessage::from_body(&page_frame("http://a.example/", &Dom::parse(html))[4..]) {
+            Ok(WorkerMessage::Page(page)) => *page,
             other => panic!("{other:?}"),
         }
     }
@@ -484,16 +484,16 @@ mod tests {
 
     #[test]
     fn every_message_comes_back() {
-        round_trip(&Message::Page(Box::new(sent(PAGE))));
-        round_trip(&Message::Done(Box::new(boxes())));
-        round_trip(&Message::Need(vec!["http://x/y.css".into(), "é".repeat(300)]));
-        round_trip(&Message::Panicked("index out of bounds".into()));
-        round_trip(&Message::Answer(vec![
-            Requisite::Image(640, 70_000),
-            Requisite::Css("a{}".into()),
-            Requisite::Absent,
+        round_trip(&WorkerMessage::Page(Box::new(sent(PAGE))));
+        round_trip(&WorkerMessage::Done(Box::new(boxes())));
+        round_trip(&WorkerMessage::Need(vec!["http://x/y.css".into(), "é".repeat(300)]));
+        round_trip(&WorkerMessage::Panicked("index out of bounds".into()));
+        round_trip(&WorkerMessage::Answer(vec![
+            Subresource::Image(640, 70_000),
+            Subresource::Css("a{}".into()),
+            Subresource::Absent,
         ]));
-        assert!(Message::read(&mut &[][..]).expect("end").is_none());
+        assert!(WorkerMessage::read(&mut &[][..]).expect("end").is_none());
     }
 
     #[test]
@@ -520,18 +520,18 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_a_message_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(message) = Message::from_body(&body) {
+            if let Ok(message) = WorkerMessage::from_body(&body) {
                 let frame = message.to_frame();
-                prop_assert_eq!(Message::from_body(&frame[4..]).expect("own frame").to_frame(), frame);
+                prop_assert_eq!(WorkerMessage::from_body(&frame[4..]).expect("own frame").to_frame(), frame);
             }
         }
 
         #[test]
         fn a_cut_frame_is_an_error(cut in 0usize..400) {
-            for frame in [Message::Done(Box::new(boxes())).to_frame(), page_frame("http://a.example/", &Dom::parse(PAGE))] {
+            for frame in [WorkerMessage::Done(Box::new(boxes())).to_frame(), page_frame("http://a.example/", &Dom::parse(PAGE))] {
                 let body = &frame[4..];
                 if cut < body.len() {
-                    prop_assert!(Message::from_body(&body[..cut]).is_err());
+                    prop_assert!(WorkerMessage::from_body(&body[..cut]).is_err());
                 }
             }
         }

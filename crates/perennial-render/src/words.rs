@@ -9,7 +9,7 @@ use style::properties::ComputedValues;
 use style::values::computed::{OverflowWrap, TextTransform, WordBreak};
 
 use crate::dom::{Dom, DomKind};
-use crate::engine::Built;
+use crate::engine::NodeMap;
 use crate::fonts::Fonts;
 use crate::sfnt::{STAND_IN_STEP, STAND_INS, Widths};
 
@@ -17,7 +17,7 @@ use crate::sfnt::{STAND_IN_STEP, STAND_INS, Widths};
 const LONGEST: usize = 24;
 
 /// Shortens the texts of a document that has styles but no boxes yet.
-pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &Built, fonts: &Fonts) {
+pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &NodeMap, fonts: &Fonts) {
     let mut short = String::new();
     // Many elements share their styles, which stay where they are as long as the document does.
     let mut widths_by_style: HashMap<*const ComputedValues, Option<&Widths>> = HashMap::new();
@@ -34,7 +34,7 @@ pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &Built, fon
         let computed: &ComputedValues = &styles;
         let widths = *widths_by_style
             .entry(std::ptr::from_ref(computed))
-            .or_insert_with(|| keeps_words_whole(computed).then(|| fonts.widths_of(computed)));
+            .or_insert_with(|| keeps_words_whole(computed).then(|| fonts.letter_widths(computed)));
         drop(styles);
         let Some(widths) = widths else { continue };
         short.clear();
@@ -124,7 +124,7 @@ mod tests {
     /// Under `overflow-wrap: anywhere` words keep their letters, and no word that fits into a line is broken.
     #[test]
     fn lines_are_those_of_the_letters() {
-        let engine = crate::Engine::new();
+        let engine = crate::LayoutEngine::new();
         let text = "The archive (which never sleeps) saw 1,024 pages; most of them hadn't changed at all, \
             \u{fc}brigens, \u{43d}\u{435} \u{432}\u{441}\u{435}: well-known ones did, \"every\" hour. "
             .repeat(3);

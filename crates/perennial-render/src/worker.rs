@@ -14,11 +14,11 @@ use std::sync::Mutex;
 use perennial_core::page::layout::Boxes;
 use url::Url;
 
-use crate::confine::{self, CPU_SECS_PER_PAGE, Walls};
-use crate::engine::Engine;
+use crate::confine::{self, CPU_SECS_PER_PAGE, Confinement};
+use crate::engine::LayoutEngine;
 use crate::pool::WORKER_MEMORY_BYTES;
-use crate::resource::{Captured, Requisite, requisite};
-use crate::wire::Message;
+use crate::resource::{CapturedResource, Subresource, subresource};
+use crate::wire::WorkerMessage;
 
 /// Enough for [`crate::dom::MAX_DEPTH`] nested elements in any display.
 const STACK_BYTES: usize = 64 << 20;
@@ -44,24 +44,24 @@ pub fn serve(limits: WorkerLimits) -> io::Result<()> {
 }
 
 /// What a worker of this machine can still do that it should not, and which walls are missing. Empty when all is well.
-pub fn escapes(limits: WorkerLimits) -> io::Result<Vec<String>> {
+pub fn confinement_gaps(limits: WorkerLimits) -> io::Result<Vec<String>> {
     let program = std::env::current_exe()?;
-    confined(limits, move |walls| {
+    confined(limits, move |isolation| {
         let missing = [
-            ("limits of the system", walls.limits),
-            ("no_new_privs", walls.privileges),
-            ("Landlock", walls.landlock),
-            ("the seccomp filter", walls.seccomp),
+            ("limits of the system", isolation.limits),
+            ("no_new_privs", isolation.privileges),
+            ("Landlock", isolation.landlock),
+            ("the seccomp filter", isolation.seccomp),
         ];
         let missing =
             missing.into_iter().filter_map(|(name, why)| Some(format!("{name} is missing: {}", why?)));
-        let possible = possible_acts(&program).into_iter().map(|act| format!("it can {act}"));
+        let possible = possible_actions(&program).into_iter().map(|act| format!("it can {act}"));
         possible.chain(missing).collect()
     })
 }
 
 /// Tries what no worker needs; what succeeded.
-fn possible_acts(readable: &Path) -> Vec<&'static str> {
+fn possible_actions(readable: &Path) -> Vec<&'static str> {
     let tries = [
         ("read files", std::fs::File::open(readable).is_ok()),
         ("list folders", std::fs::read_dir("/").is_ok()),
@@ -76,37 +76,37 @@ fn possible_acts(readable: &Path) -> Vec<&'static str> {
 /// Does some work on a thread with a large stack, behind all walls that this machine has.
 fn confined<T: Send + 'static>(
     limits: WorkerLimits,
-    work: impl FnOnce(Walls) -> T + Send + 'static,
+    work: impl FnOnce(Confinement) -> T + Send + 'static,
 ) -> io::Result<T> {
-    let mut walls = confine::close_in(limits.memory_bytes)?;
+    let mut isolation = confine::close_in(limits.memory_bytes)?;
     // The message goes to the other end. A backtrace on standard error would be of no use.
     std::panic::set_hook(Box::new(|_| {}));
     confine::end_with_reader()?;
     let sealed = move || {
-        confine::seal(&mut walls);
-        work(walls)
+        confine::seal(&mut isolation);
+        work(isolation)
     };
     let working = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(sealed)?;
     working.join().map_err(|_| io::Error::other("the render worker's own code panicked"))
 }
 
 fn converse(from: impl Read + Send, to: impl Write + Send, cpu_secs: u64) -> io::Result<()> {
-    let engine = Engine::new();
+    let engine = LayoutEngine::new();
     let streams = Mutex::new((from, to));
     loop {
-        let message = Message::read(&mut lock(&streams).0)?;
+        let message = WorkerMessage::read(&mut lock(&streams).0)?;
         let page = match message {
             None => return Ok(()),
-            Some(Message::Page(page)) => page,
+            Some(WorkerMessage::Page(page)) => page,
             Some(_) => return Err(io::Error::other("a render worker was sent an answer to no question")),
         };
         confine::allow_cpu(cpu_secs)?;
         let base = Url::parse(&page.base).map_err(io::Error::other)?;
         let ask = |wanted: &[String]| ask(&streams, wanted);
-        let done = catch_unwind(AssertUnwindSafe(|| engine.boxes_asking(&page.dom, &base, &ask)));
+        let done = catch_unwind(AssertUnwindSafe(|| engine.boxes_with_lookup(&page.dom, &base, &ask)));
         let answer = match done {
-            Ok(boxes) => Message::Done(Box::new(numbered(boxes, &page.sources))),
-            Err(words) => Message::Panicked(words_of(&*words)),
+            Ok(boxes) => WorkerMessage::Done(Box::new(numbered(boxes, &page.sources))),
+            Err(words) => WorkerMessage::Panicked(panic_message(&*words)),
         };
         answer.write(&mut lock(&streams).1)?;
     }
@@ -122,28 +122,28 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Asks the other end for requisites, all at once. Addresses that carry their data are answered here.
-fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Requisite> {
+/// Asks the other end for subresources, all at once. Addresses that carry their data are answered here.
+fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Subresource> {
     let is_own = |url: &&String| url.starts_with("data:");
     let asked: Vec<String> = wanted.iter().filter(|url| !is_own(url)).cloned().collect();
     let mut found = if asked.is_empty() { Vec::new() } else { ask_other_end(streams, asked) }.into_iter();
     let answer = |url: &String| match is_own(&url) {
-        true => requisite(url, |_| None::<Captured>),
-        false => found.next().unwrap_or(Requisite::Absent),
+        true => subresource(url, |_| None::<CapturedResource>),
+        false => found.next().unwrap_or(Subresource::Absent),
     };
     wanted.iter().map(answer).collect()
 }
 
-fn ask_other_end(streams: &Mutex<(impl Read, impl Write)>, wanted: Vec<String>) -> Vec<Requisite> {
+fn ask_other_end(streams: &Mutex<(impl Read, impl Write)>, wanted: Vec<String>) -> Vec<Subresource> {
     let (from, to) = &mut *lock(streams);
-    match Message::Need(wanted).write(to).and_then(|()| Message::read(from)) {
-        Ok(Some(Message::Answer(found))) => found,
+    match WorkerMessage::Need(wanted).write(to).and_then(|()| WorkerMessage::read(from)) {
+        Ok(Some(WorkerMessage::Answer(found))) => found,
         // The other end is gone, and the next read will end the worker.
         _ => Vec::new(),
     }
 }
 
-fn words_of(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     words.unwrap_or("no words").to_string()
 }

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use perennial_core::page::layout::Layout;
-use perennial_render::chromium::{Ending, MAX_REQUESTS};
+use perennial_render::chromium::{LoadEnd, MAX_REQUESTS};
 use perennial_render::launch::LaunchOptions;
-use perennial_render::{BrowserError, BrowserOptions, BrowserPage, Captured, Chromium, Engine};
+use perennial_render::{BrowserError, BrowserOptions, BrowserPage, CapturedResource, Chromium, LayoutEngine};
 
 const NOON: i64 = 1_767_268_800_000;
 
@@ -38,14 +38,14 @@ fn both_engines_see_the_same_words_in_the_same_order() {
         <div class=gone>never</div><div style='position:absolute;left:-9999px'>off page</div><p aria-hidden=true>hidden";
     let lookup = |url: &str| {
         assert_eq!(url.split('/').nth(2), Some("a.example"), "nothing else is asked for");
-        (url == "http://a.example/s.css").then(|| Captured {
+        (url == "http://a.example/s.css").then(|| CapturedResource {
             status: 200,
             content_type: "text/css".into(),
             body: b"nav{float:left;width:200px} main{margin-left:220px} .gone{display:none}".to_vec(),
         })
     };
     let seen = chromium().layout(&page(html), &|url, _| lookup(url)).expect("Chromium lays the page out");
-    let own = Engine::new().layout(html, "http://a.example/", &lookup);
+    let own = LayoutEngine::new().layout(html, "http://a.example/", &lookup);
     assert_eq!(words(&seen.layout), words(&own));
     assert_eq!(words(&own), ["Menu", "one", "Title", "Body", "bold", "text"]);
     let x_of =
@@ -131,7 +131,7 @@ fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
     assert_eq!(words(&seen.layout), ["tried"]);
     assert_eq!(n_connections.load(Ordering::SeqCst), 0);
     assert!(packets.recv(&mut [0; 1500]).is_err(), "a packet came");
-    assert!(!chromium.walls().expect("it runs").has_own_network);
+    assert!(!chromium.isolation().expect("it runs").has_own_network);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
                 return None;
             }
         };
-        Some(Captured { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
+        Some(CapturedResource { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
     };
     let asked = std::sync::Mutex::new(Vec::new());
     let noting = |url: &str, deadline| {
@@ -164,7 +164,7 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
     let asked = asked.into_inner().expect("asked");
     assert!(asked.contains(&"http://b.example/from-frame".to_string()), "{asked:?}");
     assert_eq!(words(&seen.layout), ["by", "a", "worker"], "{asked:?}");
-    assert_eq!(seen.ending, Ending::Whole);
+    assert_eq!(seen.ending, LoadEnd::Whole);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_page_that_never_ends_asking_is_taken_as_it_is() {
         None
     };
     let seen = chromium().layout(&page(html), &answers).expect("laid out");
-    assert_eq!((words(&seen.layout), seen.ending), (vec!["flood"], Ending::Flood));
+    assert_eq!((words(&seen.layout), seen.ending), (vec!["flood"], LoadEnd::Flood));
     assert!(n_asked.load(Ordering::SeqCst) < MAX_REQUESTS);
 }
 
@@ -194,7 +194,7 @@ fn a_page_that_waits_for_ever_ends_with_its_deadline() {
         None
     };
     let seen = chromium.layout(&page(html), &answers).expect("laid out");
-    assert_eq!((words(&seen.layout), seen.ending), (vec!["there"], Ending::Deadline));
+    assert_eq!((words(&seen.layout), seen.ending), (vec!["there"], LoadEnd::Deadline));
     assert_eq!(chromium.n_restarts(), 0);
 }
 
@@ -213,6 +213,6 @@ fn a_page_that_eats_memory_costs_one_page() {
 
 #[test]
 fn pages_are_drawn_in_the_sandbox_and_without_a_network() {
-    let walls = chromium().walls().expect("it starts");
-    assert!(walls.has_sandbox && walls.has_own_network, "`perennial doctor` says what is missing: {walls:?}");
+    let isolation = chromium().isolation().expect("it starts");
+    assert!(isolation.has_sandbox && isolation.has_own_network, "`perennial doctor` says what is missing: {isolation:?}");
 }

@@ -16,7 +16,7 @@ pub struct Scene {
     pub origins: Origins,
     /// Which of them the request came to.
     pub origin: Origin,
-    /// The instant in the request's address. Addresses of requisites and links carry it on, so that all parts of a page are
+    /// The instant in the request's address. Addresses of subresources and links carry it on, so that all parts of a page are
     /// chosen by the page's own time.
     pub time: Timestamp,
     /// In what form it was asked for; never [`Modifier::Identity`] where a body is rewritten.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_render::chromium::BrowserWalls;
+use perennial_render::chromium::BrowserIsolation;
 use perennial_render::{BrowserError, BrowserOptions, Chromium, WorkerCommand};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -103,8 +103,8 @@ fn of_user(is_root: bool) -> Finding {
 fn of_browser(sandbox: bool) -> Vec<Finding> {
     let mut options = BrowserOptions::default();
     options.launch.sandbox = sandbox;
-    match Chromium::new(options).walls() {
-        Ok(walls) => of_walls(&walls),
+    match Chromium::new(options).isolation() {
+        Ok(isolation) => of_walls(&isolation),
         Err(error @ BrowserError::Missing(_)) => vec![Finding::warning(
             "browser",
             format!("pages that scripts draw are captured without their scripts' work: {error}"),
@@ -120,8 +120,8 @@ fn of_browser(sandbox: bool) -> Vec<Finding> {
     }
 }
 
-fn of_walls(walls: &BrowserWalls) -> Vec<Finding> {
-    let sandbox = match walls.has_sandbox {
+fn of_walls(isolation: &BrowserIsolation) -> Vec<Finding> {
+    let sandbox = match isolation.has_sandbox {
         true => Finding::well("sandbox", "the browser draws pages in its sandbox"),
         false => Finding::warning(
             "sandbox",
@@ -129,7 +129,7 @@ fn of_walls(walls: &BrowserWalls) -> Vec<Finding> {
             "remove `browser_sandbox = false` from perennial.toml",
         ),
     };
-    let network = match walls.has_own_network {
+    let network = match isolation.has_own_network {
         true => Finding::well(
             "browser network",
             "the browser has a network namespace of its own, with nothing in it",
@@ -141,19 +141,19 @@ fn of_walls(walls: &BrowserWalls) -> Vec<Finding> {
              private addresses",
         ),
     };
-    vec![Finding::well("browser", walls.engine.clone()), sandbox, network]
+    vec![Finding::well("browser", isolation.engine.clone()), sandbox, network]
 }
 
 fn of_workers(program: &Path) -> Finding {
     let command = WorkerCommand { program: program.to_path_buf(), arguments: vec!["render-worker".into()] };
-    match command.escapes() {
-        Ok(escapes) if escapes.is_empty() => Finding::well(
+    match command.confinement_gaps() {
+        Ok(gaps) if gaps.is_empty() => Finding::well(
             "workers",
             "layout workers can do nothing but compute: no files, network, processes",
         ),
-        Ok(escapes) => Finding::warning(
+        Ok(gaps) => Finding::warning(
             "workers",
-            format!("layout workers are not fully confined: {}", escapes.join("; ")),
+            format!("layout workers are not fully confined: {}", gaps.join("; ")),
             "use Linux 6.7 or later with Landlock (lsm=landlock,...) and seccomp; in a container allow both",
         ),
         Err(error) => Finding::fault(
@@ -321,8 +321,8 @@ mod tests {
 
     #[test]
     fn whatever_is_not_well_names_a_cure() {
-        let walls = BrowserWalls { engine: "Chrome".into(), has_sandbox: false, has_own_network: false };
-        let mut findings = of_walls(&walls);
+        let isolation = BrowserIsolation { engine: "Chrome".into(), has_sandbox: false, has_own_network: false };
+        let mut findings = of_walls(&isolation);
         findings.extend([of_user(true), of_fonts(0), of_workers(Path::new("/nonexistent/perennial"))]);
         let bad: Vec<&Finding> = findings.iter().filter(|finding| finding.health != Health::Well).collect();
         assert_eq!(bad.len(), 5);

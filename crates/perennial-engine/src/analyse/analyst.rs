@@ -11,7 +11,7 @@ use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, segment_a
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
-use perennial_render::{Limits, Lookup, Pool, WorkerCommand, structural};
+use perennial_render::{PageLimits, SubresourceLookup, WorkerPool, WorkerCommand, structural};
 
 use super::Filters;
 use super::plans::{Asked, Offer, Plans, Structure};
@@ -19,7 +19,7 @@ use perennial_archive::Archive;
 use perennial_archive::links::LARGE_TEXT_BYTES;
 use perennial_archive::settings::Seeds;
 
-/// The text of a page as it was captured, with access to its requisites.
+/// The text of a page as it was captured, with access to its subresources.
 pub struct PageText<'a> {
     /// Address of the page.
     pub url: &'a str,
@@ -28,14 +28,14 @@ pub struct PageText<'a> {
     /// The page, decoded.
     pub html: &'a str,
     /// Finds captured stylesheets and images.
-    pub requisites: &'a Lookup<'a>,
+    pub subresources: &'a SubresourceLookup<'a>,
 }
 
 /// Lays out pages, segments them, compares them and computes importances. A process has one; all threads share it.
 pub struct Analyst {
-    pool: Pool,
+    pool: WorkerPool,
     /// Workers for large pages. A crawl starts them from a thread that gives way to others, and they give way too.
-    large_pool: Pool,
+    large_pool: WorkerPool,
     filters: Filters,
     /// Their `pin` and `ignore` change how pages are segmented.
     seeds: Seeds,
@@ -56,8 +56,8 @@ impl Analyst {
     pub fn with_worker(program: PathBuf, filters: Filters) -> Analyst {
         let command = WorkerCommand { program, arguments: vec!["render-worker".into()] };
         Analyst {
-            pool: Pool::new(command.clone(), Limits::default()),
-            large_pool: Pool::new(command, Limits::default()),
+            pool: WorkerPool::new(command.clone(), PageLimits::default()),
+            large_pool: WorkerPool::new(command, PageLimits::default()),
             filters,
             seeds: Seeds::default(),
             usual: SegmentConfig::default(),
@@ -75,10 +75,10 @@ impl Analyst {
 
     /// What to tell the user where this machine cannot confine the processes that lay pages out.
     pub fn confinement_warning(&self) -> Option<String> {
-        let escapes = self.pool.command().escapes().unwrap_or_else(|error| vec![error.to_string()]);
+        let gaps = self.pool.command().confinement_gaps().unwrap_or_else(|error| vec![error.to_string()]);
         let cure = "`perennial doctor` names the cure";
-        (!escapes.is_empty())
-            .then(|| format!("layout workers are not fully confined here ({}): {cure}", escapes.join("; ")))
+        (!gaps.is_empty())
+            .then(|| format!("layout workers are not fully confined here ({}): {cure}", gaps.join("; ")))
     }
 
     /// How a page is segmented.
@@ -91,7 +91,7 @@ impl Analyst {
         &self.filters
     }
 
-    fn pool_for(&self, page: &PageText<'_>) -> &Pool {
+    fn pool_for(&self, page: &PageText<'_>) -> &WorkerPool {
         if page.html.len() as u64 > LARGE_TEXT_BYTES { &self.large_pool } else { &self.pool }
     }
 
@@ -101,7 +101,7 @@ impl Analyst {
         let (base, nodes) = (base_url(&dom, page.url), parsed_nodes(&dom));
         let structure = Structure::of(&base, &nodes);
         let config = self.config(page.url);
-        let mut tree = match self.plans.offer(&structure, page.requisites) {
+        let mut tree = match self.plans.offer(&structure, page.subresources) {
             Offer::Layout(layout) => segment(&layout, config),
             Offer::None => self.lay_out(page, &dom, &structure),
             Offer::Check(layout) => {
@@ -119,7 +119,7 @@ impl Analyst {
 
     /// The same, always laid out by the engine.
     pub fn tree_in_full(&self, page: &PageText<'_>) -> BlockTree {
-        let rendered = self.pool_for(page).layout(page.html, page.url, page.requisites);
+        let rendered = self.pool_for(page).layout(page.html, page.url, page.subresources);
         let mut tree = segment(&rendered.layout, self.config(page.url));
         tree.url = page.url.to_owned();
         tree.version = page.version.to_owned();
@@ -128,7 +128,7 @@ impl Analyst {
 
     fn lay_out(&self, page: &PageText<'_>, dom: &Dom, structure: &Structure<'_>) -> BlockTree {
         let asked = Asked::default();
-        let find = |url: &str| asked.find(page.requisites, url);
+        let find = |url: &str| asked.find(page.subresources, url);
         let boxes = self.pool_for(page).boxes(dom, structure.base, &find);
         match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
             Some((layout, boxes)) => {

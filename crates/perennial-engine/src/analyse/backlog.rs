@@ -138,13 +138,13 @@ impl PageAnalyses {
 pub struct PageAnalyst {
     analyst: Arc<Analyst>,
     readers: Readers,
-    requisites: Requisites,
+    subresources: Requisites,
 }
 
 impl PageAnalyst {
-    /// Reads payloads and requisites from `archive`.
+    /// Reads payloads and subresources from `archive`.
     pub fn new(archive: &Archive, analyst: Arc<Analyst>) -> PageAnalyst {
-        PageAnalyst { analyst, readers: Readers::new(archive), requisites: Requisites::default() }
+        PageAnalyst { analyst, readers: Readers::new(archive), subresources: Requisites::default() }
     }
 
     /// How many words pages show and no block holds, since this was last asked.
@@ -337,8 +337,8 @@ impl PageAnalyst {
     }
 
     fn tree(&self, url: &str, time: Timestamp, html: &str) -> BlockTree {
-        let requisites = |wanted: &str| self.requisites.find(&self.readers, wanted, time);
-        self.analyst.tree(&PageText { url, version: &time.to_rfc3339(), html, requisites: &requisites })
+        let subresources = |wanted: &str| self.subresources.find(&self.readers, wanted, time);
+        self.analyst.tree(&PageText { url, version: &time.to_rfc3339(), html, subresources: &subresources })
     }
 
     /// A version that was left out: its delta applied to the version that it was made from gives what was seen. `None` if the

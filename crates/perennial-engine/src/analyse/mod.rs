@@ -7,7 +7,7 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | `reader` | threads that read the state -> a connection for each |
-//! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
+//! | `subresources` | an address and a time -> the captured stylesheet or image that a layout needs |
 //! | `plans` | layouts of earlier captures -> the layout of a page with the same structure, without the engine |
 //! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::page::observe::VersionComparison`] |
 //! | `filters` | filter lists -> whether an address is an advertisement |
@@ -29,7 +29,7 @@ mod filters;
 mod part;
 mod plans;
 mod reader;
-mod requisites;
+mod subresources;
 mod spec;
 
 pub use analyst::{Analyst, PageText};
@@ -42,5 +42,5 @@ pub use compare::{
 pub use filters::{Filters, update as update_filters};
 pub use part::{OtherImportance, PartEffect, PartFate, PartQuestion, part_texts};
 pub use reader::Readers;
-pub use requisites::Requisites;
+pub use subresources::Requisites;
 pub use spec::{LoadedPage, PageSpec};

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use perennial_core::page::layout::{Boxes, Layout, ParsedNode};
 use perennial_core::page::segment::{NodeId, Plan, fingerprint};
 use perennial_render::resource::image_size;
-use perennial_render::{Captured, Lookup};
+use perennial_render::{CapturedResource, SubresourceLookup};
 use url::Url;
 
 /// Nodes of all kept layouts together: some tens of megabytes.
@@ -44,7 +44,7 @@ struct KeptPlan {
     /// None: this structure cannot be reused.
     plan: Option<Arc<Plan>>,
     /// Stylesheets, and images whose size moves boxes.
-    requisites: Arc<Requisites>,
+    subresources: Arc<Requisites>,
     n_reused: u32,
     last_use: u64,
 }
@@ -93,13 +93,13 @@ impl<'a> Structure<'a> {
     }
 }
 
-/// The requisites that a layout looked up.
+/// The subresources that a layout looked up.
 #[derive(Default)]
 pub(super) struct Asked(Mutex<Requisites>);
 
 impl Asked {
-    /// Looks a requisite up and notes it.
-    pub(super) fn find(&self, lookup: &Lookup<'_>, url: &str) -> Option<Captured> {
+    /// Looks a subresource up and notes it.
+    pub(super) fn find(&self, lookup: &SubresourceLookup<'_>, url: &str) -> Option<CapturedResource> {
         let found = lookup(url);
         let noted = (url.to_owned(), hash_of(found.as_ref()));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
@@ -107,7 +107,7 @@ impl Asked {
     }
 }
 
-fn hash_of(captured: Option<&Captured>) -> u64 {
+fn hash_of(captured: Option<&CapturedResource>) -> u64 {
     let Some(captured) = captured else { return 0 };
     let mut hasher = DefaultHasher::new();
     captured.status.hash(&mut hasher);
@@ -120,9 +120,9 @@ fn hash_of(captured: Option<&Captured>) -> u64 {
 
 impl Plans {
     /// The layout of the last page with this structure around the content of this one.
-    pub(super) fn offer<'a>(&self, structure: &Structure<'a>, lookup: &Lookup<'_>) -> Offer<'a> {
-        let Some((plan, requisites, n_reused)) = self.find(structure.key) else { return Offer::None };
-        if requisites.iter().any(|(url, hash)| hash_of(lookup(url).as_ref()) != *hash) {
+    pub(super) fn offer<'a>(&self, structure: &Structure<'a>, lookup: &SubresourceLookup<'_>) -> Offer<'a> {
+        let Some((plan, subresources, n_reused)) = self.find(structure.key) else { return Offer::None };
+        if subresources.iter().any(|(url, hash)| hash_of(lookup(url).as_ref()) != *hash) {
             return Offer::None;
         }
         let Some(layout) = plan.fill(structure.nodes, structure.base.as_str()) else { return Offer::None };
@@ -139,7 +139,7 @@ impl Plans {
         let entry = kept.by_key.get_mut(&key)?;
         entry.last_use = n_uses;
         entry.n_reused = entry.n_reused.wrapping_add(1);
-        Some((entry.plan.clone()?, entry.requisites.clone(), entry.n_reused))
+        Some((entry.plan.clone()?, entry.subresources.clone(), entry.n_reused))
     }
 
     /// Keeps the boxes that the engine made, for the next page with this structure.
@@ -148,9 +148,9 @@ impl Plans {
             return;
         }
         let sized = structure.sized_images();
-        let mut requisites = asked.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        requisites.retain(|(url, _)| !sized.contains(url));
-        self.put(structure.key, Some(Plan::new(structure.fingerprint, boxes)), requisites);
+        let mut subresources = asked.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        subresources.retain(|(url, _)| !sized.contains(url));
+        self.put(structure.key, Some(Plan::new(structure.fingerprint, boxes)), subresources);
     }
 
     /// A reused layout led to other blocks than a full run: this structure is always laid out from now on.
@@ -158,14 +158,14 @@ impl Plans {
         self.put(structure.key, None, Vec::new());
     }
 
-    fn put(&self, key: u64, plan: Option<Plan>, requisites: Requisites) {
+    fn put(&self, key: u64, plan: Option<Plan>, subresources: Requisites) {
         let mut kept = self.lock();
         kept.n_uses += 1;
         kept.n_nodes += plan.as_ref().map_or(1, Plan::n_nodes);
         let n_reused = kept.by_key.get(&key).map_or(0, |entry| entry.n_reused);
         let is_refused = kept.by_key.get(&key).is_some_and(|entry| entry.plan.is_none());
         let plan = plan.filter(|_| !is_refused).map(Arc::new);
-        let entry = KeptPlan { plan, requisites: Arc::new(requisites), n_reused, last_use: kept.n_uses };
+        let entry = KeptPlan { plan, subresources: Arc::new(subresources), n_reused, last_use: kept.n_uses };
         if let Some(before) = kept.by_key.insert(key, entry) {
             kept.n_nodes -= before.plan.map_or(1, |plan| plan.n_nodes());
         }

@@ -1,4 +1,4 @@
-//! A page named on the command line (a file, Vi-XML, a PDF, `url@time`, a URL) -> its text, its requisites and its tree.
+//! A page named on the command line (a file, Vi-XML, a PDF, `url@time`, a URL) -> its text, its subresources and its tree.
 //!
 //! Both sides of a comparison go through here, so both are laid out by the same engine.
 
@@ -11,14 +11,14 @@ use perennial_core::page::document::{Document, DocumentFormat};
 use perennial_core::page::segment::{BlockTree, vixml};
 use perennial_core::text::charset::decode_text;
 use perennial_core::time::Timestamp;
-use perennial_render::Captured;
+use perennial_render::CapturedResource;
 use perennial_warc::payload;
 use url::Url;
 
 use super::Requisites;
 use perennial_archive::store::Capture;
 use perennial_archive::{SharedSnapshot, Snapshot};
-use perennial_fetch::{Client, FetchLimits, Request};
+use perennial_fetch::{Client, FetchLimits, FetchRequest};
 
 /// Redirects that are followed for a live page.
 const MAX_REDIRECTS: usize = 10;
@@ -109,7 +109,7 @@ impl PageSpec {
     }
 }
 
-/// A page that was read, with access to its requisites.
+/// A page that was read, with access to its subresources.
 pub struct LoadedPage<'s> {
     /// Its address.
     pub url: String,
@@ -123,7 +123,7 @@ pub struct LoadedPage<'s> {
     pub document: Option<BlockTree>,
     /// What the user must know of it: that it was left out, and what is shown.
     pub note: Option<String>,
-    requisites: Origin<'s>,
+    subresources: Origin<'s>,
 }
 
 enum Origin<'s> {
@@ -147,17 +147,17 @@ impl LoadedPage<'_> {
     }
 
     /// A stylesheet or image of the page, from the folder, archive or host that the page is from.
-    pub fn requisite(&self, url: &str) -> Option<Captured> {
-        self.requisite_before(url, None)
+    pub fn subresource(&self, url: &str) -> Option<CapturedResource> {
+        self.subresource_before(url, None)
     }
 
     /// The same; a host that has not answered by the deadline is given up.
-    pub fn requisite_before(&self, url: &str, deadline: Option<Instant>) -> Option<Captured> {
-        match &self.requisites {
+    pub fn subresource_before(&self, url: &str, deadline: Option<Instant>) -> Option<CapturedResource> {
+        match &self.subresources {
             Origin::Folder(folder) => beside(folder, &self.url, url),
-            Origin::Archive(snapshot, requisites) => {
+            Origin::Archive(snapshot, subresources) => {
                 let snapshot = snapshot.lock();
-                requisites.find_in(snapshot.archive(), snapshot.store(), url, self.time)
+                subresources.find_in(snapshot.archive(), snapshot.store(), url, self.time)
             }
             Origin::Network(live) => {
                 let answer = live.fetch(&Url::parse(url).ok()?, deadline);
@@ -242,15 +242,15 @@ impl<'s> LoadedPage<'s> {
         version: String,
         time: Timestamp,
         content: Content,
-        requisites: Origin<'s>,
+        subresources: Origin<'s>,
     ) -> LoadedPage<'s> {
         let Content { html, document } = content;
-        LoadedPage { url, version, time, html, document, note: None, requisites }
+        LoadedPage { url, version, time, html, document, note: None, subresources }
     }
 }
 
 /// The file that an address relative to the page names, never outside the page's folder.
-fn beside(folder: &Path, page: &str, wanted: &str) -> Option<Captured> {
+fn beside(folder: &Path, page: &str, wanted: &str) -> Option<CapturedResource> {
     let (page, wanted) = (Url::parse(page).ok()?, Url::parse(wanted).ok()?);
     let relative = page.join(".").ok()?.make_relative(&wanted).filter(|path| !path.starts_with(".."));
     let name = wanted.path_segments()?.next_back()?.to_string();
@@ -265,7 +265,7 @@ fn beside(folder: &Path, page: &str, wanted: &str) -> Option<Captured> {
         .filter(|path| is_inside(path))
         .find_map(|path| std::fs::read(folder.join(path)).ok())?;
     let content_type = if name.ends_with(".css") { "text/css" } else { "" };
-    Some(Captured { status: 200, content_type: content_type.to_string(), body })
+    Some(CapturedResource { status: 200, content_type: content_type.to_string(), body })
 }
 
 fn load_archived<'s>(
@@ -281,13 +281,13 @@ fn load_archived<'s>(
         )
     };
     let capture = snapshot.store().closest_look(url, near)?.with_context(missing)?;
-    let requisites = Origin::Archive(shared, Requisites::default());
+    let subresources = Origin::Archive(shared, Requisites::default());
     if snapshot.store().is_left_out(&capture)? {
-        return load_left_out(&snapshot, capture, requisites);
+        return load_left_out(&snapshot, capture, subresources);
     }
     let content = content_of(&snapshot, &capture)?.with_context(missing)?;
     let version = capture.time.to_rfc3339();
-    Ok(LoadedPage::new(capture.url.clone(), version, capture.time, content, requisites))
+    Ok(LoadedPage::new(capture.url.clone(), version, capture.time, content, subresources))
 }
 
 fn content_of(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Option<Content>> {
@@ -300,7 +300,7 @@ fn content_of(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Option<C
 fn load_left_out<'s>(
     snapshot: &Snapshot,
     capture: Capture,
-    requisites: Origin<'s>,
+    subresources: Origin<'s>,
 ) -> anyhow::Result<LoadedPage<'s>> {
     let (store, version) = (snapshot.store(), capture.time.to_rfc3339());
     let url = &capture.url;
@@ -310,7 +310,7 @@ fn load_left_out<'s>(
         let note =
             Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));
         let (url, html, document) = (capture.url, String::new(), Some(tree));
-        return Ok(LoadedPage { url, version, time: capture.time, html, document, note, requisites });
+        return Ok(LoadedPage { url, version, time: capture.time, html, document, note, subresources });
     }
     let cure =
         || format!("{left_out} and no whole version is before it: name another time, see `perennial log`");
@@ -320,7 +320,7 @@ fn load_left_out<'s>(
     let note = Some(format!(
         "{left_out} and is not analysed yet: shown is the version of {version}; `perennial analyse` makes its blocks"
     ));
-    let page = LoadedPage::new(whole.url.clone(), version, whole.time, content, requisites);
+    let page = LoadedPage::new(whole.url.clone(), version, whole.time, content, subresources);
     Ok(LoadedPage { note, ..page })
 }
 
@@ -340,7 +340,7 @@ fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>>
     Ok(LoadedPage::new(url.into(), time.to_rfc3339(), time, content, Origin::Network(Box::new(live))))
 }
 
-/// Fetches a page and its requisites from the web and stores nothing.
+/// Fetches a page and its subresources from the web and stores nothing.
 struct Live {
     client: Client,
     runtime: tokio::runtime::Runtime,
@@ -351,7 +351,7 @@ struct Live {
 
 impl Live {
     /// Fetches an address and follows redirects, until the deadline if there is one. Gives the last address and its answer.
-    fn fetch(&self, url: &Url, deadline: Option<Instant>) -> anyhow::Result<(Url, Captured)> {
+    fn fetch(&self, url: &Url, deadline: Option<Instant>) -> anyhow::Result<(Url, CapturedResource)> {
         self.runtime.block_on(async {
             match deadline {
                 Some(deadline) => tokio::time::timeout_at(deadline.into(), self.follow(url)).await?,
@@ -360,7 +360,7 @@ impl Live {
         })
     }
 
-    async fn follow(&self, url: &Url) -> anyhow::Result<(Url, Captured)> {
+    async fn follow(&self, url: &Url) -> anyhow::Result<(Url, CapturedResource)> {
         let mut url = url.clone();
         for _ in 0..MAX_REDIRECTS {
             let allow_private = match self.private {
@@ -368,7 +368,7 @@ impl Live {
                 Private::Named => url.origin() == self.named,
                 Private::Any => true,
             };
-            let request = Request { url: &url, fields: &[], allow_private };
+            let request = FetchRequest { url: &url, fields: &[], allow_private };
             let mut fetched = self.client.fetch(&request).await?;
             let status = fetched.status();
             let next = fetched.head.get("Location").filter(|_| (300..400).contains(&status));
@@ -379,7 +379,7 @@ impl Live {
             let content_type = fetched.head.get("Content-Type").unwrap_or_default().into_owned();
             let body = fetched.body.prefix(MAX_BODY_BYTES as usize)?.into_owned();
             let decoded = payload::decode(&fetched.head, &body[..], payload::Limits::default());
-            return Ok((url, Captured { status, content_type, body: decoded.bytes }));
+            return Ok((url, CapturedResource { status, content_type, body: decoded.bytes }));
         }
         bail!("{url} redirects without end")
     }

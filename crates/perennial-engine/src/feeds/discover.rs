@@ -7,7 +7,7 @@ use url::Url;
 
 use perennial_archive::feeds::read_feed;
 use perennial_archive::links::{self, MAX_STORED_BYTES};
-use perennial_fetch::{Client, Fetched, Request};
+use perennial_fetch::{Client, FetchedResponse, FetchRequest};
 
 /// Where feeds lie that nobody names.
 const USUAL_PLACES: [&str; 8] = [
@@ -49,7 +49,7 @@ pub async fn discover(
     mut tell: impl FnMut(&Url),
 ) -> anyhow::Result<Vec<FoundFeed>> {
     tell(url);
-    let request = Request { url, fields: &[], allow_private };
+    let request = FetchRequest { url, fields: &[], allow_private };
     let mut fetched = client.fetch(&request).await?;
     if let Some(found) = found_feed(url, &mut fetched, "given") {
         return Ok(vec![found]);
@@ -67,7 +67,7 @@ pub async fn discover(
     for (place, how) in places {
         tokio::time::sleep(pause).await;
         tell(&place);
-        let request = Request { url: &place, fields: &[], allow_private };
+        let request = FetchRequest { url: &place, fields: &[], allow_private };
         // A place without a feed is no failure of the search.
         let Ok(mut fetched) = client.fetch(&request).await else { continue };
         found.extend(found_feed(&place, &mut fetched, how));
@@ -78,8 +78,8 @@ pub async fn discover(
     Ok(found)
 }
 
-fn found_feed(url: &Url, fetched: &mut Fetched, found: &'static str) -> Option<FoundFeed> {
-    let Fetched { head, body, .. } = fetched;
+fn found_feed(url: &Url, fetched: &mut FetchedResponse, found: &'static str) -> Option<FoundFeed> {
+    let FetchedResponse { head, body, .. } = fetched;
     let body = body.prefix(MAX_STORED_BYTES as usize).ok()?;
     let feed = read_feed(url.as_str(), head, &body)?;
     let newest = feed.items.iter().filter_map(|item| item.changed()).max();
@@ -94,8 +94,8 @@ fn found_feed(url: &Url, fetched: &mut Fetched, found: &'static str) -> Option<F
 }
 
 /// The feeds that a page names.
-fn named_by(url: &Url, fetched: &mut Fetched) -> Vec<Url> {
-    let Fetched { head, body, .. } = fetched;
+fn named_by(url: &Url, fetched: &mut FetchedResponse) -> Vec<Url> {
+    let FetchedResponse { head, body, .. } = fetched;
     let Ok(body) = body.prefix(MAX_STORED_BYTES as usize) else { return Vec::new() };
     let document = links::has_links(head).then(|| links::read_text(head, &*body));
     let found = links::find(url, head, document.as_ref(), None);

@@ -125,7 +125,7 @@ pub fn in_template(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Resu
     );
     let items: Vec<ChannelItem> = inferred.items.iter().map(InferredItem::in_channel).collect();
     let style = |address: &str| {
-        let captured = page.requisite(address)?;
+        let captured = page.subresource(address)?;
         Some(decode_text(&captured.body, Some(&captured.content_type)).into_owned())
     };
     let dom = Dom::parse(&page.html);

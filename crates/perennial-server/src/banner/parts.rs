@@ -67,7 +67,7 @@ impl Whole {
     }
 }
 
-/// The requisites that a page of HTML names.
+/// The subresources that a page of HTML names.
 fn named_parts(scene: &Scene, body: StoredBody) -> Vec<String> {
     let is_page = scene.head.media_type().is_none_or(|media| media == "text/html" || media.contains("xhtml"));
     let Some(base) = Url::parse(&scene.capture.url).ok().filter(|_| is_page) else { return Vec::new() };

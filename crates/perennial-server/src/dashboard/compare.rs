@@ -289,7 +289,7 @@ impl<'a> Pair<'a> {
         };
         let (before, after) = (load(self.before)?, load(self.after)?);
         let (requisites_before, requisites_after) =
-            (|url: &str| before.requisite(url), |url: &str| after.requisite(url));
+            (|url: &str| before.subresource(url), |url: &str| after.subresource(url));
         let is_followed = |url: &str| {
             let url = url::Url::parse(url).ok();
             url.is_some_and(|url| snapshot.lock().archive().settings().seeds.of_page(&url).is_some())
@@ -300,8 +300,8 @@ impl<'a> Pair<'a> {
         let view = DiffView {
             comparison,
             form: FORM,
-            before: Some(Original { url: self.url, html: &before.html, requisites: &requisites_before }),
-            after: Some(Original { url: self.url, html: &after.html, requisites: &requisites_after }),
+            before: Some(Original { url: self.url, html: &before.html, subresources: &requisites_before }),
+            after: Some(Original { url: self.url, html: &after.html, subresources: &requisites_after }),
             pin: pin.as_ref().map(|pin| pin as &dyn Fn(&str) -> String),
             around: Some(around),
         };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use data_encoding::BASE64;
 use perennial_core::text::charset::decode_text;
-use perennial_render::Captured;
+use perennial_render::CapturedResource;
 use url::Url;
 
 /// Imports within imports that are followed.
@@ -19,13 +19,13 @@ const MAX_ASSETS_BYTES: usize = 6 << 20;
 
 /// Finds captured stylesheets, pictures and fonts of a page, within bounds.
 pub(super) struct Assets<'a> {
-    find: &'a dyn Fn(&str) -> Option<Captured>,
+    find: &'a dyn Fn(&str) -> Option<CapturedResource>,
     n_style_bytes: usize,
     n_asset_bytes: usize,
 }
 
 impl<'a> Assets<'a> {
-    pub(super) fn new(find: &'a dyn Fn(&str) -> Option<Captured>) -> Assets<'a> {
+    pub(super) fn new(find: &'a dyn Fn(&str) -> Option<CapturedResource>) -> Assets<'a> {
         Assets { find, n_style_bytes: 0, n_asset_bytes: 0 }
     }
 
@@ -123,7 +123,7 @@ fn without_tags(style: &str) -> String {
 }
 
 /// The media type of a picture or font; `None` for anything else.
-fn asset_kind(found: &Captured, address: &Url) -> Option<String> {
+fn asset_kind(found: &CapturedResource, address: &Url) -> Option<String> {
     let named = found.content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     let is_plain =
         named.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'+' | b'.'));
@@ -208,14 +208,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn find(address: &str) -> Option<Captured> {
+    fn find(address: &str) -> Option<CapturedResource> {
         let (content_type, body) = match address {
             "http://a.example/more.css" => ("text/css", "b{color:red}@import 'more.css';"),
             "http://a.example/i.png" => ("image/png", "picture"),
             "http://a.example/page" => ("text/html", "<script>"),
             _ => return None,
         };
-        Some(Captured { status: 200, content_type: content_type.into(), body: body.into() })
+        Some(CapturedResource { status: 200, content_type: content_type.into(), body: body.into() })
     }
 
     fn styled(text: &str) -> String {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use perennial_core::page::diff::OperationKind;
 use perennial_core::text::dom::{DomKind, DomNode};
 use perennial_core::text::markup::escaped;
-use perennial_render::Captured;
+use perennial_render::CapturedResource;
 use url::Url;
 
 use super::changes::Change;
@@ -58,7 +58,7 @@ pub struct Original<'a> {
     /// Its HTML, decoded.
     pub html: &'a str,
     /// Finds captured stylesheets, pictures and fonts.
-    pub requisites: &'a dyn Fn(&str) -> Option<Captured>,
+    pub subresources: &'a dyn Fn(&str) -> Option<CapturedResource>,
 }
 
 /// The address that links of a page resolve against.
@@ -84,7 +84,7 @@ pub(super) fn isolated(
         changes,
         is_before,
         base: base_of(page, original.url),
-        assets: Assets::new(original.requisites),
+        assets: Assets::new(original.subresources),
         next_word: 0,
         out: String::with_capacity(original.html.len()),
     };

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use perennial_engine::analyse::{Filters, History};
 
-fn nothing(_: &str) -> Option<perennial_render::Captured> {
+fn nothing(_: &str) -> Option<perennial_render::CapturedResource> {
     None
 }
 
@@ -18,7 +18,7 @@ fn comparison(before: BlockTree, after: BlockTree) -> Comparison {
 }
 
 fn body(comparison: &Comparison, before: &str, after: &str) -> Dom {
-    let original = |html| Some(Original { url: "http://a.example/", html, requisites: &nothing });
+    let original = |html| Some(Original { url: "http://a.example/", html, subresources: &nothing });
     let view = DiffView {
         comparison,
         form: "monotone",

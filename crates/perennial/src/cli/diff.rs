@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use perennial_core::page::importance::{Form, Importance, ImportanceConfig};
 use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
-use perennial_render::Lookup;
+use perennial_render::SubresourceLookup;
 
 use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::renderer::{RendererArgs, config_of, has_nothing_to_read};
@@ -118,8 +118,8 @@ impl Diff {
             DiffFormat::Text => comparison.write_text(&mut out)?,
             DiffFormat::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
             DiffFormat::Html => {
-                let requisites_before = |url: &str| before.requisite(url);
-                let requisites_after = |url: &str| after.requisite(url);
+                let requisites_before = |url: &str| before.subresource(url);
+                let requisites_after = |url: &str| after.subresource(url);
                 let view = DiffView {
                     comparison,
                     form: &form,
@@ -169,7 +169,7 @@ fn alike(
 }
 
 /// The page as it was captured; `None` for a document that is no HTML.
-fn original<'a>(page: &'a LoadedPage<'_>, requisites: &'a Lookup<'a>) -> Option<Original<'a>> {
+fn original<'a>(page: &'a LoadedPage<'_>, subresources: &'a SubresourceLookup<'a>) -> Option<Original<'a>> {
     let is_page = page.document.is_none() && !page.html.trim_start().starts_with("<?xml");
-    is_page.then_some(Original { url: &page.url, html: &page.html, requisites })
+    is_page.then_some(Original { url: &page.url, html: &page.html, subresources })
 }

@@ -29,7 +29,7 @@ impl RenderWorker {
             worker::serve(limits)?;
             return Ok(Exit::Done);
         }
-        for escape in worker::escapes(limits)? {
+        for escape in worker::confinement_gaps(limits)? {
             writeln!(io::stdout(), "{escape}")?;
         }
         Ok(Exit::Done)

@@ -2,9 +2,9 @@
 
 use perennial_core::page::layout::Layout;
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment_and_count};
-use perennial_render::chromium::Ending;
+use perennial_render::chromium::LoadEnd;
 use perennial_render::launch::LaunchOptions;
-use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Pool, WorkerCommand};
+use perennial_render::{BrowserOptions, BrowserPage, Chromium, PageLimits, SubresourceLookup, WorkerPool, WorkerCommand};
 
 use super::Context;
 use perennial_archive::is_archive;
@@ -73,7 +73,7 @@ impl RendererArgs {
         }
         let command =
             WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
-        let pool = Pool::new(command, Limits::default());
+        let pool = WorkerPool::new(command, PageLimits::default());
         let found = all(&|page| Ok(by_engine(context, &pool, page)))?;
         let is_drawn = |(seen, (page, _)): (&SeenPage, &(&LoadedPage<'_>, SegmentConfig))| {
             seen.layout.is_some() && n_words(&seen.tree) < FEW_WORDS && page.html.contains("<script")
@@ -96,10 +96,10 @@ impl RendererArgs {
     fn by_browser(&self, context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
-        let answers = |url: &str, deadline| page.requisite_before(url, Some(deadline));
+        let answers = |url: &str, deadline| page.subresource_before(url, Some(deadline));
         let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
         let seen = chromium.layout(&shown, &answers)?;
-        if seen.ending != Ending::Whole {
+        if seen.ending != LoadEnd::Whole {
             context
                 .note("the page did not end loading within its bounds: its blocks are those that were there");
         }
@@ -107,8 +107,8 @@ impl RendererArgs {
     }
 }
 
-fn by_engine(context: &Context, pool: &Pool, page: &LoadedPage<'_>) -> Layout<'static> {
-    let lookup: &Lookup = &|url: &str| page.requisite(url);
+fn by_engine(context: &Context, pool: &WorkerPool, page: &LoadedPage<'_>) -> Layout<'static> {
+    let lookup: &SubresourceLookup = &|url: &str| page.subresource(url);
     let rendered = pool.layout(&page.html, &page.url, lookup);
     if let Some(fallback) = rendered.fallback {
         context.note(format_args!("{fallback}: blocks come from the page's tags alone"));

@@ -11,7 +11,7 @@ use perennial_core::page::importance::{Importance, ImportanceConfig, importance}
 use perennial_core::schedule::rank::{LinkGraph, page_weight};
 use perennial_core::text::charset::Charset;
 use perennial_core::text::links::find_links;
-use perennial_render::Captured;
+use perennial_render::CapturedResource;
 use rayon::prelude::*;
 use url::Url;
 
@@ -48,14 +48,14 @@ fn url_of(web: &LivingWeb, page: usize) -> String {
 
 fn changes_of(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance> {
     let (url, config) = (url_of(web, page), ImportanceConfig::default());
-    let requisites = |wanted: &str| {
+    let subresources = |wanted: &str| {
         let body = template::STYLE.as_bytes().to_vec();
-        let style = Captured { status: 200, content_type: "text/css".into(), body };
+        let style = CapturedResource { status: 200, content_type: "text/css".into(), body };
         wanted.ends_with("/style.css").then_some(style)
     };
     let tree = |version: usize| {
         let html = html_of(web, page, version);
-        analyst.tree(&PageText { url: &url, version: "", html: &html, requisites: &requisites })
+        analyst.tree(&PageText { url: &url, version: "", html: &html, subresources: &subresources })
     };
     let n_changes = web.pages[page].changes.len();
     if n_changes == 0 {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use perennial_core::http::verdict::Identity;
 use perennial_core::time::Timestamp;
-use perennial_render::Captured;
+use perennial_render::CapturedResource;
 
 use super::reader::Readers;
 use perennial_archive::Archive;
@@ -16,16 +16,16 @@ const MAX_KEPT: usize = 512;
 /// A larger one is read each time it is needed.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// Captured requisites by what tells their payloads apart, shared by all threads that analyse.
+/// Captured subresources by what tells their payloads apart, shared by all threads that analyse.
 #[derive(Default)]
 pub struct Requisites {
-    kept: Mutex<HashMap<Identity, Arc<Captured>>>,
+    kept: Mutex<HashMap<Identity, Arc<CapturedResource>>>,
 }
 
 impl Requisites {
     /// The capture of `url` closest to `time`, decoded.
-    pub fn find(&self, readers: &Readers, url: &str, time: Timestamp) -> Option<Captured> {
-        // A requisite that cannot be read is left out of the layout, as in a browser; `verify` names the damage.
+    pub fn find(&self, readers: &Readers, url: &str, time: Timestamp) -> Option<CapturedResource> {
+        // A subresource that cannot be read is left out of the layout, as in a browser; `verify` names the damage.
         readers.with(|archive, store| Ok(self.find_in(archive, store, url, time))).ok().flatten()
     }
 
@@ -36,13 +36,13 @@ impl Requisites {
         store: &Store,
         url: &str,
         time: Timestamp,
-    ) -> Option<Captured> {
+    ) -> Option<CapturedResource> {
         let capture = store.closest_payload(url, time).ok().flatten()?;
         if let Some(kept) = self.lock().get(&capture.identity) {
-            return Some(Captured::clone(kept));
+            return Some(CapturedResource::clone(kept));
         }
         let payload = archive.payload(store, &capture).ok().flatten()?;
-        let captured = Captured {
+        let captured = CapturedResource {
             status: payload.head.status().unwrap_or(0),
             content_type: payload.head.get("Content-Type").unwrap_or_default().into_owned(),
             body: payload.bytes,
@@ -57,7 +57,7 @@ impl Requisites {
         Some(captured)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Identity, Arc<Captured>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Identity, Arc<CapturedResource>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use perennial_render::resource::nothing;
-use perennial_render::{Fallback, PageLimits, WorkerPool, WorkerCommand};
+use perennial_render::{Fallback, PageLimits, WorkerCommand, WorkerPool};
 
 use crate::wait::wait_until;
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use perennial_core::page::segment::{SegmentConfig, Selector, segment};
 use perennial_core::text::dom::Dom;
 use perennial_render::resource::nothing;
-use perennial_render::{CapturedResource, LayoutEngine, Fallback, PageLimits, WorkerPool, WorkerCommand, structural};
+use perennial_render::{
+    CapturedResource, Fallback, LayoutEngine, PageLimits, WorkerCommand, WorkerPool, structural,
+};
 use perennial_warc::{WarcItem, WarcReader};
 use proptest::prelude::*;
 
@@ -51,7 +53,8 @@ fn a_worker_gives_what_the_engine_gives_and_asks_for_stylesheets() {
 #[test]
 fn a_worker_that_cannot_start_or_ends_costs_the_layout_only() {
     let missing = WorkerCommand { program: "/nonexistent/perennial".into(), arguments: Vec::new() };
-    let rendered = WorkerPool::new(missing, PageLimits::default()).layout("<p>text", "http://a.example/", &nothing);
+    let rendered =
+        WorkerPool::new(missing, PageLimits::default()).layout("<p>text", "http://a.example/", &nothing);
     assert!(matches!(rendered.fallback, Some(Fallback::NotStarted(_))));
     let pool = WorkerPool::new(command(&["--version"]), PageLimits::default());
     let rendered = pool.layout("<p>text", "http://a.example/", &nothing);
@@ -64,7 +67,8 @@ fn a_worker_that_cannot_start_or_ends_costs_the_layout_only() {
 #[test]
 fn a_worker_that_hangs_is_ended() {
     let hanging = WorkerCommand { program: "/bin/sleep".into(), arguments: vec!["600".into()] };
-    let pool = WorkerPool::new(hanging, PageLimits { time: Duration::from_millis(200), ..PageLimits::default() });
+    let pool =
+        WorkerPool::new(hanging, PageLimits { time: Duration::from_millis(200), ..PageLimits::default() });
     let rendered = pool.layout(&"<p>text".repeat(100_000), "http://a.example/", &nothing);
     assert_eq!(rendered.fallback, Some(Fallback::TimedOut));
     assert!(rendered.layout.nodes.len() > 100_000);

@@ -7,7 +7,7 @@ use perennial_warc::Compression;
 use super::record::StoredExchange;
 use perennial_archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
 use perennial_archive::{Appended, Body, CompressedRecords, Derived, Exchange, HOPS, LeftOut};
-use perennial_fetch::{FetchedResponse, FetchedBody};
+use perennial_fetch::{FetchedBody, FetchedResponse};
 
 /// An exchange on its way into the archive.
 pub(super) struct FetchedExchange {
@@ -35,7 +35,12 @@ pub(super) struct FetchedExchange {
 
 impl FetchedExchange {
     /// An exchange of which nothing but the answer is known.
-    pub(super) fn new(url: String, time: Timestamp, hops: String, fetched: FetchedResponse) -> FetchedExchange {
+    pub(super) fn new(
+        url: String,
+        time: Timestamp,
+        hops: String,
+        fetched: FetchedResponse,
+    ) -> FetchedExchange {
         FetchedExchange {
             url,
             time,

@@ -11,7 +11,7 @@ use url::Url;
 use super::exchange::FetchedExchange;
 use super::failure::Failure;
 use super::visit::Shared;
-use perennial_fetch::{FetchedResponse, FetchRequest};
+use perennial_fetch::{FetchRequest, FetchedResponse};
 
 /// RFC 9309, 2.4: not longer than a day.
 const KEPT: Span = Span::from_hours(24);

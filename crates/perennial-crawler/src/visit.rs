@@ -28,7 +28,7 @@ use perennial_archive::store::{FeedRow, PageKind, Target};
 use perennial_archive::{LeftOut, hops_of};
 use perennial_engine::analyse::PageAnalyst;
 use perennial_engine::background;
-use perennial_fetch::{Client, FetchedResponse, FetchedBody, FetchRequest};
+use perennial_fetch::{Client, FetchRequest, FetchedBody, FetchedResponse};
 
 /// Bytes of a decoded body that are read: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;

@@ -16,9 +16,9 @@ use url::Url;
 
 use super::connect::{self, HostStream};
 use super::guard::{Resolver, admit};
-use super::spool::{SpoolFull, Spool, SpoolFile};
+use super::spool::{Spool, SpoolFile, SpoolFull};
 use super::wire::find_head_end;
-use super::{FetchError, FetchLimits, FetchedResponse, FetchedBody, Framing, Proxy, FetchRequest};
+use super::{FetchError, FetchLimits, FetchRequest, FetchedBody, FetchedResponse, Framing, Proxy};
 
 /// How long an idle connection is kept. Servers close theirs after 5 to 75 s.
 const IDLE_KEPT: Duration = Duration::from_secs(20);
@@ -127,7 +127,11 @@ impl Client {
     }
 
     /// The server may have closed an idle connection: if no byte came, the request is sent again on a new connection.
-    async fn fetch_reusing(&self, request: &FetchRequest<'_>, max_body_bytes: u64) -> Result<FetchedResponse, FetchError> {
+    async fn fetch_reusing(
+        &self,
+        request: &FetchRequest<'_>,
+        max_body_bytes: u64,
+    ) -> Result<FetchedResponse, FetchError> {
         if let Some(kept) = self.take_idle(request.url, request.allow_private) {
             match self.exchange(kept, request, max_body_bytes).await {
                 Err(FetchError::Disconnected(_)) => {}
@@ -216,7 +220,11 @@ impl Client {
         }
     }
 
-    async fn read_to_head_end(&self, stream: &mut HostStream, bytes: &mut Vec<u8>) -> Result<usize, FetchError> {
+    async fn read_to_head_end(
+        &self,
+        stream: &mut HostStream,
+        bytes: &mut Vec<u8>,
+    ) -> Result<usize, FetchError> {
         let mut searched = 0;
         loop {
             if let Some(end) = find_head_end(bytes, searched) {
@@ -328,7 +336,11 @@ impl<'a> BodyReceiver<'a> {
     }
 
     /// Why it is not whole, if it is not. An error is our own disk's.
-    async fn receive(&mut self, stream: &mut HostStream, first: Vec<u8>) -> std::io::Result<Option<Truncation>> {
+    async fn receive(
+        &mut self,
+        stream: &mut HostStream,
+        first: Vec<u8>,
+    ) -> std::io::Result<Option<Truncation>> {
         let mut window = (Instant::now(), 0);
         self.memory.extend_from_slice(&first);
         let mut fresh = first.len();

@@ -173,7 +173,11 @@ mod tests {
     #[test]
     fn broken_chunks_are_noticed() {
         for bytes in [&b"zz\r\n"[..], b"3\r\nabcd\r\n", b"\r\n", b"fffffffffffffffff\r\n"] {
-            assert_eq!(Framing::Chunked(ChunkState::Size(0, false)).take(bytes), Err(BrokenChunk), "{bytes:?}");
+            assert_eq!(
+                Framing::Chunked(ChunkState::Size(0, false)).take(bytes),
+                Err(BrokenChunk),
+                "{bytes:?}"
+            );
         }
     }
 

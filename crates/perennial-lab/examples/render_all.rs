@@ -14,7 +14,7 @@ use perennial_core::page::layout::{Display, Layout};
 use perennial_core::page::segment::{SegmentConfig, segment, segment_and_count};
 use perennial_core::text::charset::decode_text;
 use perennial_render::worker::{self, WorkerLimits};
-use perennial_render::{CapturedResource, LayoutEngine, PageLimits, WorkerPool, WorkerCommand};
+use perennial_render::{CapturedResource, LayoutEngine, PageLimits, WorkerCommand, WorkerPool};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     pages.sort();
     let command =
         WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
-    let pool = WorkerPool::new(command, PageLimits { time: Duration::from_secs(20), ..PageLimits::default() });
+    let pool =
+        WorkerPool::new(command, PageLimits { time: Duration::from_secs(20), ..PageLimits::default() });
     let engine = LayoutEngine::new();
     let mut times = Vec::new();
     let (mut n_empty, mut n_nodes, mut n_bytes, mut n_texts, mut n_astray) = (0, 0, 0, 0, 0);

@@ -118,8 +118,11 @@ mod tests {
             let body = b"<svg xmlns='http://www.w3.org/2000/svg' width='70' height='30'></svg>".to_vec();
             Some(CapturedResource { status: 200, content_type: "image/svg+xml".into(), body })
         };
-        let layout =
-            LayoutEngine::new().layout("<img src=i.svg alt='Long words about it'>", "http://a.example/", &lookup);
+        let layout = LayoutEngine::new().layout(
+            "<img src=i.svg alt='Long words about it'>",
+            "http://a.example/",
+            &lookup,
+        );
         let image = layout.nodes.iter().find(|node| node.tag == "img").map(|node| node.rect);
         assert!(image.is_some_and(|rect| (rect.w, rect.h) == (70.0, 30.0)), "{image:?}");
     }

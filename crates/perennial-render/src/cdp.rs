@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::launch::{LaunchOptions, BrowserProcess};
+use crate::launch::{BrowserProcess, LaunchOptions};
 use crate::pipe::{self, PipeEnd};
 
 /// A longer message is not read. Snapshots of large pages have a tenth of it.

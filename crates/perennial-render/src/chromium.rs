@@ -16,7 +16,7 @@ use data_encoding::BASE64;
 use perennial_core::page::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use serde_json::{Value, json};
 
-use crate::cdp::{BrowserError, BrowserConnection, find_browser};
+use crate::cdp::{BrowserConnection, BrowserError, find_browser};
 use crate::launch::LaunchOptions;
 use crate::resource::CapturedResource;
 use crate::snapshot;
@@ -266,7 +266,10 @@ struct BrowserTab<'a> {
 }
 
 impl<'a> BrowserTab<'a> {
-    fn open(connection: &'a mut BrowserConnection, options: &'a BrowserOptions) -> Result<BrowserTab<'a>, BrowserError> {
+    fn open(
+        connection: &'a mut BrowserConnection,
+        options: &'a BrowserOptions,
+    ) -> Result<BrowserTab<'a>, BrowserError> {
         let deadline = Instant::now() + options.time;
         connection.keep_events(true);
         let context = json!({"disposeOnDetach": true});

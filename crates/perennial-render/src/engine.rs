@@ -18,7 +18,7 @@ use crate::dom::Dom;
 use crate::fonts::Fonts;
 use crate::mentions::Mentions;
 use crate::parsed::parsed_nodes;
-use crate::resource::{SubresourceLookup, Subresource, all_subresources};
+use crate::resource::{Subresource, SubresourceLookup, all_subresources};
 use crate::{alternative, extract, tables, words};
 
 /// Name and version of the engine, as recorded in every layout it makes. The last number is one more each time that pages get other
@@ -89,7 +89,13 @@ impl LayoutEngine {
         boxes
     }
 
-    fn boxes_by(&self, dom: &Dom, base: &Url, ask: &AskSubresources, sheets: &[UserAgentStylesheet]) -> Boxes {
+    fn boxes_by(
+        &self,
+        dom: &Dom,
+        base: &Url,
+        ask: &AskSubresources,
+        sheets: &[UserAgentStylesheet],
+    ) -> Boxes {
         let net = Arc::new(RequestCollector::default());
         let mut document = BaseDocument::new(DocumentConfig {
             viewport: Some(Viewport::new(
@@ -153,7 +159,12 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
 }
 
 /// Answers what the document asked for, and what the answers ask for in turn.
-fn answer(document: &mut BaseDocument, net: &RequestCollector, ask: &AskSubresources, mentions: &mut Mentions) {
+fn answer(
+    document: &mut BaseDocument,
+    net: &RequestCollector,
+    ask: &AskSubresources,
+    mentions: &mut Mentions,
+) {
     let mut n_left = MAX_REQUESTS;
     loop {
         let (urls, handlers): (Vec<String>, Vec<_>) = std::mem::take(&mut *net.lock()).into_iter().unzip();

@@ -14,9 +14,9 @@ use style::values::computed::Overflow;
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
 
 use crate::dom::{Dom, DomKind};
-use crate::engine::{NodeMap, ENGINE};
+use crate::engine::{ENGINE, NodeMap};
 use crate::lines;
-use crate::scope::{self, StyleCues, Position, VisibilityScope};
+use crate::scope::{self, Position, StyleCues, VisibilityScope};
 
 /// Elements around a text of which one has a box, if any has.
 const MAX_STEPS: usize = 64;

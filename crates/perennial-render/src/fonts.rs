@@ -23,7 +23,8 @@ type FontFamily = [FontCut; 4];
 
 // Only widths matter here. Slanted letters are as wide as upright ones, and in a fixed-width font all are: one cut stands
 // for the other, which saves four megabytes.
-const SANS: FontFamily = [dejavu::sans::regular, dejavu::sans::bold, dejavu::sans::regular, dejavu::sans::bold];
+const SANS: FontFamily =
+    [dejavu::sans::regular, dejavu::sans::bold, dejavu::sans::regular, dejavu::sans::bold];
 const SANS_CONDENSED: FontFamily = [
     dejavu::sans_condensed::regular,
     dejavu::sans_condensed::bold,

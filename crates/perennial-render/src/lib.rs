@@ -54,5 +54,5 @@ pub use cdp::BrowserError;
 pub use chromium::{BrowserOptions, BrowserPage, Chromium};
 pub use engine::LayoutEngine;
 pub use perennial_core::text::dom;
-pub use pool::{Fallback, PageLimits, WorkerPool, RenderedLayout, WorkerCommand};
+pub use pool::{Fallback, PageLimits, RenderedLayout, WorkerCommand, WorkerPool};
 pub use resource::{CapturedResource, SubresourceLookup};

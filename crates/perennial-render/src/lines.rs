@@ -10,7 +10,7 @@ use parley::layout::{GlyphRun, Line, PositionedLayoutItem};
 use perennial_core::page::layout::Rect;
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
 
-use crate::extract::{ByNode, BoxPositions};
+use crate::extract::{BoxPositions, ByNode};
 
 /// One text node within an inline root.
 struct TextRun {

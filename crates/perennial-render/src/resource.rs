@@ -213,8 +213,9 @@ mod tests {
 
     #[test]
     fn errors_of_the_server_are_absent() {
-        let page =
-            |_: &str| Some(CapturedResource { status: 404, content_type: "text/html".into(), body: b"<p>".into() });
+        let page = |_: &str| {
+            Some(CapturedResource { status: 404, content_type: "text/html".into(), body: b"<p>".into() })
+        };
         assert_eq!(subresource("http://x/a.css", &page), Subresource::Absent);
     }
 }

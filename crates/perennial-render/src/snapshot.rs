@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 use serde_json::Value;
 
-use crate::scope::{self, StyleCues, Position, VisibilityScope};
+use crate::scope::{self, Position, StyleCues, VisibilityScope};
 
 /// The styles to ask for, in the order in which they are read.
 pub const STYLES: [&str; 11] = [
@@ -36,8 +36,13 @@ pub fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static>
         boxes: &document["layout"],
     };
     let base_url = columns.string(&document["baseURL"]).unwrap_or(base_url).to_string();
-    let mut read =
-        SnapshotReader { first_boxes: columns.first_boxes(), columns, nodes: Vec::new(), scopes: Vec::new(), output_index: Vec::new() };
+    let mut read = SnapshotReader {
+        first_boxes: columns.first_boxes(),
+        columns,
+        nodes: Vec::new(),
+        scopes: Vec::new(),
+        output_index: Vec::new(),
+    };
     let n = array(&read.columns.nodes["nodeType"]).len();
     read.output_index = vec![OMITTED; n];
     for index in 0..n {

@@ -131,7 +131,8 @@ impl<'a> Flow<'a> {
         };
         let indent = indent(source.tag());
         node.rect = Rect { x, y, w, h: 0.0 };
-        let mut block = OpenBlock::new(x + indent, y + body_margin(source.tag()), (w - 2.0 * indent).max(40.0));
+        let mut block =
+            OpenBlock::new(x + indent, y + body_margin(source.tag()), (w - 2.0 * indent).max(40.0));
         block.after = after;
         if kind == BoxKind::Row {
             let n_cells = dom.children(index).filter(|&child| dom.is_element(child)).count().max(1);
@@ -163,7 +164,8 @@ impl<'a> Flow<'a> {
     /// An inline element gets the union of its children.
     fn join(&mut self, out: u32) {
         let (rect, parent) = (self.nodes[out as usize].rect, self.nodes[out as usize].parent);
-        if let Some(parent) = parent.filter(|&parent| kind(&self.nodes[parent as usize].tag) == BoxKind::Inline)
+        if let Some(parent) =
+            parent.filter(|&parent| kind(&self.nodes[parent as usize].tag) == BoxKind::Inline)
         {
             let above = &mut self.nodes[parent as usize];
             above.rect = above.rect.union(&rect);

@@ -51,7 +51,8 @@ fn fix_children(document: &BaseDocument, node: &Node, changes: &mut Vec<(NodeId,
             changes.push((node.id, "block"));
             lines_of_boxes(document, &children, changes);
         }
-        TableRole::Table if is_all(&[TableRole::RowGroup, TableRole::Row, TableRole::Caption, TableRole::Column]) => {}
+        TableRole::Table
+            if is_all(&[TableRole::RowGroup, TableRole::Row, TableRole::Caption, TableRole::Column]) => {}
         // Cells without a row in a table are side by side.
         TableRole::Table if is_all(&[TableRole::Cell]) => changes.push((node.id, "flex")),
         TableRole::Table => {
@@ -59,11 +60,15 @@ fn fix_children(document: &BaseDocument, node: &Node, changes: &mut Vec<(NodeId,
             orphans(&children, changes);
         }
         TableRole::RowGroup | TableRole::Row if is_all(&[TableRole::Row, TableRole::Cell]) => {}
-        TableRole::Row => children.iter().filter(|(_, part)| *part == TableRole::Other).for_each(|(id, _)| {
-            changes.push((*id, "table-cell"));
-        }),
+        TableRole::Row => {
+            children.iter().filter(|(_, part)| *part == TableRole::Other).for_each(|(id, _)| {
+                changes.push((*id, "table-cell"));
+            })
+        }
         TableRole::RowGroup => {}
-        _ if has(TableRole::RowGroup) || has(TableRole::Row) || has(TableRole::Cell) => orphans(&children, changes),
+        _ if has(TableRole::RowGroup) || has(TableRole::Row) || has(TableRole::Cell) => {
+            orphans(&children, changes)
+        }
         _ => {}
     }
 }
@@ -73,8 +78,12 @@ fn has_table_in_row(document: &BaseDocument, id: NodeId) -> bool {
     let Some(node) = document.get_node(id) else { return false };
     let parts = || node.children.iter().filter_map(|&child| Some((child, part(document.get_node(child)?))));
     match part(node) {
-        TableRole::Row => parts().any(|(_, part)| matches!(part, TableRole::Table | TableRole::RowGroup | TableRole::Row)),
-        TableRole::RowGroup => parts().any(|(child, part)| part == TableRole::Row && has_table_in_row(document, child)),
+        TableRole::Row => {
+            parts().any(|(_, part)| matches!(part, TableRole::Table | TableRole::RowGroup | TableRole::Row))
+        }
+        TableRole::RowGroup => {
+            parts().any(|(child, part)| part == TableRole::Row && has_table_in_row(document, child))
+        }
         _ => false,
     }
 }

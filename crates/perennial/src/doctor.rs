@@ -321,7 +321,8 @@ mod tests {
 
     #[test]
     fn whatever_is_not_well_names_a_cure() {
-        let isolation = BrowserIsolation { engine: "Chrome".into(), has_sandbox: false, has_own_network: false };
+        let isolation =
+            BrowserIsolation { engine: "Chrome".into(), has_sandbox: false, has_own_network: false };
         let mut findings = of_walls(&isolation);
         findings.extend([of_user(true), of_fonts(0), of_workers(Path::new("/nonexistent/perennial"))]);
         let bad: Vec<&Finding> = findings.iter().filter(|finding| finding.health != Health::Well).collect();

@@ -11,7 +11,7 @@ use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, segment_a
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
-use perennial_render::{PageLimits, SubresourceLookup, WorkerPool, WorkerCommand, structural};
+use perennial_render::{PageLimits, SubresourceLookup, WorkerCommand, WorkerPool, structural};
 
 use super::Filters;
 use super::plans::{Asked, Offer, Plans, Structure};

@@ -29,8 +29,8 @@ mod filters;
 mod part;
 mod plans;
 mod reader;
-mod subresources;
 mod spec;
+mod subresources;
 
 pub use analyst::{Analyst, PageText};
 pub use backlog::{BacklogCounts, Headline, PageAnalyses, PageAnalyst, analyse_backlog};
@@ -42,5 +42,5 @@ pub use compare::{
 pub use filters::{Filters, update as update_filters};
 pub use part::{OtherImportance, PartEffect, PartFate, PartQuestion, part_texts};
 pub use reader::Readers;
-pub use subresources::Requisites;
 pub use spec::{LoadedPage, PageSpec};
+pub use subresources::Requisites;

@@ -7,7 +7,7 @@ use url::Url;
 
 use perennial_archive::feeds::read_feed;
 use perennial_archive::links::{self, MAX_STORED_BYTES};
-use perennial_fetch::{Client, FetchedResponse, FetchRequest};
+use perennial_fetch::{Client, FetchRequest, FetchedResponse};
 
 /// Where feeds lie that nobody names.
 const USUAL_PLACES: [&str; 8] = [

@@ -4,7 +4,9 @@ use perennial_core::page::layout::Layout;
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment_and_count};
 use perennial_render::chromium::LoadEnd;
 use perennial_render::launch::LaunchOptions;
-use perennial_render::{BrowserOptions, BrowserPage, Chromium, PageLimits, SubresourceLookup, WorkerPool, WorkerCommand};
+use perennial_render::{
+    BrowserOptions, BrowserPage, Chromium, PageLimits, SubresourceLookup, WorkerCommand, WorkerPool,
+};
 
 use super::Context;
 use perennial_archive::is_archive;

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::viewer::Viewer;
+use crate::browser::Viewer;
 
 /// Its version, source and licence are in `vendor/README.md`.
 const SCRIPT: &str = include_str!("vendor/axe-core/axe.min.js");

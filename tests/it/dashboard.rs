@@ -8,10 +8,10 @@ use serde_json::Value;
 
 #[cfg(feature = "interop")]
 use crate::axe::grave_findings;
-use crate::crawled::Archive;
-use crate::face::Face;
 #[cfg(feature = "interop")]
-use crate::viewer::{Serving, Viewer};
+use crate::browser::{Serving, Viewer};
+use crate::crawled::Archive;
+use crate::dashboard_pages::TestDashboard;
 use crate::web::{Asked, Reply, Web, html, status};
 
 const HOSTILE: &str = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;";
@@ -74,7 +74,7 @@ pub(crate) fn host(web: &Web) -> String {
 #[test]
 fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     let (web, archive) = crawled();
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let get = |path: &str| {
         let (status, page, policy) = face.get(path);
         assert_eq!(status, 200, "{path}: {page}");
@@ -149,7 +149,7 @@ fn link(page: &str, words: &str) -> String {
 #[test]
 fn three_questions_are_answered_within_three_clicks_of_home() {
     let (web, archive) = crawled();
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let get = |path: &str| {
         let (status, page, _) = face.get(path);
         assert_eq!(status, 200, "{path}: {page}");
@@ -190,7 +190,7 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
 #[test]
 fn an_empty_archive_says_what_to_do() {
     let archive = Archive::new();
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     for (path, hint) in [
         ("/", "perennial run https://example.org/"),
         ("/sites", "perennial run https://example.org/"),
@@ -248,7 +248,7 @@ pub(crate) fn mismatch(value: &Value, schema: &Value, root: &Value, at: &str) ->
 #[test]
 fn programs_get_what_the_description_says() {
     let (web, archive) = crawled();
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let json = |path: &str| -> Value {
         let (status, text, _) = face.get(path);
         assert_eq!(status, 200, "{path}: {text}");
@@ -317,7 +317,7 @@ fn programs_get_what_the_description_says() {
 #[test]
 fn each_question_has_one_answer() {
     let (web, archive) = crawled();
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let json = |path: &str| -> Value {
         let (status, text, _) = face.get(path);
         assert_eq!(status, 200, "{path}: {text}");
@@ -385,7 +385,7 @@ fn each_question_has_one_answer() {
 #[test]
 fn every_page_fits_every_window_and_asks_nobody_else() {
     let (web, archive) = crawled();
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let limits = escape(&web.url("/limits"));
     let (_, home, _) = face.get("/?since=7d&least=0.01");
     let compare =
@@ -494,7 +494,7 @@ fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
 #[test]
 fn what_feeds_announced_is_listed_and_shown_with_its_history() {
     let (web, archive) = crawled();
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let (status, list, _) = face.get("/objects");
     assert!(status == 200 && !list.contains("<script") && list.contains("1 article or post"), "{list}");
     let address = format!("/object?url={}", escape(&web.url("/town/1")));

@@ -10,7 +10,7 @@ use perennial_engine::analyse::{Analyst, Filters, PageText};
 use perennial_render::CapturedResource;
 
 use crate::program::{folder, perennial};
-use crate::serving::ask;
+use crate::server::ask;
 use crate::wait::wait_until;
 
 /// One measure is enough to see whether the archive catches what the simulator says; this one differs least between two runs.

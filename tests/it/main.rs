@@ -5,12 +5,17 @@
 // A test that cannot go on should panic; clippy's own exception ends at the `#[test]` functions.
 #![allow(clippy::unwrap_used)]
 
+mod admin;
+#[cfg(feature = "interop")]
+mod admin_browser;
 mod archive;
-mod asked;
 #[cfg(feature = "interop")]
 mod axe;
+#[cfg(feature = "interop")]
+mod browser;
 mod budget;
-mod coherent;
+mod changes_query;
+mod coherence;
 mod corpus;
 mod crawl_again;
 #[cfg(feature = "interop")]
@@ -20,6 +25,7 @@ mod crawl_misbehaving;
 mod crawl_network;
 mod crawled;
 mod dashboard;
+mod dashboard_pages;
 mod demo;
 mod diff;
 mod diff_view;
@@ -27,7 +33,6 @@ mod doctor;
 mod documents;
 mod durability;
 mod extract;
-mod face;
 mod facts;
 mod feeds;
 mod formats;
@@ -45,9 +50,6 @@ mod layers;
 mod looks;
 mod notices;
 mod objects;
-mod operate;
-#[cfg(feature = "interop")]
-mod operate_browser;
 mod outline;
 mod parts;
 mod patterns;
@@ -63,11 +65,11 @@ mod replay;
 #[cfg(feature = "interop")]
 mod replay_attacks;
 mod replayed;
-mod routes;
+mod requests;
 mod rules;
 mod search;
 mod serve;
-mod serving;
+mod server;
 mod settings;
 mod simulate;
 mod snapshots;
@@ -78,8 +80,6 @@ mod terms;
 mod told;
 mod town;
 mod unfinished;
-#[cfg(feature = "interop")]
-mod viewer;
 mod visits;
 mod wait;
 mod web;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
 
+use crate::browser::{Serving, Viewer};
 use crate::crawled::Archive;
-use crate::viewer::{Serving, Viewer};
 use crate::web::{Asked, Reply, Web, html, status};
 
 fn typed(mime: &str, body: impl Into<Vec<u8>>) -> Reply {

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use crate::browser::{Serving, Viewer};
 use crate::crawled::Archive;
-use crate::viewer::{Serving, Viewer};
 use crate::wait::found_within;
 
 /// An archived page, and what must be true in its frame after it has tried.

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::program::{folder, html, perennial, ran, sample_file};
-use crate::serving::{Serving, append_status, ask};
+use crate::server::{Serving, append_status, ask};
 
 /// An archive with the sample of other tests: three captures of the home page, a page, a redirect, a style sheet.
 fn sample(dir: &Path, name: &str) -> PathBuf {

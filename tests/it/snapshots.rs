@@ -12,11 +12,11 @@ use perennial_archive::{Archive as Library, ArchiveWriter};
 use regex::Regex;
 use serde_json::Value;
 
+use crate::admin::{AdminServer, Answered};
 use crate::crawled::Archive;
-use crate::operate::{Answered, Operated};
 use crate::outline::{self, Assets};
-use crate::routes::{ACTS, DASHBOARD, EMPTY, OPERATED, SERVER, api_of, route_of};
-use crate::serving::{Answer, Serving, ask};
+use crate::requests::{ACTS, DASHBOARD, EMPTY, OPERATED, SERVER, api_of, route_of};
+use crate::server::{Answer, Serving, ask};
 use crate::sources::sources;
 use crate::town::Town;
 use crate::wait::wait_until;
@@ -297,7 +297,7 @@ fn check_empty(town: &Town, recorder: &mut Recorder) -> Folder {
 /// Pages with admin forms, admin actions, and pages while a process writes the archive.
 fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     let mut folder = Folder::new("operator");
-    let operated = Operated::of(&town.archive);
+    let operated = AdminServer::of(&town.archive);
     recorder.hide(&operated.main, &operated.replay);
     recorder.redactions.literal(&operated.key, "[key]");
     let get = |path: &str, cookie: &str| ask(&operated.main, "GET", path, &[("Cookie", cookie)]);

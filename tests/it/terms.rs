@@ -3,7 +3,7 @@
 use perennial_core::memento::address::escape;
 
 use crate::crawled::Archive;
-use crate::face::Face;
+use crate::dashboard_pages::TestDashboard;
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// Pages that say the same with other numbers at every visit, and from the eighth visit on also something new.
@@ -63,7 +63,7 @@ fn terms_that_came_in_a_span_are_named_and_no_others() {
     assert!(text.contains("new  tram depot"), "{text}");
     assert!(!archive.run(&["terms", "--site", "nowhere.example"]).status.success());
 
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let (status, page, _) = face.get(&format!("/terms?since={}", escape(span[1])));
     assert!(status == 200 && page.contains("/search?q=tram%20depot&amp;phrase=1"), "{page}");
     assert!(!page.contains("<script") && page.contains("aria-current"), "{page}");

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::crawled::Archive;
-use crate::face::Face;
+use crate::dashboard_pages::TestDashboard;
 use crate::web::{Asked, Reply, Web, html, redirect, status};
 
 const STORY: &str = "<title>Flood plan</title><h1>Flood plan</h1><p>What the city does when the river rises, street by \
@@ -128,7 +128,7 @@ fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
     assert_eq!(urls, [&Value::from(web.url("/new"))]);
     assert_eq!(new[0]["title"], "New story");
     // It is as important on every page that shows it.
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let importance = |path: &str, list: &str| {
         let page: Value = serde_json::from_str(&face.get(path).1).unwrap();
         let mut changes = page[list].as_array().unwrap().iter();

@@ -6,7 +6,7 @@ use hyper::http::{HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
 use super::Server;
-use super::dashboard::parts::Range;
+use super::dashboard::components::Range;
 use super::problem::Problem;
 use crate::body::Body;
 

@@ -23,7 +23,7 @@ const MAX_CAPTURES: u64 = 50_000;
 
 /// The WACZ files that were asked for lately. They are in the system's temporary folder, without a name.
 #[derive(Debug, Default)]
-pub struct Made(Mutex<Vec<Wacz>>);
+pub struct WaczCache(Mutex<Vec<Wacz>>);
 
 #[derive(Clone, Debug)]
 struct Wacz {
@@ -84,7 +84,7 @@ pub fn wacz(request: &Request<'_>, query: &Query) -> Result<Response<Body>, Prob
         .map_err(|error| Problem::damaged(&error.into()))
 }
 
-impl Made {
+impl WaczCache {
     /// The file as it is kept, or made now; one is made at a time.
     fn get(&self, base: &str, snapshot: &Snapshot, filter: &Filter) -> Result<Wacz, Problem> {
         let internal = |error: anyhow::Error| Problem::internal(&error);

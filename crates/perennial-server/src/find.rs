@@ -14,7 +14,7 @@ use perennial_archive::{OpenRecord, Snapshot};
 const N_AROUND: usize = 8;
 
 /// What is shown.
-pub struct Found {
+pub struct CaptureMatch {
     /// The look at the page: its time is that of the memento.
     pub capture: Capture,
     /// The capture whose record has the body.
@@ -34,7 +34,7 @@ pub struct Found {
 }
 
 /// Why nothing is shown.
-pub enum Lost {
+pub enum NoCapture {
     /// Nothing is captured under that address.
     NotArchived,
     /// It was seen at this instant, and no record holds it.
@@ -46,13 +46,13 @@ pub enum Lost {
 }
 
 /// Finds what to show; with `closest` by distance in time alone.
-pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<Found, Lost> {
+pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<CaptureMatch, NoCapture> {
     let key = surt(url);
-    let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(Lost::Failed)?;
+    let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(NoCapture::Failed)?;
     // Of captures in the same second, one of the very address is better than one of its twin with another scheme.
     around.sort_by_cached_key(|capture| (capture.time.as_secs(), capture.url != url, capture.id));
     let mut looks = looks_of(snapshot, &around, at);
-    let mut last = Lost::NotArchived;
+    let mut last = NoCapture::NotArchived;
     // Each round shows something or takes one capture out.
     for _ in 0..looks.len() {
         let choice = if closest { memento::closest(&looks, at) } else { memento::choose(&looks, at) };
@@ -62,13 +62,13 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
             Ok((_, _, head)) if leads_to_itself(&head, capture, &key) => {}
             Ok((holder, record, head)) => {
                 let (previous, next) = beside(&around, capture);
-                let span = snapshot.store().span_of_key(&key).map_err(Lost::Failed)?;
+                let span = snapshot.store().span_of_key(&key).map_err(NoCapture::Failed)?;
                 let span = span.unwrap_or((capture.time, capture.time));
                 let (capture, state) = (capture.clone(), choice.state);
-                return Ok(Found { capture, holder, record, head, state, previous, next, span });
+                return Ok(CaptureMatch { capture, holder, record, head, state, previous, next, span });
             }
             // A damaged record is said, and nothing else is shown in its place.
-            Err(lost @ (Lost::Damaged(_) | Lost::Failed(_))) => return Err(lost),
+            Err(lost @ (NoCapture::Damaged(_) | NoCapture::Failed(_))) => return Err(lost),
             Err(lost) => last = lost,
         }
         looks[choice.index].is_held = false;
@@ -117,14 +117,14 @@ fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
 
 /// The record that holds what a capture showed, and what the server said with it. A revisit has a head of its own: another server,
 /// or another address, may have sent the same bytes. A 304 says nothing about them.
-fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), Lost> {
+fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), NoCapture> {
     let archive = snapshot.archive();
-    let holder = archive.holder(snapshot.store(), capture).map_err(Lost::Failed)?;
-    let Some(holder) = holder else { return Err(Lost::NotHeld(capture.time)) };
-    let record = archive.open_record(&holder).map_err(Lost::Damaged)?;
+    let holder = archive.holder(snapshot.store(), capture).map_err(NoCapture::Failed)?;
+    let Some(holder) = holder else { return Err(NoCapture::NotHeld(capture.time)) };
+    let record = archive.open_record(&holder).map_err(NoCapture::Damaged)?;
     let own = match holder.id == capture.id || capture.status == Some(304) {
         true => None,
-        false => Some(archive.open_record(capture).map_err(Lost::Damaged)?.head),
+        false => Some(archive.open_record(capture).map_err(NoCapture::Damaged)?.head),
     };
     let head = own.filter(|head| head.status().is_some()).unwrap_or_else(|| record.head.clone());
     Ok((holder, record, head))

@@ -9,7 +9,7 @@ use perennial_core::memento::{Modifier, date};
 use url::Url;
 
 use super::Origin;
-use super::scene::Scene;
+use super::replay_context::ReplayContext;
 
 /// Fields that describe the content and act on nothing.
 const HARMLESS: [&str; 5] =
@@ -40,9 +40,9 @@ pub const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups; defau
 pub const AS_CAPTURED: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /// The fields of an archived answer, harmless; `Location` leads into the archive; the policy of the origin is set.
-pub fn replayed(scene: &Scene) -> HeaderMap {
+pub fn replayed(context: &ReplayContext) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    for (name, value) in scene.head.fields().take(MAX_FIELDS) {
+    for (name, value) in context.head.fields().take(MAX_FIELDS) {
         let name = name.to_ascii_lowercase();
         let Some(value) = clean(&value) else { continue };
         if HARMLESS.contains(&name.as_str())
@@ -56,15 +56,15 @@ pub fn replayed(scene: &Scene) -> HeaderMap {
             headers.append(name, value);
         }
     }
-    if scene.head.is_empty()
-        && let Some(mime) = scene.capture.mime.as_deref().and_then(clean)
+    if context.head.is_empty()
+        && let Some(mime) = context.capture.mime.as_deref().and_then(clean)
     {
         headers.insert(header::CONTENT_TYPE, mime);
     }
-    if let Some(location) = location(scene) {
+    if let Some(location) = location(context) {
         headers.insert(header::LOCATION, location);
     }
-    if let Some(policy) = policy(scene) {
+    if let Some(policy) = policy(context) {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     // A type that is guessed could turn a text into a script.
@@ -74,31 +74,31 @@ pub fn replayed(scene: &Scene) -> HeaderMap {
 }
 
 /// What the content may do, by where it is given and how.
-fn policy(scene: &Scene) -> Option<HeaderValue> {
+fn policy(context: &ReplayContext) -> Option<HeaderValue> {
     let is_document =
-        scene.head.media_type().is_none_or(|media| media.contains("html") || media.contains("xml"));
-    match scene.origin {
-        _ if scene.modifier == Modifier::Identity && is_document => {
+        context.head.media_type().is_none_or(|media| media.contains("html") || media.contains("xml"));
+    match context.origin {
+        _ if context.modifier == Modifier::Identity && is_document => {
             Some(HeaderValue::from_static(AS_CAPTURED))
         }
         Origin::Main => Some(HeaderValue::from_static(SANDBOX)),
         Origin::Replay => {
-            HeaderValue::from_str(&super::rewrite::headers::policy(&scene.origins.main, true)).ok()
+            HeaderValue::from_str(&super::rewrite::headers::policy(&context.origins.main, true)).ok()
         }
     }
 }
 
 /// Where a redirect leads, inside the archive and at the same instant.
-fn location(scene: &Scene) -> Option<HeaderValue> {
-    if !(300..400).contains(&scene.status) {
+fn location(context: &ReplayContext) -> Option<HeaderValue> {
+    if !(300..400).contains(&context.status) {
         return None;
     }
-    let target = Url::parse(&scene.capture.url).ok()?.join(&scene.head.get("Location")?).ok()?;
+    let target = Url::parse(&context.capture.url).ok()?.join(&context.head.get("Location")?).ok()?;
     if !matches!(target.scheme(), "http" | "https") {
         return None;
     }
-    let modifier = if scene.modifier == Modifier::Other { Modifier::Page } else { scene.modifier };
-    HeaderValue::from_str(&scene.address(modifier, target.as_str())).ok()
+    let modifier = if context.modifier == Modifier::Other { Modifier::Page } else { context.modifier };
+    HeaderValue::from_str(&context.address(modifier, target.as_str())).ok()
 }
 
 /// A value that may stand in a header: no control characters, of bounded length.
@@ -110,6 +110,6 @@ fn clean(value: &str) -> Option<HeaderValue> {
 }
 
 /// The instant of a memento as its header has it.
-pub fn memento_datetime(scene: &Scene) -> Option<HeaderValue> {
-    HeaderValue::from_str(&date::write(scene.capture.time)).ok()
+pub fn memento_datetime(context: &ReplayContext) -> Option<HeaderValue> {
+    HeaderValue::from_str(&date::write(context.capture.time)).ok()
 }

@@ -8,14 +8,14 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | [`pool`] | archives -> snapshots that are as new as the last commit |
-//! | [`scene`] | what is replayed, at which instant, where: all that the rewriting is told |
+//! | [`replay_context`] | what is replayed, at which instant, where: all that the rewriting is told |
 //! | [`body`] | a stored record -> its bytes as a stream, checked |
 //! | [`problem`] | what went wrong -> a page or JSON that says it |
 //! | [`headers`] | fields of an archived answer -> those that a client may be given |
 //! | [`find`] | an address and an instant -> the capture to show |
 //! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
 //! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
-//! | [`standing`] | an archive -> what is computed over the whole of it, kept between requests |
+//! | [`summary`] | an archive -> what is computed over the whole of it, kept between requests |
 //! | [`dashboard`] | what changed, pages, sites, schedule, search, comparisons, calendars: the pages that people read first |
 //! | [`api`] | a view as JSON; metrics for Prometheus; health |
 //! | [`atom`] | a condition -> the latest changes for which it holds, as an Atom feed |
@@ -23,8 +23,8 @@
 //! | [`files`] | WARC records by digest, WACZ of a page or a site |
 //! | [`range`] | `Range` -> a part of a body |
 //! | [`guard`] | a request -> whether it is answered at all |
-//! | [`operator`] | a request -> whether it may act, and who acts |
-//! | [`operate`] | a POST -> an act |
+//! | [`admin_auth`] | a request -> whether it may act, and who acts |
+//! | [`admin_actions`] | a POST -> an act |
 //! | [`replay`] | `/web/...` -> archived content |
 //! | [`rewrite`] | archived content -> content whose addresses lead into the archive |
 //! | [`banner`] | a capture -> the page around it: version, state of the whole, parts, steps in time |
@@ -32,6 +32,8 @@
 //! | [`router`] | the table of routes: path, cost, handler |
 //! | [`listen`] | sockets -> connections, within limits |
 
+pub mod admin_actions;
+pub mod admin_auth;
 pub mod api;
 pub mod atom;
 pub mod banner;
@@ -45,18 +47,16 @@ pub mod guard;
 pub mod headers;
 pub mod listen;
 pub mod memento;
-pub mod operate;
-pub mod operator;
 pub mod pages;
 pub mod pool;
 pub mod problem;
 pub mod range;
 pub mod replay;
+pub mod replay_context;
 pub mod request;
 pub mod rewrite;
 pub mod router;
-pub mod scene;
-pub mod standing;
+pub mod summary;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -68,13 +68,13 @@ use hyper::http::{HeaderValue, Response, header};
 use serde_json::json;
 
 use crate::body::Body;
-use files::Made;
+use admin_auth::AdminAuth;
+use files::WaczCache;
 use guard::Guard;
-use operator::Operator;
 use perennial_archive::Archive;
 use pool::Pool;
 use router::Limits;
-use standing::Standings;
+use summary::SummaryCache;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -94,12 +94,12 @@ pub struct Options {
     /// Anybody may ask.
     pub public: bool,
     /// Who may act; `None`: nobody.
-    pub operate: Option<Operate>,
+    pub operate: Option<AdminOptions>,
 }
 
 /// How somebody becomes an operator.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Operate {
+pub struct AdminOptions {
     /// A token that programs and browsers may bring, beside the key that is printed.
     pub token: Option<String>,
 }
@@ -124,13 +124,13 @@ impl Options {
 #[derive(Debug)]
 pub struct Server {
     options: Options,
-    archives: Vec<Served>,
+    archives: Vec<ServedArchive>,
     origins: Origins,
     guard: Guard,
-    operator: Option<Operator>,
+    operator: Option<AdminAuth>,
     /// What begins a session of an operator, once.
     key: Option<String>,
-    made: Made,
+    made: WaczCache,
     limits: Limits,
     /// How often each kind of problem was met.
     problems: Mutex<BTreeMap<&'static str, u64>>,
@@ -139,13 +139,13 @@ pub struct Server {
 
 /// One archive under its name.
 #[derive(Debug)]
-pub struct Served {
+pub struct ServedArchive {
     /// Its name, which begins the paths of its addresses.
     pub name: String,
     /// Where its addresses begin on both origins: empty, or a slash and its name.
     pub base: String,
     pool: Pool,
-    standings: Standings,
+    standings: SummaryCache,
 }
 
 /// The two origins, such as `http://127.0.0.1:8080`.
@@ -170,21 +170,26 @@ impl Server {
     /// A server of some archives that listens nowhere yet. A single archive has addresses without its name.
     pub fn new(archives: Vec<Archive>, options: Options, origins: Origins) -> anyhow::Result<Arc<Server>> {
         let is_single = archives.len() == 1;
-        let mut served: Vec<Served> = Vec::new();
+        let mut served: Vec<ServedArchive> = Vec::new();
         for archive in archives {
             let name = pool::name_of(&archive, |taken| served.iter().any(|other| other.name == taken));
             let base = if is_single { String::new() } else { format!("/{name}") };
-            served.push(Served { name, base, pool: Pool::open(archive)?, standings: Standings::default() });
+            served.push(ServedArchive {
+                name,
+                base,
+                pool: Pool::open(archive)?,
+                standings: SummaryCache::default(),
+            });
         }
         let listening = [Some(options.listen), options.replay_listen].into_iter().flatten();
         let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
         let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
         let operator = match &options.operate {
-            Some(operate) => Some(Operator::new(operate.token.as_deref(), port_of(&origins.main))?),
+            Some(operate) => Some(AdminAuth::new(operate.token.as_deref(), port_of(&origins.main))?),
             None => None,
         };
         let (operator, key) = operator.unzip();
-        let (made, problems) = (Made::default(), Mutex::default());
+        let (made, problems) = (WaczCache::default(), Mutex::default());
         let (limits, n_requests) = (Limits::default(), AtomicU64::new(0));
         let archives = served;
         Ok(Arc::new(Server {
@@ -206,7 +211,7 @@ impl Server {
     }
 
     /// Who may act; `None`: nobody.
-    fn operator(&self) -> Option<&Operator> {
+    fn operator(&self) -> Option<&AdminAuth> {
         self.operator.as_ref()
     }
 
@@ -219,7 +224,7 @@ impl Server {
         &self.limits
     }
 
-    fn made(&self) -> &Made {
+    fn made(&self) -> &WaczCache {
         &self.made
     }
 
@@ -266,7 +271,7 @@ impl Server {
     }
 
     /// The archives, in the order in which they were named.
-    pub fn archives(&self) -> &[Served] {
+    pub fn archives(&self) -> &[ServedArchive] {
         &self.archives
     }
 

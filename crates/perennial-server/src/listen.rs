@@ -37,13 +37,13 @@ const MAX_THREADS: usize = 64;
 const STALL_TIME: Duration = Duration::from_secs(60);
 
 /// A server whose sockets are bound and that answers nobody yet.
-pub struct Bound {
+pub struct Listeners {
     main: TcpListener,
     replay: TcpListener,
     server: Arc<Server>,
 }
 
-impl Bound {
+impl Listeners {
     /// All that it serves.
     pub fn server(&self) -> &Arc<Server> {
         &self.server
@@ -70,7 +70,7 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 /// Binds both origins.
-pub async fn bind(archives: Vec<Archive>, options: Options) -> anyhow::Result<Bound> {
+pub async fn bind(archives: Vec<Archive>, options: Options) -> anyhow::Result<Listeners> {
     let main = listen(options.listen).await?;
     let at = main.local_addr()?;
     let beside =
@@ -78,7 +78,7 @@ pub async fn bind(archives: Vec<Archive>, options: Options) -> anyhow::Result<Bo
     let replay = listen(options.replay_listen.unwrap_or(beside)).await?;
     let origins =
         Origins { main: format!("http://{at}"), replay: format!("http://{}", replay.local_addr()?) };
-    Ok(Bound { main, replay, server: Server::new(archives, options, origins)? })
+    Ok(Listeners { main, replay, server: Server::new(archives, options, origins)? })
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -11,7 +11,7 @@ use perennial_warc::surt::{KeyRange, MatchType, surt};
 use serde_json::json;
 
 use super::cdx::{self, Dialect};
-use super::find::Found;
+use super::find::CaptureMatch;
 use super::problem::Problem;
 use super::request::Request;
 use crate::body::Body;
@@ -60,7 +60,7 @@ impl<'a> Addresses<'a> {
 }
 
 /// The `Link` field of a memento or of the answer of a TimeGate: original, TimeGate, TimeMap, and the mementos around.
-pub fn links(request: &Request<'_>, found: &Found) -> Option<HeaderValue> {
+pub fn links(request: &Request<'_>, found: &CaptureMatch) -> Option<HeaderValue> {
     let url = &found.capture.url;
     let addresses = Addresses::of(request, url);
     let this = found.capture.time;
@@ -102,7 +102,7 @@ pub fn accept_datetime(request: &Request<'_>) -> Result<Timestamp, Problem> {
 }
 
 /// The answer of a TimeGate.
-pub fn timegate(request: &Request<'_>, found: &Found) -> Response<Body> {
+pub fn timegate(request: &Request<'_>, found: &CaptureMatch) -> Response<Body> {
     let addresses = Addresses::of(request, &found.capture.url);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;

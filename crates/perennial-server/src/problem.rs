@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::body::Body;
+use super::dashboard::components::untrusted;
 use super::dashboard::layout::{Place, Shell, Tab};
-use super::dashboard::parts::untrusted;
 use super::{api, pages};
 use perennial_engine::html;
 

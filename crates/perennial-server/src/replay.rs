@@ -8,10 +8,10 @@ use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 
 use super::body::{Coding, StoredBody};
-use super::find::{Found, Lost, find};
+use super::find::{CaptureMatch, NoCapture, find};
 use super::problem::Problem;
+use super::replay_context::ReplayContext;
 use super::request::Request;
-use super::scene::Scene;
 use super::{Origin, banner, headers, memento, range, rewrite};
 use crate::body::Body;
 use perennial_archive::store::Capture;
@@ -36,44 +36,48 @@ pub fn replay(request: &Request<'_>, address: &ReplayAddress) -> Result<Response
         return Ok(response);
     }
     let links = memento::links(request, &found);
-    let scene = scene_of(request, address, at, &found);
-    if request.is_navigation() && scene.modifier != Modifier::Identity {
+    let context = replay_context(request, address, at, &found);
+    if request.is_navigation() && context.modifier != Modifier::Identity {
         match request.origin {
-            Origin::Main if scene.modifier == Modifier::Top => {
-                return banner::wrapper(request, &scene, found);
+            Origin::Main if context.modifier == Modifier::Top => {
+                return banner::wrapper(request, &context, found);
             }
             // Archived content is shown in our frame only.
-            _ => return Ok(banner::to_wrapper(&scene)),
+            _ => return Ok(banner::to_wrapper(&context)),
         }
     }
-    let mut response = respond(request, &scene, found).map_err(|error| Problem::damaged(&error.into()))?;
+    let mut response = respond(request, &context, found).map_err(|error| Problem::damaged(&error.into()))?;
     if response.status() == StatusCode::OK {
-        *response.status_mut() = StatusCode::from_u16(scene.status).unwrap_or(StatusCode::OK);
+        *response.status_mut() = StatusCode::from_u16(context.status).unwrap_or(StatusCode::OK);
     }
-    add_memento(&scene, links, response.headers_mut());
+    add_memento(&context, links, response.headers_mut());
     Ok(response)
 }
 
-fn respond(request: &Request<'_>, scene: &Scene, found: Found) -> io::Result<Response<Body>> {
+fn respond(
+    request: &Request<'_>,
+    context: &ReplayContext,
+    found: CaptureMatch,
+) -> io::Result<Response<Body>> {
     let body = StoredBody::new(found.record, &found.holder.digest);
-    if let Some(said) = captured_part(scene) {
-        let mut response = identity(request, scene, body)?;
+    if let Some(said) = captured_part(context) {
+        let mut response = identity(request, context, body)?;
         response.headers_mut().insert(header::CONTENT_RANGE, said);
         return Ok(response);
     }
-    let range = request.field("range").filter(|_| scene.status == 200);
-    if let Some(range) = range.filter(|_| scene.modifier == Modifier::Identity || is_media(scene)) {
-        return part_of(request, scene, body, &found.holder, range);
+    let range = request.field("range").filter(|_| context.status == 200);
+    if let Some(range) = range.filter(|_| context.modifier == Modifier::Identity || is_media(context)) {
+        return part_of(request, context, body, &found.holder, range);
     }
-    match scene.modifier {
-        Modifier::Identity => identity(request, scene, body),
-        _ => rewrite::respond(scene, request.field("sec-fetch-dest"), body),
+    match context.modifier {
+        Modifier::Identity => identity(request, context, body),
+        _ => rewrite::respond(context, request.field("sec-fetch-dest"), body),
     }
 }
 
 /// Where the archived server gave a part of its body: which one. The client gets that part, whichever it asked for.
-fn captured_part(scene: &Scene) -> Option<HeaderValue> {
-    let said = scene.head.get("Content-Range").filter(|_| scene.status == 206)?;
+fn captured_part(context: &ReplayContext) -> Option<HeaderValue> {
+    let said = context.head.get("Content-Range").filter(|_| context.status == 206)?;
     HeaderValue::from_str(&said).ok()
 }
 
@@ -89,8 +93,8 @@ fn is_whole_part(head: &HttpHead) -> bool {
 }
 
 /// What is never rewritten and may be read in parts.
-fn is_media(scene: &Scene) -> bool {
-    let mime = scene.head.media_type().unwrap_or_default();
+fn is_media(context: &ReplayContext) -> bool {
+    let mime = context.head.media_type().unwrap_or_default();
     let is_drawing = mime.starts_with("image/svg");
     let is_media = ["audio/", "video/", "image/", "font/"].iter().any(|kind| mime.starts_with(kind));
     is_media && !is_drawing
@@ -100,12 +104,12 @@ fn is_media(scene: &Scene) -> bool {
 /// A part of the plain body. Where its length shows only when it is decoded, it is decoded once more to count it.
 fn part_of(
     request: &Request<'_>,
-    scene: &Scene,
+    context: &ReplayContext,
     body: StoredBody,
     holder: &Capture,
     range: &str,
 ) -> io::Result<Response<Body>> {
-    let headers = headers::replayed(scene);
+    let headers = headers::replayed(context);
     let archive = request.served.pool.archive();
     let (length, body) = match body.plain_length() {
         Some(length) => (length, body),
@@ -118,22 +122,27 @@ fn part_of(
     range::respond(Some(range), length, headers, |from| range::skipped(body.into_reader(Coding::Plain), from))
 }
 
-fn problem_of(lost: Lost, url: &str) -> Problem {
+fn problem_of(lost: NoCapture, url: &str) -> Problem {
     match lost {
-        Lost::NotArchived => Problem::not_archived(url),
-        Lost::NotHeld(time) => Problem::not_held(url, &time.to_rfc3339()),
-        Lost::Damaged(error) => Problem::damaged(&error),
-        Lost::Failed(error) => Problem::internal(&error),
+        NoCapture::NotArchived => Problem::not_archived(url),
+        NoCapture::NotHeld(time) => Problem::not_held(url, &time.to_rfc3339()),
+        NoCapture::Damaged(error) => Problem::damaged(&error),
+        NoCapture::Failed(error) => Problem::internal(&error),
     }
 }
 
-fn scene_of(request: &Request<'_>, address: &ReplayAddress, at: Timestamp, found: &Found) -> Scene {
+fn replay_context(
+    request: &Request<'_>,
+    address: &ReplayAddress,
+    at: Timestamp,
+    found: &CaptureMatch,
+) -> ReplayContext {
     let time = match address.when {
         When::At { .. } => at,
         _ => found.capture.time,
     };
     let status = found.head.status().or(found.holder.status).unwrap_or(200);
-    Scene {
+    ReplayContext {
         base: request.served.base.clone(),
         origins: request.origins(),
         origin: request.origin,
@@ -156,7 +165,7 @@ fn scene_of(request: &Request<'_>, address: &ReplayAddress, at: Timestamp, found
 fn redirect_to_exact(
     request: &Request<'_>,
     address: &ReplayAddress,
-    found: &Found,
+    found: &CaptureMatch,
 ) -> Option<Response<Body>> {
     let When::At { time, n_digits } = address.when else { return None };
     let is_exact = n_digits == 14 && time.as_secs() == found.capture.time.as_secs();
@@ -177,30 +186,30 @@ fn redirect_to_exact(
 }
 
 /// The bytes as they were captured, in the content coding that they had if the client knows it.
-fn identity(request: &Request<'_>, scene: &Scene, body: StoredBody) -> io::Result<Response<Body>> {
+fn identity(request: &Request<'_>, context: &ReplayContext, body: StoredBody) -> io::Result<Response<Body>> {
     let content = body.content_codings();
     let accepted = request.field("accept-encoding").unwrap_or_default().to_ascii_lowercase();
     let is_understood =
         !content.is_empty() && content.iter().all(|coding| accepted.contains(coding.as_str()));
     let coding = if is_understood { Coding::AsSent } else { Coding::Plain };
     let mut response = Response::new(body.into_body(coding)?);
-    *response.headers_mut() = headers::replayed(scene);
+    *response.headers_mut() = headers::replayed(context);
     if is_understood && let Ok(value) = HeaderValue::from_str(&content.join(", ")) {
         response.headers_mut().insert(header::CONTENT_ENCODING, value);
     }
     Ok(response)
 }
 
-fn add_memento(scene: &Scene, links: Option<HeaderValue>, to: &mut HeaderMap) {
-    if let Some(time) = headers::memento_datetime(scene) {
+fn add_memento(context: &ReplayContext, links: Option<HeaderValue>, to: &mut HeaderMap) {
+    if let Some(time) = headers::memento_datetime(context) {
         to.insert("memento-datetime", time);
     }
     if let Some(links) = links {
         to.append(header::LINK, links);
     }
-    if let Ok(value) = HeaderValue::from_str(&scene.own_address(scene.modifier)) {
+    if let Ok(value) = HeaderValue::from_str(&context.own_url(context.modifier)) {
         to.insert(header::CONTENT_LOCATION, value);
     }
-    to.insert("x-perennial-coherence", HeaderValue::from_static(scene.state.as_str()));
+    to.insert("x-perennial-coherence", HeaderValue::from_static(context.state.as_str()));
     memento::allow_all(to);
 }

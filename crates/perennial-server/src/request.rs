@@ -6,10 +6,10 @@ use perennial_core::memento::address::Query;
 use perennial_core::url::canonical::host_name;
 
 use super::body::Body;
-use super::dashboard::layout::{Operating, Place};
+use super::dashboard::layout::{AdminAccess, Place};
 use super::problem::Problem;
-use super::standing::Standing;
-use super::{Origin, Origins, Served, Server, rewrite};
+use super::summary::Summary;
+use super::{Origin, Origins, ServedArchive, Server, rewrite};
 use perennial_archive::Snapshot;
 
 /// Whom a response is for.
@@ -26,13 +26,13 @@ pub struct Request<'a> {
     /// All that is served.
     pub server: &'a Server,
     /// The archive that it is about.
-    pub served: &'a Served,
+    pub served: &'a ServedArchive,
     /// Where it came to.
     pub origin: Origin,
     /// Its head.
     pub parts: &'a Parts,
     /// Whether the client may act.
-    pub operating: Operating<'a>,
+    pub operating: AdminAccess<'a>,
     /// What stands behind the path of its route, as the client wrote it.
     pub rest: &'a str,
     /// Its parameters.
@@ -67,9 +67,9 @@ impl Request<'_> {
     }
 
     /// Reads from the archive and from what is computed over the whole of it; `None` while that is computed for the first time.
-    pub(crate) fn with_standing<T>(
+    pub(crate) fn with_summary<T>(
         &self,
-        read: impl FnOnce(&Snapshot, Option<&Standing>) -> anyhow::Result<T>,
+        read: impl FnOnce(&Snapshot, Option<&Summary>) -> anyhow::Result<T>,
     ) -> Result<T, Problem> {
         let standing = self.served.standings.of(&self.served.pool);
         let standing = standing.map_err(|error| Problem::internal(&error))?;
@@ -93,7 +93,7 @@ impl Request<'_> {
         let (origins, referer) = (self.origins(), self.field("referer"));
         let archives = self.server.archives().iter();
         archives
-            .filter_map(|served| rewrite::own::stray(referer, &origins.replay, &served.base, target))
+            .filter_map(|served| rewrite::assets::stray(referer, &origins.replay, &served.base, target))
             .next()
     }
 

@@ -18,16 +18,16 @@ use tokio::sync::Semaphore;
 
 use super::body::Body;
 use super::cdx::{self, Dialect};
-use super::dashboard::layout::{Operating, Place};
+use super::dashboard::layout::{AdminAccess, Place};
 use super::dashboard::{
-    self, admin, articles, calendar, changes, compare, home, notices, openapi, page, pin, schedule, search,
-    site, sites, terms,
+    self, admin, articles, calendar, changes, compare, home, notices, openapi, page, pin, plan, search, site,
+    sites, terms,
 };
 use super::problem::Problem;
 use super::replay::replay;
 use super::request::{Form, Request};
-use super::rewrite::own;
-use super::{Origin, Served, Server, api, atom, banner, files, guard, memento, operate, pages};
+use super::rewrite::assets;
+use super::{Origin, ServedArchive, Server, admin_actions, api, atom, banner, files, guard, memento, pages};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
@@ -153,8 +153,8 @@ static MAIN: &[Route] = &[
     exact("/api/sites", Scan, |r| json(r, sites::load)).api(),
     under("/site/", Scan, |r| page(r, site::load, site::render)),
     exact("/api/site", Scan, |r| json(r, site::load)).api(),
-    exact("/schedule", Scan, |r| page(r, schedule::load, schedule::render)),
-    exact("/api/schedule", Scan, |r| json(r, schedule::load)).api(),
+    exact("/schedule", Scan, |r| page(r, plan::load, plan::render)),
+    exact("/api/schedule", Scan, |r| json(r, plan::load)).api(),
     exact("/terms", Scan, |r| page(r, terms::load, terms::render)),
     exact("/api/terms", Scan, |r| json(r, terms::load)).api(),
     exact("/objects", Scan, |r| page(r, articles::load_list, articles::render_list)),
@@ -169,12 +169,12 @@ static MAIN: &[Route] = &[
     exact("/api/acts", Scan, |r| json(r, admin::load)).api(),
     exact("/api/diff", Scan, |r| json(r, compare::load)).api(),
     exact("/api/openapi.json", Read, |_| Ok(api::json(&openapi::description()))).api(),
-    exact("/api/operate", Read, operate::act_of_program).post().api(),
+    exact("/api/operate", Read, admin_actions::act_of_program).post().api(),
     under("/api/", Read, |r| Err(Problem::no_such_page(&format!("/api/{}", r.rest)))).api(),
-    exact("/operate", Read, operate::act_of_form).post(),
-    exact("/login", Read, operate::log_in).post().of_server().open(),
+    exact("/operate", Read, admin_actions::act_of_form).post(),
+    exact("/login", Read, admin_actions::log_in).post().of_server().open(),
     exact("/login", Read, login).of_server().open(),
-    exact("/logout", Read, operate::log_out).post().of_server(),
+    exact("/logout", Read, admin_actions::log_out).post().of_server(),
     exact("/calendar", Read, |r| Ok(archives(r))),
     exact("/changes.atom", Scan, |r| atom::changes(r, &r.query)),
     exact("/healthz", Read, |r| Ok(api::health(r.server))).of_server(),
@@ -185,7 +185,7 @@ static MAIN: &[Route] = &[
     exact("/wayback/available", Read, |r| memento::available(r, &r.query)).api(),
     under("/record/", Read, |r| files::record(r, r.rest)).api(),
     under("/wacz/", Build, |r| files::wacz(r, &r.query)).api(),
-    under(own::ROOT, Read, banner::answer).of_server(),
+    under(assets::ROOT, Read, banner::answer).of_server(),
     exact("/web/timemap/cdx", Scan, |r| cdx::answer(r, Dialect::Wayback, &r.query, None)).api(),
     raw("/web/timemap/cdx/", Scan, |r| cdx::answer(r, Dialect::Wayback, &r.query, Some(r.rest))).api(),
     raw("/web/timemap/", Scan, |r| memento::timemap(r, r.rest)).api(),
@@ -200,8 +200,8 @@ static MAIN: &[Route] = &[
 /// Archived content, and nothing else.
 static REPLAY: &[Route] = &[
     exact("/login", Read, login).of_server().open(),
-    under(own::ROOT, Read, |r| {
-        own::file(r.rest, &r.origins().main).ok_or_else(|| Problem::no_such_page(r.rest))
+    under(assets::ROOT, Read, |r| {
+        assets::file(r.rest, &r.origins().main).ok_or_else(|| Problem::no_such_page(r.rest))
     })
     .of_server(),
     raw("/web/", Read, |r| at_address(r, r.rest)),
@@ -218,8 +218,8 @@ pub(super) fn is_ours(name: &str) -> bool {
 }
 
 /// A route that fits a request.
-struct Found<'s, 't> {
-    served: &'s Served,
+struct RouteMatch<'s, 't> {
+    served: &'s ServedArchive,
     route: &'static Route,
     rest: &'t str,
     query: &'t str,
@@ -230,18 +230,18 @@ fn find<'s, 't>(
     origin: Origin,
     method: &Method,
     target: &'t str,
-) -> Option<Found<'s, 't>> {
+) -> Option<RouteMatch<'s, 't>> {
     let (served, path) = archive_of(server, target)?;
     let verb = if method == Method::POST { Verb::Post } else { Verb::Get };
     let table = if origin == Origin::Main { MAIN } else { REPLAY };
     table.iter().filter(|route| route.method == verb).find_map(|route| {
         let (rest, query) = route.rest(if route.scope == Scope::Server { target } else { path })?;
-        Some(Found { served, route, rest, query })
+        Some(RouteMatch { served, route, rest, query })
     })
 }
 
 /// The archive that a target begins with, and the rest of it; without a name it is the first one.
-fn archive_of<'s, 't>(server: &'s Server, target: &'t str) -> Option<(&'s Served, &'t str)> {
+fn archive_of<'s, 't>(server: &'s Server, target: &'t str) -> Option<(&'s ServedArchive, &'t str)> {
     let (name, _) = target.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
     let named = server.archives().iter().find(|served| served.name == name && !name.is_empty());
     match named {
@@ -330,14 +330,14 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
         return Ok(preflight());
     }
     let path = target.split('?').next().unwrap_or_default();
-    let Found { served, route, rest, query } = found.ok_or_else(|| Problem::no_such_page(path))?;
+    let RouteMatch { served, route, rest, query } = found.ok_or_else(|| Problem::no_such_page(path))?;
     let query = Query::parse(query);
     let is_json = route.is_api || query.get("format") == Some("json");
     let session = server.operator().and_then(|operator| operator.form_of(parts));
     let operating = match (&session, server.operator()) {
-        (Some(token), _) => Operating::On(token),
-        (None, Some(_)) => Operating::LoggedOut,
-        (None, None) => Operating::Off,
+        (Some(token), _) => AdminAccess::On(token),
+        (None, Some(_)) => AdminAccess::LoggedOut,
+        (None, None) => AdminAccess::Off,
     };
     let form = if is_json { Form::Json } else { Form::Html };
     let request = Request { server, served, origin, parts, operating, rest, query, form, body };

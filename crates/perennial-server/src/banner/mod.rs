@@ -24,12 +24,12 @@ use serde_json::json;
 
 use self::page::Shown;
 use self::parts::Whole;
-use super::Served;
+use super::ServedArchive;
 use super::body::StoredBody;
-use super::find::{Found, find};
+use super::find::{CaptureMatch, find};
 use super::problem::Problem;
+use super::replay_context::ReplayContext;
 use super::request::Request;
-use super::scene::Scene;
 use crate::body::Body;
 use perennial_archive::Snapshot;
 use perennial_archive::store::Steps;
@@ -40,20 +40,24 @@ const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 20 2
      <circle cx=\"10\" cy=\"10\" r=\"9\"/><circle cx=\"9.2\" cy=\"10.6\" r=\"5.8\"/><circle cx=\"8.6\" cy=\"11\" r=\"2.8\"/></svg>";
 
 /// The page around an archived page.
-pub fn wrapper(request: &Request<'_>, scene: &Scene, found: Found) -> Result<Response<Body>, Problem> {
+pub fn wrapper(
+    request: &Request<'_>,
+    context: &ReplayContext,
+    found: CaptureMatch,
+) -> Result<Response<Body>, Problem> {
     let body = StoredBody::new(found.record, &found.holder.digest);
     let closest = request.server.is_closest();
     let asked = request.served.pool.with(|snapshot| {
-        let whole = Whole::of(snapshot, scene, body, &[], closest);
-        steps(snapshot, &scene.capture.url, scene.capture.time).map(|steps| (whole, steps))
+        let whole = Whole::of(snapshot, context, body, &[], closest);
+        steps(snapshot, &context.capture.url, context.capture.time).map(|steps| (whole, steps))
     });
     let (whole, steps) = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
-    let shown = Shown { scene, whole: &whole, steps: &steps, archive: &request.served.name };
+    let shown = Shown { context, whole: &whole, steps: &steps, archive: &request.served.name };
     let mut response = html(page::wrapper(&shown).0);
     let policy = format!(
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
          frame-src {}; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-        scene.origins.replay
+        context.origins.replay
     );
     let headers = response.headers_mut();
     if let Ok(policy) = HeaderValue::from_str(&policy) {
@@ -63,16 +67,16 @@ pub fn wrapper(request: &Request<'_>, scene: &Scene, found: Found) -> Result<Res
     if let Ok(spread) = HeaderValue::from_str(&format!("{:.0}", whole.composite.spread().as_secs_f64())) {
         headers.insert("x-perennial-spread", spread);
     }
-    if let Some(time) = super::headers::memento_datetime(scene) {
+    if let Some(time) = super::headers::memento_datetime(context) {
         headers.insert("memento-datetime", time);
     }
     Ok(response)
 }
 
 /// Archived content that a browser would show without our frame: to the page that has it.
-pub fn to_wrapper(scene: &Scene) -> Response<Body> {
+pub fn to_wrapper(context: &ReplayContext) -> Response<Body> {
     let mut response = Response::new(Body::empty());
-    let to = format!("{}{}", scene.origins.main, scene.address(Modifier::Top, &scene.capture.url));
+    let to = format!("{}{}", context.origins.main, context.address(Modifier::Top, &context.capture.url));
     if let Ok(to) = HeaderValue::from_str(&to) {
         *response.status_mut() = StatusCode::FOUND;
         response.headers_mut().insert(header::LOCATION, to);
@@ -95,7 +99,7 @@ pub fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
 /// A page that the banner asks about.
 struct Question<'s> {
     request: &'s Request<'s>,
-    served: &'s Served,
+    served: &'s ServedArchive,
     url: String,
     at: Timestamp,
 }
@@ -119,7 +123,7 @@ impl<'s> Question<'s> {
         let closest = self.request.server.is_closest();
         let asked = self.served.pool.with(|snapshot| {
             let Ok(found) = find(snapshot, &self.url, self.at, closest) else { return Ok(None) };
-            let scene = Scene {
+            let context = ReplayContext {
                 base: self.served.base.clone(),
                 origins: self.request.origins(),
                 origin: super::Origin::Main,
@@ -131,14 +135,14 @@ impl<'s> Question<'s> {
                 state: found.state,
             };
             let body = StoredBody::new(found.record, &found.holder.digest);
-            let whole = Whole::of(snapshot, &scene, body, &more, closest);
-            let steps = steps(snapshot, &scene.capture.url, scene.capture.time)?;
-            let shown = Shown { scene: &scene, whole: &whole, steps: &steps, archive: &self.served.name };
+            let whole = Whole::of(snapshot, &context, body, &more, closest);
+            let steps = steps(snapshot, &context.capture.url, context.capture.time)?;
+            let shown = Shown { context: &context, whole: &whole, steps: &steps, archive: &self.served.name };
             let told = json!({
                 "html": page::banner(&shown).0,
                 "title": page::title(&shown),
                 "state": whole.composite.state.as_str(),
-                "time": scene.capture.time.to_digits14(),
+                "time": context.capture.time.to_digits14(),
                 "missing": whole.missing(),
             });
             anyhow::Ok(Some(told))

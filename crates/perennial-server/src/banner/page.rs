@@ -10,9 +10,9 @@ use perennial_core::url::canonical::{host_with_port, without_scheme};
 use super::block::{BlockChange, BlockChanges};
 use super::parts::{ShownPart, Whole};
 use crate::dashboard::layout::version_address;
+use crate::replay_context::ReplayContext;
+use crate::rewrite::assets;
 use crate::rewrite::attributes::FRAME_NAME;
-use crate::rewrite::own;
-use crate::scene::Scene;
 use perennial_archive::store::{Step, Steps};
 
 /// What a page in the frame may do. It may not lead the window around it, open others, or ask with dialogs.
@@ -26,7 +26,7 @@ const LOGO: PreEscaped<&str> = PreEscaped(
 /// All that the banner shows.
 pub struct Shown<'a> {
     /// What is replayed.
-    pub scene: &'a Scene,
+    pub context: &'a ReplayContext,
     /// It with its parts.
     pub whole: &'a Whole,
     /// The versions around it.
@@ -37,13 +37,14 @@ pub struct Shown<'a> {
 
 /// The title of the window.
 pub fn title(shown: &Shown<'_>) -> String {
-    format!("{}, {} - Perennial", shown_text(&shown.scene.capture.url), moment(shown.scene.capture.time))
+    format!("{}, {} - Perennial", shown_text(&shown.context.capture.url), moment(shown.context.capture.time))
 }
 
 /// The whole page: banner and frame.
 pub fn wrapper(shown: &Shown<'_>) -> Markup {
-    let scene = shown.scene;
-    let frame = format!("{}{}", scene.origins.replay, scene.address(Modifier::Page, &scene.capture.url));
+    let context = shown.context;
+    let frame =
+        format!("{}{}", context.origins.replay, context.address(Modifier::Page, &context.capture.url));
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -51,12 +52,12 @@ pub fn wrapper(shown: &Shown<'_>) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title(shown)) }
-                link rel="icon" href={ (own::ROOT) "icon.svg" };
-                link rel="stylesheet" href={ (own::ROOT) "banner.css" };
-                script src={ (own::ROOT) "banner.js" } defer {}
+                link rel="icon" href={ (assets::ROOT) "icon.svg" };
+                link rel="stylesheet" href={ (assets::ROOT) "banner.css" };
+                script src={ (assets::ROOT) "banner.js" } defer {}
             }
-            body data-replay=(scene.origins.replay) data-base=(scene.base) data-archive=(shown.archive)
-                data-url=(scene.capture.url) data-time=(scene.time.to_digits14()) data-root=(own::ROOT) {
+            body data-replay=(context.origins.replay) data-base=(context.base) data-archive=(shown.archive)
+                data-url=(context.capture.url) data-time=(context.time.to_digits14()) data-root=(assets::ROOT) {
                 a.skip href="#page" { "To the archived page" }
                 div.ban #ban role="region" aria-label="Perennial: about this archived page" { (banner(shown)) }
                 iframe #page name=(FRAME_NAME) title="Archived page" sandbox=(SANDBOX) referrerpolicy="no-referrer" src=(frame) {}
@@ -67,28 +68,28 @@ pub fn wrapper(shown: &Shown<'_>) -> Markup {
 
 /// The inside of the banner.
 pub fn banner(shown: &Shown<'_>) -> Markup {
-    let scene = shown.scene;
+    let context = shown.context;
     html! {
-        a.brand href={ (scene.base) "/" } { (LOGO) span.vh { "Perennial" } }
-        span.url.cut title=(scene.capture.url) { (shown_text(without_scheme(&scene.capture.url))) }
-        time.when datetime=(scene.capture.time.to_rfc3339()) { (moment(scene.capture.time)) }
+        a.brand href={ (context.base) "/" } { (LOGO) span.vh { "Perennial" } }
+        span.url.cut title=(context.capture.url) { (shown_text(without_scheme(&context.capture.url))) }
+        time.when datetime=(context.capture.time.to_rfc3339()) { (moment(context.capture.time)) }
         (state(shown))
         details.more { summary { "This paragraph" } div.pop #block {} }
         span.grow {}
         (steps(shown))
-        a.wide-only.nowrap href=(calendar(scene)) { "All versions" }
+        a.wide-only.nowrap href=(calendar(context)) { "All versions" }
     }
 }
 
 /// The address of the page's calendar.
-fn calendar(scene: &Scene) -> String {
-    format!("{}/web/*/{}", scene.base, scene.capture.url)
+fn calendar(context: &ReplayContext) -> String {
+    format!("{}/web/*/{}", context.base, context.capture.url)
 }
 
 fn state(shown: &Shown<'_>) -> Markup {
-    let (scene, whole) = (shown.scene, shown.whole);
-    let is_away = scene.time.as_secs() != scene.capture.time.as_secs();
-    let away = span(distance(scene.time, scene.capture.time));
+    let (context, whole) = (shown.context, shown.whole);
+    let is_away = context.time.as_secs() != context.capture.time.as_secs();
+    let away = span(distance(context.time, context.capture.time));
     html! {
         details {
             summary {
@@ -99,31 +100,31 @@ fn state(shown: &Shown<'_>) -> Markup {
             }
             div.pop {
                 p {
-                    b { "Parts are chosen by what is known to have been valid at " (moment(scene.time)) ", not by what is closest." }
+                    b { "Parts are chosen by what is known to have been valid at " (moment(context.time)) ", not by what is closest." }
                     " " (sentence(whole.composite.state))
                 }
                 @if is_away { p.warn { "This page leaves the chosen instant: its capture is " (away) " away." } }
-                (parts(scene, whole))
+                (parts(context, whole))
                 p {
                     label.sw {
                         input type="checkbox" #keep;
                         " One instant: links stay at this time, as close as the archive can make it"
                     }
                 }
-                p { a href=(calendar(scene)) { "All versions" } }
+                p { a href=(calendar(context)) { "All versions" } }
             }
         }
     }
 }
 
 /// The parts, each with its state, and what is missing.
-fn parts(scene: &Scene, whole: &Whole) -> Markup {
+fn parts(context: &ReplayContext, whole: &Whole) -> Markup {
     html! {
         @if !whole.parts.is_empty() {
             div.scroll {
                 table.t {
                     thead { tr { th { "State" } th { "Part" } th.wide-only { "Captured" } th.r { "Distance" } } }
-                    tbody { @for part in &whole.parts { (part_row(part, scene)) } }
+                    tbody { @for part in &whole.parts { (part_row(part, context)) } }
                 }
             }
         }
@@ -137,17 +138,17 @@ fn parts(scene: &Scene, whole: &Whole) -> Markup {
     }
 }
 
-fn part_row(part: &ShownPart, scene: &Scene) -> Markup {
+fn part_row(part: &ShownPart, context: &ReplayContext) -> Markup {
     // Of the page's own host the path says enough.
     let address = without_scheme(&part.url);
     let own_path =
-        address.strip_prefix(host_with_port(&scene.capture.url)).filter(|path| path.starts_with('/'));
+        address.strip_prefix(host_with_port(&context.capture.url)).filter(|path| path.starts_with('/'));
     html! {
         tr {
             td { @match part.found { Some((_, state)) => (state_mark(state)), None => span.state.bad { "missing" } } }
             td.mono.part { (shown_text(own_path.unwrap_or(address))) }
             td.wide-only { @match part.found { Some((time, _)) => (moment(time)), None => "not in the archive" } }
-            td.r.nowrap { @if let Some((time, _)) = part.found { (span(distance(time, scene.time))) } }
+            td.r.nowrap { @if let Some((time, _)) = part.found { (span(distance(time, context.time))) } }
         }
     }
 }
@@ -157,27 +158,27 @@ fn steps(shown: &Shown<'_>) -> Markup {
     html! {
         span.step.wide-only {
             span.mute { "Versions" }
-            (step(shown.scene, *previous, "prev", "Previous version", false))
-            (step(shown.scene, *next, "next", "Next version", false))
+            (step(shown.context, *previous, "prev", "Previous version", false))
+            (step(shown.context, *next, "next", "Next version", false))
         }
         span.step {
             span.mute.wide-only { "Important" }
-            (step(shown.scene, *previous_important, "prev", "Previous important version", true))
+            (step(shown.context, *previous_important, "prev", "Previous important version", true))
             (importance(*here))
-            (step(shown.scene, *next_important, "next", "Next important version", true))
+            (step(shown.context, *next_important, "next", "Next important version", true))
         }
     }
 }
 
 /// A link to another version, with its time in sight or for screen readers alone.
-fn step(scene: &Scene, step: Option<Step>, rel: &str, label: &str, is_timed: bool) -> Markup {
+fn step(context: &ReplayContext, step: Option<Step>, rel: &str, label: &str, is_timed: bool) -> Markup {
     let is_back = rel == "prev";
     let Some(step) = step else {
         return html! { span.mute.none title={ (label) ": none" } { @if is_back { "‹" } @else { "›" } } };
     };
-    let text = short_moment(step.time, scene.capture.time);
+    let text = short_moment(step.time, context.capture.time);
     html! {
-        a href=(version_address(&scene.base, step.time, &scene.capture.url)) rel=(rel) title=(label) {
+        a href=(version_address(&context.base, step.time, &context.capture.url)) rel=(rel) title=(label) {
             span aria-hidden="true" { @if is_back { "‹ " } }
             @if is_timed { (text) } @else { span.vh { (label) ", " (text) } }
             span aria-hidden="true" { @if !is_back { " ›" } }

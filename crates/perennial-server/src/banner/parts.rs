@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::body::StoredBody;
 use crate::find::find;
-use crate::scene::Scene;
+use crate::replay_context::ReplayContext;
 use perennial_archive::Snapshot;
 
 /// Parts of a page that are looked up.
@@ -40,19 +40,25 @@ pub struct Whole {
 
 impl Whole {
     /// Looks up the parts that a page names, and those that its scripts loaded.
-    pub fn of(snapshot: &Snapshot, scene: &Scene, body: StoredBody, loaded: &[&str], closest: bool) -> Whole {
-        let mut addresses = named_parts(scene, body);
+    pub fn of(
+        snapshot: &Snapshot,
+        context: &ReplayContext,
+        body: StoredBody,
+        loaded: &[&str],
+        closest: bool,
+    ) -> Whole {
+        let mut addresses = named_parts(context, body);
         addresses.extend(loaded.iter().filter_map(|address| Url::parse(address).ok()).map(String::from));
         let mut seen = std::collections::HashSet::new();
-        addresses.retain(|address| *address != scene.capture.url && seen.insert(address.clone()));
+        addresses.retain(|address| *address != context.capture.url && seen.insert(address.clone()));
         let n_more = addresses.len().saturating_sub(MAX_PARTS);
         addresses.truncate(MAX_PARTS);
-        let mut composite = Composite::of_root(scene.capture.time);
+        let mut composite = Composite::of_root(context.capture.time);
         // The page itself is a part too where it is shown at another instant than its own.
-        composite.state = scene.state;
+        composite.state = context.state;
         let mut parts = Vec::new();
         for url in addresses {
-            let found = find(snapshot, &url, scene.time, closest).ok();
+            let found = find(snapshot, &url, context.time, closest).ok();
             let found = found.map(|found| (found.capture.time, found.state));
             composite.add(found.map(|(time, state)| Part { time, state }));
             parts.push(ShownPart { url, found });
@@ -68,12 +74,13 @@ impl Whole {
 }
 
 /// The subresources that a page of HTML names.
-fn named_parts(scene: &Scene, body: StoredBody) -> Vec<String> {
-    let is_page = scene.head.media_type().is_none_or(|media| media == "text/html" || media.contains("xhtml"));
-    let Some(base) = Url::parse(&scene.capture.url).ok().filter(|_| is_page) else { return Vec::new() };
+fn named_parts(context: &ReplayContext, body: StoredBody) -> Vec<String> {
+    let is_page =
+        context.head.media_type().is_none_or(|media| media == "text/html" || media.contains("xhtml"));
+    let Some(base) = Url::parse(&context.capture.url).ok().filter(|_| is_page) else { return Vec::new() };
     // A body that cannot be read is said by the frame; here it has no parts.
     let Ok(payload) = body.whole(LIMITS) else { return Vec::new() };
-    let content_type = scene.head.get("Content-Type");
+    let content_type = context.head.get("Content-Type");
     let (html, charset) = decode_with_charset(&payload.bytes, content_type.as_deref());
     let links = find_links(&html, &base, charset);
     links.into_iter().filter(|link| link.kind.is_requisite()).map(|link| link.url.into()).collect()

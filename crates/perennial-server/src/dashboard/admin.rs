@@ -9,8 +9,8 @@ use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::layout::{Operating, Place, Shell, Tab, site_address};
-use super::parts::{choice, columns, empty, short, untrusted};
+use super::components::{choice, columns, empty, short, untrusted};
+use super::layout::{AdminAccess, Place, Shell, Tab, site_address};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_archive::store::site_of;
@@ -40,7 +40,7 @@ pub(crate) fn form(
     back: &str,
     visible: &Markup,
 ) -> Markup {
-    let Operating::On(token) = place.operating else { return html! {} };
+    let AdminAccess::On(token) = place.operating else { return html! {} };
     html! {
         form.do method="post" action={ (place.base) "/operate" } {
             @for (name, value) in [("form", token), ("act", act), ("back", back)].iter().chain(fields) {
@@ -54,13 +54,13 @@ pub(crate) fn form(
 /// Why nothing can be done here, and what to do about it; nothing if something can.
 pub(crate) fn how(place: Place<'_>) -> Markup {
     match place.operating {
-        Operating::On(_) => html! {},
-        Operating::LoggedOut => html! {
+        AdminAccess::On(_) => html! {},
+        AdminAccess::LoggedOut => html! {
             p.mute.how {
                 "You read. " a href={ (place.base) "/login" } { "Log in as operator" } " to change what is followed."
             }
         },
-        Operating::Off => html! {
+        AdminAccess::Off => html! {
             p.mute.how {
                 "This server only reads. Started with " code { "perennial serve --operate" }
                 " it lets you change what is followed from here; " code { "perennial add" } ", " code { "pause" } " and "
@@ -111,7 +111,7 @@ fn site(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
                 }
                 p.mute { (untrusted(&in_words(seed))) "." }
             }
-            @if let Operating::On(_) = place.operating {
+            @if let AdminAccess::On(_) = place.operating {
                 div.row {
                     @if seed.paused { (button(place, "resume", &this, "Resume", back)) }
                     @else { (button(place, "pause", &this, "Pause", back)) }
@@ -186,7 +186,7 @@ pub(crate) fn followed(place: Place<'_>, seeds: &[Seed]) -> Markup {
                 }
                 p.legend { a href={ (place.base) "/acts" } { "Who changed what" } }
             }
-            @if let Operating::On(_) = place.operating {
+            @if let AdminAccess::On(_) = place.operating {
                 div.fields.add {
                     (form(place, "add", &[], &back, &html! {
                         label { "Address " input type="text" name="url" size="32" placeholder="https://example.org/" required; }
@@ -235,7 +235,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                     " says the same."
                 }
             }
-            @if let Operating::On(token) = place.operating {
+            @if let AdminAccess::On(token) = place.operating {
                 form.do method="post" action="/logout" { input type="hidden" name="form" value=(token); button { "Log out" } }
             }
         }
@@ -268,7 +268,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
 /// The page on which a session begins. A key in the address is in its form already.
 pub(crate) fn login(place: Place<'_>, key: Option<&str>) -> Markup {
     let main = match place.operating {
-        Operating::Off => html! {
+        AdminAccess::Off => html! {
             div.head { div { h1 { "This server only reads" } } }
             (empty(
                 "Nobody can act here",
@@ -276,7 +276,7 @@ pub(crate) fn login(place: Place<'_>, key: Option<&str>) -> Markup {
                 Some("perennial serve --operate"),
             ))
         },
-        Operating::On(_) => html! {
+        AdminAccess::On(_) => html! {
             div.head {
                 div {
                     h1 { "This browser may act" }
@@ -284,7 +284,7 @@ pub(crate) fn login(place: Place<'_>, key: Option<&str>) -> Markup {
                 }
             }
         },
-        Operating::LoggedOut => html! {
+        AdminAccess::LoggedOut => html! {
             div.head {
                 div {
                     h1 { "Let this browser change what is followed?" }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::components::{Time, empty, field, time, title, untrusted};
 use super::layout::{Place, Shell, Tab, page_address, query, version_address, without_scheme};
-use super::parts::{Time, empty, field, time, title, untrusted};
 use super::{Problem, Request, known_page};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnnouncedFilter, site_of};

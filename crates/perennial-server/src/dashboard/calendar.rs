@@ -9,8 +9,8 @@ use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};
 
+use super::components::untrusted;
 use super::layout::{Place, STYLE, Shell, Tab, page_address, version_address};
-use super::parts::untrusted;
 use super::{Problem, Request};
 use crate::body::Body;
 use crate::pages;

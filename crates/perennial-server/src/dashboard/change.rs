@@ -6,11 +6,11 @@ use perennial_core::page::segment::BlockTree;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::components::{Operations, Time, Words, importance, operations, time, title, untrusted, words};
 use super::layout::{
     compare_address, host_with_port, page_address, path_of, version_address, without_scheme,
 };
-use super::parts::{Operations, Time, Words, importance, operations, time, title, untrusted, words};
-use super::thumb;
+use super::thumbnail;
 use perennial_archive::store::{ChangeRow, Store};
 use perennial_engine::analyse::{ChangedReader, Content, Entry};
 use perennial_engine::html::cut;
@@ -185,7 +185,7 @@ pub(crate) fn entry(base: &str, change: &ShownChange) -> Markup {
     html! {
         article.entry {
             (change.importance())
-            span { @if let Some((tree, changed)) = &change.drawn { (thumb::svg(tree, changed)) } }
+            span { @if let Some((tree, changed)) = &change.drawn { (thumbnail::svg(tree, changed)) } }
             div {
                 h2.h3 { a href=(compare.as_ref().unwrap_or(&open)) { (title(change.name())) } }
                 p.meta {

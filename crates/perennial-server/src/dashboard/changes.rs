@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::change::{Reported, ShownChange, entry, event_of};
+use super::components::{Operations, Time, alert, choice, empty, tick};
 use super::layout::{Place, Shell, Tab};
-use super::parts::{Operations, Time, alert, choice, empty, tick};
 use super::{Form, Problem, Request};
 use perennial_archive::store::{ChangeKey, Store};
 use perennial_archive::{Snapshot, now};

@@ -7,7 +7,7 @@ use perennial_core::text::foreign::shorten;
 use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
 
-use super::parts::Range;
+use super::components::Range;
 use perennial_engine::html::dates::{
     day_and_minute, day_short, minute, month_name, month_of, start_of_day, weekday_of,
 };

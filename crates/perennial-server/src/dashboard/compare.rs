@@ -11,8 +11,8 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
 use super::charts::{Axis, Mark, strip};
+use super::components::{crumbs, short, title};
 use super::layout::{Place, Shell, Tab, compare_address, host_with_port, page_address, path_of};
-use super::parts::{crumbs, short, title};
 use super::{Problem, Request, known_page};
 use crate::body::Body;
 use crate::diff::{self, Around, DiffView, Original};

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::charts::{Axis, Bar, intervals};
-use super::parts::{Time, became, segments, title};
+use super::components::{Time, became, segments, title};
 use perennial_engine::html::dates::{counted, day_and_minute};
 
 /// One look at the headlines: those that stood there, in order.

@@ -14,14 +14,14 @@ use serde::{Serialize, Serializer};
 
 use super::change::{ShownChange, directory_of, entry, event_of};
 use super::changes::{LEAST, ORDERS, Parameters};
+use super::components::{Time, choice, empty, segments};
 use super::layout::{Place, Shell, Tab, notices_address};
-use super::looked::Looked;
 use super::overview::Overview;
-use super::parts::{Time, choice, empty, segments};
+use super::reader_cookie::Looked;
 use super::{Form, Problem, Request, respond};
 use crate::body::Body;
 use crate::pages;
-use crate::standing::Standing;
+use crate::summary::Summary;
 use perennial_archive::store::{ChangeOrder, ChangeRow, Store, site_of};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::{ChangedReader, Filters};
@@ -103,7 +103,7 @@ fn load(request: &Request<'_>, looked: Option<Looked>) -> Result<View, Problem> 
     let last = request.with(|snapshot| snapshot.store().last_capture())?;
     let question = Question::read(|name| parameters.get(name), last.unwrap_or_else(now));
     let question = question.map_err(Problem::bad_request)?;
-    request.with_standing(|snapshot, standing| {
+    request.with_summary(|snapshot, standing| {
         let store = snapshot.store();
         let rows = strongest(snapshot, &question)?;
         let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| site_of(&row.url)).collect();
@@ -116,7 +116,7 @@ fn load(request: &Request<'_>, looked: Option<Looked>) -> Result<View, Problem> 
             n_sites: hosts.len(),
             pages: shown(store, rows, question.order)?,
             archive: overview(request, snapshot, standing)?,
-            sites: standing.map(Standing::hosts).unwrap_or_default(),
+            sites: standing.map(Summary::hosts).unwrap_or_default(),
             looked: looked.map(|looked| looked.before).filter(|before| Some(*before) != last),
             order: question.order,
             parameters,
@@ -127,7 +127,7 @@ fn load(request: &Request<'_>, looked: Option<Looked>) -> Result<View, Problem> 
 fn overview(
     request: &Request<'_>,
     snapshot: &Snapshot,
-    standing: Option<&Standing>,
+    standing: Option<&Summary>,
 ) -> anyhow::Result<Overview> {
     let Some(standing) = standing else { return Ok(Overview::default()) };
     Ok(Overview { past: request.served.standings.past(snapshot)?, ..standing.overview_now(snapshot)? })

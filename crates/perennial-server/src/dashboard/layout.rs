@@ -29,7 +29,7 @@ pub enum Tab {
 
 /// Whether the reader of a page may act.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Operating<'a> {
+pub enum AdminAccess<'a> {
     /// Nobody may.
     #[default]
     Off,
@@ -47,7 +47,7 @@ pub struct Place<'a> {
     /// Where its addresses begin.
     pub base: &'a str,
     /// Whether the reader may act.
-    pub operating: Operating<'a>,
+    pub operating: AdminAccess<'a>,
 }
 
 const TABS: [(Tab, &str, &str); 5] = [

@@ -1,7 +1,7 @@
 //! The pages of the server that people read first, and the same for programs.
 //!
 //! One file per page: `load` reads its view from the archive, the view serialises to the JSON of the API, `render` makes the HTML of it.
-//! HTML is written with `maud`, which escapes; titles and URLs of captured pages go through `parts::untrusted` or `parts::title`
+//! HTML is written with `maud`, which escapes; titles and URLs of captured pages go through `components::untrusted` or `components::title`
 //! as well. The pages need no script.
 //!
 //! | file | page |
@@ -36,22 +36,22 @@ mod change;
 pub(crate) mod changes;
 mod charts;
 pub(crate) mod compare;
+pub(crate) mod components;
 mod headlines;
 pub(crate) mod home;
 pub mod layout;
-mod looked;
 pub(crate) mod notices;
 pub(crate) mod openapi;
 pub(crate) mod overview;
 pub(crate) mod page;
-pub(crate) mod parts;
 pub(crate) mod pin;
-pub(crate) mod schedule;
+pub(crate) mod plan;
+mod reader_cookie;
 pub(crate) mod search;
 pub(crate) mod site;
 pub(crate) mod sites;
 pub(crate) mod terms;
-mod thumb;
+mod thumbnail;
 
 use hyper::http::Response;
 use maud::Markup;

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::components::{columns, empty, untrusted};
 use super::layout::{Place, Shell, Tab, query};
-use super::parts::{columns, empty, untrusted};
 use super::{Problem, Request};
 use perennial_archive::Snapshot;
 use perennial_archive::settings::{NotifyRule, Shape, Target};

@@ -4,8 +4,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::{admin, articles, changes, home, notices, page, pin, schedule, search, site, sites, terms};
-use crate::operate::Done;
+use super::{admin, articles, changes, home, notices, page, pin, plan, search, site, sites, terms};
+use crate::admin_actions::Done;
 use crate::problem::Report;
 
 /// An operation of the API.
@@ -119,7 +119,7 @@ static OPERATIONS: &[Operation] = &[
             ("order", Text, "fresh: pages by their last capture"),
         ],
     ),
-    operation::<schedule::View>(
+    operation::<plan::View>(
         "/api/schedule",
         "The next visits with their reasons",
         &[SITE, ("url", Text, "Also why this page is visited when it is")],

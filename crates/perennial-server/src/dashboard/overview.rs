@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::admin::button;
 use super::charts::{Axis, ranges, spent, trend};
-use super::layout::{Operating, Place, page_address, site_address, without_scheme};
-use super::parts::{Bounds, Range, Time, percent, untrusted};
+use super::components::{Bounds, Range, Time, percent, untrusted};
+use super::layout::{AdminAccess, Place, page_address, site_address, without_scheme};
 use perennial_engine::html::dates::{counted, day_and_minute, grouped, minute, size};
 use perennial_engine::learn::NextVisit;
 
@@ -294,7 +294,7 @@ impl Overview {
 pub(crate) fn need_actions(place: Place<'_>, host: &str, back: &str) -> Markup {
     let fields = [("url", host)];
     html! {
-        @if let Operating::On(_) = place.operating {
+        @if let AdminAccess::On(_) = place.operating {
             div.row.cure {
                 (button(place, "retry", &fields, "Try again now", back))
                 (button(place, "pause", &fields, "Pause", back))

@@ -17,18 +17,18 @@ use super::admin::button;
 use super::calendar::month;
 use super::change::{Reported, event_of};
 use super::charts::{Axis, HATCH, Hours, Mark, days, hours, versions};
+use super::components::{
+    Time, crumbs, empty, importance, operations, segments, short, time, title, untrusted, words,
+};
 use super::headlines::{Headline, ItemView, Items};
 use super::layout::{
     Place, Shell, Tab, compare_address, host_with_port, notices_address, page_address, path_of,
     version_address,
 };
-use super::parts::{
-    Time, crumbs, empty, importance, operations, segments, short, time, title, untrusted, words,
-};
-use super::schedule::why;
+use super::plan::why;
 use super::site::ramp;
-use super::{Problem, Request, known_page, thumb};
-use crate::standing::Standing;
+use super::{Problem, Request, known_page, thumbnail};
+use crate::summary::Summary;
 use perennial_archive::Snapshot;
 use perennial_archive::store::{
     AnalysisCounts, AnalysisDay, AnalysisLine, ChangeFilter, ChangeRow, PageRow, Store, TreeReader,
@@ -190,7 +190,7 @@ pub(crate) struct View {
 /// A page by its URL in the path, as it is, or in the parameter `url`.
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let url = if request.rest.is_empty() { request.needed("url")? } else { request.rest };
-    let found = request.with_standing(|snapshot, standing| match known_page(snapshot.store(), url)? {
+    let found = request.with_summary(|snapshot, standing| match known_page(snapshot.store(), url)? {
         Some(row) => Asked { row: &row, parameters: &request.query }.view(snapshot, standing).map(Some),
         None => Ok(None),
     })?;
@@ -203,7 +203,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn view(&self, snapshot: &Snapshot, standing: Option<&Standing>) -> anyhow::Result<View> {
+    fn view(&self, snapshot: &Snapshot, standing: Option<&Summary>) -> anyhow::Result<View> {
         let store = snapshot.store();
         let PageRow { id: page, url, n_captures, .. } = self.row.clone();
         let span = self.row.first_seen.zip(self.row.last_seen);
@@ -385,11 +385,11 @@ fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> any
     Ok(lists)
 }
 
-fn clock_of(standing: &Standing, url: &str) -> LocalClock {
+fn clock_of(standing: &Summary, url: &str) -> LocalClock {
     standing.followed.clock_of(url).unwrap_or_else(LocalClock::utc)
 }
 
-fn pattern_of(standing: &Standing, page: PageId, url: &str) -> Option<Pattern> {
+fn pattern_of(standing: &Summary, page: PageId, url: &str) -> Option<Pattern> {
     let belief = standing.scheduler.belief(page).filter(|belief| belief.n_visits > 0)?;
     let clock = clock_of(standing, url);
     let local = clock.local(standing.at);
@@ -439,7 +439,7 @@ fn series_of(
 /// What the scheduler says of the page, in sentences.
 fn expected_of(
     snapshot: &Snapshot,
-    standing: Option<&Standing>,
+    standing: Option<&Summary>,
     page: PageId,
     url: &str,
 ) -> anyhow::Result<Expected> {
@@ -728,7 +728,7 @@ fn pictures(view: &View, base: &str) -> Markup {
                 @for picture in &view.pictures {
                     li {
                         a href=(view.open(base, picture.time)) {
-                            (thumb::svg(&picture.tree, &picture.changed))
+                            (thumbnail::svg(&picture.tree, &picture.changed))
                             span.small { (short(picture.time)) br; (format!("{:.2}", picture.importance)) }
                         }
                     }

@@ -7,10 +7,10 @@ use serde::Serialize;
 use url::Url;
 
 use super::admin::{form, how};
+use super::components::{columns, empty, path_link, short, untrusted};
 use super::layout::{
     Place, Shell, Tab, compare_address, host_with_port, page_address, path_of, query, site_address,
 };
-use super::parts::{columns, empty, path_link, short, untrusted};
 use super::{Form, Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_engine::analyse::PartEffect;

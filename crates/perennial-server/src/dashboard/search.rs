@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::charts::{Axis, Bar, HATCH, intervals};
+use super::components::{Time, alert, empty, field, short, tick, title, untrusted};
 use super::layout::{
     Place, Shell, Tab, host_with_port, page_address, query, site_address, version_address, without_scheme,
 };
-use super::parts::{Time, alert, empty, field, short, tick, title, untrusted};
 use super::{Problem, Request};
 use perennial_archive::Snapshot;
 use perennial_archive::store::{Store, Texts};
@@ -28,7 +28,7 @@ const MAX_STAYS: usize = 4;
 
 /// A page that contained the words.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Found")]
+#[schemars(rename = "SearchHit")]
 pub(crate) struct Row {
     url: String,
     title: Option<String>,

@@ -13,11 +13,11 @@ use serde::Serialize;
 
 use super::admin::followed_of_site;
 use super::charts::{Axis, curve, small_bars};
+use super::components::{Range, Time, columns, empty, percent, segments, time, title, untrusted};
 use super::layout::{Place, Shell, Tab, page_address, path_of, site_address, version_address};
 use super::overview::{Need, need_actions};
-use super::parts::{Range, Time, columns, empty, percent, segments, time, title, untrusted};
 use super::{Problem, Request};
-use crate::standing::Standing;
+use crate::summary::Summary;
 use perennial_archive::settings::Seed;
 use perennial_archive::store::{KnownFeed, SitePage, Store, site_of};
 use perennial_engine::html::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
@@ -141,7 +141,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         host => unescape(host, false),
     };
     let is_by_freshness = request.given("order") == Some("fresh");
-    let found = request.with_standing(|snapshot, standing| {
+    let found = request.with_summary(|snapshot, standing| {
         let store = snapshot.store();
         let n_captures = store.n_captures_of_site(&host)?;
         if n_captures == 0 {
@@ -173,7 +173,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     found.ok_or_else(|| Problem::not_archived(&host))
 }
 
-fn listed(page: SitePage, standing: Option<&Standing>) -> ListedPage {
+fn listed(page: SitePage, standing: Option<&Summary>) -> ListedPage {
     let belief = standing.and_then(|standing| standing.scheduler.belief(page.page));
     ListedPage {
         url: page.url,
@@ -189,7 +189,7 @@ fn listed(page: SitePage, standing: Option<&Standing>) -> ListedPage {
 /// The summary that is kept, or a new one.
 fn summary_of(
     store: &Store,
-    standing: Option<&Standing>,
+    standing: Option<&Summary>,
     host: &str,
     clock: &LocalClock,
     n_captures: u64,
@@ -264,7 +264,7 @@ fn add_directories(
 
 fn coherence_of(
     store: &Store,
-    standing: &Standing,
+    standing: &Summary,
     host: &str,
     (from, until): (Timestamp, Timestamp),
 ) -> anyhow::Result<Vec<Coherence>> {
@@ -507,7 +507,7 @@ fn feeds(view: &View, base: &str) -> Markup {
                 p { a href={ (base) "/objects?site=" (escape(&view.host)) } { "Articles and posts" } }
             }
             table.t.vers {
-                (columns(&["Feed", "Items", "Lost between reads", "Last news", "Latest items"]))
+                (columns(&["Feed", "Items", "NoCapture between reads", "Last news", "Latest items"]))
                 tbody {
                     @for feed in &view.feeds {
                         tr {
@@ -516,7 +516,7 @@ fn feeds(view: &View, base: &str) -> Markup {
                                 span.small.mute { (title(&feed.title)) }
                             }
                             td data-l="Items" { (grouped(feed.n_items)) }
-                            td data-l="Lost" { @if feed.n_gaps == 0 { "never" } @else { (counted(feed.n_gaps, "time", "times")) } }
+                            td data-l="NoCapture" { @if feed.n_gaps == 0 { "never" } @else { (counted(feed.n_gaps, "time", "times")) } }
                             td.nowrap data-l="Last news" { (time(*feed.last_read)) }
                             td.w {
                                 @for (at, headline, link) in &feed.latest {

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::admin::followed;
+use super::components::{Range, Time, columns, empty, percent, short, untrusted};
 use super::layout::{Place, Shell, Tab, site_address};
-use super::parts::{Range, Time, columns, empty, percent, short, untrusted};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_engine::html::dates::{counted, grouped};
@@ -40,7 +40,7 @@ pub(crate) struct View {
 }
 
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
-    request.with_standing(|snapshot, standing| {
+    request.with_summary(|snapshot, standing| {
         Ok(View {
             sites: standing.map(|standing| standing.sites.clone()).unwrap_or_default(),
             followed: snapshot.archive().settings().seeds.iter().cloned().collect(),

@@ -6,8 +6,8 @@ use perennial_core::time::Span;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::components::{Time, alert, empty, field, segments, untrusted};
 use super::layout::{Place, Shell, Tab, query};
-use super::parts::{Time, alert, empty, field, segments, untrusted};
 use super::{Form, Problem, Request, SPANS};
 use perennial_archive::store::Texts;
 use perennial_archive::{Snapshot, now};

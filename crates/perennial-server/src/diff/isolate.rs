@@ -15,7 +15,7 @@ use url::Url;
 use super::changes::Change;
 use super::css::Assets;
 use super::marks::{Gone, Marks};
-use super::place::{Page, SOURCES};
+use super::position::{Page, SOURCES};
 
 /// What the document may load: what stands in it.
 const POLICY: &str = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'";

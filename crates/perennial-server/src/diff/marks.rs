@@ -7,7 +7,7 @@ use perennial_core::page::diff::OperationKind;
 
 use super::changes::{Change, joined};
 use super::elements::Side;
-use super::place::{Page, Places};
+use super::position::{Page, Places};
 use super::words::Run;
 
 /// Words of a move that are marked where no frame is around them.

@@ -20,7 +20,7 @@ mod css;
 mod elements;
 mod isolate;
 mod marks;
-mod place;
+mod position;
 mod text;
 mod words;
 
@@ -38,7 +38,7 @@ use self::elements::Side;
 pub use self::isolate::Original;
 use self::isolate::{base_of, isolated, with_plain_space};
 use self::marks::Marks;
-use self::place::{Page, Places};
+use self::position::{Page, Places};
 use self::text::{Extent, TextView, title_of, write_change, write_links};
 pub(crate) use self::words::marked_words;
 use perennial_engine::analyse::{Comparison, headlines};

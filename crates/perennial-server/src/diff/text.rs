@@ -10,7 +10,7 @@ use perennial_core::text::markup::escaped;
 use super::changes::{Change, joined};
 use super::elements::Side;
 use super::op_mark;
-use super::place::{Page, Places};
+use super::position::{Page, Places};
 use super::words::{Difference, Run, Word, align};
 
 /// Words around a difference that are shown where a text is told in short.

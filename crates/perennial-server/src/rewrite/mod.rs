@@ -12,16 +12,16 @@
 //! | [`attributes`], [`html`] | a page -> the same with addresses rewritten and our script first |
 //! | [`headers`] | the head of an archived answer -> fields that lead on, and the policy |
 //! | [`body`] | the body of an archived answer -> the body of a replay |
-//! | [`own`] | what a replayed page asks of us beside archived content: our scripts, and where a stray request belongs |
+//! | [`assets`] | what a replayed page asks of us beside archived content: our scripts, and where a stray request belongs |
 //!
 //! [`respond`] is the one door: every modifier but `id_` goes through it. It runs on a thread that may block.
 
+pub mod assets;
 pub mod attributes;
 pub mod body;
 pub mod css;
 pub mod headers;
 pub mod html;
-pub mod own;
 pub mod script;
 mod tokens;
 pub mod url;
@@ -40,7 +40,7 @@ use self::url::Place;
 use super::Origin;
 use super::body::{Coding, StoredBody, streamed};
 use super::headers as fields;
-use super::scene::Scene;
+use super::replay_context::ReplayContext;
 use crate::body::Body;
 
 /// Bytes that are read at a time.
@@ -48,24 +48,28 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// The answer to a request for an archived address, for what the browser says it needs it for. The caller adds what Memento says of
 /// it. A body that cannot be trusted is an error, which the caller shows as a page.
-pub fn respond(scene: &Scene, destination: Option<&str>, body: StoredBody) -> io::Result<Response<Body>> {
-    let mut headers = fields::replayed(scene);
-    let Some(place) = place_of(scene) else {
+pub fn respond(
+    context: &ReplayContext,
+    destination: Option<&str>,
+    body: StoredBody,
+) -> io::Result<Response<Body>> {
+    let mut headers = fields::replayed(context);
+    let Some(place) = place_of(context) else {
         return answer(headers, body.into_body(Coding::Plain)?);
     };
-    for (name, value) in headers::leading_fields(&scene.head, &place) {
+    for (name, value) in headers::leading_fields(&context.head, &place) {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.append(name, value);
         }
     }
-    let said = scene.head.get("Content-Type");
+    let said = context.head.get("Content-Type");
     let said = said.as_deref();
     let mut reader = body.into_reader(Coding::Plain);
     let mut start = Vec::new();
     read_until(&mut reader, &mut start, |start| start.len() >= 1024)?;
-    let treatment = treatment(scene.modifier, destination, media_type(scene).as_deref(), &start);
+    let treatment = treatment(context.modifier, destination, media_type(context).as_deref(), &start);
     read_until(&mut reader, &mut start, |start| is_enough(treatment, start, said))?;
-    set_policy(scene, treatment, &mut headers);
+    set_policy(context, treatment, &mut headers);
     match treatment {
         Treatment::Bytes => answer(headers, streamed(Box::new(Cursor::new(start).chain(reader)))?),
         Treatment::Style | Treatment::Script if start.len() > MAX_TEXT_BYTES => {
@@ -81,11 +85,11 @@ pub fn respond(scene: &Scene, destination: Option<&str>, body: StoredBody) -> io
             answer(headers, Body::from(whole.bytes))
         }
         Treatment::Page | Treatment::Xml => {
-            let options = page_options(scene, treatment, place);
+            let options = page_options(context, treatment, place);
             let (rewriter, charset) = BodyRewriter::page(options, &start, said);
             let is_decoded = matches!(rewriter, BodyRewriter::Decoded(..));
             if treatment == Treatment::Page || is_decoded {
-                let media_type = media_type(scene).unwrap_or_else(|| "text/html".to_string());
+                let media_type = media_type(context).unwrap_or_else(|| "text/html".to_string());
                 set_type(&mut headers, &media_type, Some(charset));
             }
             let source = Box::new(Cursor::new(start).chain(reader));
@@ -95,35 +99,35 @@ pub fn respond(scene: &Scene, destination: Option<&str>, body: StoredBody) -> io
     }
 }
 
-/// Where the addresses of a scene lead; `None` where what is shown has no address of the web.
-fn place_of(scene: &Scene) -> Option<Place> {
-    let base = Url::parse(&scene.capture.url).ok().filter(|url| !url.cannot_be_a_base())?;
-    let (root, time) = (format!("{}/web/", scene.base), scene.time.to_digits14());
+/// Where the addresses of a context lead; `None` where what is shown has no address of the web.
+fn place_of(context: &ReplayContext) -> Option<Place> {
+    let base = Url::parse(&context.capture.url).ok().filter(|url| !url.cannot_be_a_base())?;
+    let (root, time) = (format!("{}/web/", context.base), context.time.to_digits14());
     Some(Place { root, time, base, charset: Charset::default() })
 }
 
 /// The media type that the archived server named, or that the archive has of it.
-fn media_type(scene: &Scene) -> Option<String> {
-    scene.head.media_type().or_else(|| scene.capture.mime.clone())
+fn media_type(context: &ReplayContext) -> Option<String> {
+    context.head.media_type().or_else(|| context.capture.mime.clone())
 }
 
-fn page_options(scene: &Scene, treatment: Treatment, place: Place) -> PageOptions {
-    let is_drawing = media_type(scene).as_deref() == Some("image/svg+xml");
-    let modifier = match scene.modifier {
-        Modifier::Frame | Modifier::Frameset => scene.modifier,
+fn page_options(context: &ReplayContext, treatment: Treatment, place: Place) -> PageOptions {
+    let is_drawing = media_type(context).as_deref() == Some("image/svg+xml");
+    let modifier = match context.modifier {
+        Modifier::Frame | Modifier::Frameset => context.modifier,
         _ => Modifier::Page,
     };
     let knowledge = json!({
         "root": place.root,
         "time": place.time,
         "modifier": modifier.as_str(),
-        "url": scene.capture.url,
-        "main": scene.origins.main,
-        "own": own::ROOT,
-        "script": own::SCRIPT_ADDRESS,
+        "url": context.capture.url,
+        "main": context.origins.main,
+        "own": assets::ROOT,
+        "script": assets::SCRIPT_ADDRESS,
         "frame": attributes::FRAME_NAME,
     });
-    let injection = Injection::script(own::SCRIPT_ADDRESS, &knowledge.to_string());
+    let injection = Injection::script(assets::SCRIPT_ADDRESS, &knowledge.to_string());
     PageOptions {
         place,
         // A drawing runs no scripts, ours neither.
@@ -135,15 +139,15 @@ fn page_options(scene: &Scene, treatment: Treatment, place: Place) -> PageOption
 
 /// On the origin of replays content may run, within our policy. A drawing may not: an image never does, and as a document it would run
 /// without our script before it.
-fn set_policy(scene: &Scene, treatment: Treatment, headers: &mut HeaderMap) {
-    if scene.origin == Origin::Main {
+fn set_policy(context: &ReplayContext, treatment: Treatment, headers: &mut HeaderMap) {
+    if context.origin == Origin::Main {
         return;
     }
-    let is_drawing = treatment == Treatment::Xml && media_type(scene).as_deref() == Some("image/svg+xml");
+    let is_drawing = treatment == Treatment::Xml && media_type(context).as_deref() == Some("image/svg+xml");
     let is_other_xml = treatment == Treatment::Bytes
-        && media_type(scene).is_some_and(|media| media.ends_with("/xml") || media.ends_with("+xml"));
+        && media_type(context).is_some_and(|media| media.ends_with("/xml") || media.ends_with("+xml"));
     if is_drawing || is_other_xml {
-        let policy = headers::policy(&scene.origins.main, false);
+        let policy = headers::policy(&context.origins.main, false);
         if let Ok(policy) = HeaderValue::from_str(&policy) {
             headers.insert(header::CONTENT_SECURITY_POLICY, policy);
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Context, Exit, context::document_on_stdout, parse_time};
 use perennial_server::body::{Coding, StoredBody};
-use perennial_server::find::{Found, Lost, find};
+use perennial_server::find::{CaptureMatch, NoCapture, find};
 
 const AFTER_HELP: &str = "\
 The capture closest to TIME is taken; without a time, the latest. TIME is 2026-11-16T09:30:00Z, 2026-11-16, digits such as \
@@ -66,13 +66,13 @@ impl Get {
         let url = &self.page.url;
         let found = match find(&snapshot, url, at, true) {
             Ok(found) => found,
-            Err(Lost::NotArchived) => {
+            Err(NoCapture::NotArchived) => {
                 bail!("there is no capture of {url}: see what there is with `perennial info`")
             }
-            Err(Lost::NotHeld(time)) => {
+            Err(NoCapture::NotHeld(time)) => {
                 bail!("{url} was seen at {time}, but no record of this archive holds what it showed")
             }
-            Err(Lost::Damaged(error) | Lost::Failed(error)) => return Err(error),
+            Err(NoCapture::Damaged(error) | NoCapture::Failed(error)) => return Err(error),
         };
         match context.json {
             true => print_facts(context, &found)?,
@@ -81,9 +81,9 @@ impl Get {
         Ok(Exit::Done)
     }
 
-    fn write(&self, found: Found) -> anyhow::Result<()> {
+    fn write(&self, found: CaptureMatch) -> anyhow::Result<()> {
         let mut out = document_on_stdout();
-        let Found { mut record, head, holder, .. } = found;
+        let CaptureMatch { mut record, head, holder, .. } = found;
         if self.raw {
             out.write_all(head.as_bytes())?;
             io::copy(&mut record, &mut out)?;
@@ -94,8 +94,8 @@ impl Get {
     }
 }
 
-fn print_facts(context: &Context, found: &Found) -> anyhow::Result<()> {
-    let Found { capture, holder, .. } = found;
+fn print_facts(context: &Context, found: &CaptureMatch) -> anyhow::Result<()> {
+    let CaptureMatch { capture, holder, .. } = found;
     let facts = json!({
         "url": capture.url,
         "time": capture.time.to_rfc3339(),

@@ -12,7 +12,7 @@ use super::{Context, Exit};
 use perennial_archive::settings::Seed;
 use perennial_archive::settings::site::parse_address;
 use perennial_engine::operate::Act;
-use perennial_server::Operate;
+use perennial_server::AdminOptions;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -55,7 +55,7 @@ impl Run {
             // Opened anew: the sites are followed since.
             // A key is for the person who started this, not for a log.
             let is_seen = self.operate || std::io::stderr().is_terminal();
-            serve_beside(context.open()?, self.listen, is_seen.then(Operate::default))?;
+            serve_beside(context.open()?, self.listen, is_seen.then(AdminOptions::default))?;
         }
         self.crawl.run(context)
     }

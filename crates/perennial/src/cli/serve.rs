@@ -11,7 +11,7 @@ use super::signals::Signals;
 use super::{Context, Exit};
 use perennial_archive::Archive;
 use perennial_server::guard::read_or_make_token;
-use perennial_server::{Operate, Options, listen};
+use perennial_server::{AdminOptions, Options, listen};
 
 const AFTER_HELP: &str = "\
 Archived pages are at /web/<time>/<address>, their calendar at /web/*/<address>. Archived content has an origin of \
@@ -97,9 +97,9 @@ impl Serve {
         })
     }
 
-    fn operating(&self) -> anyhow::Result<Option<Operate>> {
+    fn operating(&self) -> anyhow::Result<Option<AdminOptions>> {
         let token = self.operator_file.as_deref().map(read_or_make_token).transpose()?;
-        Ok((self.operate || token.is_some()).then_some(Operate { token }))
+        Ok((self.operate || token.is_some()).then_some(AdminOptions { token }))
     }
 
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
@@ -138,7 +138,7 @@ impl Serve {
 pub(super) fn serve_beside(
     archive: Archive,
     listen: Option<SocketAddr>,
-    operate: Option<Operate>,
+    operate: Option<AdminOptions>,
 ) -> anyhow::Result<()> {
     if let Some(open) = listen.filter(|address| !address.ip().is_loopback()) {
         bail!(
@@ -155,13 +155,13 @@ pub(super) fn serve_beside(
 
 /// Serves an archive to this machine and the person before it, until a signal.
 pub(super) fn serve_here(archive: Archive) -> anyhow::Result<()> {
-    run_beside(archive, None, Some(Operate::default()), true)
+    run_beside(archive, None, Some(AdminOptions::default()), true)
 }
 
 fn run_beside(
     archive: Archive,
     asked: Option<SocketAddr>,
-    operate: Option<Operate>,
+    operate: Option<AdminOptions>,
     until_signal: bool,
 ) -> anyhow::Result<()> {
     let usual: SocketAddr = DEFAULT_LISTEN.parse()?;

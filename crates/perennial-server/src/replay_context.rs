@@ -9,7 +9,7 @@ use perennial_archive::store::Capture;
 
 /// One archived answer on its way to a client.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct ReplayContext {
     /// Where addresses of this archive begin on both origins: empty, or a slash and the archive's name.
     pub base: String,
     /// The two origins.
@@ -31,14 +31,14 @@ pub struct Scene {
     pub state: Coherence,
 }
 
-impl Scene {
+impl ReplayContext {
     /// The path of an archived address at this scene's instant, on either origin.
     pub fn address(&self, modifier: Modifier, url: &str) -> String {
         format!("{}/web/{}{}/{url}", self.base, self.time.to_digits14(), modifier.as_str())
     }
 
     /// The path of this very capture.
-    pub fn own_address(&self, modifier: Modifier) -> String {
+    pub fn own_url(&self, modifier: Modifier) -> String {
         format!(
             "{}/web/{}{}/{}",
             self.base,

@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::crawled::Archive;
 use crate::dashboard::mismatch;
-use crate::face::Face;
-use crate::serving::ask;
+use crate::dashboard_pages::TestDashboard;
+use crate::server::ask;
 use crate::wait::wait_until;
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// A server with an operator, which ends with the test.
-pub(crate) struct Operated {
+pub(crate) struct AdminServer {
     child: Child,
     pub(crate) main: String,
     pub(crate) replay: String,
@@ -24,7 +24,7 @@ pub(crate) struct Operated {
     token: String,
 }
 
-impl Drop for Operated {
+impl Drop for AdminServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -37,8 +37,8 @@ pub(crate) struct Answered {
     pub(crate) body: String,
 }
 
-impl Operated {
-    pub(crate) fn of(archive: &Archive) -> Operated {
+impl AdminServer {
+    pub(crate) fn of(archive: &Archive) -> AdminServer {
         let file = archive.root.with_file_name("operator");
         let mut command = archive.command(&["--json", "serve", "--listen", "127.0.0.1:0", "--operator-file"]);
         let mut child = command.arg(&file).stdout(Stdio::piped()).spawn().unwrap();
@@ -53,7 +53,7 @@ impl Operated {
         let text = |name: &str| told[name].as_str().unwrap().trim_start_matches("http://").to_owned();
         let key = text("operator").split_once("key=").unwrap().1.to_owned();
         let token = std::fs::read_to_string(&file).unwrap().trim().to_owned();
-        Operated { child, main: text("address"), replay: text("replay"), key, token }
+        AdminServer { child, main: text("address"), replay: text("replay"), key, token }
     }
 
     /// Sends a body with these fields to the main origin.
@@ -127,7 +127,7 @@ fn nobody_acts_without_the_right() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
     let (before, told_before) = (settings(&archive), acts(&archive));
-    let served = Operated::of(&archive);
+    let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
     let ours = format!("http://{}", served.main);
     let beside = format!("http://{}", served.replay);
@@ -227,7 +227,7 @@ fn nobody_acts_without_the_right() {
 fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/", "--weight", "2"]);
-    let served = Operated::of(&archive);
+    let served = AdminServer::of(&archive);
     // Reading the page that asks is no use of the key.
     let asked = ask(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
     assert!(asked.status == 200 && asked.field("set-cookie").is_empty(), "{}", asked.text());
@@ -264,7 +264,7 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
 fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_told() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
-    let served = Operated::of(&archive);
+    let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
     archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
     let before = settings(&archive);
@@ -279,7 +279,7 @@ fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_told() {
 fn a_server_without_an_operator_says_how_to_get_one() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let (_, sites, _) = face.get("/sites");
     assert!(sites.contains("perennial serve --operate") && !sites.contains("method=\"post\""), "{sites}");
     assert!(face.get("/login").1.contains("perennial serve --operate"));
@@ -288,7 +288,7 @@ fn a_server_without_an_operator_says_how_to_get_one() {
 #[test]
 fn programs_act_as_the_description_says() {
     let archive = Archive::new();
-    let served = Operated::of(&archive);
+    let served = AdminServer::of(&archive);
     let described = ask(&served.main, "GET", "/api/openapi.json", &[]).json();
     let schema = |name: &str| described["components"]["schemas"][name].clone();
     for (act, expected) in [
@@ -367,7 +367,7 @@ fn a_running_crawl_obeys() {
     let (first, second) = (Web::serve(two_pages), Web::serve(two_pages));
     let archive = Archive::new();
     archive.ok(&["add", &first.url("/"), "--allow-private", "--renderer", "layout"]);
-    let served = Operated::of(&archive);
+    let served = AdminServer::of(&archive);
     let crawl = Crawling::of(&archive);
     wait_until("the first visit", || first.n_asked("/second") > 0);
     assert_eq!(second.n_asked("/"), 0);
@@ -439,7 +439,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     assert!(then < now, "{told}");
     assert!(!told["strongest"].as_array().unwrap().is_empty(), "{told}");
 
-    let served = Operated::of(&archive);
+    let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
     let get = |path: &str| ask(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
     // From the comparison, by the part around a change.
@@ -495,7 +495,7 @@ fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "1d");
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let host = served_host(&web.url("/"));
     for path in [
         "/?since=30d&least=0".to_owned(),
@@ -516,7 +516,7 @@ fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
     let time = changes[0]["after"].as_str().unwrap();
     assert!(gone.contains(&format!("</time> and <time datetime=\"{time}\">")), "{time}: {gone}");
 
-    let served = crate::serving::Serving::start(&[&archive.root], &[]);
+    let served = crate::server::Serving::start(&[&archive.root], &[]);
     let missing = served.get_with("/nowhere", &[("Accept", "text/html")]);
     assert!(missing.status == 404 && missing.text().contains("<nav class=\"main\""), "{}", missing.text());
     let two = ask(&served.main, "GET", "/", &[("Host", "localhost"), ("Host", "evil.example")]);

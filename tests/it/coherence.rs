@@ -13,7 +13,7 @@ use perennial_core::time::Timestamp;
 use perennial_server::{Options, Origin, Origins, Server, router};
 
 use crate::program::{folder, perennial};
-use crate::serving::append_status;
+use crate::server::append_status;
 
 const PARTS: [&str; 3] =
     ["http://a.example/style.css", "http://a.example/logo.gif", "http://cdn.example/photo.gif"];

@@ -4,7 +4,7 @@ use perennial_core::memento::address::escape;
 use serde_json::Value;
 
 use crate::dashboard::{crawled, host};
-use crate::face::Face;
+use crate::dashboard_pages::TestDashboard;
 
 /// Address and time of each change.
 fn keys(changes: &Value) -> Vec<(String, String)> {
@@ -48,7 +48,7 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
         (&[&limits], format!("page={}&noise=1", escape(&limits))),
         (&[&front, "--op", "update"], format!("site={}&op=update&noise=1", escape(&front))),
     ];
-    let check = |face: &Face, is_wanted: &dyn Fn(&str) -> bool| {
+    let check = |face: &TestDashboard, is_wanted: &dyn Fn(&str) -> bool| {
         for (number, (args, query)) in questions.iter().enumerate().filter(|(_, (_, query))| is_wanted(query))
         {
             let told = archive.json(&[&["changes"], *args].concat());
@@ -78,7 +78,7 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
             }
         }
     };
-    check(&Face::of(&archive), &|_| true);
+    check(&TestDashboard::of(&archive), &|_| true);
     // Without the text index the changes are walked, and the answers are the same.
     for entry in std::fs::read_dir(&archive.root).unwrap() {
         let path = entry.unwrap().path();
@@ -86,7 +86,7 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
             std::fs::remove_file(path).unwrap();
         }
     }
-    check(&Face::of(&archive), &|query| query.contains("appears") || query.contains("vanishes"));
+    check(&TestDashboard::of(&archive), &|query| query.contains("appears") || query.contains("vanishes"));
 
     let asked = |args: &[&str]| keys(&archive.json(&[&["changes"], args].concat()));
     assert_eq!(asked(&["--appeared", "fifty"]).len(), 1);
@@ -104,7 +104,7 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
 #[test]
 fn the_page_keeps_the_question_and_names_what_is_wrong() {
     let (web, archive) = crawled();
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let (status, page, policy) = face.get("/changes?op=update&element=text&appears=fifty");
     assert!(status == 200 && !page.contains("<script") && policy.starts_with("default-src 'none'"), "{page}");
     assert!(page.contains("<h1>1 change</h1>") && page.contains("<ins>fifty</ins>"), "{page}");

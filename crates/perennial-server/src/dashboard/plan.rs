@@ -6,10 +6,10 @@ use perennial_core::time::{Span, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::components::{Time, columns, empty, short, untrusted};
 use super::layout::{Place, Shell, Tab, page_address, without_scheme};
-use super::parts::{Time, columns, empty, short, untrusted};
 use super::{Problem, Request, known_page};
-use crate::standing::Standing;
+use crate::summary::Summary;
 use perennial_archive::lock::is_being_written;
 use perennial_archive::store::{PageKind, PageRow, Target, site_of};
 use perennial_archive::{Snapshot, now};
@@ -61,7 +61,7 @@ pub(crate) struct View {
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let text = |name: &str| request.given(name).unwrap_or_default().to_owned();
     let (site, url) = (text("site"), text("url"));
-    request.with_standing(|snapshot, standing| {
+    request.with_summary(|snapshot, standing| {
         let why =
             standing.filter(|_| !url.is_empty()).map(|standing| why(snapshot, standing, &url)).transpose()?;
         Ok(View {
@@ -80,18 +80,18 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     })
 }
 
-fn budget_words(standing: &Standing) -> String {
+fn budget_words(standing: &Summary) -> String {
     let an_hour = standing.pace.budget.visits_in(Span::from_hours(1));
     format!("{an_hour:.1} fetches an hour ({})", standing.pace.source)
 }
 
-fn visits_of(standing: &Standing, site: &str) -> Vec<NextVisit> {
+fn visits_of(standing: &Summary, site: &str) -> Vec<NextVisit> {
     let is_of_site = |visit: &&NextVisit| site.is_empty() || site_of(&visit.url) == site;
     standing.visits.iter().filter(is_of_site).take(MAX_VISITS).cloned().collect()
 }
 
 /// Why a page is visited when it is.
-pub(crate) fn why(snapshot: &Snapshot, standing: &Standing, url: &str) -> anyhow::Result<Why> {
+pub(crate) fn why(snapshot: &Snapshot, standing: &Summary, url: &str) -> anyhow::Result<Why> {
     let store = snapshot.store();
     let page = known_page(store, url)?;
     let url = page.as_ref().map_or_else(|| url.to_string(), |page| page.url.clone());
@@ -124,7 +124,7 @@ pub(crate) fn why(snapshot: &Snapshot, standing: &Standing, url: &str) -> anyhow
 /// The answer itself.
 fn add_next(
     snapshot: &Snapshot,
-    standing: &Standing,
+    standing: &Summary,
     page: &PageRow,
     target: Option<&Target>,
     why: &mut Why,
@@ -165,7 +165,7 @@ fn add_next(
 /// What else is known: budget, failures, a host that waits.
 fn add_state(
     snapshot: &Snapshot,
-    standing: &Standing,
+    standing: &Summary,
     target: Option<&Target>,
     why: &mut Why,
 ) -> anyhow::Result<()> {
@@ -254,7 +254,7 @@ fn head(view: &View, base: &str) -> Markup {
                 "Why is this page not visited? "
                 input type="text" inputmode="url" name="url" size="40" value=(view.url) placeholder="https://example.org/";
             }
-            (super::parts::field("site", "Site", 20, &view.site, "all"))
+            (super::components::field("site", "Site", 20, &view.site, "all"))
             button.btn.go { "Show" }
         }
     }

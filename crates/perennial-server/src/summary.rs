@@ -11,8 +11,8 @@ use perennial_core::schedule::{Ranked, Scheduler};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
+use super::dashboard::components::{Bounds, Range};
 use super::dashboard::overview::{Need, Overview, QualityPoint, Spending};
-use super::dashboard::parts::{Bounds, Range};
 use super::dashboard::site::SiteSummary;
 use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
@@ -42,7 +42,7 @@ const N_HOURS: usize = 24;
 const STALE: Span = Span::from_hours(24);
 
 /// What is reckoned over one archive.
-pub(crate) struct Standing {
+pub(crate) struct Summary {
     /// What the margin of home shows, without what each request asks anew.
     pub(crate) overview: Overview,
     /// The user's settings of the sites.
@@ -67,24 +67,24 @@ pub(crate) struct Standing {
     pub(crate) by_site: Mutex<HashMap<String, Arc<SiteSummary>>>,
 }
 
-impl std::fmt::Debug for Standing {
+impl std::fmt::Debug for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Standing").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Summary").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
 /// The standing of an archive, kept between requests.
 #[derive(Debug)]
-pub(crate) struct Standings {
+pub(crate) struct SummaryCache {
     kept: Arc<Mutex<Kept>>,
     past: Arc<Mutex<Past>>,
     /// Captures up to which a request waits for it.
     quick: i64,
 }
 
-impl Default for Standings {
-    fn default() -> Standings {
-        Standings { kept: Arc::default(), past: Arc::default(), quick: QUICK_CAPTURES }
+impl Default for SummaryCache {
+    fn default() -> SummaryCache {
+        SummaryCache { kept: Arc::default(), past: Arc::default(), quick: QUICK_CAPTURES }
     }
 }
 
@@ -107,7 +107,7 @@ impl Past {
 
 #[derive(Debug, Default)]
 struct Kept {
-    standing: Option<Arc<Standing>>,
+    standing: Option<Arc<Summary>>,
     made: Option<Instant>,
     cost: Duration,
     is_making: bool,
@@ -119,7 +119,7 @@ impl Kept {
         self.made.is_some_and(|made| made.elapsed() < FRESH.max(self.cost * COST_FACTOR))
     }
 
-    fn put(&mut self, made: anyhow::Result<Standing>, begun: Instant) {
+    fn put(&mut self, made: anyhow::Result<Summary>, begun: Instant) {
         (self.cost, self.made, self.is_making) = (begun.elapsed(), Some(Instant::now()), false);
         match made {
             Ok(standing) => (self.standing, self.problem) = (Some(Arc::new(standing)), None),
@@ -132,14 +132,14 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Standings {
+impl SummaryCache {
     /// Lets the next request reckon anew, because the settings are others.
     pub(crate) fn forget(&self) {
         lock(&self.kept).made = None;
     }
 
     /// The latest that was reckoned; `None` while a large archive is reckoned for the first time.
-    pub(crate) fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Standing>>> {
+    pub(crate) fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Summary>>> {
         let n_captures = pool.with(|snapshot| snapshot.store().last_capture_number())??;
         let mut kept = lock(&self.kept);
         if kept.is_fresh() || kept.is_making {
@@ -150,7 +150,7 @@ impl Standings {
         }
         let begun = Instant::now();
         if n_captures <= self.quick {
-            let made = pool.with(Standing::of).and_then(|made| made);
+            let made = pool.with(Summary::of).and_then(|made| made);
             kept.put(made, begun);
             return match &kept.problem {
                 Some(problem) => anyhow::bail!("{problem}"),
@@ -167,7 +167,7 @@ impl Standings {
     }
 }
 
-impl Standings {
+impl SummaryCache {
     /// The quality at earlier instants, as it was reckoned last; nothing where that is under way for the first time.
     pub(crate) fn past(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<QualityPoint>> {
         let store = snapshot.store();
@@ -210,13 +210,13 @@ fn past_of(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Result<Vec
     Ok(points)
 }
 
-fn made_apart(root: &Path) -> anyhow::Result<Standing> {
-    Standing::of(&Archive::open(root)?.snapshot()?)
+fn made_apart(root: &Path) -> anyhow::Result<Summary> {
+    Summary::of(&Archive::open(root)?.snapshot()?)
 }
 
-impl Standing {
+impl Summary {
     /// Reckons everything.
-    pub(crate) fn of(snapshot: &Snapshot) -> anyhow::Result<Standing> {
+    pub(crate) fn of(snapshot: &Snapshot) -> anyhow::Result<Summary> {
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let (present, last) = (now(), store.last_capture()?);
         let at = last.filter(|last| present - *last > STALE || *last > present).unwrap_or(present);
@@ -249,7 +249,7 @@ impl Standing {
         add_quality(&mut overview, quality.as_ref());
         add_counts(&mut overview, &counts, archive.warc_bytes()?);
         let (n_probes, by_site) = (plan.n_probes as u64, Mutex::default());
-        Ok(Standing {
+        Ok(Summary {
             overview,
             followed,
             scheduler,
@@ -392,9 +392,9 @@ mod tests {
     fn a_large_archive_is_reckoned_apart_and_an_empty_one_has_a_standing() {
         let dir = tempfile::tempdir().unwrap();
         let pool = Pool::open(Archive::create(&dir.path().join("a")).unwrap()).unwrap();
-        let at_once = Standings::default().of(&pool).unwrap().unwrap();
+        let at_once = SummaryCache::default().of(&pool).unwrap().unwrap();
         assert_eq!((at_once.overview.n_followed, at_once.visits.len(), at_once.sites.len()), (0, 0, 0));
-        let apart = Standings { quick: -1, ..Standings::default() };
+        let apart = SummaryCache { quick: -1, ..SummaryCache::default() };
         assert!(apart.of(&pool).unwrap().is_none(), "nobody waits for it");
         let deadline = Instant::now() + Duration::from_secs(60);
         while apart.of(&pool).unwrap().is_none() {

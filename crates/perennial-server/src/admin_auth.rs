@@ -28,7 +28,7 @@ const SECRET_BYTES: usize = 24;
 
 /// Who may act.
 #[derive(Debug)]
-pub struct Operator {
+pub struct AdminAuth {
     /// The digest of the operator's token, if there is one.
     token: Option<[u8; 32]>,
     /// The digest of the key that begins one session.
@@ -45,11 +45,11 @@ struct Session {
     used: Instant,
 }
 
-impl Operator {
+impl AdminAuth {
     /// An operator with the token of a file, if one is given, and a key for the first session.
-    pub fn new(token: Option<&str>, port: u16) -> anyhow::Result<(Operator, String)> {
+    pub fn new(token: Option<&str>, port: u16) -> anyhow::Result<(AdminAuth, String)> {
         let key = secret()?;
-        let operator = Operator {
+        let operator = AdminAuth {
             token: token.map(guard::digest_of),
             key: Mutex::new(Some(guard::digest_of(&key))),
             sessions: Mutex::default(),
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_key_begins_one_session_and_the_token_any_number() {
-        let (operator, key) = Operator::new(Some("0123456789abcdef"), 8080).unwrap();
+        let (operator, key) = AdminAuth::new(Some("0123456789abcdef"), 8080).unwrap();
         assert!(operator.log_in("wrong").is_err());
         assert!(operator.log_in(&key).is_ok());
         assert!(operator.log_in(&key).is_err(), "a key is used once");
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_session_acts_from_pages_of_ours_with_their_form_only() {
-        let (operator, key) = Operator::new(None, 8080).unwrap();
+        let (operator, key) = AdminAuth::new(None, 8080).unwrap();
         let set = operator.log_in(&key).unwrap();
         assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"));
         let session = cookie(&set);
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_program_acts_with_the_token_and_no_page_can_make_it() {
-        let (operator, _) = Operator::new(Some("0123456789abcdef"), 8080).unwrap();
+        let (operator, _) = AdminAuth::new(Some("0123456789abcdef"), 8080).unwrap();
         let bearer = ("authorization", "Bearer 0123456789abcdef");
         assert_eq!(operator.check(&parts(&[HOST, bearer]), None).unwrap(), "operator's token");
         let evil = ("origin", "https://evil.example");

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::operator::{Operator, comes_from_us, only_reads};
+use super::admin_auth::{AdminAuth, comes_from_us, only_reads};
 use super::problem::Problem;
 use super::request::Request;
-use super::{Served, api};
+use super::{ServedArchive, api};
 use crate::body::Body;
 use perennial_archive::now;
 use perennial_engine::operate::log::ActLine;
@@ -65,7 +65,7 @@ fn media_type<'r>(request: &'r Request<'_>) -> &'r str {
 }
 
 /// The form that a page of ours sent, where anybody may act.
-fn form_of<'r>(request: &Request<'r>) -> Result<(&'r Operator, Query), Problem> {
+fn form_of<'r>(request: &Request<'r>) -> Result<(&'r AdminAuth, Query), Problem> {
     let operator = request.server.operator().ok_or_else(only_reads)?;
     if media_type(request) != "application/x-www-form-urlencoded" {
         return Err(Problem::bad_request("Send it as a form."));
@@ -82,7 +82,7 @@ pub(crate) struct Done {
 
 /// Performs an act. What is reckoned over the archive is made anew then.
 fn acted<'a>(
-    served: &Served,
+    served: &ServedArchive,
     who: &str,
     field: impl Fn(&str) -> Option<&'a str>,
 ) -> Result<Vec<ActLine>, Problem> {

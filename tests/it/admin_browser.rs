@@ -1,10 +1,10 @@
 //! An archived page that wants to act: its script tries every way to the dashboard beside it, in the browser in which an operator is logged in.
 //! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
 
+use crate::admin::{AdminServer, acts, settings};
+use crate::browser::Viewer;
 use crate::crawled::Archive;
-use crate::operate::{Operated, acts, settings};
 use crate::replay_attacks::push_record;
-use crate::viewer::Viewer;
 use crate::wait::wait_for;
 
 const PAGE: &str = "http://archived.example/acting";
@@ -108,7 +108,7 @@ fn try_all(viewer: &mut Viewer, is_inside: bool) -> (usize, Vec<String>) {
 fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
-    let served = Operated::of(&archive);
+    let served = AdminServer::of(&archive);
     let main = format!("http://{}", served.main);
     let file = archive.root.join("acting.warc");
     std::fs::write(&file, warc(&main)).unwrap();

@@ -33,17 +33,17 @@ fn site(asked: &Asked) -> Reply {
     }
 }
 
-pub(crate) struct Face {
+pub(crate) struct TestDashboard {
     server: Arc<Server>,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Face {
-    pub(crate) fn of(archive: &Archive) -> Face {
+impl TestDashboard {
+    pub(crate) fn of(archive: &Archive) -> TestDashboard {
         let options = Options::on_loopback("127.0.0.1:0".parse().unwrap());
         let origins = Origins { main: "http://127.0.0.1:1".into(), replay: "http://127.0.0.1:2".into() };
         let server = Server::new(vec![Library::open(&archive.root).unwrap()], options, origins).unwrap();
-        Face { server, runtime: tokio::runtime::Builder::new_current_thread().build().unwrap() }
+        TestDashboard { server, runtime: tokio::runtime::Builder::new_current_thread().build().unwrap() }
     }
 
     /// Where an address leads.
@@ -82,7 +82,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "1d");
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
 
     let (status, home, policy) = face.get("/?since=7d&least=0.01");
     assert_eq!(status, 200, "{home}");
@@ -174,7 +174,7 @@ fn a_comparison_stands_among_all_versions_of_its_page() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "1d");
-    let face = Face::of(&archive);
+    let face = TestDashboard::of(&archive);
     let url = web.url("/");
     let last = face.location(&format!("/web/changes/{url}"));
     let (status, page, _) = face.get(&last);

@@ -7,10 +7,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use super::boxes::{BoxKind, Kinds, is_marked_body};
 use super::leaves::{Leaf, LeafKind, Leaves};
 use super::page::Sums;
+use super::phrases::Phrases;
 use crate::text::dom::{Dom, DomKind};
 
 /// Siblings that make a list of cards.
@@ -209,34 +211,7 @@ fn threads(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &Sums) -> Vec<(u32, B
 
 /// The texts that offer to answer, those on buttons too.
 fn offers_to_answer(dom: &Dom) -> Vec<u32> {
-    const OFFERS: [&str; 26] = [
-        "reply",
-        "reply to this",
-        "reply to this comment",
-        "answer",
-        "report",
-        "report comment",
-        "report abuse",
-        "quote",
-        "antworten",
-        "antworten ↓",
-        "kommentieren",
-        "melden",
-        "kommentar melden",
-        "zitieren",
-        "répondre",
-        "signaler",
-        "responder",
-        "denunciar",
-        "rispondi",
-        "segnala",
-        "beantwoorden",
-        "reageer",
-        "odpowiedz",
-        "zgłoś",
-        "ответить",
-        "svara",
-    ];
+    static OFFERS: Phrases = LazyLock::new(|| include_str!("phrases/offers_to_answer.txt").lines().collect());
     let offers = |text: &str| {
         let text = text.trim_matches(|c: char| !c.is_alphabetic() && c != '↓');
         text.len() >= 5 && text.len() <= MAX_OFFER_BYTES && OFFERS.contains(&text.to_lowercase().as_str())

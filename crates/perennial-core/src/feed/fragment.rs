@@ -25,58 +25,15 @@ const ADDRESSES: [&str; 11] = [
     "codebase",
 ];
 
-/// Signs of HTML without which a text is taken as plain.
-const TAGS: [&str; 43] = [
-    "a",
-    "abbr",
-    "b",
-    "big",
-    "blockquote",
-    "body",
-    "br",
-    "center",
-    "cite",
-    "code",
-    "dd",
-    "div",
-    "dl",
-    "dt",
-    "em",
-    "figure",
-    "font",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "hr",
-    "html",
-    "i",
-    "iframe",
-    "img",
-    "li",
-    "ol",
-    "p",
-    "pre",
-    "q",
-    "s",
-    "small",
-    "span",
-    "strike",
-    "strong",
-    "sub",
-    "sup",
-    "table",
-    "td",
-    "tr",
-    "u",
-    "ul",
-];
+/// Tags that show that a text is HTML.
+const HTML_TAGS: &str = "a abbr b big blockquote body br center cite code dd div dl dt em figure font h1 h2 h3 h4 \
+    hr html i iframe img li ol p pre q s small span strike strong sub sup table td tr u ul";
 
 /// Whether a text that does not say what it is looks like HTML: it has a tag of HTML, or a reference to a character.
 pub(super) fn looks_like_html(text: &str) -> bool {
     let has_tag = || {
         Scanner::new(text).any(|piece| match piece {
-            Piece::Start(tag) => TAGS.contains(&tag.name.to_ascii_lowercase().as_str()),
+            Piece::Start(tag) => HTML_TAGS.split(' ').any(|html| tag.name.eq_ignore_ascii_case(html)),
             _ => false,
         })
     };

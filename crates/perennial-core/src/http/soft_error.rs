@@ -3,6 +3,8 @@
 //! Many servers answer 200 where a page is missing. A reader knows it by one look: a short page whose title or first line
 //! says so. Pages that only speak of such errors are longer, or say it elsewhere.
 
+use std::sync::LazyLock;
+
 /// A page with more letters outside links than this is taken at its word.
 const MAX_LETTERS: usize = 1200;
 /// Texts at the top in which the words are looked for.
@@ -14,42 +16,8 @@ const MAX_LINE_LETTERS: usize = 120;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// How sites say it, in small letters.
-const PHRASES: [&str; 34] = [
-    "not found",
-    "page can't be found",
-    "page can’t be found",
-    "cannot be found",
-    "could not be found",
-    "couldn't be found",
-    "couldn't find",
-    "couldn’t find",
-    "does not exist",
-    "doesn't exist",
-    "doesn’t exist",
-    "no longer available",
-    "no longer exists",
-    "page is gone",
-    "has been removed",
-    "nicht gefunden",
-    "existiert nicht",
-    "nicht mehr verfügbar",
-    "introuvable",
-    "n'existe pas",
-    "n’existe pas",
-    "n'existe plus",
-    "no encontrada",
-    "no encontrado",
-    "no existe",
-    "não encontrada",
-    "não encontrado",
-    "non trovata",
-    "non trovato",
-    "niet gevonden",
-    "nie znaleziono",
-    "не найдена",
-    "ページが見つかりません",
-    "页面不存在",
-];
+static PHRASES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("soft_error/phrases.txt").lines().collect());
 
 /// What is missing when a page is, in small letters and as words begin. "The ferry is no longer available" speaks of a
 /// ferry; "what you are looking for" is the page.

@@ -22,7 +22,7 @@
 //! | [`schedule`] | what is known of pages and a budget -> the next [`schedule::Visit`] |
 //! | [`search`] | block trees over time and a query -> where the words were, from when to when |
 //! | [`notice`] | a change and a notification rule -> whether it is reported |
-//! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
+//! | [`quality`] | captures -> bounds and likely values of completeness and coherence |
 
 #![deny(clippy::iter_over_hash_type)]
 // The bans hold for the library as it is shipped; its tests may collect into a map and look at all of it.

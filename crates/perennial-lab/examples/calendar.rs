@@ -6,12 +6,12 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use perennial_core::quality::{PageRecord, completeness, page_completeness};
 use perennial_core::schedule::Goal;
 use perennial_core::time::Span;
 use perennial_lab::calendar::{CalendarWorld, Kind};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{Experiment, Run};
+use perennial_lab::quality::{PageRecord, completeness, page_completeness};
 use perennial_lab::strategy::Strategy;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -14,11 +14,11 @@ mod pattern;
 pub use clairvoyant::{Constraint, clairvoyant};
 pub use pattern::{known_rates, pattern_known};
 
-use perennial_core::quality::{PageRecord, Window, page_completeness};
 use perennial_core::schedule::Goal;
 use perennial_core::time::Span;
 use perennial_core::url::SiteId;
 
+use crate::quality::{PageRecord, Window, page_completeness};
 use crate::world::World;
 
 /// Rounds without a better bound after which steps shrink.

@@ -4,11 +4,11 @@
 //! busy days, on which one version replaces the other within hours, and changes rarely on all others. Pages of all kinds lie side by
 //! side in one directory, so that no page knows another's days.
 
-use perennial_core::chance::WorldChance;
 use perennial_core::page::importance::Importance;
 use perennial_core::time::{LocalClock, LocalDay, Span, Timestamp};
 
 use crate::paper::PaperWorld;
+use crate::rng::WorldRng;
 use crate::world::{Change, World, WorldPage};
 
 /// Changes of a busy day.
@@ -80,7 +80,7 @@ impl CalendarWorld {
             for nth in 0..3 * self.n_of_kind {
                 let kind = Kind::ALL[1 + nth as usize % 3];
                 let part = (2 << 32) + u64::from(site * 3 * self.n_of_kind + nth);
-                let mut chance = WorldChance::fork(self.seed, part);
+                let mut chance = WorldRng::fork(self.seed, part);
                 kinds.push(kind);
                 world.pages.push(WorldPage {
                     name: format!("/page{}", self.n_ordinary + nth),
@@ -97,7 +97,7 @@ impl CalendarWorld {
 
     /// UTC with about one holiday a month, at days that no rule of weeks or months finds.
     fn clock(&self, start: Timestamp) -> LocalClock {
-        let mut chance = WorldChance::fork(self.seed, 3 << 32);
+        let mut chance = WorldRng::fork(self.seed, 3 << 32);
         let first = LocalClock::utc().local(start).day.0;
         let day = |month: u32| LocalDay(first + (month * 28) as i32 + chance.below(28) as i32);
         LocalClock::utc().with_holidays((0..self.days.div_ceil(28)).map(day).collect::<Vec<_>>())
@@ -108,7 +108,7 @@ fn changes_of(
     kind: Kind,
     clock: &LocalClock,
     (start, end): (Timestamp, Timestamp),
-    chance: &mut WorldChance,
+    chance: &mut WorldRng,
 ) -> Vec<Change> {
     let (a_busy_day, importance) = (chance.range(BUSY_CHANGES.0, BUSY_CHANGES.1), chance.range(0.1, 0.6));
     let (weekday, of_month) = (chance.below(7) as u8, day_of_month(chance));
@@ -134,7 +134,7 @@ fn changes_of(
 }
 
 /// The first, the fifteenth, the last (none), or any other.
-fn day_of_month(chance: &mut WorldChance) -> Option<u8> {
+fn day_of_month(chance: &mut WorldRng) -> Option<u8> {
     match chance.unit() {
         u if u < 0.4 => Some(1),
         u if u < 0.55 => Some(15),

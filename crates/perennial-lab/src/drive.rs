@@ -4,18 +4,19 @@
 //! [`Scheduler::next_visit`] and answers go to [`Scheduler::record`], as in the crawler. The strategies of the papers are driven
 //! through the same calls.
 
-use perennial_core::chance::WorldChance;
 use perennial_core::page::importance::Importance;
 use perennial_core::page::look::ChangeStatus;
-use perennial_core::quality::{
-    Coherence, Completeness, PageRecord, Timeliness, Window, archive_coherence, archive_coherence_of_changed,
-    completeness, page_completeness, timeliness,
-};
+use perennial_core::quality::Coherence;
 use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::PageId;
 
 use crate::papers::PaperScheduler;
+use crate::quality::{
+    Completeness, PageRecord, Timeliness, Window, archive_coherence, archive_coherence_of_changed,
+    completeness, page_completeness, timeliness,
+};
+use crate::rng::WorldRng;
 use crate::strategy::Strategy;
 use crate::world::{Change, Event, World};
 
@@ -208,8 +209,7 @@ impl Announcements {
         }
         let announces: Vec<bool> = (0..world.pages.len())
             .map(|place| {
-                WorldChance::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit()
-                    < config.announced_share
+                WorldRng::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit() < config.announced_share
             })
             .collect();
         let mut events = world.events();

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use perennial_core::quality::Window;
 use perennial_core::schedule::{Budget, Goal, KnownPattern, Observed, ScheduleConfig};
 use perennial_core::time::{LocalClock, Span};
 use rayon::prelude::*;
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::{BoundSpec, Constraint, clairvoyant, known_rates, pattern_known};
 use crate::drive::{Crawl, DriveConfig, Quality, Visibility, crawl};
+use crate::quality::Window;
 use crate::strategy::Strategy;
 use crate::world::World;
 

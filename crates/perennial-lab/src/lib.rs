@@ -16,12 +16,14 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
+//! | [`rng`] | a seed -> random numbers and distributions |
 //! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: which page changed when, and how much |
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`calendar`] | a seed -> a world in which some pages follow days of the week, of the month, or holidays |
 //! | [`trace`] | files of observed changes -> a world |
 //! | [`strategy`] | the strategies that are compared, by name |
 //! | [`papers`] | what is known of pages -> the next visit, by the strategies of the papers |
+//! | [`quality`] | captures and all changes of a world -> completeness, coherence, timeliness |
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
@@ -31,6 +33,8 @@
 //! | [`rules`] | versions of a site -> rules of P-NEAR, plans, what they would have skipped and missed |
 //! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its own extraction |
 //! | [`plant`] | a page and a seed -> the page with planted changes, as in P-VISUAL 7.2 |
+
+pub mod rng;
 
 pub mod world;
 
@@ -43,6 +47,8 @@ pub mod trace;
 pub mod strategy;
 
 pub mod papers;
+
+pub mod quality;
 
 pub mod drive;
 

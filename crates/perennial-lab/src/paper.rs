@@ -4,9 +4,9 @@
 //! that they report: pages that change by day and by night, quasi-static pages deep in a site, pages that are shifted by a
 //! time zone, other patterns at weekends, and unequal importance of pages and of changes.
 
-use perennial_core::chance::WorldChance;
 use perennial_core::time::Timestamp;
 
+use crate::rng::WorldRng;
 use crate::world::{DayProfile, HOURS, PageSpec, TruePattern, World};
 
 /// Changes a day of the median page.
@@ -88,14 +88,14 @@ impl PaperWorld {
         pages
             .map(|(site, page)| {
                 let part = (1 << 32) + u64::from(site) * u64::from(self.pages_per_site) + u64::from(page);
-                let mut chance = WorldChance::fork(self.seed, part);
+                let mut chance = WorldRng::fork(self.seed, part);
                 draw_spec(format!("site{site}.example"), format!("/page{page}"), &mut chance)
             })
             .collect()
     }
 }
 
-fn draw_spec(site: String, name: String, chance: &mut WorldChance) -> PageSpec {
+fn draw_spec(site: String, name: String, chance: &mut WorldRng) -> PageSpec {
     let habit = draw_habit(chance);
     let rate_normal = chance.normal();
     let changes_per_day = MEDIAN_CHANGES_PER_DAY
@@ -117,7 +117,7 @@ fn draw_spec(site: String, name: String, chance: &mut WorldChance) -> PageSpec {
 
 /// The page with as many changes a day and the same importances, all of the changes in hours of its own.
 fn unlike(spec: PageSpec, seed: u64, place: u64) -> PageSpec {
-    let mut chance = WorldChance::fork(seed, (2 << 32) + place);
+    let mut chance = WorldRng::fork(seed, (2 << 32) + place);
     let shape = burst(chance.below(HOURS), 1 + chance.below(2));
     let profile = |of: &DayProfile| {
         DayProfile::shaped(&shape, of.rate.iter().sum(), MAX_CHANGES_PER_HOUR, of.importance)
@@ -127,7 +127,7 @@ fn unlike(spec: PageSpec, seed: u64, place: u64) -> PageSpec {
     PageSpec { pattern, ..spec }
 }
 
-fn draw_habit(chance: &mut WorldChance) -> Habit {
+fn draw_habit(chance: &mut WorldRng) -> Habit {
     match chance.unit() {
         u if u < 0.35 => Habit::DayPeaked,
         u if u < 0.47 => Habit::Night,
@@ -141,7 +141,7 @@ fn draw_profile(
     habit: Habit,
     changes_per_day: f64,
     importance: [f64; HOURS],
-    chance: &mut WorldChance,
+    chance: &mut WorldRng,
 ) -> DayProfile {
     let shape = match habit {
         Habit::DayPeaked => bump(chance.range(9.0, 18.0), chance.range(3.4, 6.8)),
@@ -171,7 +171,7 @@ fn burst(first: usize, n_hours: usize) -> [f64; HOURS] {
 }
 
 /// The mean importance of a change by hour: a level of the page's own, and a swing over the day.
-fn draw_importance(chance: &mut WorldChance) -> [f64; HOURS] {
+fn draw_importance(chance: &mut WorldRng) -> [f64; HOURS] {
     let level = chance.beta(0.35, 5.0);
     let swing = chance.range(0.0, 0.3);
     let peak = chance.range(0.0, HOURS as f64);
@@ -183,7 +183,7 @@ fn draw_importance(chance: &mut WorldChance) -> [f64; HOURS] {
 }
 
 /// Pareto by the rank of a normal variable that is correlated with the one behind the rate.
-fn draw_weight(rate_normal: f64, chance: &mut WorldChance) -> f64 {
+fn draw_weight(rate_normal: f64, chance: &mut WorldRng) -> f64 {
     let rho = WEIGHT_RATE_CORRELATION;
     let normal = rho * rate_normal + (1.0 - rho * rho).sqrt() * chance.normal();
     upper_tail(normal).powf(-1.0 / WEIGHT_TAIL).min(MAX_WEIGHT)

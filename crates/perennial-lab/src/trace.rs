@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use perennial_core::chance::WorldChance;
 use perennial_core::page::importance::Importance;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::canonical::host_with_port;
 
+use crate::rng::WorldRng;
 use crate::world::{Change, SiteNames, World, WorldPage};
 
 /// Why a trace cannot be read.
@@ -189,7 +189,7 @@ pub fn spread_polls(mut world: World, seed: u64) -> World {
     looks.sort_unstable();
     looks.dedup();
     for (place, page) in world.pages.iter_mut().enumerate() {
-        let mut chance = WorldChance::fork(seed, place as u64);
+        let mut chance = WorldRng::fork(seed, place as u64);
         for change in &mut page.changes {
             let before =
                 looks.partition_point(|look| *look < change.at).checked_sub(1).map(|before| looks[before]);

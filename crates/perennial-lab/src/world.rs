@@ -4,11 +4,12 @@
 //! sites, the importance of each page, and every change of every page in a span of time. It can be drawn from the hourly patterns of
 //! [`PageSpec`]s with a seed, or be made of changes that were observed.
 
-use perennial_core::chance::WorldChance;
+pub use crate::quality::Change;
 use perennial_core::page::importance::Importance;
-pub use perennial_core::quality::Change;
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
+
+use crate::rng::WorldRng;
 
 /// Hours of a day: the periods of a true pattern.
 pub const HOURS: usize = 24;
@@ -142,7 +143,7 @@ impl World {
         let end = start + Span::from_hours(i64::from(days) * 24);
         let mut sites = SiteNames::default();
         let pages = specs.iter().enumerate().map(|(place, spec)| {
-            let mut chance = WorldChance::fork(seed, place as u64);
+            let mut chance = WorldRng::fork(seed, place as u64);
             WorldPage {
                 name: spec.name.clone(),
                 site: sites.id(&spec.site),
@@ -230,7 +231,7 @@ pub fn hour_of_day(instant: Timestamp) -> usize {
 }
 
 /// Hour by hour: exponential steps in integrated rate, carried over from one hour to the next.
-fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut WorldChance) -> Vec<Change> {
+fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut WorldRng) -> Vec<Change> {
     let end = spec.dies_at.map_or(end, |dies_at| dies_at.min(end));
     let mut changes = Vec::new();
     let mut hour_start = start;

@@ -252,7 +252,7 @@ pub fn rate_per_hour(seen: &[(f64, bool)], prior_changes: f64) -> f64 {
 /// The version of a page that is closest to an instant, and the looks around it, which are in order of time. Work: as many looks
 /// as show that version.
 pub fn seen_at(looks: &[Sighting], weight: f64, query: Timestamp) -> Option<SeenVersion> {
-    let place = super::closest_place(looks, |look| look.at, query)?;
+    let place = super::closest(looks, |look| look.at, query)?;
     let first = looks.get(..=place)?.iter().rposition(|look| look.new.is_some()).unwrap_or(0);
     let next = looks.iter().skip(place + 1).position(|look| look.new.is_some()).map(|n| place + 1 + n);
     let last = next.unwrap_or(looks.len()) - 1;

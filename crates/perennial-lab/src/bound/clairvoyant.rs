@@ -241,9 +241,9 @@ fn free(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quality::Window;
     use crate::world::{Change, WorldPage};
     use perennial_core::page::importance::Importance;
-    use perennial_core::quality::Window;
     use perennial_core::time::{Span, Timestamp};
     use perennial_core::url::SiteId;
     use proptest::prelude::*;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use perennial_core::quality::{Window, completeness, page_completeness};
 use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
 use perennial_lab::drive::Crawl;
+use perennial_lab::quality::{Window, completeness, page_completeness};
 
 use super::measure::is_caught;
 use super::run::{Caught, Crawls, DemoResult};
@@ -110,7 +110,7 @@ fn pooled_on(crawls: &Crawls, crawl: &Crawl, day: i64) -> f64 {
     let from = crawls.web.start + Span::from_hours(24 * day);
     let window = Window { from, until: from + Span::from_hours(24) };
     let pages = crawls.world.pages.iter().zip(&crawl.captures).map(|(page, captures)| {
-        let record = perennial_core::quality::PageRecord {
+        let record = perennial_lab::quality::PageRecord {
             site: page.site,
             weight: page.weight,
             changes: &page.changes,

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use perennial_core::quality::Window;
 use perennial_core::schedule::{Budget, Goal, Pacing, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_lab::drive::{self, DriveConfig, Visibility};
+use perennial_lab::quality::Window;
 use perennial_lab::strategy::Strategy as Compared;
 use perennial_lab::world::World;
 use perennial_render::launch::LaunchOptions;

@@ -3,7 +3,7 @@
 
     conformance.py FEED_DUMP FOLDER [--misses]
 
-FEED_DUMP is the example `feed_dump` of perennial-core, FOLDER the unpacked `tests` of the feedparser project. A comment at
+FEED_DUMP is the example `feed_dump` of perennial-lab, FOLDER the unpacked `tests` of the feedparser project. A comment at
 the top of each file has the expectation as a Python expression. Counted are expectations on title, link, ID, dates,
 summary, content and author of the feed or an item. There are three levels: the value is equal; the HTML is the same up to
 the order of attributes and escaping; the text is the same for a reader (feedparser removes unsafe parts, an archive keeps

@@ -32,6 +32,7 @@
 //! | [`report`] | results -> the papers' figures |
 //! | [`rules`] | versions of a site -> rules of P-NEAR, plans, what they would have skipped and missed |
 //! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its own extraction |
+//! | [`draw`] | a block tree and its layout -> a drawing of the page with its blocks |
 //! | [`plant`] | a page and a seed -> the page with planted changes, as in P-VISUAL 7.2 |
 
 pub mod rng;
@@ -65,5 +66,7 @@ pub mod report;
 pub mod rules;
 
 pub mod feeds;
+
+pub mod draw;
 
 pub mod plant;

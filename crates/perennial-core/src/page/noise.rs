@@ -319,7 +319,7 @@ fn is_measure(word: &str) -> bool {
         return true;
     }
     let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
-    bare.is_empty() || DATE_WORDS.iter().any(|known| known.eq_ignore_ascii_case(bare))
+    bare.is_empty() || is_date_word(bare)
 }
 
 /// Whether a date or a time is what changed in a short text: the name of a month or day, a clock time, a calendar date or a year, or
@@ -348,7 +348,7 @@ fn is_date_part(word: &str) -> bool {
     let is_written_date = digits >= 3 && marks >= 1 && digits + marks == word.len() && word.len() <= 10;
     let is_clock = is_written_date && word.contains(':');
     let is_calendar = is_written_date && is_calendar_date(word);
-    let is_name = word.len() > 2 && DATE_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let is_name = word.len() > 2 && is_date_word(word);
     is_year || is_clock || is_calendar || is_name || is_timestamp(word)
 }
 
@@ -373,111 +373,21 @@ fn is_timestamp(word: &str) -> bool {
 }
 
 /// Names of months and days and words that stand beside times, in several languages.
-const DATE_WORDS: [&str; 96] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "jan",
-    "feb",
-    "mar",
-    "apr",
-    "jun",
-    "jul",
-    "aug",
-    "sep",
-    "sept",
-    "oct",
-    "nov",
-    "dec",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "mon",
-    "tue",
-    "wed",
-    "thu",
-    "fri",
-    "sat",
-    "sun",
-    "am",
-    "pm",
-    "utc",
-    "gmt",
-    "ago",
-    "today",
-    "yesterday",
-    "second",
-    "seconds",
-    "minute",
-    "minutes",
-    "hour",
-    "hours",
-    "day",
-    "days",
-    "januar",
-    "februar",
-    "mai",
-    "juni",
-    "juli",
-    "oktober",
-    "dezember",
-    "montag",
-    "dienstag",
-    "mittwoch",
-    "donnerstag",
-    "freitag",
-    "samstag",
-    "sonntag",
-    "uhr",
-    "janvier",
-    "mars",
-    "avril",
-    "juin",
-    "juillet",
-    "septembre",
-    "octobre",
-    "novembre",
-    "lundi",
-    "mardi",
-    "mercredi",
-    "jeudi",
-    "vendredi",
-    "samedi",
-    "dimanche",
-    "enero",
-    "febrero",
-    "abril",
-    "mayo",
-    "junio",
-    "julio",
-    "lunes",
-    "martes",
-    "jueves",
-    "viernes",
-    "domingo",
-    "an",
-    "a",
-];
+const DATE_WORDS: &str = "\
+    january february march april may june july august september october november december jan feb mar \
+    apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon \
+    tue wed thu fri sat sun am pm utc gmt ago today yesterday second seconds minute minutes hour hours \
+    day days januar februar mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag \
+    samstag sonntag uhr janvier mars avril juin juillet septembre octobre novembre lundi mardi mercredi \
+    jeudi vendredi samedi dimanche enero febrero abril mayo junio julio lunes martes jueves viernes \
+    domingo an a";
+
+fn is_date_word(word: &str) -> bool {
+    DATE_WORDS.split(' ').any(|known| known.eq_ignore_ascii_case(word))
+}
 
 fn elements(block: &Block) -> impl Iterator<Item = Element> {
-    block.walk().flat_map(|block| {
-        let links = block.links.iter().cloned().map(Element::Link);
-        let images = block.images.iter().cloned().map(Element::Image);
-        links.chain(images).chain(block.texts.iter().cloned().map(Element::Text))
-    })
+    block.walk().flat_map(Element::all_of)
 }
 
 fn mean(block: &Block, noise: impl Fn(&Element) -> f64) -> f64 {

@@ -3,7 +3,7 @@
 //!
 //! The crawler and the import call [`compare`] after each capture.
 
-use crate::page::diff::{Delta, Element, Operation, Subject, diff};
+use crate::page::diff::{Delta, Element, Operation, Subject, diff, n_words as n_words_in};
 use crate::page::document::DocumentFormat;
 use crate::page::importance::{Assessment, ImportanceConfig, Judgement, assess};
 use crate::page::noise::NoiseHistory;
@@ -103,7 +103,7 @@ pub fn is_own_headline(element: &Element, page: &str) -> bool {
         let url = url::Url::parse(address).ok()?;
         Some(url.host_str()?.trim_start_matches("www.").to_owned())
     };
-    matches!(element, Element::Link(link) if crate::page::diff::n_words(&link.name) >= MIN_HEADLINE_WORDS)
+    matches!(element, Element::Link(link) if n_words_in(&link.name) >= MIN_HEADLINE_WORDS)
         && host(page).is_some_and(|own| host(element.address()) == Some(own))
 }
 
@@ -114,7 +114,7 @@ pub fn has_advertising_words(address: &str) -> bool {
     let rest = without_scheme(address);
     let path = rest.split(['?', '#']).next().unwrap_or(rest);
     let (host, path) = path.split_at(path.find('/').unwrap_or(path.len()));
-    let is_known = |word: &str| ADVERTISING_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let is_known = |word: &str| ADVERTISING_WORDS.split(' ').any(|known| known.eq_ignore_ascii_case(word));
     let words =
         |part: &str| part.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).count();
     let has_known = |part: &str| part.split(|c: char| !c.is_ascii_alphanumeric()).any(is_known);
@@ -125,35 +125,22 @@ pub fn has_advertising_words(address: &str) -> bool {
         })
 }
 
-const ADVERTISING_WORDS: [&str; 16] = [
-    "ad",
-    "ads",
-    "adserver",
-    "adservice",
-    "advert",
-    "advertise",
-    "advertisement",
-    "advertisements",
-    "advertising",
-    "adverts",
-    "banner",
-    "banners",
-    "doubleclick",
-    "googlesyndication",
-    "sponsor",
-    "sponsored",
-];
+const ADVERTISING_WORDS: &str = "\
+    ad ads adserver adservice advert advertise advertisement advertisements advertising adverts banner \
+    banners doubleclick googlesyndication sponsor sponsored";
 
 fn is_advertising_block(block: &Block, is_advertisement: IsAdvertisement) -> bool {
     let (mut n_references, mut n_advertisements, mut n_words) = (0, 0, 0);
     for block in block.walk() {
-        let links = block.links.iter().cloned().map(Element::Link);
-        let images = block.images.iter().cloned().map(Element::Image);
-        for element in links.chain(images) {
-            n_references += 1;
-            n_advertisements += usize::from(is_advertisement(&element));
+        for element in Element::all_of(block) {
+            match &element {
+                Element::Text(text) => n_words += n_words_in(&text.text),
+                _ => {
+                    n_references += 1;
+                    n_advertisements += usize::from(is_advertisement(&element));
+                }
+            }
         }
-        n_words += block.texts.iter().map(|text| crate::page::diff::n_words(&text.text)).sum::<usize>();
     }
     2 * n_advertisements > n_references && n_words < 20 * n_references
 }

@@ -139,13 +139,10 @@ struct Found {
 }
 
 impl Found {
-    fn push(&mut self, href: &str, kind: LinkKind) {
-        self.push_rel(href, kind, "");
-    }
-
-    fn push_rel(&mut self, href: &str, kind: LinkKind, rel: &str) {
-        if self.references.len() < MAX_LINKS && href.len() <= MAX_URL_BYTES {
-            let is_nofollow = has_word(rel, "nofollow") || has_word(rel, "ugc") || has_word(rel, "sponsored");
+    fn push(&mut self, href: Option<&str>, kind: LinkKind, rel: &str) {
+        let has_room = self.references.len() < MAX_LINKS;
+        if let Some(href) = href.filter(|href| has_room && href.len() <= MAX_URL_BYTES) {
+            let is_nofollow = ["nofollow", "ugc", "sponsored"].iter().any(|word| has_word(rel, word));
             self.references.push(Reference { href: href.to_string(), kind, is_nofollow });
         }
     }
@@ -158,42 +155,33 @@ impl Found {
                     self.base = Some(href.to_string());
                 }
             }
-            "a" | "area" => self.push_some(get("href"), LinkKind::Anchor, get("rel").unwrap_or("")),
+            "a" | "area" => self.push(get("href"), LinkKind::Anchor, get("rel").unwrap_or("")),
             "link" => self.link(get("href"), get("rel").unwrap_or(""), get("type"), get("as")),
             "meta" => self.meta(get("http-equiv"), get("content")),
-            "iframe" | "frame" => self.push_some(get("src"), LinkKind::Frame, ""),
-            "script" => self.push_some(get("src"), LinkKind::Script, ""),
-            "img" | "input" => self.push_some(get("src"), LinkKind::Image, ""),
-            "image" | "use" => self.push_some(get("href").or(get("xlink:href")), LinkKind::Image, ""),
-            "body" | "table" | "td" | "th" => self.push_some(get("background"), LinkKind::Image, ""),
-            "object" => self.push_some(get("data"), LinkKind::Media, ""),
+            "iframe" | "frame" => self.push(get("src"), LinkKind::Frame, ""),
+            "script" => self.push(get("src"), LinkKind::Script, ""),
+            "img" | "input" => self.push(get("src"), LinkKind::Image, ""),
+            "image" | "use" => self.push(get("href").or(get("xlink:href")), LinkKind::Image, ""),
+            "body" | "table" | "td" | "th" => self.push(get("background"), LinkKind::Image, ""),
+            "object" => self.push(get("data"), LinkKind::Media, ""),
             "video" | "audio" | "source" | "track" | "embed" => {
-                self.push_some(get("src"), LinkKind::Media, "");
-                self.push_some(get("poster"), LinkKind::Image, "");
+                self.push(get("src"), LinkKind::Media, "");
+                self.push(get("poster"), LinkKind::Image, "");
             }
             _ => {}
         }
         for set in [get("srcset"), get("imagesrcset")].into_iter().flatten() {
-            srcset_urls(set).for_each(|url| self.push(url, LinkKind::Image));
+            srcset_urls(set).for_each(|url| self.push(Some(url), LinkKind::Image, ""));
         }
         if let Some(style) = get("style") {
             push_css(style, &mut self.references);
         }
     }
 
-    fn push_some(&mut self, href: Option<&str>, kind: LinkKind, rel: &str) {
-        if let Some(href) = href {
-            self.push_rel(href, kind, rel);
-        }
-    }
-
     fn link(&mut self, href: Option<&str>, rel: &str, kind: Option<&str>, preload_as: Option<&str>) {
         let is_feed = kind.is_some_and(|kind| {
             let kind = kind.to_ascii_lowercase();
-            kind.contains("rss")
-                || kind.contains("atom")
-                || kind.contains("rdf")
-                || kind.contains("feed+json")
+            ["rss", "atom", "rdf", "feed+json"].iter().any(|name| kind.contains(name))
         });
         let kind = if has_word(rel, "stylesheet") {
             LinkKind::Style
@@ -218,7 +206,7 @@ impl Found {
         } else {
             return;
         };
-        self.push_some(href, kind, rel);
+        self.push(href, kind, rel);
     }
 
     /// `<meta http-equiv=refresh content="5; url='next.html'">`
@@ -233,7 +221,7 @@ impl Found {
             Some(word) if word.eq_ignore_ascii_case("url") => rest[3..].trim_start().trim_start_matches('='),
             _ => rest,
         };
-        self.push(href.trim().trim_matches(['"', '\'']), LinkKind::Refresh);
+        self.push(Some(href.trim().trim_matches(['"', '\''])), LinkKind::Refresh, "");
     }
 }
 

@@ -2,41 +2,23 @@
 
 use std::fmt::{self, Display, Write};
 
-/// Text that is escaped when it is written: `write!(out, "<p>{}</p>", escaped(text))`.
-#[derive(Clone, Copy, Debug)]
-pub struct Escaped<'a>(&'a str);
-
-/// Text that means itself wherever it stands: nothing in it opens a tag or ends an attribute.
-pub fn escaped(text: &str) -> Escaped<'_> {
-    Escaped(text)
+/// Escapes a text when it is written: `write!(out, "<p>{}</p>", escaped(text))`.
+pub fn escaped(text: &str) -> impl Display {
+    fmt::from_fn(move |f| write_escaped(f, text))
 }
 
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_escaped(f, self.0)
-    }
-}
-
-/// Foreign text between tags of HTML, which is escaped when it is written and cannot turn the text around it: a right-to-left text stands in
-/// a `bdi`, and marks that would reach beyond it are left out.
-#[derive(Clone, Copy, Debug)]
-pub struct Isolated<'a>(&'a str);
-
-/// Foreign text that means itself between tags of HTML, whatever direction it has.
-pub fn isolated(text: &str) -> Isolated<'_> {
-    Isolated(text)
-}
-
-impl Display for Isolated<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.0.contains(|c| is_reordering(c) || is_right_to_left(c)) {
-            return write_escaped(f, self.0);
+/// Escapes a text between tags of HTML when it is written, so that it cannot change the direction of the text around it. A
+/// right-to-left text is put into a `bdi`, without the marks that would reach beyond it.
+pub fn isolated(text: &str) -> impl Display {
+    fmt::from_fn(move |f| {
+        if !text.contains(|c| is_reordering(c) || is_right_to_left(c)) {
+            return write_escaped(f, text);
         }
         f.write_str("<bdi>")?;
-        // An embedding that is not closed would go on behind the element, and a mark that closes could close the element's own.
-        self.0.split(is_reordering).try_for_each(|part| write_escaped(f, part))?;
+        // An embedding that is not closed would continue after the element, and a closing mark could close the element's own.
+        text.split(is_reordering).try_for_each(|part| write_escaped(f, part))?;
         f.write_str("</bdi>")
-    }
+    })
 }
 
 /// A text without the marks that order what stands behind it, for places where no element can hold it: the title of a window.

@@ -394,12 +394,7 @@ fn character_by_number(name: &str) -> Option<char> {
 
 fn named_character(name: &str) -> Option<String> {
     match name {
-        "amp" => return Some("&".to_owned()),
-        "lt" => return Some("<".to_owned()),
-        "gt" => return Some(">".to_owned()),
-        "quot" => return Some("\"".to_owned()),
-        "apos" => return Some("'".to_owned()),
-        // Documents of XML take their names from HTML 4, where these two stand for other signs than in HTML 5.
+        // XML documents take their names from HTML 4, where these two stand for other characters than in HTML 5.
         "lang" => return Some("\u{2329}".to_owned()),
         "rang" => return Some("\u{232a}".to_owned()),
         _ => {}

@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use perennial_core::page::segment::{Block, SegmentConfig, draw_svg, vixml};
+use perennial_core::page::segment::{Block, SegmentConfig, vixml};
+use perennial_lab::draw::draw_svg;
 use serde_json::{Value, json};
 
 use super::context::document_on_stdout;

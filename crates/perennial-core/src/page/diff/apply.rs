@@ -210,11 +210,11 @@ struct Lists([Vec<Element>; 3]);
 
 impl Lists {
     fn of(block: &Block) -> Lists {
-        Lists([
-            block.links.iter().cloned().map(Element::Link).collect(),
-            block.images.iter().cloned().map(Element::Image).collect(),
-            block.texts.iter().cloned().map(Element::Text).collect(),
-        ])
+        let mut lists = Lists(Default::default());
+        for element in Element::all_of(block) {
+            lists.0[element.kind() as usize].push(element);
+        }
+        lists
     }
 
     fn into_block(self, mut block: Block) -> Block {

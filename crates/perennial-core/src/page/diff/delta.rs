@@ -1,40 +1,11 @@
 //! All changes between two trees, grouped as in Vi-Delta by block and then by operation (P-VISUAL 5.1; docs/papers.md,
 //! Vi-DIFF and Vi-Delta).
 
-use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use super::items::ItemDelta;
 use crate::page::layout::Rect;
-use crate::page::segment::{Block, BlockRole, BlockTree, Image, Link, NodeId, Places, Text};
-
-/// Position of a block in reading order: B1.2 is the second block within the first.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct BlockRef(pub Vec<u16>);
-
-impl Display for BlockRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("B")?;
-        for (level, number) in self.0.iter().enumerate() {
-            write!(f, "{}{number}", if level == 0 { "" } else { "." })?;
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for BlockRef {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<BlockRef, String> {
-        let wrong = || format!("{text:?} is no block reference: write B1 or B1.2.3");
-        let numbers = text.strip_prefix('B').ok_or_else(wrong)?;
-        if numbers.is_empty() {
-            return Ok(BlockRef::default());
-        }
-        let parsed: Result<Vec<u16>, _> = numbers.split('.').map(u16::from_str).collect();
-        parsed.map(BlockRef).map_err(|_| wrong())
-    }
-}
+use crate::page::segment::{Block, BlockRef, BlockRole, BlockTree, Image, Link, NodeId, Places, Text};
 
 /// The kinds of content of a leaf block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -131,6 +102,14 @@ impl Element {
         }
     }
 
+    pub(super) fn id_mut(&mut self) -> &mut NodeId {
+        match self {
+            Element::Link(link) => &mut link.id,
+            Element::Image(image) => &mut image.id,
+            Element::Text(text) => &mut text.id,
+        }
+    }
+
     /// What a reader reads: the name, or the text.
     pub fn text(&self) -> &str {
         match self {
@@ -149,13 +128,20 @@ impl Element {
         }
     }
 
-    /// The same content with the ID that covers all of it.
-    pub(super) fn with_plain_id(&self) -> Element {
-        match self {
-            Element::Link(link) => Element::Link(Link::new(link.name.as_str(), link.address.as_str())),
-            Element::Image(image) => Element::Image(Image::new(image.name.as_str(), image.source.as_str())),
-            Element::Text(text) => Element::Text(Text::new(text.text.as_str())),
+    /// An element whose ID covers all of its content.
+    pub(super) fn new(kind: ElementKind, text: &str, address: &str) -> Element {
+        match kind {
+            ElementKind::Link => Element::Link(Link::new(text, address)),
+            ElementKind::Image => Element::Image(Image::new(text, address)),
+            ElementKind::Text => Element::Text(Text::new(text)),
         }
+    }
+
+    /// The links, images and texts of a block, without those of the blocks within it.
+    pub(crate) fn all_of(block: &Block) -> impl Iterator<Item = Element> {
+        let links = block.links.iter().cloned().map(Element::Link);
+        let images = block.images.iter().cloned().map(Element::Image);
+        links.chain(images).chain(block.texts.iter().cloned().map(Element::Text))
     }
 }
 

@@ -35,13 +35,13 @@ mod words;
 
 pub use apply::ApplyError;
 pub use delta::{
-    Appearance, BlockDelta, BlockOperation, BlockRef, Delta, Element, ElementKind, ElementMove, Operation,
+    Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove, Operation,
     OperationKind, Subject, Update,
 };
 pub use items::{ItemChange, ItemChangeKind, ItemDelta};
-pub use videlta::VideltaError;
 pub use words::{n_words, word_distance, word_hashes};
 
+pub use crate::page::segment::BlockRef;
 use crate::page::segment::BlockTree;
 
 /// What changed from one version of a page to the next.

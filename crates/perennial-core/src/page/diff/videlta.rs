@@ -5,6 +5,7 @@
 //! `<Delta>` is expected is read as the replacement of the whole version.
 
 use std::fmt::Write;
+use std::str::FromStr;
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
@@ -14,18 +15,8 @@ use super::{
     ItemDelta, Update,
 };
 use crate::page::layout::Rect;
-use crate::page::segment::vixml::{self, attribute, number, parse};
-use crate::page::segment::{BlockRole, BlockTree, Image, Link, MAX_PLACES, NodeId, Places, Text};
-
-/// Why a text is not Vi-Delta, and where.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("Vi-Delta, byte {offset}: {reason}")]
-pub struct VideltaError {
-    /// Bytes before the place.
-    pub offset: u64,
-    /// What is wrong, and what would be right.
-    pub reason: String,
-}
+use crate::page::segment::vixml::{self, XmlError, attribute, has, number, parse};
+use crate::page::segment::{Block, BlockRole, BlockTree, MAX_PLACES, Places};
 
 impl Delta {
     /// Vi-Delta, or the Vi-XML of the version after when that is shorter.
@@ -57,11 +48,7 @@ impl Delta {
         self.blocks.iter().for_each(|block| write_block(&mut out, block));
         write_group(&mut out, "Move", &self.moves, write_move);
         write_group(&mut out, "Shift", &self.shifted, write_move);
-        if !self.appearances.is_empty() {
-            out.push_str("<Look>\n");
-            self.appearances.iter().for_each(|look| write_look(&mut out, look));
-            out.push_str("</Look>\n");
-        }
+        write_group(&mut out, "Look", &self.appearances, write_look);
         if let Some(items) = &self.items {
             write_items(&mut out, items);
         }
@@ -70,10 +57,9 @@ impl Delta {
     }
 
     /// Reads either form.
-    pub fn from_xml(xml: &str) -> Result<Delta, VideltaError> {
+    pub fn from_xml(xml: &str) -> Result<Delta, XmlError> {
         if root(xml).is_some_and(|root| root == "Document") {
-            let whole = vixml::read(xml)
-                .map_err(|error| VideltaError { offset: error.offset, reason: error.reason })?;
+            let whole = vixml::read(xml).map_err(|error| XmlError { format: "Vi-Delta", ..error })?;
             let (url, engine, to) = (whole.url.clone(), whole.engine.clone(), whole.version.clone());
             return Ok(Delta { url, engine, to, replacement: Some(Box::new(whole)), ..Delta::default() });
         }
@@ -119,16 +105,8 @@ fn write_items(out: &mut String, items: &ItemDelta) {
 
 fn write_structure(out: &mut String, operation: &BlockOperation) {
     match operation {
-        BlockOperation::Insert(block) => {
-            out.push_str("<Insert>\n");
-            vixml::write_block(out, block, 0);
-            out.push_str("</Insert>\n");
-        }
-        BlockOperation::Delete(block) => {
-            out.push_str("<Delete>\n");
-            vixml::write_block(out, block, 0);
-            out.push_str("</Delete>\n");
-        }
+        BlockOperation::Insert(block) => write_whole(out, "Insert", block),
+        BlockOperation::Delete(block) => write_whole(out, "Delete", block),
         BlockOperation::Move { from, to, importance } => {
             let _ = writeln!(
                 out,
@@ -136,6 +114,10 @@ fn write_structure(out: &mut String, operation: &BlockOperation) {
             );
         }
     }
+}
+
+fn write_whole(out: &mut String, operation: &str, block: &Block) {
+    write_group(out, operation, std::slice::from_ref(block), |out, block| vixml::write_block(out, block, 0));
 }
 
 fn write_block(out: &mut String, block: &BlockDelta) {
@@ -155,11 +137,7 @@ fn write_block(out: &mut String, block: &BlockDelta) {
     out.push_str(">\n");
     write_placed(out, "Insert", &block.inserted);
     write_placed(out, "Delete", &block.deleted);
-    if !block.updated.is_empty() {
-        out.push_str("<Update>\n");
-        block.updated.iter().for_each(|update| write_update(out, update));
-        out.push_str("</Update>\n");
-    }
+    write_group(out, "Update", &block.updated, write_update);
     for (kind, order) in &block.reordered {
         let _ = writeln!(out, "<Order of=\"{}\">{}</Order>", tag(*kind), write_ranks(order));
     }
@@ -181,33 +159,27 @@ fn tag(kind: ElementKind) -> &'static str {
 }
 
 fn write_placed(out: &mut String, group: &str, elements: &[(u32, Element)]) {
-    if elements.is_empty() {
-        return;
-    }
-    let _ = writeln!(out, "<{group}>");
-    for (place, element) in elements {
+    write_group(out, group, elements, |out, (place, element)| {
         let _ = write!(out, "<{} n=\"{place}\"", tag(element.kind()));
         write_element(out, element);
         out.push_str("/>\n");
-    }
-    let _ = writeln!(out, "</{group}>");
+    });
 }
 
 /// Attributes of an element; its ID only when it does not follow from them.
 fn write_element(out: &mut String, element: &Element) {
-    match element {
-        Element::Link(link) => {
-            attribute(out, "name", &link.name);
-            attribute(out, "adr", &link.address);
-        }
-        Element::Image(image) => {
-            attribute(out, "name", &image.name);
-            attribute(out, "src", &image.source);
-        }
-        Element::Text(text) => attribute(out, "text", &text.text),
+    let (text_name, address_name) = attribute_names(element.kind());
+    attribute(out, text_name, element.text());
+    if !address_name.is_empty() {
+        attribute(out, address_name, element.address());
     }
-    if element.with_plain_id().id() != element.id() {
-        number(out, "ID", element.id());
+    write_id(out, "ID", element);
+}
+
+fn write_id(out: &mut String, name: &str, element: &Element) {
+    let id = element.id();
+    if Element::new(element.kind(), element.text(), element.address()).id() != id {
+        number(out, name, id);
     }
 }
 
@@ -217,9 +189,7 @@ fn write_update(out: &mut String, update: &Update) {
     write_change(out, text_name, update.before.text(), update.after.text());
     write_change(out, address_name, update.before.address(), update.after.address());
     for (name, element) in [("oldID", &update.before), ("newID", &update.after)] {
-        if element.with_plain_id().id() != element.id() {
-            number(out, name, element.id());
-        }
+        write_id(out, name, element);
     }
     out.push_str("/>\n");
 }
@@ -324,13 +294,13 @@ fn root(xml: &str) -> Option<String> {
     }
 }
 
-fn read(xml: &str) -> Result<Delta, VideltaError> {
+fn read(xml: &str) -> Result<Delta, XmlError> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
     let mut reading = Reading::default();
     loop {
         let offset = reader.buffer_position();
-        let fail = |reason: String| VideltaError { offset, reason };
+        let fail = |reason: String| XmlError { format: "Vi-Delta", offset, reason };
         match reader.read_event().map_err(|error| fail(error.to_string()))? {
             Event::Start(tag) if reading.holds_vixml(tag.name().0) => {
                 let start = offset as usize;
@@ -467,8 +437,8 @@ fn read_delta(tag: &BytesStart) -> Result<Delta, String> {
         from: vixml::text(tag, "from")?,
         to: vixml::text(tag, "to")?,
         engine: vixml::text(tag, "engine").unwrap_or_default(),
-        length: if has(tag, "length") { parse(tag, "length")? } else { 1.0 },
-        has_same_words: has(tag, "sameWords") && parse(tag, "sameWords")?,
+        length: optional(tag, "length")?.unwrap_or(1.0),
+        has_same_words: optional(tag, "sameWords")?.unwrap_or(false),
         ..Delta::default()
     })
 }
@@ -483,11 +453,10 @@ fn read_items(tag: &BytesStart) -> Result<ItemDelta, String> {
 }
 
 fn read_item_change(tag: &BytesStart) -> Result<ItemChange, String> {
-    let rank = |name: &str| if has(tag, name) { parse(tag, name).map(Some) } else { Ok(None) };
     Ok(ItemChange {
         kind: vixml::text(tag, "op")?.parse()?,
-        rank_before: rank("rankBefore")?,
-        rank_after: rank("rankAfter")?,
+        rank_before: optional(tag, "rankBefore")?,
+        rank_after: optional(tag, "rankAfter")?,
         before: None,
         after: None,
         share: parse(tag, "share")?,
@@ -511,7 +480,7 @@ fn read_block(tag: &BytesStart) -> Result<BlockDelta, String> {
         before,
         after,
         importance,
-        importance_before: if has(tag, "was") { parse(tag, "was")? } else { importance },
+        importance_before: optional(tag, "was")?.unwrap_or(importance),
         role: BlockRole::from_name(&vixml::text(tag, "role").unwrap_or_default()),
         n_elements: [parse(tag, "links")?, parse(tag, "imgs")?, parse(tag, "txts")?],
         n_words: parse(tag, "words")?,
@@ -519,8 +488,8 @@ fn read_block(tag: &BytesStart) -> Result<BlockDelta, String> {
     })
 }
 
-fn has(tag: &BytesStart, name: &str) -> bool {
-    tag.try_get_attribute(name).is_ok_and(|found| found.is_some())
+fn optional<T: FromStr>(tag: &BytesStart, name: &str) -> Result<Option<T>, String> {
+    if has(tag, name) { parse(tag, name).map(Some) } else { Ok(None) }
 }
 
 fn kind_of(tag: &str) -> Result<ElementKind, String> {
@@ -553,21 +522,12 @@ fn read_element(tag: &BytesStart, kind: ElementKind, side: &str) -> Result<Eleme
     let (text_name, address_name) = attribute_names(kind);
     let text = get(text_name)?;
     let id_name = if side.is_empty() { "ID".to_string() } else { format!("{side}ID") };
-    let id: Option<NodeId> = if has(tag, &id_name) { Some(vixml::id(tag, &id_name)?) } else { None };
-    Ok(match kind {
-        ElementKind::Link => {
-            let link = Link::new(text, get(address_name)?);
-            Element::Link(Link { id: id.unwrap_or(link.id), ..link })
-        }
-        ElementKind::Image => {
-            let image = Image::new(text, get(address_name)?);
-            Element::Image(Image { id: id.unwrap_or(image.id), ..image })
-        }
-        ElementKind::Text => {
-            let text = Text::new(text);
-            Element::Text(Text { id: id.unwrap_or(text.id), ..text })
-        }
-    })
+    let address = if address_name.is_empty() { String::new() } else { get(address_name)? };
+    let mut element = Element::new(kind, &text, &address);
+    if has(tag, &id_name) {
+        *element.id_mut() = vixml::id(tag, &id_name)?;
+    }
+    Ok(element)
 }
 
 fn read_move(tag: &BytesStart) -> Result<ElementMove, String> {
@@ -582,14 +542,14 @@ fn read_move(tag: &BytesStart) -> Result<ElementMove, String> {
 }
 
 fn read_look(tag: &BytesStart) -> Result<Appearance, String> {
-    let optional = |name: &str| has(tag, name).then(|| vixml::text(tag, name)).transpose();
+    let text = |name: &str| has(tag, name).then(|| vixml::text(tag, name)).transpose();
     Ok(Appearance {
         block: reference(tag, "ref")?,
-        rect: optional("box")?.map(|value| read_box(&value)).transpose()?,
-        doc: if has(tag, "doc") { Some(parse(tag, "doc")?) } else { None },
-        importance: if has(tag, "importance") { Some(parse(tag, "importance")?) } else { None },
-        role: optional("role")?.map(|name| BlockRole::from_name(&name)),
-        places: match (optional("linksAt")?, optional("imgsAt")?) {
+        rect: text("box")?.map(|value| read_box(&value)).transpose()?,
+        doc: optional(tag, "doc")?,
+        importance: optional(tag, "importance")?,
+        role: text("role")?.map(|name| BlockRole::from_name(&name)),
+        places: match (text("linksAt")?, text("imgsAt")?) {
             (None, None) => None,
             (links, images) => Some(Places {
                 links: vixml::read_spots(&links.unwrap_or_default())?,

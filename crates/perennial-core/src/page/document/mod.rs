@@ -130,8 +130,7 @@ impl DocumentFormat {
 
     /// The format of the document that a tree of this engine was read from; `None` for pages that were laid out.
     pub fn of_engine(engine: &str) -> Option<DocumentFormat> {
-        use DocumentFormat::{Csv, Json, Pdf, Text, Xml};
-        [Text, Json, Csv, Xml, Pdf].into_iter().find(|format| {
+        DocumentFormat::ALL.into_iter().find(|format| {
             let (name, _) = format.engine().split_once('/').unwrap_or_default();
             engine.strip_prefix(name).is_some_and(|release| release.starts_with('/'))
         })

@@ -1,7 +1,8 @@
 //! The tree of blocks, the links, images and texts of its leaves, and their IDs, at which a diff can stop (P-VISUAL 4;
 //! docs/papers.md, Blocks and Vi-XML).
 
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
+use std::str::FromStr;
 
 use super::id::{IdHasher, IgnoredParameters};
 use super::item::ItemList;
@@ -16,6 +17,34 @@ impl Display for NodeId {
     /// Sixteen hexadecimal digits, as in Vi-XML.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Position of a block in reading order: B1.2 is the second block within the first.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct BlockRef(pub Vec<u16>);
+
+impl Display for BlockRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("B")?;
+        for (level, number) in self.0.iter().enumerate() {
+            write!(f, "{}{number}", if level == 0 { "" } else { "." })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for BlockRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BlockRef, String> {
+        let wrong = || format!("{text:?} is no block reference: write B1 or B1.2.3");
+        let numbers = text.strip_prefix('B').ok_or_else(wrong)?;
+        if numbers.is_empty() {
+            return Ok(BlockRef::default());
+        }
+        let parsed: Result<Vec<u16>, _> = numbers.split('.').map(u16::from_str).collect();
+        parsed.map(BlockRef).map_err(|_| wrong())
     }
 }
 
@@ -205,12 +234,7 @@ impl Block {
 
     /// The reference as text: `B1.2`.
     pub fn name(&self) -> String {
-        let mut name = String::from("B");
-        for (level, number) in self.reference.iter().enumerate() {
-            // Writing to a String cannot fail.
-            let _ = write!(name, "{}{number}", if level == 0 { "" } else { "." });
-        }
-        name
+        BlockRef(self.reference.clone()).to_string()
     }
 
     /// Hash of the IDs of all links, in order.

@@ -52,28 +52,13 @@ pub struct IgnoredParameters {
 
 /// Names that nearly everywhere carry a session or defeat a cache. `v` and `id` are not among them, because they often
 /// name content.
-const USUAL: [&str; 16] = [
-    "jsessionid",
-    "phpsessid",
-    "aspsessionid*",
-    "sessionid",
-    "session_id",
-    "sid",
-    "cfid",
-    "cftoken",
-    "zenid",
-    "utm_*",
-    "fbclid",
-    "gclid",
-    "cachebuster",
-    "cachebust",
-    "nocache",
-    "_",
-];
+const USUAL: &str = "\
+    jsessionid phpsessid aspsessionid* sessionid session_id sid cfid cftoken zenid utm_* fbclid gclid \
+    cachebuster cachebust nocache _";
 
 impl Default for IgnoredParameters {
     fn default() -> IgnoredParameters {
-        IgnoredParameters { parameters: USUAL.iter().map(|name| name.to_string()).collect() }
+        IgnoredParameters { parameters: USUAL.split(' ').map(str::to_owned).collect() }
     }
 }
 

@@ -16,14 +16,13 @@
 //! | `block`, `id` | the resulting tree, and the hashes at which a diff can stop |
 //! | `selector` | CSS selectors of pinned and ignored parts |
 //! | `structure` | the layout of an earlier version -> one for an unchanged structure, without the engine |
-//! | [`vixml`], `draw` | a tree <-> Vi-XML; a tree -> SVG |
+//! | [`vixml`] | a tree <-> Vi-XML |
 
 mod block;
 mod construct;
 mod content;
 mod css;
 mod cut;
-mod draw;
 mod facts;
 mod id;
 mod item;
@@ -35,9 +34,8 @@ mod teasers;
 pub mod vixml;
 mod weigh;
 
-pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Piece, Places, Spot, Text, Walk};
+pub use block::{Block, BlockRef, BlockRole, BlockTree, Image, Link, NodeId, Piece, Places, Spot, Text, Walk};
 pub use cut::Cues;
-pub use draw::draw_svg;
 use id::IdHasher;
 pub use id::IgnoredParameters;
 pub use item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
@@ -283,7 +281,5 @@ fn main_purpose(visual: &[VisualBlock]) -> Purpose {
     masses.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Purpose::Unknown, |(purpose, _)| purpose)
 }
 
-#[cfg(test)]
-mod sketch;
 #[cfg(test)]
 mod tests;

@@ -29,9 +29,7 @@ impl Purpose {
     pub(super) fn is_landmark(self) -> bool {
         !matches!(self, Purpose::Unknown | Purpose::Section | Purpose::Form)
     }
-}
 
-impl Purpose {
     /// Whether it stands beside what the page is about: comments, other stories, buttons, the frame.
     pub(super) fn is_apart(self) -> bool {
         self.is_landmark() && !matches!(self, Purpose::Main | Purpose::Article)
@@ -41,9 +39,7 @@ impl Purpose {
     pub(super) fn is_frame(self) -> bool {
         matches!(self, Purpose::Navigation | Purpose::Header | Purpose::Footer)
     }
-}
 
-impl Purpose {
     /// The share of the page's prose above which an element has not this purpose by its name alone. Comments may be longer than
     /// what they are about.
     pub(super) fn most_prose(self) -> Option<f32> {

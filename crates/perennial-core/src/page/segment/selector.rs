@@ -256,7 +256,7 @@ pub(super) fn pinned_nodes(page: &Page, pins: &[Pin]) -> Vec<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::segment::sketch::sketch;
+    use crate::page::segment::tests::sketch::sketch;
 
     fn texts_under(selector: &str) -> Vec<String> {
         let layout = sketch(

@@ -100,7 +100,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::page::layout::{LayoutNode, NodeBox};
-    use crate::page::segment::sketch::sketch;
+    use crate::page::segment::tests::sketch::sketch;
     use crate::page::segment::{SegmentConfig, segment};
     use proptest::prelude::*;
 

@@ -1,11 +1,13 @@
 //! What holds for every page, and what a reader expects of small ones.
 
+pub(in crate::page::segment) mod sketch;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::sketch::sketch;
 use super::*;
 use crate::page::layout::{Display, LayoutNode, Rgba};
+use sketch::sketch;
 
 fn tree(markup: &str) -> BlockTree {
     segment(&sketch(markup), &SegmentConfig::default())

@@ -7,11 +7,12 @@
 use std::fmt::{Display, Write};
 
 use quick_xml::XmlVersion;
+use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::{
-    Block, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Spot,
+    Block, BlockRef, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Spot,
     Text,
 };
 use crate::page::layout::Rect;
@@ -21,10 +22,12 @@ use crate::text::markup::escaped;
 /// its stack.
 pub const MAX_DEPTH: usize = 64;
 
-/// Why a text is not Vi-XML, and where.
+/// Why a text is not Vi-XML or Vi-Delta, and where.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("Vi-XML, byte {offset}: {reason}")]
-pub struct VixmlError {
+#[error("{format}, byte {offset}: {reason}")]
+pub struct XmlError {
+    /// Vi-XML or Vi-Delta.
+    pub format: &'static str,
     /// Bytes before the place.
     pub offset: u64,
     /// What is wrong, and what would be right.
@@ -109,10 +112,7 @@ pub(crate) fn read_place(tag: &BytesStart, item: &Item) -> Result<Place, String>
     let template = u32::from_str_radix(&value, 16);
     let template =
         template.map_err(|_| format!("t=\"{value}\" is no template: eight hexadecimal digits are"))?;
-    let title = match tag.try_get_attribute("title") {
-        Ok(Some(_)) => text(tag, "title")?,
-        _ => item.title.clone(),
-    };
+    let title = if has(tag, "title") { text(tag, "title")? } else { item.title.clone() };
     Ok(Place { template, title })
 }
 
@@ -249,13 +249,13 @@ pub(crate) fn attribute(out: &mut String, name: &str, value: &str) {
 }
 
 /// Reads a tree. Unknown elements and attributes are skipped, so that a later release may add some.
-pub fn read(xml: &str) -> Result<BlockTree, VixmlError> {
+pub fn read(xml: &str) -> Result<BlockTree, XmlError> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
     let mut reading = Reading::default();
     loop {
         let offset = reader.buffer_position();
-        let fail = |reason: String| VixmlError { offset, reason };
+        let fail = |reason: String| XmlError { format: "Vi-XML", offset, reason };
         match reader.read_event().map_err(|error| fail(error.to_string()))? {
             Event::Start(tag) if !Reading::knows(tag.name().0) => {
                 reader.read_to_end(tag.name()).map_err(|error| fail(error.to_string()))?;
@@ -300,34 +300,26 @@ impl Reading {
 
     fn start(&mut self, tag: &BytesStart) -> Result<(), String> {
         match tag.name().0 {
-            "Document" => self.start_document(tag),
-            "Block" => self.start_block(tag),
+            "Document" => self.start_document(tag)?,
+            "Block" => self.start_block(tag)?,
             "link" => {
                 let link = Link { id: id(tag, "ID")?, name: text(tag, "name")?, address: text(tag, "adr")? };
                 self.leaf("link")?.links.push(link);
-                Ok(())
             }
             "img" => {
                 let image = Image { id: id(tag, "ID")?, name: text(tag, "name")?, source: text(tag, "src")? };
                 self.leaf("img")?.images.push(image);
-                Ok(())
             }
             "txt" => {
                 self.leaf("txt")?;
                 self.text = Some((id(tag, "ID")?, String::new()));
-                Ok(())
             }
-            "Links" => {
-                self.leaf("Links")?.places.links = spots(tag)?;
-                Ok(())
-            }
-            "Imgs" => {
-                self.leaf("Imgs")?.places.images = spots(tag)?;
-                Ok(())
-            }
-            "Items" | "item" | "place" => self.start_item(tag),
-            _ => Ok(()),
+            "Links" => self.leaf("Links")?.places.links = spots(tag)?,
+            "Imgs" => self.leaf("Imgs")?.places.images = spots(tag)?,
+            "Items" | "item" | "place" => self.start_item(tag)?,
+            _ => {}
         }
+        Ok(())
     }
 
     fn start_item(&mut self, tag: &BytesStart) -> Result<(), String> {
@@ -379,7 +371,7 @@ impl Reading {
             return Err("a block holds blocks or content, not both: wrap the content in a <Block>".into());
         }
         self.open.push(Block {
-            reference: reference(tag)?,
+            reference: text(tag, "ref")?.parse::<BlockRef>()?.0,
             id: id(tag, "id")?,
             rect: Rect { x: parse(tag, "x")?, y: parse(tag, "y")?, w: parse(tag, "w")?, h: parse(tag, "h")? },
             doc: parse(tag, "doc")?,
@@ -430,18 +422,10 @@ impl Reading {
 
     fn entity(&mut self, entity: &BytesRef) -> Result<(), String> {
         let unknown = || format!("unknown entity &{};: write the character itself", &**entity);
-        let c = match entity.resolve_char_ref().map_err(|error| error.to_string())? {
-            Some(c) => c,
-            None => match &**entity {
-                "amp" => '&',
-                "lt" => '<',
-                "gt" => '>',
-                "quot" => '"',
-                "apos" => '\'',
-                _ => return Err(unknown()),
-            },
-        };
-        self.text(c.encode_utf8(&mut [0; 4]));
+        match entity.resolve_char_ref().map_err(|error| error.to_string())? {
+            Some(c) => self.text(c.encode_utf8(&mut [0; 4])),
+            None => self.text(resolve_xml_entity(entity).ok_or_else(unknown)?),
+        }
         Ok(())
     }
 
@@ -456,10 +440,11 @@ impl Reading {
 
 /// The places in `at`; none in trees of earlier releases.
 fn spots(tag: &BytesStart) -> Result<Vec<Spot>, String> {
-    match tag.try_get_attribute("at") {
-        Ok(Some(_)) => read_spots(&text(tag, "at")?),
-        _ => Ok(Vec::new()),
-    }
+    if has(tag, "at") { read_spots(&text(tag, "at")?) } else { Ok(Vec::new()) }
+}
+
+pub(crate) fn has(tag: &BytesStart, name: &str) -> bool {
+    tag.try_get_attribute(name).is_ok_and(|found| found.is_some())
 }
 
 pub(crate) fn text(tag: &BytesStart, name: &str) -> Result<String, String> {
@@ -480,16 +465,6 @@ pub(crate) fn id(tag: &BytesStart, name: &str) -> Result<NodeId, String> {
     let value = text(tag, name)?;
     let digits = u64::from_str_radix(&value, 16);
     digits.map(NodeId).map_err(|_| format!("{name}=\"{value}\" is no ID: sixteen hexadecimal digits are"))
-}
-
-fn reference(tag: &BytesStart) -> Result<Vec<u16>, String> {
-    let value = text(tag, "ref")?;
-    let wrong = || format!("ref=\"{value}\" is no reference: B1.2 is");
-    let numbers = value.strip_prefix('B').ok_or_else(wrong)?;
-    if numbers.is_empty() {
-        return Ok(Vec::new());
-    }
-    numbers.split('.').map(|number| number.parse().map_err(|_| wrong())).collect()
 }
 
 #[cfg(test)]
@@ -578,7 +553,7 @@ mod tests {
             ("<Block ref='B1'/>", "outside <Document>"),
             ("<Document url='' version=''><link ID='0' name='' adr=''/></Document>", "outside a <Block>"),
             ("<Document version=''/>", "without the attribute url"),
-            ("<Document url='' version=''><Block ref='x'/></Document>", "is no reference"),
+            ("<Document url='' version=''><Block ref='x'/></Document>", "is no block reference"),
         ] {
             let error = read(xml).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");

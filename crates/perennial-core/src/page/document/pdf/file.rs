@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::object::{Dictionary, Lexer, Value, hex};
+use super::object::{Dictionary, Lexer, Value, from_hexadecimal};
 
 /// A longer file is not read.
 const MAX_FILE_BYTES: usize = 32 << 20;
@@ -219,7 +219,9 @@ impl<'a> File<'a> {
             let source: &[u8] = bytes.as_deref().unwrap_or(packed);
             bytes = Some(self.spend(match self.resolve(filter).name()? {
                 "FlateDecode" | "Fl" => inflate(source, self.n_left.get()),
-                "ASCIIHexDecode" | "AHx" => from_hexadecimal(source),
+                "ASCIIHexDecode" | "AHx" => {
+                    from_hexadecimal(&source[..memchr::memchr(b'>', source).unwrap_or(source.len())])
+                }
                 "ASCII85Decode" | "A85" => from_base85(source),
                 _ => return None,
             })?);
@@ -348,12 +350,6 @@ fn inflate(packed: &[u8], limit: usize) -> Vec<u8> {
     let mut decoder = flate2::read::ZlibDecoder::new(packed).take(limit as u64);
     let _ = decoder.read_to_end(&mut bytes);
     bytes
-}
-
-fn from_hexadecimal(text: &[u8]) -> Vec<u8> {
-    let end = memchr::memchr(b'>', text).unwrap_or(text.len());
-    let digits: Vec<u8> = text[..end].iter().filter_map(|&digit| hex(digit)).collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or_default()).collect()
 }
 
 /// Five letters stand for four bytes, and `z` for four zeros.

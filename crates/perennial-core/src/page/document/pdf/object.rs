@@ -231,9 +231,7 @@ impl<'a> Lexer<'a> {
         let rest = &rest[..rest.len().min(2 * MAX_STRING_BYTES)];
         let end = memchr::memchr(b'>', rest).unwrap_or(rest.len());
         self.at += 1 + (end + 1).min(self.bytes.len() - self.at - 1);
-        let digits: Vec<u8> = rest[..end].iter().filter_map(|&digit| hex(digit)).collect();
-        let bytes = digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or_default());
-        Value::String(bytes.collect())
+        Value::String(from_hexadecimal(&rest[..end]))
     }
 
     fn array(&mut self, depth: usize) -> Option<Value> {
@@ -282,6 +280,12 @@ fn is_regular(byte: u8) -> bool {
     !is_blank(byte) && !matches!(byte, b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%')
 }
 
-pub(super) fn hex(digit: u8) -> Option<u8> {
+/// Bytes of two digits each; a missing last digit is 0.
+pub(super) fn from_hexadecimal(text: &[u8]) -> Vec<u8> {
+    let digits: Vec<u8> = text.iter().filter_map(|&digit| hex(digit)).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or_default()).collect()
+}
+
+fn hex(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).map(|digit| digit as u8)
 }

@@ -1,18 +1,16 @@
 //! Dumped layouts -> their leaf blocks, one JSON line a page, from which the weights of blocks are fitted.
 //!
-//!     cargo run --release -p perennial-core --example segment_layouts -- [--coherence N] [--svg DIR] [--depth N] LAYOUT.jsonl...
+//!     cargo run --release -p perennial-lab --example segment_layouts -- [--coherence N] [--svg DIR] [--depth N] LAYOUT.jsonl...
 //!
 //! A layout is what `layout_dump` of perennial-render prints. `--svg` also draws each page. `--depth` cuts at that depth of
 //! the DOM instead, as a baseline.
-
-// This program drives the core: it reads files, takes the time and prints.
-#![allow(clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
-use perennial_core::page::segment::{BlockTree, SegmentConfig, draw_svg, leaf_features, segment};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, leaf_features, segment};
+use perennial_lab::draw::draw_svg;
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,8 +2,6 @@
 //!
 //! A line of input is a file, its Content-Type and its address, separated by tabs; the last two may be missing.
 
-#![allow(clippy::disallowed_methods, reason = "an example reads files")]
-
 use std::io::{BufRead, Write};
 
 use perennial_core::feed;

@@ -34,7 +34,9 @@ mod teasers;
 pub mod vixml;
 mod weigh;
 
-pub use block::{Block, BlockRef, BlockRole, BlockTree, Image, Link, NodeId, Piece, Places, Spot, Text, Walk};
+pub use block::{
+    Block, BlockRef, BlockRole, BlockTree, Image, Link, NodeId, Piece, Places, Spot, Text, Walk,
+};
 pub use cut::Cues;
 use id::IdHasher;
 pub use id::IgnoredParameters;

@@ -12,8 +12,8 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::{
-    Block, BlockRef, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Spot,
-    Text,
+    Block, BlockRef, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place,
+    Spot, Text,
 };
 use crate::page::layout::Rect;
 use crate::text::markup::escaped;

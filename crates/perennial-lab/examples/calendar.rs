@@ -12,14 +12,14 @@ use perennial_lab::calendar::{CalendarWorld, Kind};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{Experiment, Run};
 use perennial_lab::quality::{PageRecord, completeness, page_completeness};
-use perennial_lab::strategy::Strategy;
+use perennial_lab::strategy::SimulatedStrategy;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let option = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
     let seed = option("--seed").map_or(Ok(1), |text| text.parse())?;
     let (world, kinds) = CalendarWorld { seed, ..CalendarWorld::default() }.build();
-    let run = Run { strategy: Strategy::ExpectedGain, learned: true };
+    let run = Run { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: true };
     println!("{:>24} {}", "", Kind::ALL.map(|kind| format!("{:>18}", kind.name())).join(" "));
     for budget in option("--budget").map_or("2,5,10", String::as_str).split(',') {
         let budget = budget.parse::<f64>()? / 100.0;

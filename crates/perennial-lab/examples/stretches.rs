@@ -10,7 +10,7 @@ use perennial_core::schedule::Goal;
 use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{Experiment, Run};
-use perennial_lab::strategy::Strategy;
+use perennial_lab::strategy::SimulatedStrategy;
 use perennial_lab::trace::{self, TraceStart};
 use perennial_lab::world::World;
 
@@ -47,7 +47,7 @@ impl Asked {
         let learned = !self.options.contains_key("known");
         let names = self.options.get("strategy").map_or("expected-gain", String::as_str);
         let run =
-            |name: &str| Ok::<Run, Box<dyn Error>>(Run { strategy: name.parse::<Strategy>()?, learned });
+            |name: &str| Ok::<Run, Box<dyn Error>>(Run { strategy: name.parse::<SimulatedStrategy>()?, learned });
         let budgets = self.options.get("budget").map_or("5,10,20,30", String::as_str);
         Ok(Experiment {
             runs: names.split(',').map(run).collect::<Result<_, _>>()?,

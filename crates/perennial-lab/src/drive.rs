@@ -17,7 +17,7 @@ use crate::quality::{
     completeness, page_completeness, timeliness,
 };
 use crate::rng::WorldRng;
-use crate::strategy::Strategy;
+use crate::strategy::SimulatedStrategy;
 use crate::world::{Change, Event, World};
 
 /// What a visit shows.
@@ -34,7 +34,7 @@ pub enum Visibility {
 #[derive(Clone, Debug)]
 pub struct DriveConfig {
     /// How pages are ranked.
-    pub strategy: Strategy,
+    pub strategy: SimulatedStrategy,
     /// The scheduler's configuration but for its strategy: budget, slots and so on.
     pub schedule: ScheduleConfig,
     /// What a visit shows.
@@ -113,14 +113,14 @@ impl Driven for Scheduler {
 
 /// Crawls the world from its start to its end.
 pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
-    match config.strategy.of_crawler() {
-        Some(strategy) => {
+    match config.strategy {
+        SimulatedStrategy::Crawler(strategy) => {
             let schedule = ScheduleConfig { strategy, ..config.schedule.clone() };
             crawl_with(&mut Scheduler::new(schedule, config.seed, world.start), world, config)
         }
-        None => {
+        SimulatedStrategy::Baseline(strategy) => {
             let schedule = config.schedule.clone();
-            crawl_with(&mut PaperScheduler::new(config.strategy, schedule, world.start), world, config)
+            crawl_with(&mut PaperScheduler::new(strategy, schedule, world.start), world, config)
         }
     }
 }

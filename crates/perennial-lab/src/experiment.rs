@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::bound::{BoundSpec, Constraint, clairvoyant, known_rates, pattern_known};
 use crate::drive::{Crawl, DriveConfig, Quality, Visibility, crawl};
 use crate::quality::Window;
-use crate::strategy::Strategy;
+use crate::strategy::SimulatedStrategy;
 use crate::world::World;
 
 /// Snapshots a day of the window whose coherence is measured.
@@ -62,7 +62,7 @@ pub const FRONTIER: &str = "expected-gain/";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// How pages are ranked.
-    pub strategy: Strategy,
+    pub strategy: SimulatedStrategy,
     /// Whether the patterns are learned while crawling.
     pub learned: bool,
 }
@@ -71,7 +71,7 @@ impl Default for Experiment {
     /// Expected gain with known patterns, a tenth of the pages an hour, hourly slots, counted after a week.
     fn default() -> Experiment {
         Experiment {
-            runs: vec![Run { strategy: Strategy::ExpectedGain, learned: false }],
+            runs: vec![Run { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: false }],
             budgets: vec![0.1],
             period: Span::from_hours(1),
             slot: Span::from_hours(1),
@@ -181,7 +181,7 @@ impl Experiment {
     ) {
         for goal in Goal::ALL {
             let of_goal = Experiment {
-                runs: vec![Run { strategy: Strategy::ExpectedGain, learned: self.learns() }],
+                runs: vec![Run { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: self.learns() }],
                 goal,
                 varying_budget: varying_budget.unwrap_or(goal.takes_pictures()),
                 bounds: false,
@@ -340,7 +340,7 @@ impl Experiment {
 mod tests {
     use super::*;
     use crate::paper::PaperWorld;
-    use crate::strategy::Strategy;
+    use crate::strategy::BaselineStrategy::{Frequency, Importance, ImportancePattern, Pattern, Relevance, Sharc};
     use perennial_core::time::Timestamp;
     use proptest::prelude::*;
     use std::collections::HashMap;
@@ -349,7 +349,7 @@ mod tests {
         PaperWorld { n_sites: 2, pages_per_site: 150, days, seed }.build()
     }
 
-    fn experiment(strategies: &[Strategy], learned: bool, budgets: &[f64]) -> Experiment {
+    fn experiment(strategies: &[SimulatedStrategy], learned: bool, budgets: &[f64]) -> Experiment {
         Experiment {
             runs: strategies.iter().map(|strategy| Run { strategy: *strategy, learned }).collect(),
             budgets: budgets.to_vec(),
@@ -358,7 +358,7 @@ mod tests {
         }
     }
 
-    fn pooled(line: &Line, strategy: Strategy) -> f64 {
+    fn pooled(line: &Line, strategy: SimulatedStrategy) -> f64 {
         let found = line.results.iter().find(|outcome| outcome.strategy == strategy.name());
         found.unwrap().completeness_pooled
     }
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_figures() {
         let world = small(3, 10);
-        let experiment = experiment(&[Strategy::ExpectedGain, Strategy::ImportancePattern], true, &[0.1]);
+        let experiment = experiment(&[SimulatedStrategy::EXPECTED_GAIN, SimulatedStrategy::IMPORTANCE_PATTERN], true, &[0.1]);
         assert_eq!(experiment.run(&world, 3, || {}), experiment.run(&world, 3, || {}));
         let with_bounds = Experiment { bounds: true, ..experiment };
         assert_eq!(with_bounds.run(&world, 3, || {}), with_bounds.run(&world, 3, || {}));
@@ -378,27 +378,21 @@ mod tests {
 
     #[test]
     fn known_patterns_rank_the_strategies_as_published() {
-        use Strategy::{
-            ExpectedGain, FixedInterval, Frequency, Importance, ImportancePattern, Pattern, Relevance, Sharc,
-        };
-        let all = [
-            ExpectedGain,
-            ImportancePattern,
-            Importance,
-            Pattern,
-            Relevance,
-            Sharc,
-            Frequency,
-            FixedInterval,
-        ];
+        let baselines = [ImportancePattern, Importance, Pattern, Relevance, Sharc, Frequency];
+        let weaker: Vec<SimulatedStrategy> = baselines
+            .map(SimulatedStrategy::Baseline)
+            .into_iter()
+            .chain([SimulatedStrategy::FIXED_INTERVAL])
+            .collect();
+        let all = [&[SimulatedStrategy::EXPECTED_GAIN], &weaker[..]].concat();
         let experiment = Experiment { bounds: true, ..experiment(&all, false, &[0.1, 0.2]) };
         for line in experiment.run(&small(1, 21), 1, || {}) {
-            for weaker in [Pattern, Relevance, Sharc, Frequency, FixedInterval] {
-                let lead = pooled(&line, ImportancePattern) - pooled(&line, weaker);
+            for weaker in weaker.iter().skip(2) {
+                let lead = pooled(&line, SimulatedStrategy::IMPORTANCE_PATTERN) - pooled(&line, *weaker);
                 assert!(lead > 0.0, "{} leads Importance-Pattern by {}", weaker.name(), -lead);
             }
-            for weaker in all.into_iter().skip(1) {
-                let lead = pooled(&line, ExpectedGain) - pooled(&line, weaker);
+            for weaker in &weaker {
+                let lead = pooled(&line, SimulatedStrategy::EXPECTED_GAIN) - pooled(&line, *weaker);
                 assert!(lead > 0.0, "{} leads expected gain by {}", weaker.name(), -lead);
             }
             assert!(line.results.iter().all(|outcome| outcome.completeness_pooled < line.bounds.clairvoyant));
@@ -409,7 +403,7 @@ mod tests {
     #[test]
     fn learning_comes_near_to_knowing() {
         let world = small(2, 28);
-        let runs = [false, true].map(|learned| Run { strategy: Strategy::ExpectedGain, learned });
+        let runs = [false, true].map(|learned| Run { strategy: SimulatedStrategy::EXPECTED_GAIN, learned });
         let experiment = Experiment {
             runs: runs.to_vec(),
             burn_in: Span::from_hours(14 * 24),
@@ -423,7 +417,7 @@ mod tests {
     #[test]
     fn shorter_slots_and_announcements_catch_more() {
         let world = small(4, 14);
-        let hourly = experiment(&[Strategy::ExpectedGain], false, &[0.1]);
+        let hourly = experiment(&[SimulatedStrategy::EXPECTED_GAIN], false, &[0.1]);
         let quarters = Experiment { slot: Span::from_secs(900), ..hourly.clone() };
         let announced = Experiment { announced_share: 1.0, ..quarters.clone() };
         let value =
@@ -436,7 +430,7 @@ mod tests {
     #[test]
     fn a_varying_budget_keeps_its_mean() {
         let world = small(5, 21);
-        let fixed = experiment(&[Strategy::ExpectedGain], true, &[0.1]);
+        let fixed = experiment(&[SimulatedStrategy::EXPECTED_GAIN], true, &[0.1]);
         let varying = Experiment { varying_budget: true, ..fixed.clone() };
         let known = Arc::new(known_rates(&world, 24));
         let run = fixed.runs[0];
@@ -454,7 +448,7 @@ mod tests {
 
         #[test]
         fn budget_and_once_a_slot_are_kept(
-            strategy in prop::sample::select(Strategy::ALL.to_vec()),
+            strategy in prop::sample::select(SimulatedStrategy::all().collect::<Vec<_>>()),
             learned in any::<bool>(),
             budget in 0.01f64..0.6,
             slot_minutes in prop::sample::select(vec![15i64, 30, 60, 120]),
@@ -483,7 +477,7 @@ mod tests {
         fn no_page_starves_beyond_the_floor(seed in 0u64..1000, learned in any::<bool>()) {
             let world = PaperWorld { n_sites: 1, pages_per_site: 60, days: 14, seed }.build();
             let (budget, floor) = (0.1, 0.2f32);
-            let base = experiment(&[Strategy::ExpectedGain], learned, &[budget]);
+            let base = experiment(&[SimulatedStrategy::EXPECTED_GAIN], learned, &[budget]);
             let experiment = Experiment { floor: Some(floor), ..base };
             let known = Arc::new(known_rates(&world, 24));
             let crawl = experiment.crawl(&world, &known, budget, experiment.runs[0]);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::chart::{Chart, REPORT_STYLE, Series, Stroke};
 use crate::claims::{Claim, Verdict, check, check_unlike};
 use crate::experiment::{Experiment, FRONTIER, Line, Outcome, Run};
-use crate::strategy::Strategy;
+use crate::strategy::{BaselineStrategy, SimulatedStrategy};
 use crate::world::World;
 use perennial_core::text::markup::escaped;
 
@@ -41,17 +41,17 @@ pub fn over_periods(
     seed: u64,
     step: impl Fn() + Sync,
 ) -> Vec<(u16, Vec<Line>)> {
-    let of = experiment_of(experiment, [Strategy::ImportancePattern, Strategy::ExpectedGain]);
+    let of = experiment_of(experiment, [SimulatedStrategy::IMPORTANCE_PATTERN, SimulatedStrategy::EXPECTED_GAIN]);
     let run = |n_periods| Experiment { n_periods, ..of.clone() }.run(world, seed, &step);
     FIGURE_7_PERIODS.iter().map(|n_periods| (*n_periods, run(*n_periods))).collect()
 }
 
 /// Importance with and without patterns in a world with unlike patterns.
 pub fn on_unlike(experiment: &Experiment, world: &World, seed: u64) -> Vec<Line> {
-    experiment_of(experiment, [Strategy::Importance, Strategy::ImportancePattern]).run(world, seed, || {})
+    experiment_of(experiment, [BaselineStrategy::Importance.into(), SimulatedStrategy::IMPORTANCE_PATTERN]).run(world, seed, || {})
 }
 
-fn experiment_of(experiment: &Experiment, strategies: [Strategy; 2]) -> Experiment {
+fn experiment_of(experiment: &Experiment, strategies: [SimulatedStrategy; 2]) -> Experiment {
     let learned = experiment.learns();
     Experiment {
         runs: strategies.map(|strategy| Run { strategy, learned }).to_vec(),

@@ -1,23 +1,27 @@
-//! The strategies that are compared: ours, those that crawlers use today, and those of P-QUALITY 7 (docs/papers.md,
-//! Strategies).
+//! The strategies that a simulation compares: those of the crawler, and baselines (docs/papers.md, Strategies).
 
 use std::fmt;
 use std::str::FromStr;
 
-use perennial_core::schedule;
+use perennial_core::schedule::Strategy;
 
-/// How pages are ranked.
+/// A strategy that a simulation can run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Strategy {
-    /// Expected importance that a visit would earn, less what waiting would earn: the crawler's own.
-    ExpectedGain,
-    /// Visits every page after the same interval; the crawler has it too.
-    FixedInterval,
-    /// The interval grows by half when nothing changed and halves when something did.
+pub enum SimulatedStrategy {
+    /// A strategy of the crawler's own scheduler.
+    Crawler(Strategy),
+    /// A strategy of the papers, or of other crawlers.
+    Baseline(BaselineStrategy),
+}
+
+/// The strategies of P-QUALITY 7, and the adaptive interval of other crawlers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BaselineStrategy {
+    /// The interval grows by half after a visit without a change and halves after one with a change.
     AdaptiveInterval,
     /// Visits all pages in rounds, the most important first (Cho, Garcia-Molina, Page).
     Relevance,
-    /// Gives each page the visits that maximise freshness under a Poisson model; pages that change too fast get none
+    /// Gives each page the visits that maximise freshness under a Poisson model. Pages that change too fast get none
     /// (Cho, Garcia-Molina).
     Frequency,
     /// Visits whole sites in rounds, the pages that change most in the middle of a round (Denev et al.).
@@ -32,77 +36,92 @@ pub enum Strategy {
     ImportancePattern,
 }
 
-impl Strategy {
-    /// All of them, ours first.
-    pub const ALL: [Strategy; 10] = [
-        Strategy::ExpectedGain,
-        Strategy::FixedInterval,
-        Strategy::AdaptiveInterval,
-        Strategy::Relevance,
-        Strategy::Frequency,
-        Strategy::Sharc,
-        Strategy::Coherence,
-        Strategy::Importance,
-        Strategy::Pattern,
-        Strategy::ImportancePattern,
+impl BaselineStrategy {
+    const ALL: [BaselineStrategy; 8] = [
+        BaselineStrategy::AdaptiveInterval,
+        BaselineStrategy::Relevance,
+        BaselineStrategy::Frequency,
+        BaselineStrategy::Sharc,
+        BaselineStrategy::Coherence,
+        BaselineStrategy::Importance,
+        BaselineStrategy::Pattern,
+        BaselineStrategy::ImportancePattern,
     ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            BaselineStrategy::AdaptiveInterval => "adaptive-interval",
+            BaselineStrategy::Relevance => "relevance",
+            BaselineStrategy::Frequency => "frequency",
+            BaselineStrategy::Sharc => "sharc",
+            BaselineStrategy::Coherence => "coherence",
+            BaselineStrategy::Importance => "importance",
+            BaselineStrategy::Pattern => "pattern",
+            BaselineStrategy::ImportancePattern => "importance-pattern",
+        }
+    }
+}
+
+impl SimulatedStrategy {
+    /// The default of the crawler.
+    pub const EXPECTED_GAIN: SimulatedStrategy = SimulatedStrategy::Crawler(Strategy::ExpectedGain);
+    /// Visits every page after the same interval.
+    pub const FIXED_INTERVAL: SimulatedStrategy = SimulatedStrategy::Crawler(Strategy::FixedInterval);
+    /// The best strategy of the papers.
+    pub const IMPORTANCE_PATTERN: SimulatedStrategy =
+        SimulatedStrategy::Baseline(BaselineStrategy::ImportancePattern);
+
+    /// All strategies, those of the crawler first.
+    pub fn all() -> impl Iterator<Item = SimulatedStrategy> {
+        let crawler = Strategy::ALL.into_iter().map(SimulatedStrategy::Crawler);
+        crawler.chain(BaselineStrategy::ALL.into_iter().map(SimulatedStrategy::Baseline))
+    }
+
+    fn names() -> String {
+        SimulatedStrategy::all().map(SimulatedStrategy::name).collect::<Vec<_>>().join(", ")
+    }
 
     /// The name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Strategy::ExpectedGain => schedule::Strategy::ExpectedGain.name(),
-            Strategy::FixedInterval => schedule::Strategy::FixedInterval.name(),
-            Strategy::AdaptiveInterval => "adaptive-interval",
-            Strategy::Relevance => "relevance",
-            Strategy::Frequency => "frequency",
-            Strategy::Sharc => "sharc",
-            Strategy::Coherence => "coherence",
-            Strategy::Importance => "importance",
-            Strategy::Pattern => "pattern",
-            Strategy::ImportancePattern => "importance-pattern",
-        }
-    }
-
-    /// The strategy of the crawler's own scheduler, if it has this one.
-    pub const fn of_crawler(self) -> Option<schedule::Strategy> {
-        match self {
-            Strategy::ExpectedGain => Some(schedule::Strategy::ExpectedGain),
-            Strategy::FixedInterval => Some(schedule::Strategy::FixedInterval),
-            _ => None,
+            SimulatedStrategy::Crawler(strategy) => strategy.name(),
+            SimulatedStrategy::Baseline(strategy) => strategy.name(),
         }
     }
 }
 
-impl From<schedule::Strategy> for Strategy {
-    fn from(strategy: schedule::Strategy) -> Strategy {
-        match strategy {
-            schedule::Strategy::ExpectedGain => Strategy::ExpectedGain,
-            schedule::Strategy::FixedInterval => Strategy::FixedInterval,
-        }
+impl From<Strategy> for SimulatedStrategy {
+    fn from(strategy: Strategy) -> SimulatedStrategy {
+        SimulatedStrategy::Crawler(strategy)
     }
 }
 
-impl fmt::Display for Strategy {
+impl From<BaselineStrategy> for SimulatedStrategy {
+    fn from(strategy: BaselineStrategy) -> SimulatedStrategy {
+        SimulatedStrategy::Baseline(strategy)
+    }
+}
+
+impl fmt::Display for SimulatedStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// There is no strategy of that name.
+/// The error for an unknown strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a strategy: choose one of {}", Strategy::ALL.map(Strategy::name).join(", "))]
-pub struct StrategyError {
+#[error("`{name}` is not a strategy: choose one of {}", SimulatedStrategy::names())]
+pub struct SimulatedStrategyError {
     name: String,
 }
 
-impl FromStr for Strategy {
-    type Err = StrategyError;
-    fn from_str(text: &str) -> Result<Strategy, StrategyError> {
+impl FromStr for SimulatedStrategy {
+    type Err = SimulatedStrategyError;
+    fn from_str(text: &str) -> Result<SimulatedStrategy, SimulatedStrategyError> {
         let name = text.trim().to_ascii_lowercase().replace('_', "-");
-        Strategy::ALL
-            .into_iter()
+        SimulatedStrategy::all()
             .find(|strategy| strategy.name() == name)
-            .ok_or_else(|| StrategyError { name: text.chars().take(40).collect() })
+            .ok_or_else(|| SimulatedStrategyError { name: text.chars().take(40).collect() })
     }
 }
 
@@ -112,9 +131,9 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for strategy in Strategy::ALL {
-            assert_eq!(strategy.to_string().parse::<Strategy>().unwrap(), strategy);
+        for strategy in SimulatedStrategy::all() {
+            assert_eq!(strategy.to_string().parse::<SimulatedStrategy>().unwrap(), strategy);
         }
-        assert!("best".parse::<Strategy>().unwrap_err().to_string().contains("expected-gain"));
+        assert!("best".parse::<SimulatedStrategy>().unwrap_err().to_string().contains("expected-gain"));
     }
 }

@@ -19,7 +19,7 @@ use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
 use crate::drive::Driven;
-use crate::strategy::Strategy;
+use crate::strategy::BaselineStrategy;
 use averages::Averages;
 
 /// Share of a slot's visits that new pages leave to the others.
@@ -27,7 +27,7 @@ const KEPT_FROM_NEW: f64 = 0.2;
 
 /// Decides by a strategy of the papers which page to visit next.
 pub struct PaperScheduler {
-    strategy: Strategy,
+    strategy: BaselineStrategy,
     config: ScheduleConfig,
     budget: Budget,
     start: Timestamp,
@@ -82,7 +82,7 @@ struct Slot {
 
 impl PaperScheduler {
     /// A scheduler that knows no page yet. Without a budget there are no visits.
-    pub fn new(strategy: Strategy, config: ScheduleConfig, start: Timestamp) -> PaperScheduler {
+    pub fn new(strategy: BaselineStrategy, config: ScheduleConfig, start: Timestamp) -> PaperScheduler {
         let config = ScheduleConfig {
             n_periods: config.n_periods.clamp(1, 120),
             slot: config.slot.max(Span::from_secs(1)),
@@ -132,7 +132,7 @@ impl PaperScheduler {
             None => now,
         };
         let end = Timestamp::from_millis(place.saturating_add(1).saturating_mul(millis));
-        if self.strategy == Strategy::Frequency && self.secs(start) >= self.shared_until {
+        if self.strategy == BaselineStrategy::Frequency && self.secs(start) >= self.shared_until {
             self.share_by_frequency();
             self.shared_until = self.secs(start).saturating_add(86_400);
         }

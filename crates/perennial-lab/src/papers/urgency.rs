@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use perennial_core::time::Span;
 
 use super::{Page, PaperScheduler};
-use crate::strategy::Strategy;
+use crate::strategy::BaselineStrategy;
 
 /// Bounds of the adaptive interval, which halves after a change and grows by half without one: the defaults of StormCrawler.
 const SHORTEST_INTERVAL_HOURS: f32 = 1.0;
@@ -26,25 +26,23 @@ impl PaperScheduler {
         let averages = &page.averages;
         let here = || averages.at(self.buckets.get(page.clock).copied().unwrap_or(0));
         match self.strategy {
-            Strategy::AdaptiveInterval => due_since(age, page.own),
-            Strategy::Importance => page.weight * averages.rate * averages.importance * age,
-            Strategy::Pattern => here().0 * age,
-            Strategy::ImportancePattern => {
+            BaselineStrategy::AdaptiveInterval => due_since(age, page.own),
+            BaselineStrategy::Importance => page.weight * averages.rate * averages.importance * age,
+            BaselineStrategy::Pattern => here().0 * age,
+            BaselineStrategy::ImportancePattern => {
                 let (rate, importance) = here();
                 page.weight * rate * importance * age
             }
-            Strategy::Frequency => page.own * age,
-            Strategy::Relevance
-            | Strategy::Sharc
-            | Strategy::Coherence
-            | Strategy::ExpectedGain
-            | Strategy::FixedInterval => age,
+            BaselineStrategy::Frequency => page.own * age,
+            BaselineStrategy::Relevance
+            | BaselineStrategy::Sharc
+            | BaselineStrategy::Coherence => age,
         }
     }
 
     /// Adapts the interval of a page after a visit; without one, sets its first interval.
     pub(super) fn adapt_interval(&mut self, at: usize, changed: Option<bool>) {
-        if self.strategy != Strategy::AdaptiveInterval {
+        if self.strategy != BaselineStrategy::AdaptiveInterval {
             return;
         }
         let first = self.config.interval.map_or(24.0, |interval| interval.as_hours_f64() as f32);
@@ -60,7 +58,7 @@ impl PaperScheduler {
 
     /// Whether the strategy visits all pages in rounds of a fixed order.
     pub(super) fn goes_round(&self) -> bool {
-        matches!(self.strategy, Strategy::Relevance | Strategy::Sharc | Strategy::Coherence)
+        matches!(self.strategy, BaselineStrategy::Relevance | BaselineStrategy::Sharc | BaselineStrategy::Coherence)
     }
 
     /// The next `n` pages of the round, each at most once.
@@ -92,13 +90,13 @@ impl PaperScheduler {
         let page = |at: u32| &self.pages[at as usize];
         let mut order: Vec<u32> = (0..self.pages.len() as u32).filter(|&at| !page(at).is_new).collect();
         match self.strategy {
-            Strategy::Relevance => order.sort_by(|&a, &b| page(b).weight.total_cmp(&page(a).weight)),
+            BaselineStrategy::Relevance => order.sort_by(|&a, &b| page(b).weight.total_cmp(&page(a).weight)),
             _ => {
                 let rate = |at: u32| page(at).averages.constant_rate();
                 order.sort_by(|&a, &b| page(a).site.cmp(&page(b).site).then(rate(a).total_cmp(&rate(b))));
             }
         }
-        if self.strategy == Strategy::Sharc {
+        if self.strategy == BaselineStrategy::Sharc {
             order = self.most_in_the_middle(&order);
         }
         order.into()

@@ -9,7 +9,7 @@ use perennial_core::schedule::{Budget, Goal, Pacing, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_lab::drive::{self, DriveConfig, Visibility};
 use perennial_lab::quality::Window;
-use perennial_lab::strategy::Strategy as Compared;
+use perennial_lab::strategy::SimulatedStrategy;
 use perennial_lab::world::World;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{BrowserOptions, Chromium};
@@ -258,8 +258,8 @@ fn compare(
         .into_par_iter()
         .map(|number| simulate(options.strategy.into(), daily_budget(&web, options.budget), number))
         .collect();
-    let of_papers = simulate(Compared::ImportancePattern, daily_budget(&web, options.budget), 0);
-    let fixed = simulate(Compared::FixedInterval, Budget::per_hour(fetches / hours), 0);
+    let of_papers = simulate(SimulatedStrategy::IMPORTANCE_PATTERN, daily_budget(&web, options.budget), 0);
+    let fixed = simulate(SimulatedStrategy::FIXED_INTERVAL, Budget::per_hour(fetches / hours), 0);
     let caught = |crawl: &drive::Crawl| caught(&web, &world, crawl, window);
     let all: Vec<Caught> = simulated.iter().map(caught).collect();
     let (important_caught, important_total) = measure::count_important(&web, &truth, &real);

@@ -12,7 +12,7 @@ use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{Experiment, Line, Run};
 use perennial_lab::paper::PaperWorld;
-use perennial_lab::strategy::Strategy;
+use perennial_lab::strategy::SimulatedStrategy;
 use perennial_lab::trace::{self, TraceStart};
 use perennial_lab::world::World;
 
@@ -206,8 +206,8 @@ impl Simulate {
     fn experiment(&self) -> anyhow::Result<Experiment> {
         let default_patterns = if self.is_recorded() { PatternSource::Learned } else { PatternSource::Known };
         let patterns = self.patterns.unwrap_or(default_patterns);
-        let strategies: Vec<Strategy> = match self.strategy.as_str() {
-            "all" => Strategy::ALL.to_vec(),
+        let strategies: Vec<SimulatedStrategy> = match self.strategy.as_str() {
+            "all" => SimulatedStrategy::all().collect(),
             names => names.split(',').map(str::parse).collect::<Result<_, _>>()?,
         };
         let learned: &[bool] = match patterns {

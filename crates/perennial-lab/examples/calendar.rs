@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use perennial_core::schedule::Goal;
 use perennial_core::time::Span;
-use perennial_lab::calendar::{CalendarWorld, Kind};
+use perennial_lab::calendar::{CalendarWorld, PageCycle};
 use perennial_lab::drive::Visibility;
-use perennial_lab::experiment::{Experiment, Run};
+use perennial_lab::experiment::{Experiment, StrategyRun};
 use perennial_lab::quality::{PageRecord, completeness, page_completeness};
 use perennial_lab::strategy::SimulatedStrategy;
 
@@ -19,8 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let option = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
     let seed = option("--seed").map_or(Ok(1), |text| text.parse())?;
     let (world, kinds) = CalendarWorld { seed, ..CalendarWorld::default() }.build();
-    let run = Run { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: true };
-    println!("{:>24} {}", "", Kind::ALL.map(|kind| format!("{:>18}", kind.name())).join(" "));
+    let run = StrategyRun { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: true };
+    println!("{:>24} {}", "", PageCycle::ALL.map(|kind| format!("{:>18}", kind.name())).join(" "));
     for budget in option("--budget").map_or("2,5,10", String::as_str).split(',') {
         let budget = budget.parse::<f64>()? / 100.0;
         for calendar in [false, true] {
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             let crawl = experiment.crawl(&world, &Arc::new(Vec::new()), budget, run);
             let window = experiment.window(&world);
-            let caught = Kind::ALL.map(|wanted| {
+            let caught = PageCycle::ALL.map(|wanted| {
                 let pages = world.pages.iter().zip(&crawl.captures).zip(&kinds);
                 let of_kind = pages.filter(|(_, kind)| **kind == wanted).map(|((page, captures), _)| {
                     let (site, weight) = (page.site, page.weight);

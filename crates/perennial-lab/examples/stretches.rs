@@ -9,7 +9,7 @@ use std::error::Error;
 use perennial_core::schedule::Goal;
 use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
-use perennial_lab::experiment::{Experiment, Run};
+use perennial_lab::experiment::{Experiment, StrategyRun};
 use perennial_lab::strategy::SimulatedStrategy;
 use perennial_lab::trace::{self, TraceStart};
 use perennial_lab::world::World;
@@ -46,8 +46,12 @@ impl Asked {
     fn experiment(&self) -> Result<Experiment, Box<dyn Error>> {
         let learned = !self.options.contains_key("known");
         let names = self.options.get("strategy").map_or("expected-gain", String::as_str);
-        let run =
-            |name: &str| Ok::<Run, Box<dyn Error>>(Run { strategy: name.parse::<SimulatedStrategy>()?, learned });
+        let run = |name: &str| {
+            Ok::<StrategyRun, Box<dyn Error>>(StrategyRun {
+                strategy: name.parse::<SimulatedStrategy>()?,
+                learned,
+            })
+        };
         let budgets = self.options.get("budget").map_or("5,10,20,30", String::as_str);
         Ok(Experiment {
             runs: names.split(',').map(run).collect::<Result<_, _>>()?,

@@ -11,7 +11,7 @@
 mod clairvoyant;
 mod pattern;
 
-pub use clairvoyant::{Constraint, clairvoyant};
+pub use clairvoyant::{VisitConstraint, clairvoyant};
 pub use pattern::{known_rates, pattern_known};
 
 use perennial_core::schedule::Goal;

@@ -21,7 +21,7 @@ const SITES: u32 = 3;
 
 /// What makes a day busy for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PageCycle {
     /// As in the papers' world: hours and workdays.
     Ordinary,
     /// One day of the week.
@@ -32,17 +32,18 @@ pub enum Kind {
     Holiday,
 }
 
-impl Kind {
+impl PageCycle {
     /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Ordinary, Kind::Weekly, Kind::Monthly, Kind::Holiday];
+    pub const ALL: [PageCycle; 4] =
+        [PageCycle::Ordinary, PageCycle::Weekly, PageCycle::Monthly, PageCycle::Holiday];
 
     /// In words.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Ordinary => "ordinary",
-            Kind::Weekly => "weekly",
-            Kind::Monthly => "monthly",
-            Kind::Holiday => "holiday",
+            PageCycle::Ordinary => "ordinary",
+            PageCycle::Weekly => "weekly",
+            PageCycle::Monthly => "monthly",
+            PageCycle::Holiday => "holiday",
         }
     }
 }
@@ -53,7 +54,7 @@ pub struct CalendarWorld {
     /// Ordinary pages of each of three sites.
     pub n_ordinary: u32,
     /// Pages of each other kind of each site.
-    pub n_of_kind: u32,
+    pub n_per_cycle: u32,
     /// Length of the world in days.
     pub days: u32,
     /// Equal seeds give equal worlds.
@@ -63,30 +64,30 @@ pub struct CalendarWorld {
 impl Default for CalendarWorld {
     /// 300 pages for a year, a third of them ordinary.
     fn default() -> CalendarWorld {
-        CalendarWorld { n_ordinary: 40, n_of_kind: 20, days: 364, seed: 1 }
+        CalendarWorld { n_ordinary: 40, n_per_cycle: 20, days: 364, seed: 1 }
     }
 }
 
 impl CalendarWorld {
     /// The world, and the kind of each page.
-    pub fn build(&self) -> (World, Vec<Kind>) {
+    pub fn build(&self) -> (World, Vec<PageCycle>) {
         let paper =
             PaperWorld { n_sites: SITES, pages_per_site: self.n_ordinary, days: self.days, seed: self.seed };
         let mut world = paper.build();
         "calendar".clone_into(&mut world.name);
         let clock = self.clock(world.start);
-        let mut kinds = vec![Kind::Ordinary; world.pages.len()];
+        let mut kinds = vec![PageCycle::Ordinary; world.pages.len()];
         for site in 0..SITES {
-            for nth in 0..3 * self.n_of_kind {
-                let kind = Kind::ALL[1 + nth as usize % 3];
-                let part = (2 << 32) + u64::from(site * 3 * self.n_of_kind + nth);
+            for nth in 0..3 * self.n_per_cycle {
+                let kind = PageCycle::ALL[1 + nth as usize % 3];
+                let part = (2 << 32) + u64::from(site * 3 * self.n_per_cycle + nth);
                 let mut chance = WorldRng::fork(self.seed, part);
                 kinds.push(kind);
                 world.pages.push(WorldPage {
                     name: format!("/page{}", self.n_ordinary + nth),
                     site: perennial_core::url::SiteId(site),
                     weight: 1.0 + 3.0 * chance.unit(),
-                    changes: changes_of(kind, &clock, (world.start, world.end), &mut chance),
+                    changes: draw_changes(kind, &clock, (world.start, world.end), &mut chance),
                     truth: None,
                 });
             }
@@ -104,22 +105,22 @@ impl CalendarWorld {
     }
 }
 
-fn changes_of(
-    kind: Kind,
+fn draw_changes(
+    kind: PageCycle,
     clock: &LocalClock,
     (start, end): (Timestamp, Timestamp),
     chance: &mut WorldRng,
 ) -> Vec<Change> {
     let (a_busy_day, importance) = (chance.range(BUSY_CHANGES.0, BUSY_CHANGES.1), chance.range(0.1, 0.6));
-    let (weekday, of_month) = (chance.below(7) as u8, day_of_month(chance));
+    let (weekday, of_month) = (chance.below(7) as u8, draw_day_of_month(chance));
     let mut changes = Vec::new();
     let (first, last) = (clock.local(start).day.0, clock.local(end).day.0);
     for day in (first..last).map(LocalDay) {
         let is_busy = match kind {
-            Kind::Ordinary => false,
-            Kind::Weekly => day.weekday() == weekday,
-            Kind::Monthly => of_month.map_or(day.in_month().1, |of_month| day.in_month().0 == of_month),
-            Kind::Holiday => clock.kind_of(day) == perennial_core::time::DayKind::Holiday,
+            PageCycle::Ordinary => false,
+            PageCycle::Weekly => day.weekday() == weekday,
+            PageCycle::Monthly => of_month.map_or(day.in_month().1, |of_month| day.in_month().0 == of_month),
+            PageCycle::Holiday => clock.kind_of(day) == perennial_core::time::DayKind::Holiday,
         };
         let mut left = if is_busy { a_busy_day } else { QUIET_CHANGES } - chance.exponential();
         while left >= 0.0 {
@@ -134,7 +135,7 @@ fn changes_of(
 }
 
 /// The first, the fifteenth, the last (none), or any other.
-fn day_of_month(chance: &mut WorldRng) -> Option<u8> {
+fn draw_day_of_month(chance: &mut WorldRng) -> Option<u8> {
     match chance.unit() {
         u if u < 0.4 => Some(1),
         u if u < 0.55 => Some(15),

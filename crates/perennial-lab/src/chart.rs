@@ -59,7 +59,7 @@ const LABEL_GAP: f64 = 15.0;
 impl Chart {
     /// The drawing.
     pub fn to_svg(&self) -> String {
-        let scale = Scale::of(self);
+        let scale = ChartScale::new(self);
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
             escaped(&format!("{} by {}", self.y_label, self.x_label))
@@ -73,7 +73,7 @@ impl Chart {
         svg
     }
 
-    fn draw_grid(&self, scale: &Scale, svg: &mut String) {
+    fn draw_grid(&self, scale: &ChartScale, svg: &mut String) {
         let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         let mut share = scale.y_low;
         while share <= scale.y_high + 1e-9 {
@@ -110,7 +110,7 @@ impl Chart {
     }
 
     /// Labels stand beside the ends of their lines, pushed apart where they would cover each other.
-    fn draw_labels(&self, scale: &Scale, svg: &mut String) {
+    fn draw_labels(&self, scale: &ChartScale, svg: &mut String) {
         let mut ends: Vec<(f64, f64, &Series)> = self
             .series
             .iter()
@@ -150,7 +150,7 @@ fn spread(wanted: &[f64]) -> Vec<f64> {
     places
 }
 
-fn draw_series(series: &Series, scale: &Scale, svg: &mut String) {
+fn draw_series(series: &Series, scale: &ChartScale, svg: &mut String) {
     let (width, dash) = match series.stroke {
         Stroke::Thin => (1.6, ""),
         Stroke::Bold => (3.2, ""),
@@ -183,7 +183,7 @@ fn draw_series(series: &Series, scale: &Scale, svg: &mut String) {
 }
 
 /// Values -> places on the drawing.
-struct Scale {
+struct ChartScale {
     x_low: f64,
     x_high: f64,
     x_is_log: bool,
@@ -192,14 +192,14 @@ struct Scale {
     y_step: f64,
 }
 
-impl Scale {
-    fn of(chart: &Chart) -> Scale {
+impl ChartScale {
+    fn new(chart: &Chart) -> ChartScale {
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let xs = || points().map(|point| point.0).chain(chart.x_ticks.iter().map(|tick| tick.0));
         let low = points().map(|point| point.1).fold(1.0, f64::min);
         let high = points().map(|point| point.1).fold(0.0, f64::max);
         let y_step = if high - low > 0.4 { 0.1 } else { 0.05 };
-        Scale {
+        ChartScale {
             x_low: xs().fold(f64::INFINITY, f64::min),
             x_high: xs().fold(f64::NEG_INFINITY, f64::max),
             x_is_log: chart.x_is_log,

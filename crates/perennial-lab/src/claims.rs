@@ -1,6 +1,6 @@
 //! Results -> which findings of P-PATTERN 9 and P-QUALITY 7 hold in this world (docs/papers.md, The papers' world).
 
-use crate::experiment::{Line, Outcome};
+use crate::experiment::{BudgetResult, StrategyResult};
 
 /// A finding of a paper, and whether the results confirm it.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +31,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    fn of(cases: impl IntoIterator<Item = bool>) -> Verdict {
+    fn from_cases(cases: impl IntoIterator<Item = bool>) -> Verdict {
         let (mut n, mut n_holding) = (0, 0);
         for holds in cases {
             n += 1;
@@ -45,8 +45,8 @@ impl Verdict {
         }
     }
 
-    /// The verdict in words.
-    pub fn words(self) -> &'static str {
+    /// The verdict as reports print it.
+    pub fn name(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
             Verdict::InPart => "holds in part",
@@ -58,44 +58,44 @@ impl Verdict {
 }
 
 /// The number of an outcome that a claim is about.
-type Measure = fn(&Outcome) -> f64;
+type ResultMeasure = fn(&StrategyResult) -> f64;
 
-fn pooled(outcome: &Outcome) -> f64 {
+fn pooled(outcome: &StrategyResult) -> f64 {
     outcome.completeness_pooled
 }
 
-fn by_page(outcome: &Outcome) -> f64 {
+fn by_page(outcome: &StrategyResult) -> f64 {
     outcome.completeness_weighted
 }
 
-fn by_site(outcome: &Outcome) -> f64 {
+fn by_site(outcome: &StrategyResult) -> f64 {
     outcome.completeness_by_site
 }
 
-fn count(outcome: &Outcome) -> f64 {
+fn count(outcome: &StrategyResult) -> f64 {
     outcome.completeness_count
 }
 
-fn coherence(outcome: &Outcome) -> f64 {
+fn coherence(outcome: &StrategyResult) -> f64 {
     outcome.coherence_weighted
 }
 
-fn coherence_of_changed(outcome: &Outcome) -> f64 {
+fn coherence_of_changed(outcome: &StrategyResult) -> f64 {
     outcome.coherence_of_changed
 }
 
 const RIVALS: [&str; 4] = ["relevance", "frequency", "sharc", "coherence"];
 
-fn of(line: &Line, strategy: &str, measure: Measure) -> Option<f64> {
+fn value(line: &BudgetResult, strategy: &str, measure: ResultMeasure) -> Option<f64> {
     line.results.iter().find(|outcome| outcome.strategy == strategy).map(measure)
 }
 
 /// By how much `better` leads the best of `others`, relative to it, at each budget where all were run.
-fn leads(lines: &[Line], better: &str, others: &[&str], measure: Measure) -> Vec<(f64, f64)> {
-    let lead = |line: &Line| {
-        let rivals: Option<Vec<f64>> = others.iter().map(|other| of(line, other, measure)).collect();
+fn leads(lines: &[BudgetResult], better: &str, others: &[&str], measure: ResultMeasure) -> Vec<(f64, f64)> {
+    let lead = |line: &BudgetResult| {
+        let rivals: Option<Vec<f64>> = others.iter().map(|other| value(line, other, measure)).collect();
         let best = rivals?.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        Some((line.budget, of(line, better, measure)? / best.max(1e-9) - 1.0))
+        Some((line.budget, value(line, better, measure)? / best.max(1e-9) - 1.0))
     };
     lines.iter().filter_map(lead).collect()
 }
@@ -103,12 +103,12 @@ fn leads(lines: &[Line], better: &str, others: &[&str], measure: Measure) -> Vec
 /// A claim that one strategy leads others by a share of their measure; a claim of 0 is that it does not fall behind.
 fn beats(
     (source, says): (&'static str, &'static str),
-    lines: &[Line],
+    lines: &[BudgetResult],
     (better, others): (&str, &[&str]),
-    (measure, claimed): (Measure, f64),
+    (measure, claimed): (ResultMeasure, f64),
 ) -> Claim {
     let leads = leads(lines, better, others, measure);
-    let verdict = match Verdict::of(leads.iter().map(|(_, lead)| *lead >= claimed)) {
+    let verdict = match Verdict::from_cases(leads.iter().map(|(_, lead)| *lead >= claimed)) {
         Verdict::Fails if leads.iter().any(|(_, lead)| *lead > 0.0) => Verdict::ByLess,
         verdict => verdict,
     };
@@ -125,7 +125,7 @@ fn lead_words(leads: &[(f64, f64)]) -> String {
 
 /// The findings of P-PATTERN 9 and P-QUALITY 7, checked against the lines of one world. P-QUALITY measures completeness by Definitions
 /// 5.13 and 5.14, P-PATTERN by the sum over all versions. A finding with a number holds where the lead is as large.
-pub fn check(lines: &[Line]) -> Vec<Claim> {
+pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
     let papers =
         ["relevance", "frequency", "sharc", "coherence", "importance", "pattern", "importance-pattern"];
     vec![
@@ -216,7 +216,7 @@ pub fn check(lines: &[Line]) -> Vec<Claim> {
 }
 
 /// What P-QUALITY 7 says of a world in which the patterns of pages are significantly different one from the others.
-pub fn check_unlike(lines: &[Line]) -> Claim {
+pub fn check_unlike(lines: &[BudgetResult]) -> Claim {
     beats(
         (
             "P-QUALITY 7",
@@ -228,28 +228,28 @@ pub fn check_unlike(lines: &[Line]) -> Claim {
     )
 }
 
-fn never_complete(lines: &[Line]) -> Claim {
+fn never_complete(lines: &[BudgetResult]) -> Claim {
     let best = lines.iter().flat_map(|line| &line.results).map(pooled).fold(0.0, f64::max);
     Claim {
         source: "P-QUALITY Fig. 7",
         says: "100 % is never reached, even with all resources",
-        verdict: Verdict::of((best > 0.0).then_some(best < 1.0)),
+        verdict: Verdict::from_cases((best > 0.0).then_some(best < 1.0)),
         because: format!("the highest value is {:.1} %", best * 100.0),
     }
 }
 
-fn frequency_is_least_coherent(lines: &[Line]) -> Claim {
-    let gap = |line: &Line| {
+fn frequency_is_least_coherent(lines: &[BudgetResult]) -> Claim {
+    let gap = |line: &BudgetResult| {
         let others = line.results.iter().filter(|outcome| outcome.strategy != "frequency").map(coherence);
         let lowest = others.fold(f64::INFINITY, f64::min);
-        Some((line.budget, of(line, "frequency", coherence)? / lowest.max(1e-9) - 1.0))
+        Some((line.budget, value(line, "frequency", coherence)? / lowest.max(1e-9) - 1.0))
             .filter(|_| lowest.is_finite())
     };
     let gaps: Vec<(f64, f64)> = lines.iter().filter_map(gap).collect();
     Claim {
         source: "P-QUALITY Fig. 8",
         says: "Frequency has the lowest coherence",
-        verdict: Verdict::of(gaps.iter().map(|(_, gap)| *gap <= 0.0)),
+        verdict: Verdict::from_cases(gaps.iter().map(|(_, gap)| *gap <= 0.0)),
         because: format!("against the lowest of the others: {}", lead_words(&gaps)),
     }
 }
@@ -257,10 +257,10 @@ fn frequency_is_least_coherent(lines: &[Line]) -> Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Bounds;
+    use crate::experiment::CompletenessBounds;
 
-    fn outcome(strategy: &str, pooled: f64) -> Outcome {
-        Outcome {
+    fn outcome(strategy: &str, pooled: f64) -> StrategyResult {
+        StrategyResult {
             strategy: strategy.to_owned(),
             learned: false,
             completeness_pooled: pooled,
@@ -276,14 +276,14 @@ mod tests {
         }
     }
 
-    fn line(results: Vec<Outcome>) -> Line {
-        Line {
+    fn line(results: Vec<StrategyResult>) -> BudgetResult {
+        BudgetResult {
             world: "w".to_owned(),
             budget: 0.1,
             slot_minutes: 60.0,
             seed: 1,
             results,
-            bounds: Bounds { clairvoyant: 1.0, pattern_known: 1.0 },
+            bounds: CompletenessBounds { clairvoyant: 1.0, pattern_known: 1.0 },
         }
     }
 
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_lead_holds_and_a_loss_does_not() {
-        let mut all: Vec<Outcome> = RIVALS.iter().map(|name| outcome(name, 0.3)).collect();
+        let mut all: Vec<StrategyResult> = RIVALS.iter().map(|name| outcome(name, 0.3)).collect();
         all.push(outcome("pattern", 0.4));
         assert_eq!(check(&[line(all.clone())])[0].verdict, Verdict::Holds);
         all[1].completeness_count = 0.5;

@@ -18,7 +18,7 @@ use crate::quality::{
 };
 use crate::rng::WorldRng;
 use crate::strategy::SimulatedStrategy;
-use crate::world::{Change, Event, World};
+use crate::world::{Change, ChangeEvent, World};
 
 /// What a visit shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -51,14 +51,14 @@ pub struct DriveConfig {
 
 /// What a simulated crawl left behind.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Crawl {
+pub struct SimulatedCrawl {
     /// When each page was captured, oldest first.
     pub captures: Vec<Vec<Timestamp>>,
 }
 
 /// Quality of a simulated crawl within a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quality {
+pub struct CrawlQuality {
     /// The share of what existed that was captured.
     pub completeness: Completeness,
     /// The share of a snapshot that existed at one instant, as the mean over queries.
@@ -70,22 +70,22 @@ pub struct Quality {
 }
 
 /// What decides on visits: the crawler's own scheduler, or a strategy of the papers.
-pub trait Driven {
+pub trait VisitScheduler {
     /// Adds a local clock, by whose days and hours pages are judged.
     fn add_clock(&mut self, clock: LocalClock) -> ClockId;
     /// Adds a page that was never captured.
     fn add_page(&mut self, page: PageId, info: PageInfo);
     /// A page announced that it changed at an instant.
     fn announce(&mut self, page: PageId, at: Timestamp);
-    /// The next page to fetch, or nothing until [`Driven::next_wakeup`].
+    /// The next page to fetch, or nothing until [`VisitScheduler::next_wakeup`].
     fn next_visit(&mut self, now: Timestamp) -> Option<PageId>;
-    /// When [`Driven::next_visit`] may have something again; nothing when there are no pages.
+    /// When [`VisitScheduler::next_visit`] may have something again; nothing when there are no pages.
     fn next_wakeup(&self) -> Option<Timestamp>;
     /// Takes in what a visit found.
     fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp);
 }
 
-impl Driven for Scheduler {
+impl VisitScheduler for Scheduler {
     fn add_clock(&mut self, clock: LocalClock) -> ClockId {
         self.add_clock(clock)
     }
@@ -112,7 +112,7 @@ impl Driven for Scheduler {
 }
 
 /// Crawls the world from its start to its end.
-pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
+pub fn crawl(world: &World, config: &DriveConfig) -> SimulatedCrawl {
     match config.strategy {
         SimulatedStrategy::Crawler(strategy) => {
             let schedule = ScheduleConfig { strategy, ..config.schedule.clone() };
@@ -125,7 +125,7 @@ pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
     }
 }
 
-fn crawl_with<S: Driven>(scheduler: &mut S, world: &World, config: &DriveConfig) -> Crawl {
+fn crawl_with<S: VisitScheduler>(scheduler: &mut S, world: &World, config: &DriveConfig) -> SimulatedCrawl {
     let clock = scheduler.add_clock(config.clock.clone());
     let clocks: Vec<ClockId> = world.clocks.iter().map(|clock| scheduler.add_clock(clock.clone())).collect();
     for (place, page) in world.pages.iter().enumerate() {
@@ -136,11 +136,11 @@ fn crawl_with<S: Driven>(scheduler: &mut S, world: &World, config: &DriveConfig)
         let info = PageInfo { weight, clock, known, group, ..PageInfo::of_site(page.site) };
         scheduler.add_page(PageId(place as u32), info);
     }
-    let mut announcements = Announcements::of(world, config);
-    let mut crawl = Crawl { captures: vec![Vec::new(); world.pages.len()] };
+    let mut announcements = Announcements::new(world, config);
+    let mut crawl = SimulatedCrawl { captures: vec![Vec::new(); world.pages.len()] };
     let visit = |page: PageId, now: Timestamp| {
         let captures = &mut crawl.captures[page.0 as usize];
-        let outcome = look(world, page.0 as usize, captures.last().copied(), now, config.visibility);
+        let outcome = visit_outcome(world, page.0 as usize, captures.last().copied(), now, config.visibility);
         captures.push(now);
         outcome
     };
@@ -150,7 +150,7 @@ fn crawl_with<S: Driven>(scheduler: &mut S, world: &World, config: &DriveConfig)
 }
 
 /// Drives a scheduler under a virtual clock. `before` is called when the clock has leapt, `visit` says what a visit finds.
-pub fn drive<S: Driven>(
+pub fn drive<S: VisitScheduler>(
     scheduler: &mut S,
     start: Timestamp,
     end: Timestamp,
@@ -173,7 +173,7 @@ pub fn drive<S: Driven>(
 }
 
 /// What a visit finds.
-fn look(
+fn visit_outcome(
     world: &World,
     place: usize,
     last: Option<Timestamp>,
@@ -198,12 +198,12 @@ pub fn difference(changes: &[Change]) -> Importance {
 
 /// The announced changes in the order of time, and the next one to deliver.
 struct Announcements {
-    events: Vec<Event>,
+    events: Vec<ChangeEvent>,
     next: usize,
 }
 
 impl Announcements {
-    fn of(world: &World, config: &DriveConfig) -> Announcements {
+    fn new(world: &World, config: &DriveConfig) -> Announcements {
         if config.announced_share <= 0.0 {
             return Announcements { events: Vec::new(), next: 0 };
         }
@@ -217,7 +217,7 @@ impl Announcements {
         Announcements { events, next: 0 }
     }
 
-    fn deliver(&mut self, scheduler: &mut impl Driven, now: Timestamp) {
+    fn deliver(&mut self, scheduler: &mut impl VisitScheduler, now: Timestamp) {
         while let Some(event) = self.events.get(self.next).filter(|event| event.at <= now) {
             scheduler.announce(event.page, event.at);
             self.next += 1;
@@ -225,14 +225,14 @@ impl Announcements {
     }
 }
 
-impl Crawl {
+impl SimulatedCrawl {
     /// How many visits were made in a window.
     pub fn n_visits(&self, window: Window) -> usize {
         self.captures.iter().flatten().filter(|at| window.contains(**at)).count()
     }
 
     /// Completeness over the changes of a window and coherence at `n_queries` instants spread over it.
-    pub fn quality(&self, world: &World, window: Window, n_queries: u32) -> Quality {
+    pub fn quality(&self, world: &World, window: Window, n_queries: u32) -> CrawlQuality {
         let records: Vec<PageRecord<'_>> = world
             .pages
             .iter()
@@ -254,7 +254,7 @@ impl Crawl {
                 window.from + Span::from_millis((length as f64 * share) as i64)
             })
         };
-        Quality {
+        CrawlQuality {
             completeness: completeness(pages),
             coherence: Coherence::mean(instants().map(|at| archive_coherence(&records, at))),
             coherence_of_changed: Coherence::mean(

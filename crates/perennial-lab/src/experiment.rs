@@ -1,4 +1,4 @@
-//! A world, strategies and budgets -> one [`Line`] a budget: quality of each strategy beside the bounds.
+//! A world, strategies and budgets -> one [`BudgetResult`] a budget: quality of each strategy beside the bounds.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use perennial_core::time::{LocalClock, Span};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::bound::{BoundSpec, Constraint, clairvoyant, known_rates, pattern_known};
-use crate::drive::{Crawl, DriveConfig, Quality, Visibility, crawl};
+use crate::bound::{BoundSpec, VisitConstraint, clairvoyant, known_rates, pattern_known};
+use crate::drive::{SimulatedCrawl, DriveConfig, CrawlQuality, Visibility, crawl};
 use crate::quality::Window;
 use crate::strategy::SimulatedStrategy;
 use crate::world::World;
@@ -22,7 +22,7 @@ const MAX_QUERIES: u32 = 200;
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// The strategies.
-    pub runs: Vec<Run>,
+    pub runs: Vec<StrategyRun>,
     /// Visits an hour as shares of the number of pages.
     pub budgets: Vec<f64>,
     /// The span for which the budget is given. A budget of a day is never exceeded on any day.
@@ -60,7 +60,7 @@ pub const FRONTIER: &str = "expected-gain/";
 
 /// One strategy, with patterns given or learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct StrategyRun {
     /// How pages are ranked.
     pub strategy: SimulatedStrategy,
     /// Whether the patterns are learned while crawling.
@@ -71,7 +71,7 @@ impl Default for Experiment {
     /// Expected gain with known patterns, a tenth of the pages an hour, hourly slots, counted after a week.
     fn default() -> Experiment {
         Experiment {
-            runs: vec![Run { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: false }],
+            runs: vec![StrategyRun { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: false }],
             budgets: vec![0.1],
             period: Span::from_hours(1),
             slot: Span::from_hours(1),
@@ -93,7 +93,7 @@ impl Default for Experiment {
 
 /// All strategies at one budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct BudgetResult {
     /// The world's name.
     pub world: String,
     /// Visits an hour as a share of the number of pages.
@@ -103,14 +103,14 @@ pub struct Line {
     /// Seed of the world.
     pub seed: u64,
     /// One outcome a strategy.
-    pub results: Vec<Outcome>,
+    pub results: Vec<StrategyResult>,
     /// The bounds, which no strategy can exceed.
-    pub bounds: Bounds,
+    pub bounds: CompletenessBounds,
 }
 
 /// The quality that one strategy reached. Numbers are shares from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct StrategyResult {
     /// Its name.
     pub strategy: String,
     /// Whether it learned the patterns while crawling.
@@ -139,7 +139,7 @@ pub struct Outcome {
 
 /// Bounds on completeness by the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bounds {
+pub struct CompletenessBounds {
     /// All changes are known in advance; slots and budget are those of the strategies.
     pub clairvoyant: f64,
     /// Only rates and mean importances are known.
@@ -147,15 +147,15 @@ pub struct Bounds {
 }
 
 /// One piece of work, which runs on one core.
-enum Job {
-    Crawl(Run),
+enum ExperimentJob {
+    SimulatedCrawl(StrategyRun),
     Clairvoyant,
     PatternKnown,
 }
 
 /// The result of a job.
-enum Done {
-    Crawled(Quality),
+enum JobResult {
+    Crawled(CrawlQuality),
     Bound(f64),
 }
 
@@ -176,19 +176,25 @@ impl Experiment {
         world: &World,
         seed: u64,
         varying_budget: Option<bool>,
-        lines: &mut [Line],
+        lines: &mut [BudgetResult],
         step: impl Fn() + Sync,
     ) {
         for goal in Goal::ALL {
             let of_goal = Experiment {
-                runs: vec![Run { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: self.learns() }],
+                runs: vec![StrategyRun {
+                    strategy: SimulatedStrategy::EXPECTED_GAIN,
+                    learned: self.learns(),
+                }],
                 goal,
                 varying_budget: varying_budget.unwrap_or(goal.takes_pictures()),
                 bounds: false,
                 ..self.clone()
             };
             for (line, with_goal) in lines.iter_mut().zip(of_goal.run(world, seed, &step)) {
-                let named = |outcome: Outcome| Outcome { strategy: format!("{FRONTIER}{goal}"), ..outcome };
+                let named = |outcome: StrategyResult| StrategyResult {
+                    strategy: format!("{FRONTIER}{goal}"),
+                    ..outcome
+                };
                 line.results.extend(with_goal.results.into_iter().map(named));
             }
         }
@@ -200,14 +206,14 @@ impl Experiment {
     }
 
     /// Runs all jobs on all cores; `step` is called after each job, from any thread.
-    pub fn run(&self, world: &World, seed: u64, step: impl Fn() + Sync) -> Vec<Line> {
+    pub fn run(&self, world: &World, seed: u64, step: impl Fn() + Sync) -> Vec<BudgetResult> {
         let known = Arc::new(known_rates(world, self.n_periods));
-        let jobs: Vec<(f64, Job)> = self
+        let jobs: Vec<(f64, ExperimentJob)> = self
             .budgets
             .iter()
             .flat_map(|budget| self.jobs().into_iter().map(move |job| (*budget, job)))
             .collect();
-        let done: Vec<Done> = jobs
+        let done: Vec<JobResult> = jobs
             .par_iter()
             .with_max_len(1)
             .map(|(budget, job)| {
@@ -221,24 +227,31 @@ impl Experiment {
         lines.map(|(budget, done)| self.line(world, *budget, seed, done)).collect()
     }
 
-    fn jobs(&self) -> Vec<Job> {
-        let bounds = if self.bounds { vec![Job::Clairvoyant, Job::PatternKnown] } else { vec![] };
-        bounds.into_iter().chain(self.runs.iter().map(|run| Job::Crawl(*run))).collect()
+    fn jobs(&self) -> Vec<ExperimentJob> {
+        let bounds =
+            if self.bounds { vec![ExperimentJob::Clairvoyant, ExperimentJob::PatternKnown] } else { vec![] };
+        bounds.into_iter().chain(self.runs.iter().map(|run| ExperimentJob::SimulatedCrawl(*run))).collect()
     }
 
-    fn work(&self, world: &World, known: &Arc<Vec<KnownPattern>>, budget: f64, job: &Job) -> Done {
+    fn work(
+        &self,
+        world: &World,
+        known: &Arc<Vec<KnownPattern>>,
+        budget: f64,
+        job: &ExperimentJob,
+    ) -> JobResult {
         let bound = self.bound_spec(world, budget);
         let constraint =
-            if self.varying_budget { Constraint::VaryingBudget } else { Constraint::OncePerSlot };
+            if self.varying_budget { VisitConstraint::VaryingBudget } else { VisitConstraint::OncePerSlot };
         match job {
-            Job::Clairvoyant => Done::Bound(clairvoyant(world, &bound, constraint)),
-            Job::PatternKnown => Done::Bound(pattern_known(world, known, &bound)),
-            Job::Crawl(run) => {
+            ExperimentJob::Clairvoyant => JobResult::Bound(clairvoyant(world, &bound, constraint)),
+            ExperimentJob::PatternKnown => JobResult::Bound(pattern_known(world, known, &bound)),
+            ExperimentJob::SimulatedCrawl(run) => {
                 let window = self.window(world);
                 let days = (window.until - window.from).as_hours_f64() / 24.0;
                 let n_queries = ((days * QUERIES_PER_DAY) as u32).clamp(1, MAX_QUERIES);
                 let crawl = self.crawl(world, known, budget, *run);
-                Done::Crawled(crawl.quality(world, window, n_queries))
+                JobResult::Crawled(crawl.quality(world, window, n_queries))
             }
         }
     }
@@ -254,7 +267,13 @@ impl Experiment {
     }
 
     /// One simulated crawl.
-    pub fn crawl(&self, world: &World, known: &Arc<Vec<KnownPattern>>, budget: f64, run: Run) -> Crawl {
+    pub fn crawl(
+        &self,
+        world: &World,
+        known: &Arc<Vec<KnownPattern>>,
+        budget: f64,
+        run: StrategyRun,
+    ) -> SimulatedCrawl {
         let schedule = ScheduleConfig {
             budget: Some(Budget {
                 visits: budget * world.pages.len() as f64 * self.period.as_hours_f64(),
@@ -286,21 +305,21 @@ impl Experiment {
         crawl(world, &config)
     }
 
-    fn line(&self, world: &World, budget: f64, seed: u64, done: &[Done]) -> Line {
+    fn line(&self, world: &World, budget: f64, seed: u64, done: &[JobResult]) -> BudgetResult {
         let bounds: Vec<f64> = done
             .iter()
             .filter_map(|done| match done {
-                Done::Bound(bound) => Some(*bound),
-                Done::Crawled(_) => None,
+                JobResult::Bound(bound) => Some(*bound),
+                JobResult::Crawled(_) => None,
             })
             .collect();
-        let bounds = Bounds {
+        let bounds = CompletenessBounds {
             clairvoyant: bounds.first().copied().unwrap_or(1.0),
             pattern_known: bounds.get(1).copied().unwrap_or(1.0),
         };
         let crawled = done.iter().filter_map(|done| match done {
-            Done::Crawled(quality) => Some(quality),
-            Done::Bound(_) => None,
+            JobResult::Crawled(quality) => Some(quality),
+            JobResult::Bound(_) => None,
         });
         let results = self
             .runs
@@ -309,17 +328,22 @@ impl Experiment {
             .map(|(run, quality)| self.outcome(*run, quality, &bounds))
             .collect();
         let slot_minutes = self.slot.as_secs_f64() / 60.0;
-        Line { world: world.name.clone(), budget, slot_minutes, seed, results, bounds }
+        BudgetResult { world: world.name.clone(), budget, slot_minutes, seed, results, bounds }
     }
 
-    fn outcome(&self, run: Run, quality: &Quality, bounds: &Bounds) -> Outcome {
+    fn outcome(
+        &self,
+        run: StrategyRun,
+        quality: &CrawlQuality,
+        bounds: &CompletenessBounds,
+    ) -> StrategyResult {
         let completeness = &quality.completeness;
         let served = match self.goal {
             Goal::Importance | Goal::Balanced | Goal::Coherent => completeness.pooled,
             Goal::EveryPage => completeness.weighted,
             Goal::Count => completeness.count,
         };
-        Outcome {
+        StrategyResult {
             strategy: run.strategy.name().to_owned(),
             learned: run.learned,
             completeness_pooled: completeness.pooled,
@@ -340,7 +364,9 @@ impl Experiment {
 mod tests {
     use super::*;
     use crate::paper::PaperWorld;
-    use crate::strategy::BaselineStrategy::{Frequency, Importance, ImportancePattern, Pattern, Relevance, Sharc};
+    use crate::strategy::BaselineStrategy::{
+        Frequency, Importance, ImportancePattern, Pattern, Relevance, Sharc,
+    };
     use perennial_core::time::Timestamp;
     use proptest::prelude::*;
     use std::collections::HashMap;
@@ -351,26 +377,30 @@ mod tests {
 
     fn experiment(strategies: &[SimulatedStrategy], learned: bool, budgets: &[f64]) -> Experiment {
         Experiment {
-            runs: strategies.iter().map(|strategy| Run { strategy: *strategy, learned }).collect(),
+            runs: strategies.iter().map(|strategy| StrategyRun { strategy: *strategy, learned }).collect(),
             budgets: budgets.to_vec(),
             bounds: false,
             ..Experiment::default()
         }
     }
 
-    fn pooled(line: &Line, strategy: SimulatedStrategy) -> f64 {
+    fn pooled(line: &BudgetResult, strategy: SimulatedStrategy) -> f64 {
         let found = line.results.iter().find(|outcome| outcome.strategy == strategy.name());
         found.unwrap().completeness_pooled
     }
 
-    fn slot_of(at: Timestamp, slot: Span) -> i64 {
+    fn slot_number(at: Timestamp, slot: Span) -> i64 {
         at.as_millis().div_euclid(slot.as_millis())
     }
 
     #[test]
     fn the_same_seed_gives_the_same_figures() {
         let world = small(3, 10);
-        let experiment = experiment(&[SimulatedStrategy::EXPECTED_GAIN, SimulatedStrategy::IMPORTANCE_PATTERN], true, &[0.1]);
+        let experiment = experiment(
+            &[SimulatedStrategy::EXPECTED_GAIN, SimulatedStrategy::IMPORTANCE_PATTERN],
+            true,
+            &[0.1],
+        );
         assert_eq!(experiment.run(&world, 3, || {}), experiment.run(&world, 3, || {}));
         let with_bounds = Experiment { bounds: true, ..experiment };
         assert_eq!(with_bounds.run(&world, 3, || {}), with_bounds.run(&world, 3, || {}));
@@ -403,7 +433,8 @@ mod tests {
     #[test]
     fn learning_comes_near_to_knowing() {
         let world = small(2, 28);
-        let runs = [false, true].map(|learned| Run { strategy: SimulatedStrategy::EXPECTED_GAIN, learned });
+        let runs =
+            [false, true].map(|learned| StrategyRun { strategy: SimulatedStrategy::EXPECTED_GAIN, learned });
         let experiment = Experiment {
             runs: runs.to_vec(),
             burn_in: Span::from_hours(14 * 24),
@@ -459,10 +490,10 @@ mod tests {
             let slot = Span::from_secs(slot_minutes * 60);
             let experiment = Experiment { slot, announced_share, ..experiment(&[strategy], learned, &[budget]) };
             let known = Arc::new(known_rates(&world, 24));
-            let crawl = experiment.crawl(&world, &known, budget, Run { strategy, learned });
+            let crawl = experiment.crawl(&world, &known, budget, StrategyRun { strategy, learned });
             let mut by_slot: HashMap<i64, usize> = HashMap::new();
             for captures in &crawl.captures {
-                let slots: Vec<i64> = captures.iter().map(|at| slot_of(*at, slot)).collect();
+                let slots: Vec<i64> = captures.iter().map(|at| slot_number(*at, slot)).collect();
                 prop_assert!(slots.windows(2).all(|pair| pair[0] < pair[1]), "twice in a slot");
                 slots.iter().for_each(|slot| *by_slot.entry(*slot).or_default() += 1);
             }

@@ -30,7 +30,7 @@ impl Default for PlantRates {
 
 /// An operation by what it does to which content, whatever the place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Planted {
+pub struct PlantedOperation {
     /// Its kind.
     pub kind: OperationKind,
     /// The kind of element; `None` for a block.
@@ -72,8 +72,8 @@ impl Recovery {
 }
 
 /// Compares a delta with what was planted, as bags of operations.
-pub fn recovery(before: &BlockTree, planted: &[Planted], delta: &Delta) -> Recovery {
-    let mut open: HashMap<Planted, usize> = HashMap::new();
+pub fn recovery(before: &BlockTree, planted: &[PlantedOperation], delta: &Delta) -> Recovery {
+    let mut open: HashMap<PlantedOperation, usize> = HashMap::new();
     for operation in planted {
         *open.entry(*operation).or_default() += 1;
     }
@@ -91,7 +91,7 @@ pub fn recovery(before: &BlockTree, planted: &[Planted], delta: &Delta) -> Recov
     Recovery { n_planted: planted.len(), n_found: found.len(), n_right }
 }
 
-fn found(before: &BlockTree, delta: &Delta) -> Vec<Planted> {
+fn found(before: &BlockTree, delta: &Delta) -> Vec<PlantedOperation> {
     let ids: HashMap<&[u16], NodeId> =
         before.walk().map(|block| (block.reference.as_slice(), block.content_id())).collect();
     let signature = |operation: Operation| {
@@ -109,13 +109,13 @@ fn found(before: &BlockTree, delta: &Delta) -> Vec<Planted> {
                 (id.unwrap_or_default(), id.unwrap_or_default())
             }
         };
-        Planted { kind: operation.kind, element: operation.element_kind(), before, after }
+        PlantedOperation { kind: operation.kind, element: operation.element_kind(), before, after }
     };
     delta.operations().map(signature).collect()
 }
 
 /// Plants operations into a copy of a sealed tree; the same seed plants the same.
-pub fn plant(before: &BlockTree, rates: PlantRates, seed: u64) -> (BlockTree, Vec<Planted>) {
+pub fn plant(before: &BlockTree, rates: PlantRates, seed: u64) -> (BlockTree, Vec<PlantedOperation>) {
     let mut planter = Planter::new(before, seed);
     planter.change_elements(rates.elements);
     planter.change_blocks(rates.blocks);
@@ -126,7 +126,7 @@ pub fn plant(before: &BlockTree, rates: PlantRates, seed: u64) -> (BlockTree, Ve
 }
 
 /// A leaf with its content as it shall be after.
-struct Leaf {
+struct PlantLeaf {
     reference: Vec<u16>,
     block: Block,
     /// How many of its elements may still be touched.
@@ -136,13 +136,13 @@ struct Leaf {
 
 struct Planter {
     chance: Chance,
-    leaves: Vec<Leaf>,
+    leaves: Vec<PlantLeaf>,
     n_children: HashMap<Vec<u16>, usize>,
     /// How often each content, name and address stands on the page.
     counts: HashMap<String, usize>,
     block_counts: HashMap<NodeId, usize>,
     n_fresh: u64,
-    planted: Vec<Planted>,
+    planted: Vec<PlantedOperation>,
     gone: BTreeSet<Vec<u16>>,
     /// New siblings, by the reference of the leaf that they follow.
     following: BTreeMap<Vec<u16>, Vec<Block>>,
@@ -171,7 +171,7 @@ impl Planter {
                 planter.count_words(block);
                 let n = block.links.len() + block.images.len() + block.texts.len();
                 let (reference, block) = (block.reference.clone(), block.clone());
-                planter.leaves.push(Leaf { reference, block, budget: n * 2 / 5, was_touched: false });
+                planter.leaves.push(PlantLeaf { reference, block, budget: n * 2 / 5, was_touched: false });
             }
         }
         planter
@@ -248,7 +248,7 @@ impl Planter {
         self.leaves[leaf].budget -= 1;
         self.leaves[leaf].was_touched = true;
         self.leaves[leaf].block.places = Places::default();
-        self.planted.push(Planted {
+        self.planted.push(PlantedOperation {
             kind: operation,
             element: Some(element.kind()),
             before: element.id(),
@@ -260,8 +260,9 @@ impl Planter {
     /// Whether there is a leaf with content between two others. It stays where it is from now on.
     fn keep_one_between(&mut self, one: usize, other: usize) -> bool {
         let between = one.min(other) + 1..one.max(other);
-        let has_content =
-            |leaf: &&mut Leaf| leaf.block.links.len() + leaf.block.images.len() + leaf.block.texts.len() > 2;
+        let has_content = |leaf: &&mut PlantLeaf| {
+            leaf.block.links.len() + leaf.block.images.len() + leaf.block.texts.len() > 2
+        };
         match self.leaves.get_mut(between).into_iter().flatten().find(has_content) {
             Some(leaf) => {
                 leaf.was_touched = true;
@@ -323,7 +324,7 @@ impl Planter {
         let leaf = open[self.chance.below(open.len())];
         let element = self.fresh_element(kind);
         let after = element.id();
-        self.planted.push(Planted {
+        self.planted.push(PlantedOperation {
             kind: OperationKind::Insert,
             element: Some(kind),
             before: NodeId::default(),
@@ -395,13 +396,13 @@ impl Planter {
             }
         };
         self.busy.insert(parent);
-        self.planted.push(Planted { kind: operation, element: None, before, after });
+        self.planted.push(PlantedOperation { kind: operation, element: None, before, after });
         true
     }
 
     /// A leaf of another parent, behind which a block may be moved.
     fn other_home(&mut self, moved: usize, parent: &[u16]) -> Option<Vec<u16>> {
-        let free = |leaf: &&Leaf| {
+        let free = |leaf: &&PlantLeaf| {
             let home = self::parent(&leaf.reference);
             home != parent && !self.busy.contains(&home) && !self.gone.contains(&leaf.reference)
         };

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::chart::{Chart, REPORT_STYLE, Series, Stroke};
 use crate::claims::{Claim, Verdict, check, check_unlike};
-use crate::experiment::{Experiment, FRONTIER, Line, Outcome, Run};
+use crate::experiment::{BudgetResult, Experiment, FRONTIER, StrategyResult, StrategyRun};
 use crate::strategy::{BaselineStrategy, SimulatedStrategy};
 use crate::world::World;
 use perennial_core::text::markup::escaped;
@@ -20,11 +20,11 @@ pub struct SimulationReport {
     /// A description of the world.
     pub world: String,
     /// The results of every strategy at every budget.
-    pub lines: Vec<Line>,
+    pub lines: Vec<BudgetResult>,
     /// Importance-Pattern and expected gain with other numbers of periods a day (P-PATTERN Fig. 7).
-    pub periods: Vec<(u16, Vec<Line>)>,
+    pub periods: Vec<(u16, Vec<BudgetResult>)>,
     /// Importance and Importance-Pattern where the patterns of pages are unlike each other (P-QUALITY 7); empty for recorded worlds.
-    pub unlike: Vec<Line>,
+    pub unlike: Vec<BudgetResult>,
 }
 
 /// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
@@ -40,21 +40,25 @@ pub fn over_periods(
     world: &World,
     seed: u64,
     step: impl Fn() + Sync,
-) -> Vec<(u16, Vec<Line>)> {
-    let of = experiment_of(experiment, [SimulatedStrategy::IMPORTANCE_PATTERN, SimulatedStrategy::EXPECTED_GAIN]);
+) -> Vec<(u16, Vec<BudgetResult>)> {
+    let of = with_strategies(
+        experiment,
+        [SimulatedStrategy::IMPORTANCE_PATTERN, SimulatedStrategy::EXPECTED_GAIN],
+    );
     let run = |n_periods| Experiment { n_periods, ..of.clone() }.run(world, seed, &step);
     FIGURE_7_PERIODS.iter().map(|n_periods| (*n_periods, run(*n_periods))).collect()
 }
 
 /// Importance with and without patterns in a world with unlike patterns.
-pub fn on_unlike(experiment: &Experiment, world: &World, seed: u64) -> Vec<Line> {
-    experiment_of(experiment, [BaselineStrategy::Importance.into(), SimulatedStrategy::IMPORTANCE_PATTERN]).run(world, seed, || {})
+pub fn on_unlike(experiment: &Experiment, world: &World, seed: u64) -> Vec<BudgetResult> {
+    with_strategies(experiment, [BaselineStrategy::Importance.into(), SimulatedStrategy::IMPORTANCE_PATTERN])
+        .run(world, seed, || {})
 }
 
-fn experiment_of(experiment: &Experiment, strategies: [SimulatedStrategy; 2]) -> Experiment {
+fn with_strategies(experiment: &Experiment, strategies: [SimulatedStrategy; 2]) -> Experiment {
     let learned = experiment.learns();
     Experiment {
-        runs: strategies.map(|strategy| Run { strategy, learned }).to_vec(),
+        runs: strategies.map(|strategy| StrategyRun { strategy, learned }).to_vec(),
         budgets: FIGURE_7_BUDGETS.to_vec(),
         bounds: false,
         ..experiment.clone()
@@ -62,7 +66,12 @@ fn experiment_of(experiment: &Experiment, strategies: [SimulatedStrategy; 2]) ->
 }
 
 /// A description of the world for readers.
-pub fn words_of(experiment: &Experiment, world: &World, (burn_in, days): (u32, u32), seed: u64) -> String {
+pub fn describe_world(
+    experiment: &Experiment,
+    world: &World,
+    (burn_in, days): (u32, u32),
+    seed: u64,
+) -> String {
     format!(
         "World \"{}\": {} pages of {} sites, {} changes; {days} days counted after {burn_in} days that are not; seed {seed}; \
          patterns {}.",
@@ -75,13 +84,13 @@ pub fn words_of(experiment: &Experiment, world: &World, (burn_in, days): (u32, u
 }
 
 /// A figure of a paper, and the numbers from which it is drawn here.
-struct Figure {
+struct PaperFigure {
     id: &'static str,
     title: &'static str,
     source: &'static str,
     says: &'static str,
     y_label: &'static str,
-    measure: fn(&Outcome) -> f64,
+    measure: fn(&StrategyResult) -> f64,
     strategies: &'static [&'static str],
     with_bounds: bool,
 }
@@ -101,8 +110,8 @@ const QUALITY_PAPER: &[&str] = &[
     "expected-gain",
 ];
 
-const FIGURES: [Figure; 4] = [
-    Figure {
+const FIGURES: [PaperFigure; 4] = [
+    PaperFigure {
         id: "pattern-8",
         title: "Versions captured",
         source: "P-PATTERN, Figure 8",
@@ -113,7 +122,7 @@ const FIGURES: [Figure; 4] = [
         strategies: PATTERN_PAPER,
         with_bounds: false,
     },
-    Figure {
+    PaperFigure {
         id: "pattern-9",
         title: "Weight captured",
         source: "P-PATTERN, Figure 9",
@@ -124,7 +133,7 @@ const FIGURES: [Figure; 4] = [
         strategies: &["relevance", "frequency", "sharc", "coherence", "importance-pattern", "expected-gain"],
         with_bounds: true,
     },
-    Figure {
+    PaperFigure {
         id: "quality-7",
         title: "Weighted completeness",
         source: "P-QUALITY, Figure 7",
@@ -136,7 +145,7 @@ const FIGURES: [Figure; 4] = [
         strategies: QUALITY_PAPER,
         with_bounds: false,
     },
-    Figure {
+    PaperFigure {
         id: "quality-8",
         title: "Weighted coherence",
         source: "P-QUALITY, Figure 8",
@@ -149,26 +158,41 @@ const FIGURES: [Figure; 4] = [
     },
 ];
 
-/// Title, what x and y mean, and both of an outcome.
-type Frontier = (&'static str, &'static str, &'static str, fn(&Outcome) -> (f64, f64));
+/// Two measures that are drawn against each other.
+struct Frontier {
+    title: &'static str,
+    x_label: &'static str,
+    y_label: &'static str,
+    /// Both measures of a result.
+    point: fn(&StrategyResult) -> (f64, f64),
+}
 
 const FRONTIERS: [Frontier; 3] = [
-    ("Importance against coherence", "completeness, pooled", "weighted coherence", |outcome| {
-        (outcome.completeness_pooled, outcome.coherence_weighted)
-    }),
-    ("Importance against every page", "completeness, pooled", "completeness, Definition 5.13", |outcome| {
-        (outcome.completeness_pooled, outcome.completeness_weighted)
-    }),
-    ("Freshness against coherence", "freshness", "weighted coherence", |outcome| {
-        (outcome.freshness, outcome.coherence_weighted)
-    }),
+    Frontier {
+        title: "Importance against coherence",
+        x_label: "completeness, pooled",
+        y_label: "weighted coherence",
+        point: |outcome| (outcome.completeness_pooled, outcome.coherence_weighted),
+    },
+    Frontier {
+        title: "Importance against every page",
+        x_label: "completeness, pooled",
+        y_label: "completeness, Definition 5.13",
+        point: |outcome| (outcome.completeness_pooled, outcome.completeness_weighted),
+    },
+    Frontier {
+        title: "Freshness against coherence",
+        x_label: "freshness",
+        y_label: "weighted coherence",
+        point: |outcome| (outcome.freshness, outcome.coherence_weighted),
+    },
 ];
 
-fn frontier_of(line: &Line, x_label: &str, y_label: &str, of: fn(&Outcome) -> (f64, f64)) -> Chart {
+fn frontier_chart(line: &BudgetResult, frontier: &Frontier) -> Chart {
     let mut series: Vec<Series> = Vec::new();
     let mut curve: Vec<(f64, f64)> = Vec::new();
     for outcome in &line.results {
-        let point = of(outcome);
+        let point = (frontier.point)(outcome);
         let (label, colour) = match outcome.strategy.strip_prefix(FRONTIER) {
             Some(goal) => {
                 curve.push(point);
@@ -194,8 +218,8 @@ fn frontier_of(line: &Line, x_label: &str, y_label: &str, of: fn(&Outcome) -> (f
     let ticks = (0..=((most / step).ceil() as usize))
         .map(|n| (n as f64 * step, format!("{:.0} %", 100.0 * n as f64 * step)));
     Chart {
-        x_label: x_label.to_owned(),
-        y_label: y_label.to_owned(),
+        x_label: frontier.x_label.to_owned(),
+        y_label: frontier.y_label.to_owned(),
         x_ticks: ticks.collect(),
         x_is_log: false,
         series,
@@ -274,7 +298,7 @@ impl SimulationReport {
                 Verdict::Fails => "no",
                 Verdict::NotRun => "dim",
             };
-            let word = claim.verdict.words();
+            let word = claim.verdict.name();
             let _ = write!(
                 html,
                 "<tr><td class={class}>{word}</td><td>{}</td><td>{}<div class=dim>{}</div></td></tr>",
@@ -288,7 +312,7 @@ impl SimulationReport {
 
     /// Completeness of the pattern strategy by number of periods, at a budget.
     fn by_periods(&self, strategy: &str, budget: f64) -> Vec<(f64, f64)> {
-        let value = |lines: &[Line]| {
+        let value = |lines: &[BudgetResult]| {
             let line = lines.iter().find(|line| (line.budget - budget).abs() < 1e-9)?;
             let outcome = line.results.iter().find(|outcome| outcome.strategy == strategy)?;
             Some(outcome.completeness_pooled)
@@ -348,26 +372,27 @@ impl SimulationReport {
 
     /// What can be had between the measures: the goals as a line, every strategy as a point.
     fn write_frontier(&self, html: &mut String) {
-        let is_goal = |outcome: &&Outcome| outcome.strategy.starts_with(FRONTIER);
+        let is_goal = |outcome: &&StrategyResult| outcome.strategy.starts_with(FRONTIER);
         for line in self.lines.iter().filter(|line| line.results.iter().any(|outcome| is_goal(&outcome))) {
             let percent = line.budget * 100.0;
-            for (place, (title, x_label, y_label, of)) in FRONTIERS.into_iter().enumerate() {
+            for (place, frontier) in FRONTIERS.iter().enumerate() {
                 let says = format!(
                     "At M = {percent:.0} %. The line joins the goals of expected gain; every strategy is a point. Right and up is better: \
                      who serves one measure alone pays in the other."
                 );
-                let chart = frontier_of(line, x_label, y_label, of);
+                let chart = frontier_chart(line, frontier);
                 let id = format!("frontier-{percent:.0}-{place}");
-                write_section(html, &id, title, "P-QUALITY 5, P-PATTERN 10", &says, &chart);
+                write_section(html, &id, frontier.title, "P-QUALITY 5, P-PATTERN 10", &says, &chart);
             }
         }
     }
 
-    fn write_figure(&self, figure: &Figure, html: &mut String) {
+    fn write_figure(&self, figure: &PaperFigure, html: &mut String) {
         let mut series = Vec::new();
         if figure.with_bounds && self.lines.iter().any(|line| line.bounds.clairvoyant < 1.0) {
-            let points =
-                |pick: fn(&Line) -> f64| self.lines.iter().map(|line| (line.budget, pick(line))).collect();
+            let points = |pick: fn(&BudgetResult) -> f64| {
+                self.lines.iter().map(|line| (line.budget, pick(line))).collect()
+            };
             let clairvoyant = points(|line| line.bounds.clairvoyant);
             let known = points(|line| line.bounds.pattern_known);
             for (label, points) in [("bound: clairvoyant", clairvoyant), ("bound: patterns known", known)] {
@@ -379,7 +404,7 @@ impl SimulationReport {
                 });
             }
         }
-        series.extend(figure.strategies.iter().flat_map(|name| self.series_of(name, figure.measure)));
+        series.extend(figure.strategies.iter().flat_map(|name| self.strategy_series(name, figure.measure)));
         let ticks = self.lines.iter().map(|line| (line.budget, format!("{:.0} %", line.budget * 100.0)));
         let chart = Chart {
             x_label: "M: pages fetched an hour".to_owned(),
@@ -392,9 +417,9 @@ impl SimulationReport {
     }
 
     /// Tables with known and with learned patterns, apart where both were run.
-    fn series_of(&self, strategy: &str, measure: fn(&Outcome) -> f64) -> Vec<Series> {
+    fn strategy_series(&self, strategy: &str, measure: fn(&StrategyResult) -> f64) -> Vec<Series> {
         let (label, colour) = label_and_colour(strategy);
-        let both = |outcome: &Outcome| {
+        let both = |outcome: &StrategyResult| {
             self.lines
                 .iter()
                 .flat_map(|line| &line.results)
@@ -402,7 +427,8 @@ impl SimulationReport {
         };
         let mut all = Vec::new();
         for learned in [false, true] {
-            let matches = |outcome: &&Outcome| outcome.strategy == strategy && outcome.learned == learned;
+            let matches =
+                |outcome: &&StrategyResult| outcome.strategy == strategy && outcome.learned == learned;
             let points: Vec<(f64, f64)> = self
                 .lines
                 .iter()
@@ -440,7 +466,7 @@ impl SimulationReport {
     }
 }
 
-fn write_row(outcome: &Outcome, html: &mut String) {
+fn write_row(outcome: &StrategyResult, html: &mut String) {
     let class = if outcome.strategy == "expected-gain" { " class=ours" } else { "" };
     let learned = if outcome.learned { " <span class=dim>learned</span>" } else { "" };
     let name = match outcome.strategy.strip_prefix(FRONTIER) {
@@ -480,10 +506,10 @@ fn write_section(html: &mut String, id: &str, title: &str, source: &str, says: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Bounds;
+    use crate::experiment::CompletenessBounds;
 
-    fn line(budget: f64) -> Line {
-        let outcome = |strategy: &str| Outcome {
+    fn line(budget: f64) -> BudgetResult {
+        let outcome = |strategy: &str| StrategyResult {
             strategy: strategy.to_owned(),
             learned: false,
             completeness_pooled: 0.5 + budget,
@@ -497,13 +523,13 @@ mod tests {
             blur: 1.5,
             share_of_clairvoyant: 0.7,
         };
-        Line {
+        BudgetResult {
             world: "w".to_owned(),
             budget,
             slot_minutes: 60.0,
             seed: 1,
             results: QUALITY_PAPER.iter().map(|name| outcome(name)).collect(),
-            bounds: Bounds { clairvoyant: 0.8, pattern_known: 0.7 },
+            bounds: CompletenessBounds { clairvoyant: 0.8, pattern_known: 0.7 },
         }
     }
 

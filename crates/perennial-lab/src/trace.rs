@@ -18,14 +18,14 @@ use crate::world::{Change, SiteNames, World, WorldPage};
 
 /// Why a trace cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {problem}; {cure}")]
+#[error("line {line}: {problem}; {hint}")]
 pub struct TraceError {
     /// The line, counted from 1.
     pub line: usize,
     /// What is wrong.
     pub problem: String,
     /// What to write instead.
-    pub cure: &'static str,
+    pub hint: &'static str,
 }
 
 /// Where the days that are simulated begin within a trace.
@@ -42,9 +42,9 @@ pub enum TraceStart {
     At(Timestamp),
 }
 
-const PLAIN_CURE: &str = "write `page<TAB>time<TAB>importance`, the time as 2026-11-16T09:30:00Z or unix seconds, \
+const PLAIN_HINT: &str = "write `page<TAB>time<TAB>importance`, the time as 2026-11-16T09:30:00Z or unix seconds, \
                           the importance from 0 to 1";
-const POLLED_CURE: &str = "write `P<TAB>id<TAB>path<TAB>lines`, then rows of four numbers: seconds since the previous row, lines added, \
+const POLLED_HINT: &str = "write `P<TAB>id<TAB>path<TAB>lines`, then rows of four numbers: seconds since the previous row, lines added, \
      lines deleted, lines after";
 
 /// Reads a trace in either format. `name` is the name of the group, and of the site of pages that name none.
@@ -58,17 +58,17 @@ pub fn parse(name: &str, text: &str) -> Result<World, TraceError> {
 
 /// Pages under construction, by name.
 #[derive(Default)]
-struct Pages {
+struct TracePages {
     sites: SiteNames,
     pages: Vec<WorldPage>,
     by_name: HashMap<String, usize>,
 }
 
-impl Pages {
+impl TracePages {
     fn page(&mut self, group: &str, name: &str) -> &mut WorldPage {
         let place = *self.by_name.entry(name.to_owned()).or_insert(self.pages.len());
         if place == self.pages.len() {
-            let site = self.sites.id(&site_of(group, name));
+            let site = self.sites.id(&site_name(group, name));
             let name = name.to_owned();
             self.pages.push(WorldPage { name, site, weight: 1.0, changes: Vec::new(), truth: None });
         }
@@ -81,7 +81,7 @@ impl Pages {
 }
 
 /// The site of a page: the host of a URL, or a folder that looks like a host, or else the group.
-fn site_of(group: &str, name: &str) -> String {
+fn site_name(group: &str, name: &str) -> String {
     if name.contains("://") {
         return host_with_port(name).to_owned();
     }
@@ -90,7 +90,7 @@ fn site_of(group: &str, name: &str) -> String {
 }
 
 fn parse_plain(name: &str, text: &str) -> Result<World, TraceError> {
-    let mut pages = Pages::default();
+    let mut pages = TracePages::default();
     for (place, line) in text.lines().enumerate() {
         if let Some(weight) = line.strip_prefix("#weight\t") {
             read_weight(&mut pages, name, weight)
@@ -104,13 +104,13 @@ fn parse_plain(name: &str, text: &str) -> Result<World, TraceError> {
         let (Some(page), Some(time), Some(importance), None) =
             (fields.next(), fields.next(), fields.next(), fields.next())
         else {
-            return Err(error(place, "not three fields", PLAIN_CURE));
+            return Err(error(place, "not three fields", PLAIN_HINT));
         };
         let at =
-            read_time(time).ok_or_else(|| error(place, &format!("`{time}` is not a time"), PLAIN_CURE))?;
+            read_time(time).ok_or_else(|| error(place, &format!("`{time}` is not a time"), PLAIN_HINT))?;
         let importance: f64 =
             importance.trim().parse().ok().filter(|value| (0.0..=1.0).contains(value)).ok_or_else(|| {
-                error(place, &format!("`{importance}` is not a number from 0 to 1"), PLAIN_CURE)
+                error(place, &format!("`{importance}` is not a number from 0 to 1"), PLAIN_HINT)
             })?;
         let change = Change { at, importance: Importance::new(importance) };
         pages.page(name, page).changes.push(change);
@@ -118,7 +118,7 @@ fn parse_plain(name: &str, text: &str) -> Result<World, TraceError> {
     Ok(pages.into_world(name))
 }
 
-fn read_weight(pages: &mut Pages, group: &str, line: &str) -> Option<()> {
+fn read_weight(pages: &mut TracePages, group: &str, line: &str) -> Option<()> {
     let (page, weight) = line.split_once('\t')?;
     let weight: f64 =
         weight.trim().parse().ok().filter(|weight: &f64| weight.is_finite() && *weight > 0.0)?;
@@ -136,7 +136,7 @@ fn read_time(text: &str) -> Option<Timestamp> {
 }
 
 fn parse_polled(name: &str, text: &str) -> Result<World, TraceError> {
-    let mut pages = Pages::default();
+    let mut pages = TracePages::default();
     let mut current: Option<String> = None;
     let mut clock: Option<i64> = None;
     for (place, line) in text.lines().enumerate() {
@@ -145,13 +145,13 @@ fn parse_polled(name: &str, text: &str) -> Result<World, TraceError> {
         }
         if let Some(header) = line.strip_prefix("P\t") {
             let path =
-                header.split('\t').nth(1).ok_or_else(|| error(place, "a page without path", POLLED_CURE))?;
+                header.split('\t').nth(1).ok_or_else(|| error(place, "a page without path", POLLED_HINT))?;
             pages.page(name, path);
             (current, clock) = (Some(path.to_owned()), None);
             continue;
         }
-        let page = current.as_deref().ok_or_else(|| error(place, "a row before any page", POLLED_CURE))?;
-        let row = read_row(line).ok_or_else(|| error(place, "not a row of four numbers", POLLED_CURE))?;
+        let page = current.as_deref().ok_or_else(|| error(place, "a row before any page", POLLED_HINT))?;
+        let row = read_row(line).ok_or_else(|| error(place, "not a row of four numbers", POLLED_HINT))?;
         let secs = clock.map_or(row[0], |before| before.saturating_add(row[0]));
         // A page's first row is its first version, not a change.
         if clock.is_some() {
@@ -176,8 +176,8 @@ fn magnitude([_, added, deleted, after]: &[i64; 4]) -> Importance {
     Importance::new((added + deleted) / (before + after).max(1.0))
 }
 
-fn error(place: usize, problem: &str, cure: &'static str) -> TraceError {
-    TraceError { line: place + 1, problem: problem.to_owned(), cure }
+fn error(place: usize, problem: &str, hint: &'static str) -> TraceError {
+    TraceError { line: place + 1, problem: problem.to_owned(), hint }
 }
 
 /// Moves every change to a random instant between the look that found it and the look before, which is at most an hour earlier here.

@@ -51,7 +51,7 @@ pub struct WorldPage {
 
 /// A [`Change`] together with its page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Event {
+pub struct ChangeEvent {
     /// When the page changed.
     pub at: Timestamp,
     /// The page.
@@ -168,11 +168,11 @@ impl World {
     }
 
     /// All changes of all pages in the order of time.
-    pub fn events(&self) -> Vec<Event> {
-        let mut events: Vec<Event> = Vec::with_capacity(self.n_changes());
+    pub fn events(&self) -> Vec<ChangeEvent> {
+        let mut events: Vec<ChangeEvent> = Vec::with_capacity(self.n_changes());
         for (place, page) in self.pages.iter().enumerate() {
             let page_id = PageId(place as u32);
-            events.extend(page.changes.iter().map(|change| Event {
+            events.extend(page.changes.iter().map(|change| ChangeEvent {
                 at: change.at,
                 page: page_id,
                 importance: change.importance,

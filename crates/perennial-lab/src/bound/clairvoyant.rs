@@ -16,7 +16,7 @@ const ROUNDS: usize = 200;
 
 /// The constraint on the visits of the clairvoyant crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Constraint {
+pub enum VisitConstraint {
     /// A page is visited at most once a slot, and each slot has its own budget.
     OncePerSlot,
     /// A page is visited at most once a slot, and only the sum over all slots is limited.
@@ -36,11 +36,11 @@ struct SlotChanges {
 }
 
 /// A bound on completeness, from 0 to 1. No crawler that keeps the constraint exceeds it.
-pub fn clairvoyant(world: &World, spec: &BoundSpec, constraint: Constraint) -> f64 {
+pub fn clairvoyant(world: &World, spec: &BoundSpec, constraint: VisitConstraint) -> f64 {
     clairvoyant_in(ROUNDS, world, spec, constraint)
 }
 
-fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: Constraint) -> f64 {
+fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: VisitConstraint) -> f64 {
     let n_slots = spec.n_slots();
     if n_slots == 0 || world.pages.is_empty() {
         return 1.0;
@@ -49,7 +49,7 @@ fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: 
     if values.iter().all(|value| *value <= 0.0) {
         return 1.0;
     }
-    if constraint == Constraint::Free {
+    if constraint == VisitConstraint::Free {
         return free(world, spec, &values);
     }
     let pages: Vec<Vec<SlotChanges>> =
@@ -66,7 +66,7 @@ fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: 
         (gain, wanted.iter().sum())
     });
     let bound = match constraint {
-        Constraint::VaryingBudget => best,
+        VisitConstraint::VaryingBudget => best,
         _ => best.min(least_bound(&supply, vec![price.max(1e-6 * highest); n_slots], n_rounds, demand).1),
     };
     bound.clamp(0.0, 1.0)
@@ -112,7 +112,7 @@ fn slot_changes(world: &World, spec: &BoundSpec, place: usize, value: f64) -> Ve
 
 /// Whether a plan visits a slot, and in which state the slot was entered.
 #[derive(Clone, Copy)]
-struct Step {
+struct PlanStep {
     slot: usize,
     visits: bool,
     from_open: bool,
@@ -120,22 +120,27 @@ struct Step {
 
 /// The gains of the two best plans so far: one has captured the present version, the other has not.
 #[derive(Clone, Copy)]
-struct Best {
+struct BestGains {
     caught: f64,
     open: f64,
 }
 
 /// The steps that lead to the two states after a stretch of slots.
 #[derive(Clone, Copy)]
-struct Decision {
-    to_caught: Step,
-    to_open: Step,
+struct PlanDecision {
+    to_caught: PlanStep,
+    to_open: PlanStep,
 }
 
 /// The dynamic program of one page under given prices. Adds its visits to `wanted` and returns its net gain.
-fn best_plan(page: &[SlotChanges], prices: &[f64], decisions: &mut Vec<Decision>, wanted: &mut [f64]) -> f64 {
+fn best_plan(
+    page: &[SlotChanges],
+    prices: &[f64],
+    decisions: &mut Vec<PlanDecision>,
+    wanted: &mut [f64],
+) -> f64 {
     decisions.clear();
-    let mut best = Best { caught: 0.0, open: f64::NEG_INFINITY };
+    let mut best = BestGains { caught: 0.0, open: f64::NEG_INFINITY };
     let mut carried = 0.0;
     for (place, slot) in page.iter().enumerate() {
         best = enter_changes(slot, best, carried, prices[slot.slot], decisions);
@@ -158,78 +163,85 @@ fn best_plan(page: &[SlotChanges], prices: &[f64], decisions: &mut Vec<Decision>
 /// after them.
 fn enter_changes(
     slot: &SlotChanges,
-    best: Best,
+    best: BestGains,
     carried: f64,
     price: f64,
-    decisions: &mut Vec<Decision>,
-) -> Best {
+    decisions: &mut Vec<PlanDecision>,
+) -> BestGains {
     let from_open = best.open > best.caught;
     let either = best.open.max(best.caught);
     let at = slot.slot;
-    let visit_late = (either + slot.last - price, Step { slot: at, visits: true, from_open });
-    let idle = (either, Step { slot: at, visits: false, from_open });
-    let visit_between = (either + slot.best_early - price, Step { slot: at, visits: true, from_open });
-    let visit_before = (best.open + carried - price, Step { slot: at, visits: true, from_open: true });
+    let visit_late = (either + slot.last - price, PlanStep { slot: at, visits: true, from_open });
+    let idle = (either, PlanStep { slot: at, visits: false, from_open });
+    let visit_between = (either + slot.best_early - price, PlanStep { slot: at, visits: true, from_open });
+    let visit_before = (best.open + carried - price, PlanStep { slot: at, visits: true, from_open: true });
     let to_open =
         [idle, visit_between, visit_before].into_iter().fold(idle, |a, b| if b.0 > a.0 { b } else { a });
-    decisions.push(Decision { to_caught: visit_late.1, to_open: to_open.1 });
-    Best { caught: visit_late.0, open: to_open.0 }
+    decisions.push(PlanDecision { to_caught: visit_late.1, to_open: to_open.1 });
+    BestGains { caught: visit_late.0, open: to_open.0 }
 }
 
 /// In slots without changes the open version can be caught in the cheapest of them.
 fn pass_quiet(
     slots: std::ops::Range<usize>,
-    best: Best,
+    best: BestGains,
     carried: f64,
     prices: &[f64],
-    decisions: &mut Vec<Decision>,
-) -> Best {
+    decisions: &mut Vec<PlanDecision>,
+) -> BestGains {
     let Some(cheapest) = slots.min_by(|a, b| prices[*a].total_cmp(&prices[*b])) else { return best };
     let catch = best.open + carried - prices[cheapest];
-    let stay = Step { slot: cheapest, visits: false, from_open: false };
-    let to_open = Step { slot: cheapest, visits: false, from_open: true };
+    let stay = PlanStep { slot: cheapest, visits: false, from_open: false };
+    let to_open = PlanStep { slot: cheapest, visits: false, from_open: true };
     if catch > best.caught {
-        let to_caught = Step { slot: cheapest, visits: true, from_open: true };
-        decisions.push(Decision { to_caught, to_open });
-        return Best { caught: catch, open: best.open };
+        let to_caught = PlanStep { slot: cheapest, visits: true, from_open: true };
+        decisions.push(PlanDecision { to_caught, to_open });
+        return BestGains { caught: catch, open: best.open };
     }
-    decisions.push(Decision { to_caught: stay, to_open });
+    decisions.push(PlanDecision { to_caught: stay, to_open });
     best
+}
+
+/// The slots in which a version can be captured, and its worth.
+struct VersionLife {
+    worth: f64,
+    first_slot: usize,
+    last_slot: usize,
 }
 
 /// Without the limit of one visit a slot each version is independent: it is caught in the cheapest slot of its life.
 fn free(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
     let slot_millis = spec.slot.as_millis().max(1);
     let n_slots = spec.n_slots();
-    let slot_of = |at: perennial_core::time::Timestamp| {
+    let slot_at = |at: perennial_core::time::Timestamp| {
         (((at - spec.window.from).as_millis() / slot_millis).max(0) as usize).min(n_slots - 1)
     };
-    let mut lives: Vec<(f64, usize, usize)> = Vec::new();
+    let mut lives: Vec<VersionLife> = Vec::new();
     for (page, value) in world.pages.iter().zip(values) {
         for (place, change) in page.changes.iter().enumerate() {
             if spec.window.contains(change.at) {
                 let gone = page.changes.get(place + 1).map_or(spec.window.until, |next| next.at);
                 let worth = value * if spec.goal == Goal::Count { 1.0 } else { change.importance.get() };
-                lives.push((worth, slot_of(change.at), slot_of(gone)));
+                lives.push(VersionLife { worth, first_slot: slot_at(change.at), last_slot: slot_at(gone) });
             }
         }
     }
     let supply = spec.capacities();
     let total: f64 = supply.iter().sum();
-    let highest = lives.iter().map(|life| life.0).fold(0.0, f64::max);
+    let highest = lives.iter().map(|life| life.worth).fold(0.0, f64::max);
     let (price, best) = uniform_price(total, highest, |price| {
-        let wanted = lives.iter().filter(|life| life.0 > price);
-        let gain: f64 = wanted.clone().map(|life| life.0 - price).sum();
+        let wanted = lives.iter().filter(|life| life.worth > price);
+        let gain: f64 = wanted.clone().map(|life| life.worth - price).sum();
         (gain, wanted.count() as f64)
     });
     let bound = least_bound(&supply, vec![price.max(1e-6 * highest); n_slots], ROUNDS, |prices| {
         let mut wanted = vec![0.0; prices.len()];
         let mut gain = 0.0;
-        for (worth, first, last) in &lives {
-            let life = *first..=(*last).min(first + 200);
-            let Some(cheapest) = life.min_by(|a, b| prices[*a].total_cmp(&prices[*b])) else { continue };
-            if *worth > prices[cheapest] {
-                gain += worth - prices[cheapest];
+        for life in &lives {
+            let slots = life.first_slot..=life.last_slot.min(life.first_slot + 200);
+            let Some(cheapest) = slots.min_by(|a, b| prices[*a].total_cmp(&prices[*b])) else { continue };
+            if life.worth > prices[cheapest] {
+                gain += life.worth - prices[cheapest];
                 wanted[cheapest] += 1.0;
             }
         }
@@ -317,9 +329,9 @@ mod tests {
     fn one_visit_an_hour_catches_the_best_change_of_each_hour() {
         let (world, window) = world(&[vec![(0, 2), (1, 5), (2, 9), (3, 1)]], 2);
         // A plan catches 5 and 9. To carry 5 into the second hour is no better.
-        let bound = clairvoyant(&world, &spec(window, 1.0), Constraint::OncePerSlot);
+        let bound = clairvoyant(&world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
         assert!((bound - 14.0 / 17.0).abs() < 1e-3, "{bound}");
-        let free = clairvoyant(&world, &spec(window, 2.0), Constraint::Free);
+        let free = clairvoyant(&world, &spec(window, 2.0), VisitConstraint::Free);
         assert!((free - 1.0).abs() < 1e-6, "{free}");
     }
 
@@ -327,9 +339,9 @@ mod tests {
     fn a_budget_for_all_is_a_bound_of_its_own() {
         // All changes in the first hour: an hourly budget of 1 catches two of them, one late; a varying one both.
         let (world, window) = world(&[vec![(0, 5)], vec![(0, 5)], vec![(1, 5)]], 3);
-        let fixed = clairvoyant(&world, &spec(window, 1.0), Constraint::OncePerSlot);
+        let fixed = clairvoyant(&world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
         assert!((fixed - 1.0).abs() < 1e-3, "versions live on: {fixed}");
-        let varying = clairvoyant(&world, &spec(window, 2.0 / 3.0 + 1e-6), Constraint::VaryingBudget);
+        let varying = clairvoyant(&world, &spec(window, 2.0 / 3.0 + 1e-6), VisitConstraint::VaryingBudget);
         assert!((varying - 2.0 / 3.0).abs() < 1e-3, "{varying}");
     }
 
@@ -342,10 +354,10 @@ mod tests {
         ) {
             let (world, window) = world(&pages, 4);
             let exact = exhaustive(&world, 4);
-            let bound = clairvoyant(&world, &spec(window, 1.0), Constraint::OncePerSlot);
+            let bound = clairvoyant(&world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
             prop_assert!(bound >= exact - 1e-6, "{bound} < {exact}");
             // The bound is exact at the right prices; with four prices to find and many rounds they are found.
-            let bound = clairvoyant_in(4000, &world, &spec(window, 1.0), Constraint::OncePerSlot);
+            let bound = clairvoyant_in(4000, &world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
             prop_assert!(bound >= exact - 1e-6, "{bound} < {exact}");
             prop_assert!(bound <= exact + 0.02, "{bound} above {exact}");
         }

@@ -26,7 +26,7 @@ const MAX_SHARE: f64 = 0.991;
 /// A bound on the expected completeness of any crawler that knows only the patterns.
 pub fn pattern_known(world: &World, patterns: &[KnownPattern], spec: &BoundSpec) -> f64 {
     let n_slots = spec.n_slots();
-    let slots: Vec<Slot> = (0..n_slots).map(|place| Slot::at(spec, place)).collect();
+    let slots: Vec<BoundSlot> = (0..n_slots).map(|place| BoundSlot::at(spec, place)).collect();
     let pages = expected_pages(world, patterns, spec, &slots);
     if n_slots == 0 || pages.is_empty() {
         return 1.0;
@@ -41,7 +41,7 @@ pub fn pattern_known(world: &World, patterns: &[KnownPattern], spec: &BoundSpec)
 }
 
 /// Prices at which a sample of the pages wants its share of the budget.
-fn sample_prices(pages: &[ExpectedPage], slots: &[Slot], supply: &[f64]) -> Vec<f64> {
+fn sample_prices(pages: &[ExpectedPage], slots: &[BoundSlot], supply: &[f64]) -> Vec<f64> {
     let sample: Vec<&ExpectedPage> =
         pages.iter().step_by(if pages.len() < 40 * ONE_IN { 1 } else { ONE_IN }).collect();
     let share = sample.len() as f64 / pages.len().max(1) as f64;
@@ -67,13 +67,13 @@ fn bucket_hours(from: Timestamp, until: Timestamp) -> [f64; N_BUCKETS] {
     let mut hours = [0.0; N_BUCKETS];
     let mut at = from;
     while at < until {
-        hours[bucket_of(at)] += 1.0;
+        hours[hour_bucket(at)] += 1.0;
         at = at + Span::from_hours(1);
     }
     hours
 }
 
-fn bucket_of(at: Timestamp) -> usize {
+fn hour_bucket(at: Timestamp) -> usize {
     hour_of_day(at) + if is_weekend(at) { HOURS } else { 0 }
 }
 
@@ -92,8 +92,8 @@ fn hourly_pattern(page: &WorldPage, exposure: &[f64; N_BUCKETS]) -> [(f64, f64);
     for (place, change) in page.changes.iter().enumerate() {
         let hour = change.at.as_secs().div_euclid(3600);
         if page.changes.get(place + 1).is_none_or(|next| next.at.as_secs().div_euclid(3600) != hour) {
-            n[bucket_of(change.at)] += 1.0;
-            sums[bucket_of(change.at)] += change.importance.get();
+            n[hour_bucket(change.at)] += 1.0;
+            sums[hour_bucket(change.at)] += change.importance.get();
         }
     }
     let mean = sums.iter().sum::<f64>() / n.iter().sum::<f64>().max(1.0);
@@ -126,7 +126,7 @@ fn resample(hourly: &[(f64, f64); N_BUCKETS], n_periods: u16) -> KnownPattern {
 }
 
 /// A slot of the window.
-struct Slot {
+struct BoundSlot {
     bucket: usize,
     hours: f64,
     /// Share of the day that has passed at the middle of the slot.
@@ -134,13 +134,13 @@ struct Slot {
     weekend: bool,
 }
 
-impl Slot {
-    fn at(spec: &BoundSpec, place: usize) -> Slot {
+impl BoundSlot {
+    fn at(spec: &BoundSpec, place: usize) -> BoundSlot {
         let start = spec.window.from + Span::from_millis(spec.slot.as_millis() * place as i64);
         let middle = start + Span::from_millis(spec.slot.as_millis() / 2);
         let of_day = middle.as_millis().rem_euclid(86_400_000) as f64 / 86_400_000.0;
         let weekend = is_weekend(middle);
-        Slot { bucket: bucket_of(middle), hours: spec.slot.as_hours_f64(), of_day, weekend }
+        BoundSlot { bucket: hour_bucket(middle), hours: spec.slot.as_hours_f64(), of_day, weekend }
     }
 }
 
@@ -150,14 +150,24 @@ struct ExpectedPage {
     value: f64,
     /// The highest importance of a change in any slot.
     highest: f64,
-    /// For each slot the expected number of changes, the importance of one, and the probability of none.
-    slots: Vec<(f32, f32, f32)>,
+    slots: Vec<ExpectedSlot>,
+}
+
+/// What a page does in one slot, in expectation.
+struct ExpectedSlot {
+    n_changes: f32,
+    /// Importance of a change.
+    importance: f32,
+    /// Probability of no change.
+    unchanged: f32,
 }
 
 impl ExpectedPage {
     fn new(value: f64, slots: impl Iterator<Item = (f32, f32)>) -> ExpectedPage {
-        let slots: Vec<(f32, f32, f32)> = slots.map(|(n, mean)| (n, mean, (-n).exp())).collect();
-        let highest = slots.iter().map(|slot| f64::from(slot.1)).fold(0.0, f64::max);
+        let slot =
+            |(n, importance): (f32, f32)| ExpectedSlot { n_changes: n, importance, unchanged: (-n).exp() };
+        let slots: Vec<ExpectedSlot> = slots.map(slot).collect();
+        let highest = slots.iter().map(|slot| f64::from(slot.importance)).fold(0.0, f64::max);
         ExpectedPage { value, highest, slots }
     }
 }
@@ -166,7 +176,7 @@ fn expected_pages(
     world: &World,
     patterns: &[KnownPattern],
     spec: &BoundSpec,
-    slots: &[Slot],
+    slots: &[BoundSlot],
 ) -> Vec<ExpectedPage> {
     let mut pages: Vec<ExpectedPage> = values(world, spec)
         .into_iter()
@@ -193,7 +203,9 @@ fn expected_pages(
 /// Scales the values by what is expected to exist, where the rates are true. What existed in one world differs from that
 /// by chance.
 fn set_expected_values(pages: &mut [ExpectedPage], world: &World, goal: Goal) {
-    let sum = |page: &ExpectedPage| page.slots.iter().map(|(n, mean, _)| f64::from(n * mean)).sum::<f64>();
+    let sum = |page: &ExpectedPage| {
+        page.slots.iter().map(|slot| f64::from(slot.n_changes * slot.importance)).sum::<f64>()
+    };
     let sums: Vec<f64> = pages.iter().map(sum).collect();
     for ((page, sum), weight) in pages.iter_mut().zip(&sums).zip(world.pages.iter().map(|page| page.weight)) {
         page.value = match goal {
@@ -209,7 +221,7 @@ fn set_expected_values(pages: &mut [ExpectedPage], world: &World, goal: Goal) {
 
 fn demand_of_all<'a>(
     pages: impl Iterator<Item = &'a ExpectedPage>,
-    slots: &[Slot],
+    slots: &[BoundSlot],
     prices: &[f64],
 ) -> (f64, Vec<f64>) {
     // A page whose best version is worth less than the lowest price wants no visit.
@@ -219,7 +231,7 @@ fn demand_of_all<'a>(
         .par_chunks(16)
         .map(|chunk| {
             let mut wanted = vec![0.0; prices.len()];
-            let mut planner = Planner::default();
+            let mut planner = EnvelopePlanner::default();
             let gain = chunk.iter().map(|page| planner.best_plan(page, slots, prices, &mut wanted)).sum();
             (gain, wanted)
         })
@@ -232,7 +244,7 @@ fn demand_of_all<'a>(
 
 /// A visit that may be the predecessor of a later one: a line of the envelope.
 #[derive(Clone, Copy)]
-struct Candidate {
+struct EnvelopeLine {
     /// Slot of the visit plus one; 0 stands for the start.
     visit: usize,
     net: f64,
@@ -242,12 +254,12 @@ struct Candidate {
     since: f64,
 }
 
-impl Candidate {
-    const START: Candidate =
-        Candidate { visit: 0, net: 0.0, unvisited: 0.0, integral: 0.0, since: f64::NEG_INFINITY };
+impl EnvelopeLine {
+    const START: EnvelopeLine =
+        EnvelopeLine { visit: 0, net: 0.0, unvisited: 0.0, integral: 0.0, since: f64::NEG_INFINITY };
 
     /// The integral from which on the later candidate is the better predecessor.
-    fn overtaken_at(&self, later: &Candidate, value: f64) -> f64 {
+    fn overtaken_at(&self, later: &EnvelopeLine, value: f64) -> f64 {
         let ahead = later.net - self.net;
         if ahead <= 0.0 {
             return f64::INFINITY;
@@ -259,22 +271,29 @@ impl Candidate {
 
 /// Buffers of the dynamic program, kept from page to page.
 #[derive(Default)]
-struct Planner {
-    envelope: std::collections::VecDeque<Candidate>,
+struct EnvelopePlanner {
+    envelope: std::collections::VecDeque<EnvelopeLine>,
     before: Vec<usize>,
 }
 
-impl Planner {
+impl EnvelopePlanner {
     /// Adds the page's visits to `wanted` and returns its net gain.
-    fn best_plan(&mut self, page: &ExpectedPage, slots: &[Slot], prices: &[f64], wanted: &mut [f64]) -> f64 {
+    fn best_plan(
+        &mut self,
+        page: &ExpectedPage,
+        slots: &[BoundSlot],
+        prices: &[f64],
+        wanted: &mut [f64],
+    ) -> f64 {
         self.envelope.clear();
         self.before.clear();
-        let mut now = Candidate::START;
+        let mut now = EnvelopeLine::START;
         self.envelope.push_back(now);
         let mut best = (0.0, 0);
-        for (place, (n, mean, none)) in page.slots.iter().enumerate() {
-            now.unvisited = now.unvisited * f64::from(*none) + f64::from(*mean) * (1.0 - f64::from(*none));
-            now.integral += f64::from(*n);
+        for (place, slot) in page.slots.iter().enumerate() {
+            let unchanged = f64::from(slot.unchanged);
+            now.unvisited = now.unvisited * unchanged + f64::from(slot.importance) * (1.0 - unchanged);
+            now.integral += f64::from(slot.n_changes);
             now.visit = place + 1;
             let from = self.predecessor(now.integral);
             let earned = now.unvisited - (from.integral - now.integral).exp() * from.unvisited;
@@ -293,14 +312,14 @@ impl Planner {
         best.0
     }
 
-    fn predecessor(&mut self, integral: f64) -> Candidate {
+    fn predecessor(&mut self, integral: f64) -> EnvelopeLine {
         while self.envelope.get(1).is_some_and(|second| second.since <= integral) {
             self.envelope.pop_front();
         }
-        self.envelope.front().copied().unwrap_or(Candidate::START)
+        self.envelope.front().copied().unwrap_or(EnvelopeLine::START)
     }
 
-    fn insert(&mut self, mut new: Candidate, value: f64) {
+    fn insert(&mut self, mut new: EnvelopeLine, value: f64) {
         while let Some(last) = self.envelope.back() {
             new.since = last.overtaken_at(&new, value);
             if new.since == f64::INFINITY {
@@ -320,21 +339,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn slots(n: usize) -> Vec<Slot> {
-        (0..n).map(|place| Slot { bucket: place % 5, hours: 1.0, of_day: 0.0, weekend: false }).collect()
+    fn slots(n: usize) -> Vec<BoundSlot> {
+        (0..n).map(|place| BoundSlot { bucket: place % 5, hours: 1.0, of_day: 0.0, weekend: false }).collect()
     }
 
     /// Tries all predecessors of all slots.
-    fn quadratic_plan(page: &ExpectedPage, slots: &[Slot], prices: &[f64]) -> f64 {
+    fn quadratic_plan(page: &ExpectedPage, slots: &[BoundSlot], prices: &[f64]) -> f64 {
         let n = page.slots.len();
         let mut net = vec![f64::NEG_INFINITY; n + 1];
         net[0] = 0.0;
         for from in 0..n {
             let mut earned = 0.0;
             for to in from..n {
-                let (_, mean, none) = page.slots[to];
-                let decay = f64::from(none);
-                earned = earned * decay + f64::from(mean) * (1.0 - decay);
+                let slot = &page.slots[to];
+                let decay = f64::from(slot.unchanged);
+                earned = earned * decay + f64::from(slot.importance) * (1.0 - decay);
                 net[to + 1] = net[to + 1].max(net[from] + page.value * earned - prices[slots[to].bucket]);
             }
         }
@@ -352,7 +371,7 @@ mod tests {
             let page = ExpectedPage::new(1.0, each);
             let slots = slots(list.len());
             let mut wanted = vec![0.0; 5];
-            let fast = Planner::default().best_plan(&page, &slots, &prices, &mut wanted);
+            let fast = EnvelopePlanner::default().best_plan(&page, &slots, &prices, &mut wanted);
             let slow = quadratic_plan(&page, &slots, &prices);
             prop_assert!((fast - slow).abs() < 1e-6 * (1.0 + slow), "{fast} {slow}");
         }

@@ -33,11 +33,16 @@ const MIN_SUMMARY_LENGTH: usize = 40;
 /// Bytes of a stylesheet that are taken over.
 const MAX_STYLE_BYTES: usize = 1 << 20;
 
-/// What entries of a list have in common: parent, tag and class.
-type Shape<'a> = (u32, &'a str, Option<&'a str>);
+/// What the entries of a list have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct EntryShape<'a> {
+    parent: u32,
+    tag: &'a str,
+    class: Option<&'a str>,
+}
 
 /// A page with another list.
-pub struct Refilled<'a> {
+pub struct ChannelPage<'a> {
     /// The page as it was captured.
     pub dom: &'a Dom,
     /// Its address.
@@ -52,7 +57,7 @@ pub struct Refilled<'a> {
     pub style: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl Refilled<'_> {
+impl ChannelPage<'_> {
     /// The page as HTML; `None` when it has no list of known items.
     pub fn to_html(&self) -> Option<String> {
         let list = self.list()?;
@@ -62,16 +67,17 @@ impl Refilled<'_> {
     }
 
     /// The entries of the list, each with the known address that it links to.
-    fn list(&self) -> Option<List> {
+    fn list(&self) -> Option<EntryList> {
         let links = self.known_links();
-        let mut groups: BTreeMap<Shape<'_>, Vec<(u32, String)>> = BTreeMap::new();
+        let mut groups: BTreeMap<EntryShape<'_>, Vec<(u32, String)>> = BTreeMap::new();
         for (link, address) in &links {
             // Each element around a link may be the entry; the tree is bounded in depth.
             let around = std::iter::successors(Some(*link), |&node| self.dom.nodes[node as usize].parent);
             for node in around {
                 let source = &self.dom.nodes[node as usize];
                 let Some(parent) = source.parent else { break };
-                let group = groups.entry((parent, source.tag(), source.first_class())).or_default();
+                let shape = EntryShape { parent, tag: source.tag(), class: source.first_class() };
+                let group = groups.entry(shape).or_default();
                 // An entry often links to its page several times.
                 if group.last().is_none_or(|(last, _)| *last != node) {
                     group.push((node, address.clone()));
@@ -82,17 +88,18 @@ impl Refilled<'_> {
             |group: &[(u32, String)]| group.iter().map(|(_, address)| address).collect::<HashSet<_>>().len();
         let most = groups.values().map(|group| n_distinct(group)).max()?;
         // Of lists with as many entries the outermost has the whole of each.
-        let (key, _) = groups.iter().find(|(_, group)| n_distinct(group) == most)?;
-        let (tag, class, parent) = (key.1, key.2, key.0);
+        let (best, _) = groups.iter().find(|(_, group)| n_distinct(group) == most)?;
         // Columns and rows cut a list into several of the same kind.
         let shape = |parent: u32| {
             let source = &self.dom.nodes[parent as usize];
             (self.depth(parent), source.tag(), source.first_class())
         };
-        let is_alike = |key: &Shape<'_>| (key.1, key.2) == (tag, class) && shape(key.0) == shape(parent);
-        let alike = groups.iter().filter(|(key, _)| is_alike(key));
+        let is_alike = |other: &EntryShape<'_>| {
+            (other.tag, other.class) == (best.tag, best.class) && shape(other.parent) == shape(best.parent)
+        };
+        let alike = groups.iter().filter(|(other, _)| is_alike(other));
         let own: Vec<(u32, String)> = alike.flat_map(|(_, group)| group.iter().cloned()).collect();
-        (most >= MIN_ENTRIES).then(|| List::of(self.dom, parent, own))
+        (most >= MIN_ENTRIES).then(|| EntryList::new(self.dom, best.parent, own))
     }
 
     fn depth(&self, node: u32) -> usize {
@@ -114,7 +121,7 @@ impl Refilled<'_> {
     }
 
     /// Writes a node with all that is below it. The stack is as deep as the tree, which is bounded.
-    fn write(&self, node: u32, list: &List, out: &mut String) {
+    fn write(&self, node: u32, list: &EntryList, out: &mut String) {
         if list.first() == node {
             self.write_items(list, out);
             return;
@@ -168,11 +175,11 @@ impl Refilled<'_> {
         true
     }
 
-    fn write_items(&self, list: &List, out: &mut String) {
+    fn write_items(&self, list: &EntryList, out: &mut String) {
         for item in self.items {
             let own = item.address.as_ref().and_then(|address| list.by_address.get(address));
             match own {
-                Some(&entry) => self.write(entry, &List::none(), out),
+                Some(&entry) => self.write(entry, &EntryList::none(), out),
                 None => self.write_filled(list.first(), item, out),
             }
             let _ = write!(out, "<p role=note><small>{}</small></p>", escaped(&item.note));
@@ -181,14 +188,14 @@ impl Refilled<'_> {
 
     /// A copy of an entry with the texts of another item. What else the entry says is not known of that one.
     fn write_filled(&self, entry: u32, item: &ChannelItem, out: &mut String) {
-        let places = Places::of(self.dom, entry);
+        let places = EntryTexts::new(self.dom, entry);
         self.write_copy(entry, item, &places, out);
         if places.summary.is_none() && !item.summary.is_empty() {
             let _ = write!(out, "<p>{}</p>", escaped(&item.summary));
         }
     }
 
-    fn write_copy(&self, node: u32, item: &ChannelItem, places: &Places, out: &mut String) {
+    fn write_copy(&self, node: u32, item: &ChannelItem, places: &EntryTexts, out: &mut String) {
         let source = &self.dom.nodes[node as usize];
         match &source.kind {
             DomKind::Text(_) if places.title == Some(node) => write_text(out, &item.title),
@@ -205,16 +212,16 @@ impl Refilled<'_> {
 }
 
 /// The entries that are replaced.
-struct List {
+struct EntryList {
     entries: HashSet<u32>,
     /// The one that stands for all of them.
     first: u32,
     by_address: HashMap<String, u32>,
 }
 
-impl List {
+impl EntryList {
     /// All siblings that are built like the entries belong to the list, also those whose link is not known.
-    fn of(dom: &Dom, parent: u32, found: Vec<(u32, String)>) -> List {
+    fn new(dom: &Dom, parent: u32, found: Vec<(u32, String)>) -> EntryList {
         let is_own = |node: u32| dom.nodes[node as usize].parent == Some(parent);
         let first = found.iter().map(|(node, _)| *node).find(|&node| is_own(node)).unwrap_or_default();
         let sample = &dom.nodes[first as usize];
@@ -228,12 +235,12 @@ impl List {
         for (node, address) in found {
             by_address.entry(address).or_insert(node);
         }
-        List { entries, first, by_address }
+        EntryList { entries, first, by_address }
     }
 
     /// Nothing is replaced.
-    fn none() -> List {
-        List { entries: HashSet::new(), first: u32::MAX, by_address: HashMap::new() }
+    fn none() -> EntryList {
+        EntryList { entries: HashSet::new(), first: u32::MAX, by_address: HashMap::new() }
     }
 
     fn first(&self) -> u32 {
@@ -242,13 +249,13 @@ impl List {
 }
 
 /// Where headline and summary stand in an entry: texts.
-struct Places {
+struct EntryTexts {
     title: Option<u32>,
     summary: Option<u32>,
 }
 
-impl Places {
-    fn of(dom: &Dom, entry: u32) -> Places {
+impl EntryTexts {
+    fn new(dom: &Dom, entry: u32) -> EntryTexts {
         let mut is_linked = HashMap::new();
         let mut title: Option<(usize, u32)> = None;
         let mut summary: Option<(usize, u32)> = None;
@@ -265,7 +272,7 @@ impl Places {
                 *place = Some((length, node));
             }
         }
-        Places { title: title.map(|(_, node)| node), summary: summary.map(|(_, node)| node) }
+        EntryTexts { title: title.map(|(_, node)| node), summary: summary.map(|(_, node)| node) }
     }
 }
 
@@ -378,12 +385,12 @@ mod tests {
 
     fn refill(html: &str, known: &[&str], listed: &[&str]) -> Option<String> {
         let known = known.iter().map(|name| format!("http://a.example/{name}")).collect();
-        let page = Refilled {
+        let page = ChannelPage {
             dom: &Dom::parse(html),
             url: &Url::parse("http://a.example/").unwrap(),
             known: &known,
             items: &items(listed),
-            notice: "Inferred, not captured.",
+            notice: "InferredChannel, not captured.",
             style: &|address| {
                 (address == "http://a.example/s.css").then(|| "p { color: red } </style>".to_owned())
             },
@@ -402,7 +409,7 @@ mod tests {
         );
         assert!(html.contains("<h1>News</h1>") && html.contains("<p>Imprint</p>"), "{html}");
         assert!(html.contains("<style>p { color: red } <\\/style></style>"), "{html}");
-        assert_eq!((html.matches("Inferred").count(), html.matches("note ").count()), (1, 2));
+        assert_eq!((html.matches("InferredChannel").count(), html.matches("note ").count()), (1, 2));
         assert!(!html.contains("script>") && !html.contains("run()"), "nothing runs: {html}");
     }
 

@@ -8,10 +8,10 @@ use crate::chart::{Chart, REPORT_STYLE, Series, Stroke};
 use perennial_engine::html::chart::{Bars, bars_to_svg};
 
 /// A curve of Figure 2: its label, and the share of feeds at most so many seconds.
-pub type Curve = (&'static str, Vec<(f64, f64)>);
+pub type IntervalCurve = (&'static str, Vec<(f64, f64)>);
 
 /// Both figures as an SVG file of its own.
-pub fn figures(histogram: &[usize], curves: &[Curve]) -> String {
+pub fn figures(histogram: &[usize], curves: &[IntervalCurve]) -> String {
     let bars = bars_to_svg(&[items_per_feed(histogram)]);
     let chart = intervals(curves).to_svg();
     let mut svg = String::from(
@@ -61,7 +61,7 @@ fn items_per_feed(histogram: &[usize]) -> Bars {
     }
 }
 
-fn intervals(curves: &[Curve]) -> Chart {
+fn intervals(curves: &[IntervalCurve]) -> Chart {
     const COLOURS: [&str; 5] = ["#888", "#36c", "#293", "#c63", "#a2a"];
     let ticks = [
         (60.0, "1 min"),

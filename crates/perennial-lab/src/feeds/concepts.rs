@@ -19,7 +19,7 @@ const MAX_CONCEPTS: usize = 30;
 const MIN_CONCEPT_LETTERS: usize = 4;
 
 impl Concepts {
-    pub(super) fn of(parts: &[&str]) -> Concepts {
+    pub(super) fn new(parts: &[&str]) -> Concepts {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for part in parts {
             for word in words(part).take(MAX_WORDS).filter(|word| is_concept(word)) {

@@ -18,7 +18,7 @@ const MIN_CONSISTENCY: f64 = 0.5;
 
 /// A row of the paper's Table 3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Variant {
+pub enum ExtractionVariant {
     /// The zone in which the title stands exactly as it is.
     ExactTitle,
     /// Concepts alone.
@@ -29,41 +29,46 @@ pub enum Variant {
     GramsThenConcepts,
 }
 
-impl Variant {
+impl ExtractionVariant {
     /// All that are measured.
-    pub const ALL: [Variant; 6] = [
-        Variant::ExactTitle,
-        Variant::Concepts,
-        Variant::Grams(2),
-        Variant::Grams(3),
-        Variant::Grams(4),
-        Variant::GramsThenConcepts,
+    pub const ALL: [ExtractionVariant; 6] = [
+        ExtractionVariant::ExactTitle,
+        ExtractionVariant::Concepts,
+        ExtractionVariant::Grams(2),
+        ExtractionVariant::Grams(3),
+        ExtractionVariant::Grams(4),
+        ExtractionVariant::GramsThenConcepts,
     ];
 
     /// Its name on the command line and in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Variant::ExactTitle => "exact-title",
-            Variant::Concepts => "concepts",
-            Variant::Grams(2) => "grams-2",
-            Variant::Grams(4) => "grams-4",
-            Variant::Grams(_) => "grams-3",
-            Variant::GramsThenConcepts => "grams-then-concepts",
+            ExtractionVariant::ExactTitle => "exact-title",
+            ExtractionVariant::Concepts => "concepts",
+            ExtractionVariant::Grams(2) => "grams-2",
+            ExtractionVariant::Grams(4) => "grams-4",
+            ExtractionVariant::Grams(_) => "grams-3",
+            ExtractionVariant::GramsThenConcepts => "grams-then-concepts",
         }
     }
 }
 
 /// The text of the object as the paper's algorithm finds it; without title and description those of the page's head count.
-pub fn extract_text(dom: &Dom, title: Option<&str>, description: Option<&str>, variant: Variant) -> String {
+pub fn extract_text(
+    dom: &Dom,
+    title: Option<&str>,
+    description: Option<&str>,
+    variant: ExtractionVariant,
+) -> String {
     let (own_title, own_description) = title_and_description(dom);
     let is_announced = title.is_some() || description.is_some();
     let title = title.unwrap_or(&own_title);
     let description = description.map(plain_text);
     let description = description.as_deref().unwrap_or(if is_announced { "" } else { &own_description });
     let parts = [title, description];
-    let page = Page { dom, lines: lines(dom) };
+    let page = PageLines { dom, lines: lines(dom) };
     let by_concepts = || {
-        let concepts = Concepts::of(&parts);
+        let concepts = Concepts::new(&parts);
         wrapper(&page, |text| concepts.found_in(text)).map(|(node, _)| node)
     };
     let by_grams = |n: usize| {
@@ -72,10 +77,10 @@ pub fn extract_text(dom: &Dom, title: Option<&str>, description: Option<&str>, v
         found.map(|(node, n_held)| (node, n_held as f64 >= MIN_CONSISTENCY * grams.len() as f64))
     };
     let node = match variant {
-        Variant::ExactTitle => exact_title(&page, title),
-        Variant::Concepts => by_concepts(),
-        Variant::Grams(n) => by_grams(n).map(|(node, _)| node),
-        Variant::GramsThenConcepts => {
+        ExtractionVariant::ExactTitle => exact_title(&page, title),
+        ExtractionVariant::Concepts => by_concepts(),
+        ExtractionVariant::Grams(n) => by_grams(n).map(|(node, _)| node),
+        ExtractionVariant::GramsThenConcepts => {
             let found = by_grams(3);
             let consistent = found.filter(|&(_, is_consistent)| is_consistent).map(|(node, _)| node);
             consistent.or_else(by_concepts).or(found.map(|(node, _)| node))
@@ -84,13 +89,13 @@ pub fn extract_text(dom: &Dom, title: Option<&str>, description: Option<&str>, v
     node.map(|node| text_below(&page, node)).unwrap_or_default()
 }
 
-struct Page<'d> {
+struct PageLines<'d> {
     dom: &'d Dom,
     lines: Vec<Line>,
 }
 
 /// The wrapper, and how many different matches it holds.
-fn wrapper(page: &Page<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Option<(u32, usize)> {
+fn wrapper(page: &PageLines<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Option<(u32, usize)> {
     let mut zones: BTreeMap<u32, (usize, usize, HashSet<u64>)> = BTreeMap::new();
     for line in &page.lines {
         let text = &line.text;
@@ -111,20 +116,20 @@ fn wrapper(page: &Page<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Option<(u32, 
 }
 
 /// The nearest container around a leaf: never a paragraph, which would become the wrapper.
-fn semantic_node(page: &Page<'_>, line: &Line) -> u32 {
+fn semantic_node(page: &PageLines<'_>, line: &Line) -> u32 {
     let nodes = &page.dom.nodes;
     let is_zone = |tag: &str| matches!(tag, "div" | "article" | "section" | "main" | "td" | "body");
     let above = std::iter::successors(Some(line.block), |&node| nodes[node as usize].parent);
     above.into_iter().find(|&node| is_zone(nodes[node as usize].tag())).unwrap_or(0)
 }
 
-fn exact_title(page: &Page<'_>, title: &str) -> Option<u32> {
+fn exact_title(page: &PageLines<'_>, title: &str) -> Option<u32> {
     let title = folded(title);
     let is_title = |line: &&Line| !title.is_empty() && folded(&line.text) == title;
     page.lines.iter().find(is_title).map(|line| semantic_node(page, line))
 }
 
-fn text_below(page: &Page<'_>, node: u32) -> String {
+fn text_below(page: &PageLines<'_>, node: u32) -> String {
     let below = node..page.dom.nodes[node as usize].end;
     let kept = page.lines.iter().filter(|line| below.contains(&line.node) && !line.is_comment);
     kept.map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n\n")
@@ -144,7 +149,7 @@ mod tests {
             "<body><div id=a><p>Other words stand here, of sport and of weather.</p></div><div id=b><h2>Bridge to be rebuilt</h2>\
              <p>{FIRST}</p><p>Traffic will use the old ferry until then.</p></div>"
         );
-        for variant in Variant::ALL {
+        for variant in ExtractionVariant::ALL {
             let text = extract_text(&Dom::parse(&html), Some("Bridge to be rebuilt"), Some(FIRST), variant);
             assert!(text.contains("old ferry") && !text.contains("weather"), "{}: {text}", variant.name());
         }
@@ -158,7 +163,7 @@ mod tests {
                 "Words of a sentence, which is long enough to be one. ", "é&amp;\u{a0}", "<script>",
             ];
             let dom = Dom::parse(&picks.iter().map(|&pick| PARTS[pick]).collect::<String>());
-            for variant in Variant::ALL {
+            for variant in ExtractionVariant::ALL {
                 extract_text(&dom, has_title.then_some("Same title"), None, variant);
             }
         }

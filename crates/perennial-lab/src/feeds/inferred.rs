@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::chart::REPORT_STYLE;
 
-use super::channel::{ChannelItem, Refilled};
+use super::channel::{ChannelItem, ChannelPage};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{KnownItem, PageRow, Store};
 use perennial_engine::analyse::PageSpec;
@@ -27,7 +27,7 @@ const MAX_ITEMS: usize = 100;
 
 /// A channel page as it must have been.
 #[derive(Clone, Debug, Serialize)]
-pub struct Inferred {
+pub struct InferredChannel {
     /// The channel page.
     pub url: String,
     /// The instant.
@@ -55,7 +55,11 @@ pub struct InferredItem {
 }
 
 /// Rebuilds a channel page for an instant; `None` when no feed of it knew an item by then.
-pub fn infer(store: &Store, page: &PageRow, at: Timestamp) -> anyhow::Result<Option<Inferred>> {
+pub fn infer_channel(
+    store: &Store,
+    page: &PageRow,
+    at: Timestamp,
+) -> anyhow::Result<Option<InferredChannel>> {
     let feeds: Vec<_> = store
         .feeds_to_poll()?
         .into_iter()
@@ -84,7 +88,7 @@ pub fn infer(store: &Store, page: &PageRow, at: Timestamp) -> anyhow::Result<Opt
     items.retain(|item| item.item.link.as_ref().is_none_or(|link| known.insert(link.clone())));
     items.truncate(n_held.max(1));
     let nearest = store.closest_payload(&page.url, at)?.map(|capture| capture.time.to_rfc3339());
-    Ok(Some(Inferred {
+    Ok(Some(InferredChannel {
         url: page.url.clone(),
         at: at.to_rfc3339(),
         nearest_capture: nearest,
@@ -97,8 +101,8 @@ pub fn infer(store: &Store, page: &PageRow, at: Timestamp) -> anyhow::Result<Opt
 const MAX_KNOWN_ITEMS: usize = 2_000;
 
 /// The page inside the template of its nearest capture; `None` when there is none that can be read, or its list is not found: then
-/// [`Inferred::to_html`] gives a list without a template.
-pub fn in_template(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Result<Option<String>> {
+/// [`InferredChannel::to_html`] gives a list without a template.
+pub fn in_template(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyhow::Result<Option<String>> {
     let Some(nearest) = inferred.nearest_capture.as_deref().and_then(|time| Timestamp::parse(time).ok())
     else {
         return Ok(None);
@@ -118,7 +122,7 @@ pub fn in_template(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Resu
         }
     }
     let notice = format!(
-        "Inferred, not captured: what {} must have listed at {}, by its feed, in the template of its capture of {}.",
+        "InferredChannel, not captured: what {} must have listed at {}, by its feed, in the template of its capture of {}.",
         inferred.url,
         inferred.at,
         nearest.to_rfc3339()
@@ -130,7 +134,7 @@ pub fn in_template(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Resu
     };
     let dom = Dom::parse(&page.html);
     let filled =
-        Refilled { dom: &dom, url: &url, known: &known, items: &items, notice: &notice, style: &style };
+        ChannelPage { dom: &dom, url: &url, known: &known, items: &items, notice: &notice, style: &style };
     Ok(filled.to_html())
 }
 
@@ -155,11 +159,11 @@ impl InferredItem {
     }
 }
 
-impl Inferred {
+impl InferredChannel {
     /// The page as HTML of its own: texts only, so that nothing in it runs or is fetched.
     pub fn to_html(&self, title: &str) -> String {
         let mut body = format!(
-            "<p><strong>Inferred, not captured.</strong> This is what <a href=\"{0}\">{0}</a> must have listed at {1}, by its feed. The \
+            "<p><strong>InferredChannel, not captured.</strong> This is what <a href=\"{0}\">{0}</a> must have listed at {1}, by its feed. The \
              nearest capture is {2}.</p><h1>{3}</h1><ol>",
             escaped(&self.url),
             escaped(&self.at),
@@ -178,6 +182,6 @@ impl Inferred {
             );
         }
         body.push_str("</ol>");
-        html::page(&format!("Inferred: {title}"), REPORT_STYLE, &body)
+        html::page(&format!("InferredChannel: {title}"), REPORT_STYLE, &body)
     }
 }

@@ -26,28 +26,30 @@ pub struct Intervals {
     pub deviation: f64,
 }
 
-/// The intervals between items; `None` with less than two dates.
-pub fn intervals_of(times: &[Timestamp]) -> Option<Intervals> {
-    let mut times = times.to_vec();
-    times.sort_unstable();
-    let mut spans: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
-    if spans.is_empty() {
-        return None;
+impl Intervals {
+    /// The intervals between items; `None` with less than two dates.
+    pub fn from_times(times: &[Timestamp]) -> Option<Intervals> {
+        let mut times = times.to_vec();
+        times.sort_unstable();
+        let mut spans: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+        if spans.is_empty() {
+            return None;
+        }
+        spans.sort_unstable_by(f64::total_cmp);
+        let n = spans.len();
+        let mean = spans.iter().sum::<f64>() / n as f64;
+        let squares: f64 = spans.iter().map(|span| (span - mean).powi(2)).sum();
+        Some(Intervals {
+            n,
+            min: spans[0],
+            quartile_1: quantile(&spans, 0.25),
+            median: quantile(&spans, 0.5),
+            quartile_3: quantile(&spans, 0.75),
+            max: spans[n - 1],
+            mean,
+            deviation: if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 },
+        })
     }
-    spans.sort_unstable_by(f64::total_cmp);
-    let n = spans.len();
-    let mean = spans.iter().sum::<f64>() / n as f64;
-    let squares: f64 = spans.iter().map(|span| (span - mean).powi(2)).sum();
-    Some(Intervals {
-        n,
-        min: spans[0],
-        quartile_1: quantile(&spans, 0.25),
-        median: quantile(&spans, 0.5),
-        quartile_3: quantile(&spans, 0.75),
-        max: spans[n - 1],
-        mean,
-        deviation: if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 },
-    })
 }
 
 /// The value below which a share of sorted values lies, with a straight line between two of them; 0 of none.
@@ -93,7 +95,7 @@ pub fn cumulative(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
 
 /// Feeds of one tag, or of all (Table 2 and what the paper says beside Figure 2).
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
-pub struct Summary {
+pub struct IntervalSummary {
     /// Feeds.
     pub n_feeds: usize,
     /// Those with at least two dated items.
@@ -114,24 +116,26 @@ pub struct Summary {
     pub once_within_day: f64,
 }
 
-/// Sums up feeds; `n_feeds` counts those without intervals too.
-pub fn summary_of(n_feeds: usize, feeds: &[Intervals]) -> Summary {
-    const DAY: f64 = 86_400.0;
-    let n = feeds.len();
-    let share = |is_such: fn(&Intervals) -> bool| match n {
-        0 => 0.0,
-        n => feeds.iter().filter(|feed| is_such(feed)).count() as f64 / n as f64,
-    };
-    Summary {
-        n_feeds,
-        n_with_intervals: n,
-        mean_interval: feeds.iter().map(|feed| feed.mean).sum::<f64>() / n.max(1) as f64,
-        pooled_deviation: pooled_deviation(feeds),
-        median_below_hour: share(|feed| feed.median < 3_600.0),
-        median_a_day: share(|feed| (feed.median - DAY).abs() <= DAY / 100.0),
-        median_within_day: share(|feed| feed.median <= DAY),
-        always_within_day: share(|feed| feed.max <= DAY),
-        once_within_day: share(|feed| feed.min <= DAY),
+impl IntervalSummary {
+    /// Summarises feeds; `n_feeds` also counts those without intervals.
+    pub fn new(n_feeds: usize, feeds: &[Intervals]) -> IntervalSummary {
+        const DAY: f64 = 86_400.0;
+        let n = feeds.len();
+        let share = |is_such: fn(&Intervals) -> bool| match n {
+            0 => 0.0,
+            n => feeds.iter().filter(|feed| is_such(feed)).count() as f64 / n as f64,
+        };
+        IntervalSummary {
+            n_feeds,
+            n_with_intervals: n,
+            mean_interval: feeds.iter().map(|feed| feed.mean).sum::<f64>() / n.max(1) as f64,
+            pooled_deviation: pooled_deviation(feeds),
+            median_below_hour: share(|feed| feed.median < 3_600.0),
+            median_a_day: share(|feed| (feed.median - DAY).abs() <= DAY / 100.0),
+            median_within_day: share(|feed| feed.median <= DAY),
+            always_within_day: share(|feed| feed.max <= DAY),
+            once_within_day: share(|feed| feed.min <= DAY),
+        }
     }
 }
 
@@ -145,34 +149,34 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_known_dates() {
-        let found = intervals_of(&times(&[40, 0, 10, 20])).unwrap();
+    fn known_dates_give_their_intervals() {
+        let found = Intervals::from_times(&times(&[40, 0, 10, 20])).unwrap();
         assert_eq!((found.n, found.min, found.median, found.max), (3, 10.0, 10.0, 20.0));
         assert_eq!((found.quartile_1, found.quartile_3), (10.0, 15.0));
         assert!((found.deviation - (100.0f64 / 3.0).sqrt()).abs() < 1e-9);
-        assert_eq!(intervals_of(&times(&[5])), None);
+        assert_eq!(Intervals::from_times(&times(&[5])), None);
     }
 
     #[test]
     fn figures_and_table() {
         assert_eq!(histogram_in_tens([0, 9, 10, 10, 35]), [2, 2, 0, 1]);
         assert_eq!(cumulative([3.0, 1.0]), [(1.0, 0.5), (3.0, 1.0)]);
-        let daily = intervals_of(&times(&[0, 86_400, 172_800])).unwrap();
-        let quick = intervals_of(&times(&[0, 60, 200_000])).unwrap();
-        let summary = summary_of(3, &[daily, quick]);
+        let daily = Intervals::from_times(&times(&[0, 86_400, 172_800])).unwrap();
+        let quick = Intervals::from_times(&times(&[0, 60, 200_000])).unwrap();
+        let summary = IntervalSummary::new(3, &[daily, quick]);
         assert_eq!(
             (summary.median_a_day, summary.always_within_day, summary.once_within_day),
             (0.5, 0.5, 1.0)
         );
         assert!((summary.pooled_deviation - (quick.deviation.powi(2) / 2.0).sqrt()).abs() < 1e-6);
-        assert_eq!(summary_of(0, &[]).mean_interval, 0.0);
+        assert_eq!(IntervalSummary::new(0, &[]).mean_interval, 0.0);
     }
 
     proptest! {
         /// Quartiles are in order, and the pooled deviation lies between the least and the largest.
         #[test]
         fn orders_hold(series in proptest::collection::vec(proptest::collection::vec(0i64..1_000_000, 3..20), 1..6)) {
-            let feeds: Vec<Intervals> = series.iter().map(|secs| intervals_of(&times(secs)).unwrap()).collect();
+            let feeds: Vec<Intervals> = series.iter().map(|secs| Intervals::from_times(&times(secs)).unwrap()).collect();
             for feed in &feeds {
                 prop_assert!(feed.min <= feed.quartile_1 && feed.quartile_1 <= feed.median);
                 prop_assert!(feed.median <= feed.quartile_3 && feed.quartile_3 <= feed.max);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use super::intervals::{Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of};
+use super::intervals::{IntervalSummary, Intervals, cumulative, histogram_in_tens};
 use crate::trace;
 use anyhow::Context;
 use perennial_core::feed::{self, Feed, FeedItem};
@@ -23,10 +23,10 @@ const MAX_FILES: usize = 1_000_000;
 const UNTAGGED: &str = "(no tag)";
 
 /// A number of a feed.
-pub type OfIntervals = fn(&Intervals) -> f64;
+pub type IntervalMeasure = fn(&Intervals) -> f64;
 
 /// The curves of Figure 2.
-pub const CURVES: [(&str, OfIntervals); 5] = [
+pub const CURVES: [(&str, IntervalMeasure); 5] = [
     ("min", |intervals| intervals.min),
     ("1st quartile", |intervals| intervals.quartile_1),
     ("median", |intervals| intervals.median),
@@ -52,12 +52,12 @@ pub struct FeedFacts {
     /// Update intervals, by the dates of its items; `None` with less than two dates.
     pub intervals: Option<Intervals>,
     /// Which elements of time it has.
-    pub elements: Elements,
+    pub elements: TimeElements,
 }
 
 /// Which elements of time a feed has (P-FEED 3, temporal information).
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Elements {
+pub struct TimeElements {
     /// `lastBuildDate` or the like. Where it is absent, the newest item stands for it.
     pub last_build_date: bool,
     /// `ttl`.
@@ -72,7 +72,7 @@ pub struct Elements {
 
 /// Share of feeds that have each element.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct ElementShares {
+pub struct TimeElementShares {
     /// `lastBuildDate` or the like.
     pub last_build_date: f64,
     /// `ttl`.
@@ -105,11 +105,11 @@ pub struct FeedStatistics {
     /// The most frequent number of items; the paper has 10.
     pub mode: Option<usize>,
     /// Elements of time.
-    pub elements: ElementShares,
+    pub elements: TimeElementShares,
     /// All feeds together.
-    pub all: Summary,
+    pub all: IntervalSummary,
     /// By tag (Table 2).
-    pub tags: BTreeMap<String, Summary>,
+    pub tags: BTreeMap<String, IntervalSummary>,
     /// Reads of which nothing was left at the next one, over all feeds.
     pub n_gaps: u64,
     /// Each feed.
@@ -117,17 +117,17 @@ pub struct FeedStatistics {
 }
 
 /// The feeds of an archive, by what their items say.
-pub fn of_archive(store: &Store, followed: &Followed) -> anyhow::Result<FeedStatistics> {
+pub fn archive_statistics(store: &Store, followed: &Followed) -> anyhow::Result<FeedStatistics> {
     let mut facts = Vec::new();
     let known = store.feeds()?;
     for feed in &known {
-        facts.push(facts_of(store, feed, followed)?);
+        facts.push(archived_feed_facts(store, feed, followed)?);
     }
     let n_unread = store.count_unread_feeds()?;
-    Ok(sum_up(facts, n_unread))
+    Ok(summarise(facts, n_unread))
 }
 
-fn facts_of(store: &Store, feed: &KnownFeed, followed: &Followed) -> anyhow::Result<FeedFacts> {
+fn archived_feed_facts(store: &Store, feed: &KnownFeed, followed: &Followed) -> anyhow::Result<FeedFacts> {
     let times = store.item_times(feed.page, MAX_ITEMS)?;
     Ok(FeedFacts {
         url: feed.url.clone(),
@@ -136,8 +136,8 @@ fn facts_of(store: &Store, feed: &KnownFeed, followed: &Followed) -> anyhow::Res
         n_held: Some(feed.n_held as usize),
         n_items: feed.n_items as usize,
         n_gaps: feed.n_gaps,
-        intervals: intervals_of(&times),
-        elements: Elements {
+        intervals: Intervals::from_times(&times),
+        elements: TimeElements {
             last_build_date: feed.has_updated,
             ttl: feed.pace.ttl_minutes.is_some(),
             update_frequency: feed.pace.update_period_secs.is_some() || feed.pace.update_frequency.is_some(),
@@ -148,7 +148,7 @@ fn facts_of(store: &Store, feed: &KnownFeed, followed: &Followed) -> anyhow::Res
 }
 
 /// Files of feeds, folders of them, and traces of observed changes (docs/traces.md). `each` is called after every file.
-pub fn of_files(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<FeedStatistics> {
+pub fn file_statistics(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<FeedStatistics> {
     let (mut facts, mut n_unreadable) = (Vec::new(), 0);
     for path in files_in(paths)? {
         let mut bytes = Vec::new();
@@ -158,15 +158,15 @@ pub fn of_files(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<FeedStatis
             .with_context(|| format!("cannot read {}", path.display()))?;
         let name = path.display().to_string();
         match feed::parse(&bytes, None, "") {
-            Ok(feed) => facts.push(facts_of_feed(name, &feed)),
-            Err(_) => match facts_of_trace(&name, &bytes) {
+            Ok(feed) => facts.push(parsed_feed_facts(name, &feed)),
+            Err(_) => match trace_facts(&name, &bytes) {
                 Some(of_trace) => facts.extend(of_trace),
                 None => n_unreadable += 1,
             },
         }
         each();
     }
-    Ok(sum_up(facts, n_unreadable))
+    Ok(summarise(facts, n_unreadable))
 }
 
 /// Bytes of a file that are read: traces are longer than feeds.
@@ -194,7 +194,7 @@ fn files_in(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn facts_of_feed(url: String, feed: &Feed) -> FeedFacts {
+fn parsed_feed_facts(url: String, feed: &Feed) -> FeedFacts {
     let mut times: BTreeMap<String, Timestamp> = BTreeMap::new();
     times.extend(feed.items.iter().filter_map(|item| Some((item.key(), item.time()?))));
     let times: Vec<Timestamp> = times.into_values().collect();
@@ -206,8 +206,8 @@ fn facts_of_feed(url: String, feed: &Feed) -> FeedFacts {
         n_held: Some(feed.items.len()),
         n_items: feed.items.len(),
         n_gaps: 0,
-        intervals: intervals_of(&times),
-        elements: Elements {
+        intervals: Intervals::from_times(&times),
+        elements: TimeElements {
             last_build_date: feed.updated.is_some(),
             ttl: feed.pace.ttl_minutes.is_some(),
             update_frequency: feed.pace.update_period_secs.is_some() || feed.pace.update_frequency.is_some(),
@@ -218,7 +218,7 @@ fn facts_of_feed(url: String, feed: &Feed) -> FeedFacts {
 }
 
 /// Each page of a trace is a feed whose items came when the page changed.
-fn facts_of_trace(name: &str, bytes: &[u8]) -> Option<Vec<FeedFacts>> {
+fn trace_facts(name: &str, bytes: &[u8]) -> Option<Vec<FeedFacts>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let world = trace::parse(name, text).ok().filter(|world| !world.pages.is_empty())?;
     let facts = world.pages.iter().map(|page| {
@@ -230,14 +230,14 @@ fn facts_of_trace(name: &str, bytes: &[u8]) -> Option<Vec<FeedFacts>> {
             n_held: None,
             n_items: times.len(),
             n_gaps: 0,
-            intervals: intervals_of(&times),
-            elements: Elements::default(),
+            intervals: Intervals::from_times(&times),
+            elements: TimeElements::default(),
         }
     });
     Some(facts.collect())
 }
 
-fn sum_up(feeds: Vec<FeedFacts>, n_unreadable: usize) -> FeedStatistics {
+fn summarise(feeds: Vec<FeedFacts>, n_unreadable: usize) -> FeedStatistics {
     let held: Vec<usize> = feeds.iter().filter_map(|feed| feed.n_held).filter(|&n| n > 0).collect();
     let mut formats = BTreeMap::new();
     feeds.iter().for_each(|feed| *formats.entry(feed.format.clone()).or_default() += 1);
@@ -259,27 +259,30 @@ fn sum_up(feeds: Vec<FeedFacts>, n_unreadable: usize) -> FeedStatistics {
         n_unreadable,
         formats,
         below_30: held.iter().filter(|&&n| n < 30).count() as f64 / held.len().max(1) as f64,
-        mode: mode_of(&held),
+        mode: mode(&held),
         histogram: histogram_in_tens(held),
-        elements: shares_of(&feeds),
-        all: summary_of(feeds.len(), &intervals),
-        tags: tags.into_iter().map(|(tag, (n, intervals))| (tag, summary_of(n, &intervals))).collect(),
+        elements: element_shares(&feeds),
+        all: IntervalSummary::new(feeds.len(), &intervals),
+        tags: tags
+            .into_iter()
+            .map(|(tag, (n, intervals))| (tag, IntervalSummary::new(n, &intervals)))
+            .collect(),
         n_gaps: feeds.iter().map(|feed| feed.n_gaps).sum(),
         feeds,
     }
 }
 
-fn mode_of(values: &[usize]) -> Option<usize> {
+fn mode(values: &[usize]) -> Option<usize> {
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     values.iter().for_each(|&value| *counts.entry(value).or_default() += 1);
     counts.into_iter().max_by_key(|&(value, n)| (n, std::cmp::Reverse(value))).map(|(value, _)| value)
 }
 
-fn shares_of(feeds: &[FeedFacts]) -> ElementShares {
-    let share = |has: fn(&Elements) -> bool| {
+fn element_shares(feeds: &[FeedFacts]) -> TimeElementShares {
+    let share = |has: fn(&TimeElements) -> bool| {
         feeds.iter().filter(|feed| has(&feed.elements)).count() as f64 / feeds.len().max(1) as f64
     };
-    ElementShares {
+    TimeElementShares {
         last_build_date: share(|elements| elements.last_build_date),
         ttl: share(|elements| elements.ttl),
         update_frequency: share(|elements| elements.update_frequency),

@@ -9,7 +9,7 @@ pub(super) struct Averages {
     pub(super) importance: f32,
     /// Rate and importance of each period, relative to the means.
     relative: Vec<[f32; 2]>,
-    tallies: Vec<Tally>,
+    tallies: Vec<PeriodTally>,
     n_visits: u32,
     n_changed: u32,
     hours: f32,
@@ -17,7 +17,7 @@ pub(super) struct Averages {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct PeriodTally {
     visits: f32,
     changed: f32,
     importance: f32,
@@ -30,7 +30,7 @@ impl Averages {
             rate: 0.5,
             importance: 0.3,
             relative: vec![[1.0; 2]; n_buckets],
-            tallies: vec![Tally::default(); n_buckets],
+            tallies: vec![PeriodTally::default(); n_buckets],
             n_visits: 0,
             n_changed: 0,
             hours: 0.0,
@@ -94,7 +94,7 @@ impl Averages {
             tally.changed += 1.0;
             tally.importance += importance;
         }
-        let sum = |of: fn(&Tally) -> f32| self.tallies.iter().map(of).sum::<f32>();
+        let sum = |of: fn(&PeriodTally) -> f32| self.tallies.iter().map(of).sum::<f32>();
         let (visits, changed, importance) =
             (sum(|tally| tally.visits), sum(|tally| tally.changed), sum(|tally| tally.importance));
         let share = (changed + 0.5) / (visits + 1.0);

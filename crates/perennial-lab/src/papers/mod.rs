@@ -18,7 +18,7 @@ use perennial_core::schedule::{Budget, ClockId, Pacing, PageInfo, ScheduleConfig
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
-use crate::drive::Driven;
+use crate::drive::VisitScheduler;
 use crate::strategy::BaselineStrategy;
 use averages::Averages;
 
@@ -34,10 +34,10 @@ pub struct PaperScheduler {
     /// Of which only the length of the periods is used.
     mixture: Mixture,
     clocks: Vec<LocalClock>,
-    pages: Vec<Page>,
+    pages: Vec<PaperPage>,
     /// Sites in the order in which they came.
     sites: HashMap<SiteId, u32>,
-    slot: Slot,
+    slot: PaperSlot,
     /// The end of the last slot.
     ranked_until: Timestamp,
     /// The period of each clock at the end of the slot.
@@ -54,7 +54,7 @@ pub struct PaperScheduler {
     floor_credit: f64,
 }
 
-struct Page {
+struct PaperPage {
     site: u32,
     weight: f32,
     clock: usize,
@@ -70,7 +70,7 @@ struct Page {
 
 /// The stretch of time for which pages were chosen.
 #[derive(Default)]
-struct Slot {
+struct PaperSlot {
     range: Option<(Timestamp, Timestamp)>,
     capacity: usize,
     n_handed_out: usize,
@@ -97,7 +97,7 @@ impl PaperScheduler {
             clocks: vec![LocalClock::utc()],
             pages: Vec::new(),
             sites: HashMap::new(),
-            slot: Slot::default(),
+            slot: PaperSlot::default(),
             ranked_until: start,
             buckets: Vec::new(),
             fresh: VecDeque::new(),
@@ -142,7 +142,7 @@ impl PaperScheduler {
         self.ranked_until = end;
         let granted = self.budget.visits_in(end - start).min(1e9);
         self.credit = self.credit.fract() + granted;
-        self.slot = Slot { range: Some((start, end)), ..Slot::default() };
+        self.slot = PaperSlot { range: Some((start, end)), ..PaperSlot::default() };
         self.rank(self.secs(end));
         let chosen = self.choose(granted, self.secs(end));
         self.lay_out(&chosen, start, end);
@@ -196,7 +196,7 @@ impl PaperScheduler {
         let longest_wait = self.pages.len() as f64 / per_slot * self.config.slot.as_secs_f64();
         let seen_before = f64::from(end_secs) - longest_wait;
         let has_waited =
-            |page: &Page| !page.is_new && !page.is_pending && f64::from(page.seen_at) <= seen_before;
+            |page: &PaperPage| !page.is_new && !page.is_pending && f64::from(page.seen_at) <= seen_before;
         let mut oldest: Vec<u32> =
             (0..self.pages.len() as u32).filter(|&at| has_waited(&self.pages[at as usize])).collect();
         oldest.sort_by_key(|&at| self.pages[at as usize].seen_at);
@@ -256,7 +256,7 @@ impl PaperScheduler {
     }
 }
 
-impl Driven for PaperScheduler {
+impl VisitScheduler for PaperScheduler {
     fn add_clock(&mut self, clock: LocalClock) -> ClockId {
         let known = self.clocks.iter().position(|other| *other == clock);
         let place = known.unwrap_or_else(|| {
@@ -274,7 +274,7 @@ impl Driven for PaperScheduler {
             Some(known) => Averages::known(&self.mixture, known),
             None => Averages::new(self.mixture.n_buckets()),
         };
-        self.pages.push(Page {
+        self.pages.push(PaperPage {
             site: *self.sites.entry(info.site).or_insert(next),
             weight: if info.weight.is_finite() { info.weight.clamp(0.0, 1e9) } else { 0.0 },
             clock: usize::from(info.clock.0).min(self.clocks.len() - 1),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use perennial_core::time::Span;
 
-use super::{Page, PaperScheduler};
+use super::{PaperPage, PaperScheduler};
 use crate::strategy::BaselineStrategy;
 
 /// Bounds of the adaptive interval, which halves after a change and grows by half without one: the defaults of StormCrawler.
@@ -21,7 +21,7 @@ impl PaperScheduler {
         }
     }
 
-    fn urgency(&self, page: &Page, end_secs: u32) -> f32 {
+    fn urgency(&self, page: &PaperPage, end_secs: u32) -> f32 {
         let age = end_secs.saturating_sub(page.seen_at) as f32 / 3600.0;
         let averages = &page.averages;
         let here = || averages.at(self.buckets.get(page.clock).copied().unwrap_or(0));
@@ -34,9 +34,7 @@ impl PaperScheduler {
                 page.weight * rate * importance * age
             }
             BaselineStrategy::Frequency => page.own * age,
-            BaselineStrategy::Relevance
-            | BaselineStrategy::Sharc
-            | BaselineStrategy::Coherence => age,
+            BaselineStrategy::Relevance | BaselineStrategy::Sharc | BaselineStrategy::Coherence => age,
         }
     }
 
@@ -58,7 +56,10 @@ impl PaperScheduler {
 
     /// Whether the strategy visits all pages in rounds of a fixed order.
     pub(super) fn goes_round(&self) -> bool {
-        matches!(self.strategy, BaselineStrategy::Relevance | BaselineStrategy::Sharc | BaselineStrategy::Coherence)
+        matches!(
+            self.strategy,
+            BaselineStrategy::Relevance | BaselineStrategy::Sharc | BaselineStrategy::Coherence
+        )
     }
 
     /// The next `n` pages of the round, each at most once.

@@ -7,7 +7,7 @@
 
 use perennial_core::directory::Counts;
 
-use super::evidence::{Directories, Known};
+use super::evidence::{PageDirectories, SiteKnowledge};
 
 /// Directories that are compared with each other, those with most changes first.
 const MOST_COMPARED: usize = 64;
@@ -46,9 +46,9 @@ impl Association {
 }
 
 /// The surest association of each directory, one entry a directory.
-pub fn associations(known: &Known<'_>, directories: &Directories) -> Vec<Option<Association>> {
+pub fn associations(known: &SiteKnowledge<'_>, directories: &PageDirectories) -> Vec<Option<Association>> {
     let mut found: Vec<Option<Association>> = vec![None; directories.len()];
-    let compared = Compared::of(known, directories);
+    let compared = DirectoryChanges::new(known, directories);
     let n_pairs = compared.places.len() * compared.places.len().saturating_sub(1);
     let mut surest = vec![CHANCE / n_pairs.max(1) as f64; directories.len()];
     for tail in 0..compared.places.len() {
@@ -65,13 +65,13 @@ pub fn associations(known: &Known<'_>, directories: &Directories) -> Vec<Option<
 }
 
 /// Changes by directory and transition.
-struct Compared {
+struct DirectoryChanges {
     places: Vec<u32>,
     counts: Vec<Vec<u32>>,
 }
 
-impl Compared {
-    fn of(known: &Known<'_>, directories: &Directories) -> Compared {
+impl DirectoryChanges {
+    fn new(known: &SiteKnowledge<'_>, directories: &PageDirectories) -> DirectoryChanges {
         let (tree, nodes) = (&known.history.tree, &known.history.nodes);
         let at = |page: u32| directories.nearest(tree, nodes[page as usize]);
         let mut totals = vec![0u32; directories.len()];
@@ -97,11 +97,11 @@ impl Compared {
                 }
             }
         }
-        Compared { places, counts }
+        DirectoryChanges { places, counts }
     }
 
     /// The association of two, and how likely it is by chance; nothing where the head lies in the tail.
-    fn pair(&self, directories: &Directories, head: usize, tail: usize) -> Option<(Association, f64)> {
+    fn pair(&self, directories: &PageDirectories, head: usize, tail: usize) -> Option<(Association, f64)> {
         let (h, t) = (self.places[head], self.places[tail]);
         if is_within(directories, h, t) {
             return None;
@@ -138,7 +138,7 @@ impl Compared {
     }
 }
 
-fn is_within(directories: &Directories, mut place: u32, above: u32) -> bool {
+fn is_within(directories: &PageDirectories, mut place: u32, above: u32) -> bool {
     while place > above {
         place = directories.parents[place as usize];
     }

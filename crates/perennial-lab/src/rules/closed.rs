@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use perennial_core::directory::{PageChange, PageTransition, SiteHistory, Tree};
 
-use super::evidence::{DECAYS, Known, Looks};
+use super::evidence::{DECAYS, FetchHistory, SiteKnowledge};
 use super::history::state_at;
-use super::plan::{Ranking, choose, rebuilt};
+use super::plan::{PageRanking, choose, rebuilt};
 
 /// A crawl of many versions by one plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,12 +18,12 @@ pub struct ClosedLoop {
     /// Share of the known pages that is not fetched.
     pub skip: f64,
     /// Who decides; nobody stands for one who knows which copies are old.
-    pub ranking: Option<Ranking>,
+    pub ranking: Option<PageRanking>,
 }
 
 /// Means over the weeks of a closed loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LoopOutcome {
+pub struct LoopResult {
     /// Weeks that were run.
     pub n_weeks: usize,
     /// Share of the site's pages whose copy is old or missing.
@@ -33,7 +33,7 @@ pub struct LoopOutcome {
 }
 
 /// What the archive holds and the crawler knows.
-struct Archive<'a> {
+struct SimulatedArchive<'a> {
     history: &'a SiteHistory,
     /// Pages as they are, and whether the archive knows that they are there.
     is_there: Vec<bool>,
@@ -49,15 +49,15 @@ struct Archive<'a> {
 }
 
 /// Runs the loop over the last versions of a history; nothing where it is too short.
-pub fn closed_loop(history: &SiteHistory, of: &ClosedLoop) -> Option<LoopOutcome> {
+pub fn closed_loop(history: &SiteHistory, of: &ClosedLoop) -> Option<LoopResult> {
     let n = history.versions.len();
     let n_weeks = of.n_weeks.min(n.checked_sub(of.train)?);
     let start = n - n_weeks;
     if of.train < 2 || n_weeks == 0 {
         return None;
     }
-    let mut archive = Archive::at(history, start - 1, of.train);
-    let mut outcome = LoopOutcome { n_weeks, ..LoopOutcome::default() };
+    let mut archive = SimulatedArchive::at(history, start - 1, of.train);
+    let mut outcome = LoopResult { n_weeks, ..LoopResult::default() };
     let mut n_with_changes = 0;
     for week in start..n {
         let (n_seen, n_changes) = archive.live(week, of);
@@ -71,13 +71,13 @@ pub fn closed_loop(history: &SiteHistory, of: &ClosedLoop) -> Option<LoopOutcome
     Some(outcome)
 }
 
-impl Archive<'_> {
-    fn at(history: &SiteHistory, version: usize, train: usize) -> Archive<'_> {
+impl SimulatedArchive<'_> {
+    fn at(history: &SiteHistory, version: usize, train: usize) -> SimulatedArchive<'_> {
         let (is_there, bytes) = state_at(history, version);
         let first = (version + 2).saturating_sub(train).max(1);
         let present: Vec<u32> = (0..is_there.len() as u32).filter(|&page| is_there[page as usize]).collect();
         let seen: VecDeque<_> = (first..=version).map(|at| history.versions[at].changes.clone()).collect();
-        Archive {
+        SimulatedArchive {
             history,
             is_known: is_there.clone(),
             is_stale: vec![false; is_there.len()],
@@ -116,7 +116,7 @@ impl Archive<'_> {
             (0..self.is_known.len() as u32).filter(|&page| self.is_known[page as usize]).collect();
         let n = ((1.0 - of.skip) * present.len() as f64).round() as usize;
         let looks = self.looks(week);
-        let known = Known {
+        let known = SiteKnowledge {
             history: self.history,
             transitions: self.seen.iter().map(Vec::as_slice).collect(),
             present,
@@ -141,7 +141,7 @@ impl Archive<'_> {
         fetched
     }
 
-    fn looks(&self, week: usize) -> Looks {
+    fn looks(&self, week: usize) -> FetchHistory {
         let mut weight = vec![[0.0; 3]; self.history.nodes.len()];
         let n = self.fetched.len();
         for (at, (fetched, seen)) in self.fetched.iter().zip(&self.seen).enumerate() {
@@ -154,7 +154,7 @@ impl Archive<'_> {
             }
         }
         let unseen = self.last_look.iter().map(|&last| (week as u32).saturating_sub(last)).collect();
-        Looks { weight, unseen, rebuilt: self.rebuilt.clone() }
+        FetchHistory { weight, unseen, rebuilt: self.rebuilt.clone() }
     }
 
     /// What the fetched pages show. New pages are seen when a page under their directory is fetched.

@@ -6,10 +6,10 @@ use perennial_core::directory::{
     mine_from,
 };
 
-use super::evidence::Known;
-use super::measure::{Counted, Measures, Test};
-use super::plan::{Ranking, choose};
-use super::skip::{delta_of, outside, skipped_by_near, static_directories};
+use super::evidence::SiteKnowledge;
+use super::measure::{SkipMeasures, TestedVersion, VersionCounts};
+use super::plan::{PageRanking, choose};
+use super::skip::{delta_tree, outside, skipped_by_near, static_directories};
 
 /// Versions at the end of the training window on which thresholds are tuned.
 const HELD_BACK: usize = 5;
@@ -18,7 +18,7 @@ const SHARES: [f64; 11] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9
 
 /// What decides on the pages that are fetched.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Plan {
+pub enum SkipPlan {
     /// Skips nothing: the sanity row.
     Nothing,
     /// Skips the tails of rules (WARM).
@@ -34,14 +34,14 @@ pub enum Plan {
     /// Skips directories in which nothing changed in the last transition.
     LastVersion,
     /// Fetches a share of the pages, ranked.
-    Ranked(Ranking),
+    Ranked(PageRanking),
     /// The same by one who knows what changed: no plan does better by much.
     Oracle,
 }
 
 /// How much is skipped by plans that rank pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Aim {
+pub enum SkipAim {
     /// This share of the pages.
     Skip(f64),
     /// As much as loses at most this share of the changes, judged on the training window.
@@ -62,7 +62,7 @@ pub struct Protocol {
     /// Whether the windows are spread over the history, or the last ones in a row.
     pub spread: bool,
     /// How much is skipped.
-    pub aim: Aim,
+    pub aim: SkipAim,
     /// Largest loss that tuned rules may have in training.
     pub tune_loss: f64,
 }
@@ -75,7 +75,7 @@ impl Default for Protocol {
             accumulate: false,
             windows: 10,
             spread: false,
-            aim: Aim::Skip(0.5),
+            aim: SkipAim::Skip(0.5),
             tune_loss: 0.05,
         }
     }
@@ -83,7 +83,7 @@ impl Default for Protocol {
 
 /// The mean over the windows of a site.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct PlanOutcome {
     /// Windows with a change.
     pub n_windows: usize,
     /// Windows without one, which have no change recall.
@@ -93,24 +93,24 @@ pub struct Outcome {
     /// Rules that were taken away because a directory below the tail changes with the head.
     pub n_contradicted: f64,
     /// Means of the measures.
-    pub mean: Measures,
+    pub mean: SkipMeasures,
 }
 
 /// One window: what is known, and the version that is tested.
-pub struct Window<'a> {
+pub struct TestWindow<'a> {
     /// What the plan may know.
-    pub known: Known<'a>,
+    pub known: SiteKnowledge<'a>,
     changes: Vec<PageChange>,
 }
 
-impl Window<'_> {
+impl TestWindow<'_> {
     /// The version that is tested.
-    pub fn test(&self) -> Test<'_> {
-        Test { history: self.known.history, present: &self.known.present, changes: &self.changes }
+    pub fn test(&self) -> TestedVersion<'_> {
+        TestedVersion { history: self.known.history, present: &self.known.present, changes: &self.changes }
     }
 
     /// What a plan that fetches these pages skips and misses.
-    pub fn count(&self, fetched: &[u32]) -> Counted {
+    pub fn count(&self, fetched: &[u32]) -> VersionCounts {
         self.test().count(fetched)
     }
 }
@@ -139,7 +139,7 @@ fn window<'a>(
     accumulate: bool,
     bytes: &'a [u32],
     present: &[bool],
-) -> Window<'a> {
+) -> TestWindow<'a> {
     let transitions =
         (train_end + 1 - train + 1..=train_end).map(|at| history.versions[at].changes.as_slice());
     let changes = match accumulate {
@@ -147,8 +147,8 @@ fn window<'a>(
         false => history.versions[tested].changes.clone(),
     };
     let present = (0..present.len() as u32).filter(|&page| present[page as usize]).collect();
-    Window {
-        known: Known { history, transitions: transitions.collect(), present, bytes, looks: None },
+    TestWindow {
+        known: SiteKnowledge { history, transitions: transitions.collect(), present, bytes, looks: None },
         changes,
     }
 }
@@ -174,7 +174,7 @@ fn net_changes(history: &SiteHistory, from: usize, to: usize, present: &[bool]) 
 }
 
 /// Calls `each` with every window of a history.
-pub fn each_window(history: &SiteHistory, protocol: &Protocol, mut each: impl FnMut(&Window<'_>)) {
+pub fn each_window(history: &SiteHistory, protocol: &Protocol, mut each: impl FnMut(&TestWindow<'_>)) {
     let (mut present, mut bytes) = (vec![false; history.nodes.len()], vec![0; history.nodes.len()]);
     let mut n_applied = 0;
     for tested in tested_versions(history, protocol) {
@@ -192,32 +192,32 @@ pub fn each_window(history: &SiteHistory, protocol: &Protocol, mut each: impl Fn
 }
 
 /// Runs a plan over the windows of a history.
-pub fn evaluate(history: &SiteHistory, protocol: &Protocol, plan: Plan) -> Outcome {
-    let mut outcome = Outcome::default();
+pub fn evaluate(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan) -> PlanOutcome {
+    let mut outcome = PlanOutcome::default();
     each_window(history, protocol, |window| outcome.add(window, protocol, plan));
     outcome.finish()
 }
 
 /// Mean bypass ratio and change recall of a plan at each of some shares of skipped pages. A plan that does not rank has one
 /// point.
-pub fn curve(history: &SiteHistory, protocol: &Protocol, plan: Plan, shares: &[f64]) -> Vec<(f64, f64)> {
-    let is_ranked = matches!(plan, Plan::Ranked(_) | Plan::Oracle);
+pub fn curve(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan, shares: &[f64]) -> Vec<(f64, f64)> {
+    let is_ranked = matches!(plan, SkipPlan::Ranked(_) | SkipPlan::Oracle);
     let shares = if is_ranked { shares } else { &shares[..shares.len().min(1)] };
-    let mut outcomes = vec![Outcome::default(); shares.len()];
+    let mut outcomes = vec![PlanOutcome::default(); shares.len()];
     each_window(history, protocol, |window| {
         for (outcome, share) in outcomes.iter_mut().zip(shares) {
-            outcome.add(window, &Protocol { aim: Aim::Skip(*share), ..*protocol }, plan);
+            outcome.add(window, &Protocol { aim: SkipAim::Skip(*share), ..*protocol }, plan);
         }
     });
-    let point = |outcome: Outcome| {
+    let point = |outcome: PlanOutcome| {
         let outcome = outcome.finish();
         (outcome.n_windows > 0).then_some((outcome.mean.bypass, outcome.mean.change_recall))
     };
     outcomes.into_iter().filter_map(point).collect()
 }
 
-impl Outcome {
-    fn add(&mut self, window: &Window<'_>, protocol: &Protocol, plan: Plan) {
+impl PlanOutcome {
+    fn add(&mut self, window: &TestWindow<'_>, protocol: &Protocol, plan: SkipPlan) {
         let fetched = fetched_by(window, protocol, plan, self);
         let Some(m) = window.count(&fetched).measures() else {
             self.n_quiet += 1;
@@ -233,7 +233,7 @@ impl Outcome {
         sum.change_recall_9 += m.change_recall_9;
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> PlanOutcome {
         let n = self.n_windows.max(1) as f64;
         let n_all = (self.n_windows + self.n_quiet).max(1) as f64;
         (self.n_rules, self.n_contradicted) = (self.n_rules / n_all, self.n_contradicted / n_all);
@@ -253,37 +253,42 @@ impl Outcome {
 }
 
 /// The pages that a plan fetches; counts the rules on the way.
-fn fetched_by(window: &Window<'_>, protocol: &Protocol, plan: Plan, outcome: &mut Outcome) -> Vec<u32> {
+fn fetched_by(
+    window: &TestWindow<'_>,
+    protocol: &Protocol,
+    plan: SkipPlan,
+    outcome: &mut PlanOutcome,
+) -> Vec<u32> {
     let known = &window.known;
     match plan {
-        Plan::Nothing => known.present.clone(),
-        Plan::Near(thresholds) => by_near(known, &thresholds, false, outcome),
-        Plan::NearEverywhere(thresholds) => by_near(known, &thresholds, true, outcome),
-        Plan::NearSubsumed(thresholds, by) => {
-            let delta = delta_of(known, Significance::Later);
+        SkipPlan::Nothing => known.present.clone(),
+        SkipPlan::Near(thresholds) => by_near(known, &thresholds, false, outcome),
+        SkipPlan::NearEverywhere(thresholds) => by_near(known, &thresholds, true, outcome),
+        SkipPlan::NearSubsumed(thresholds, by) => {
+            let delta = delta_tree(known, Significance::Later);
             let mut mined = Mined::default();
             mine_from(&delta, Tree::ROOT, &thresholds, true, &mut mined);
             mined.rules.retain(|rule| rule.subsumed == Some(by) && !rule.is_contradicted);
             outcome.n_rules += mined.rules.len() as f64;
             outside(known, &mined.rules.iter().map(|rule| rule.tail).collect::<Vec<Node>>())
         }
-        Plan::NearTuned => match tuned(known, protocol.tune_loss) {
+        SkipPlan::NearTuned => match tuned(known, protocol.tune_loss) {
             Some(thresholds) => by_near(known, &thresholds, false, outcome),
             None => known.present.clone(),
         },
-        Plan::Static => outside(known, &static_directories(&delta_of(known, Significance::From(1.0)))),
-        Plan::LastVersion => {
+        SkipPlan::Static => outside(known, &static_directories(&delta_tree(known, Significance::From(1.0)))),
+        SkipPlan::LastVersion => {
             let last = known.transitions.len().saturating_sub(1);
-            let last = Known { transitions: known.transitions[last..].to_vec(), ..known.clone() };
-            outside(known, &static_directories(&delta_of(&last, Significance::From(1.0))))
+            let last = SiteKnowledge { transitions: known.transitions[last..].to_vec(), ..known.clone() };
+            outside(known, &static_directories(&delta_tree(&last, Significance::From(1.0))))
         }
-        Plan::Ranked(ranking) => {
+        SkipPlan::Ranked(ranking) => {
             let changed = changed_pages(known, &window.changes);
-            let n = n_fetched(known, share_of(known, protocol.aim, ranking));
+            let n = n_fetched(known, skipped_share(known, protocol.aim, ranking));
             choose(known, ranking, n, |page| changed[page as usize])
         }
-        Plan::Oracle => {
-            let share = if let Aim::Skip(share) = protocol.aim { share } else { 0.5 };
+        SkipPlan::Oracle => {
+            let share = if let SkipAim::Skip(share) = protocol.aim { share } else { 0.5 };
             let mut order = window.test().oracle();
             order.truncate(n_fetched(known, share));
             order
@@ -291,19 +296,24 @@ fn fetched_by(window: &Window<'_>, protocol: &Protocol, plan: Plan, outcome: &mu
     }
 }
 
-fn n_fetched(known: &Known<'_>, share: f64) -> usize {
+fn n_fetched(known: &SiteKnowledge<'_>, share: f64) -> usize {
     ((1.0 - share) * known.present.len() as f64).round() as usize
 }
 
-fn changed_pages(known: &Known<'_>, changes: &[PageChange]) -> Vec<bool> {
+fn changed_pages(known: &SiteKnowledge<'_>, changes: &[PageChange]) -> Vec<bool> {
     let mut changed = vec![false; known.history.nodes.len()];
     let are_known = changes.iter().filter(|change| change.change != PageTransition::Inserted);
     are_known.for_each(|change| changed[change.page as usize] = true);
     changed
 }
 
-fn by_near(known: &Known<'_>, thresholds: &Thresholds, everywhere: bool, outcome: &mut Outcome) -> Vec<u32> {
-    let delta = delta_of(known, Significance::Later);
+fn by_near(
+    known: &SiteKnowledge<'_>,
+    thresholds: &Thresholds,
+    everywhere: bool,
+    outcome: &mut PlanOutcome,
+) -> Vec<u32> {
+    let delta = delta_tree(known, Significance::Later);
     let (skipped, mined) = skipped_by_near(&delta, thresholds, everywhere);
     outcome.n_rules += mined.rules.len() as f64;
     outcome.n_contradicted += mined.rules.iter().filter(|rule| rule.is_contradicted).count() as f64;
@@ -311,7 +321,7 @@ fn by_near(known: &Known<'_>, thresholds: &Thresholds, everywhere: bool, outcome
 }
 
 /// The windows within the training window: what was known before each of its last transitions, and that transition.
-fn held_back<'a>(known: &Known<'a>) -> Vec<Window<'a>> {
+fn held_back<'a>(known: &SiteKnowledge<'a>) -> Vec<TestWindow<'a>> {
     let n = known.transitions.len();
     let mut present = vec![false; known.history.nodes.len()];
     known.present.iter().for_each(|&page| present[page as usize] = true);
@@ -326,21 +336,21 @@ fn held_back<'a>(known: &Known<'a>) -> Vec<Window<'a>> {
         }
         let present = (0..present.len() as u32).filter(|&page| present[page as usize]).collect();
         let transitions = known.transitions[..at].to_vec();
-        let known_then = Known { transitions, present, looks: None, ..known.clone() };
-        windows.push(Window { known: known_then, changes: known.transitions[at].to_vec() });
+        let known_then = SiteKnowledge { transitions, present, looks: None, ..known.clone() };
+        windows.push(TestWindow { known: known_then, changes: known.transitions[at].to_vec() });
     }
     windows
 }
 
 /// The share to skip. With a largest loss it is the largest one that the training window bears out.
-fn share_of(known: &Known<'_>, aim: Aim, ranking: Ranking) -> f64 {
+fn skipped_share(known: &SiteKnowledge<'_>, aim: SkipAim, ranking: PageRanking) -> f64 {
     let loss = match aim {
-        Aim::Skip(share) => return share,
-        Aim::MaxLoss(loss) => loss,
+        SkipAim::Skip(share) => return share,
+        SkipAim::MaxLoss(loss) => loss,
     };
     let windows = held_back(known);
     let is_borne_out = |share: &&f64| {
-        let recall = |window: &Window<'_>| {
+        let recall = |window: &TestWindow<'_>| {
             let changed = changed_pages(&window.known, &window.changes);
             let n = n_fetched(&window.known, **share);
             let fetched = choose(&window.known, ranking, n, |page| changed[page as usize]);
@@ -353,20 +363,21 @@ fn share_of(known: &Known<'_>, aim: Aim, ranking: Ranking) -> f64 {
 }
 
 /// The thresholds that skip most of the held-back versions at a loss of at most `most_loss`, if any skip something.
-pub fn tuned(known: &Known<'_>, most_loss: f64) -> Option<Thresholds> {
-    let windows: Vec<Window<'_>> = held_back(known);
+pub fn tuned(known: &SiteKnowledge<'_>, most_loss: f64) -> Option<Thresholds> {
+    let windows: Vec<TestWindow<'_>> = held_back(known);
     let oldest = windows.last()?;
-    let delta = delta_of(&oldest.known, Significance::Later);
+    let delta = delta_tree(&oldest.known, Significance::Later);
     let mut best: Option<(f64, Thresholds)> = None;
     for thresholds in grid() {
         let (skipped, _) = skipped_by_near(&delta, &thresholds, false);
         if skipped.is_empty() {
             continue;
         }
-        let measured = |window: &Window<'_>| window.count(&outside(&window.known, &skipped)).measures();
-        let measures: Vec<Measures> = windows.iter().filter_map(measured).collect();
-        let mean =
-            |of: fn(&Measures) -> f64| measures.iter().map(of).sum::<f64>() / measures.len().max(1) as f64;
+        let measured = |window: &TestWindow<'_>| window.count(&outside(&window.known, &skipped)).measures();
+        let measures: Vec<SkipMeasures> = windows.iter().filter_map(measured).collect();
+        let mean = |of: fn(&SkipMeasures) -> f64| {
+            measures.iter().map(of).sum::<f64>() / measures.len().max(1) as f64
+        };
         let bypass = mean(|m| m.bypass);
         let is_safe = !measures.is_empty() && mean(|m| m.change_recall) >= 1.0 - most_loss;
         if is_safe && best.is_none_or(|(most, _)| bypass > most) {

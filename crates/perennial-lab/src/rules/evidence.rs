@@ -17,7 +17,7 @@ const LONG_AGO: f64 = 25.0;
 
 /// What is known of a site when a plan is made.
 #[derive(Clone)]
-pub struct Known<'a> {
+pub struct SiteKnowledge<'a> {
     /// The tree and the pages.
     pub history: &'a SiteHistory,
     /// What was seen in each transition, the oldest first.
@@ -27,12 +27,12 @@ pub struct Known<'a> {
     /// Bytes by page number.
     pub bytes: &'a [u32],
     /// Which transitions were looked at, where not all pages were always.
-    pub looks: Option<&'a Looks>,
+    pub looks: Option<&'a FetchHistory>,
 }
 
 /// What was looked at, where a crawl decides it. A week in which a page was not fetched is unknown, not unchanged.
 #[derive(Clone, Debug, Default)]
-pub struct Looks {
+pub struct FetchHistory {
     /// By page number: the looks within the window, each decayed, with the decays of the three rates.
     pub weight: Vec<[f64; 3]>,
     /// By page number: transitions since the last look, 1 when it was looked at in the last one.
@@ -43,7 +43,7 @@ pub struct Looks {
 
 /// The directories that hold a page, each after the one it lies in.
 #[derive(Debug, Default)]
-pub struct Directories {
+pub struct PageDirectories {
     /// The node of each.
     pub nodes: Vec<Node>,
     /// The place of the directory it lies in; that of the site is its own.
@@ -53,8 +53,8 @@ pub struct Directories {
     place: Vec<u32>,
 }
 
-impl Directories {
-    fn of(known: &Known<'_>) -> Directories {
+impl PageDirectories {
+    fn new(known: &SiteKnowledge<'_>) -> PageDirectories {
         let tree = &known.history.tree;
         let mut place = vec![NONE; tree.len()];
         let mut nodes = vec![Tree::ROOT];
@@ -76,7 +76,7 @@ impl Directories {
         let parents = nodes.iter().map(parent).collect();
         let page = |page: &u32| parent(&known.history.nodes[*page as usize]);
         let of_page = known.present.iter().map(page).collect();
-        Directories { nodes, parents, of_page, place }
+        PageDirectories { nodes, parents, of_page, place }
     }
 
     /// How many there are.
@@ -105,9 +105,9 @@ impl Directories {
 }
 
 /// One column for each fact about a page that is there.
-pub struct Evidence {
+pub struct SiteEvidence {
     /// Where the pages lie.
-    pub directories: Directories,
+    pub directories: PageDirectories,
     /// Pages of each directory, without those deeper.
     pub n_own: Vec<f64>,
     /// Pages of each directory and below it.
@@ -142,16 +142,16 @@ pub struct Evidence {
     pub n_expected: f64,
 }
 
-impl Evidence {
+impl SiteEvidence {
     /// One pass over the transitions, one over the pages.
-    pub fn of(known: &Known<'_>) -> Evidence {
-        let directories = Directories::of(known);
+    pub fn new(known: &SiteKnowledge<'_>) -> SiteEvidence {
+        let directories = PageDirectories::new(known);
         let (n, n_directories) = (known.present.len(), directories.len());
         let mut n_own = vec![0.0; n_directories];
         directories.of_page.iter().for_each(|&at| n_own[at as usize] += 1.0);
         let mut n_below = n_own.clone();
         directories.add_up(&mut n_below);
-        let mut evidence = Evidence {
+        let mut evidence = SiteEvidence {
             directories,
             n_own,
             n_below,
@@ -170,8 +170,8 @@ impl Evidence {
             plain_weight: 0.0,
             n_expected: 0.0,
         };
-        let mut extensions = Extensions::default();
-        evidence.extension = known.present.iter().map(|&page| extensions.of(known, page)).collect();
+        let mut extensions = PageExtensions::default();
+        evidence.extension = known.present.iter().map(|&page| extensions.number(known, page)).collect();
         evidence.n_extension = vec![0.0; extensions.0.len()];
         evidence.extension.iter().for_each(|&at| evidence.n_extension[at as usize] += 1.0);
         evidence.in_extension = vec![0.0; extensions.0.len()];
@@ -188,9 +188,9 @@ impl Evidence {
     /// Adds the changes of a transition that was `ago` transitions before the last one.
     fn add(
         &mut self,
-        known: &Known<'_>,
+        known: &SiteKnowledge<'_>,
         place: &[u32],
-        extensions: &Extensions<'_>,
+        extensions: &PageExtensions<'_>,
         changes: &[PageChange],
         ago: usize,
     ) {
@@ -241,20 +241,20 @@ impl Evidence {
 
 /// The extensions of the pages that are there, numbered.
 #[derive(Default)]
-struct Extensions<'a>(HashMap<&'a str, u32>);
+struct PageExtensions<'a>(HashMap<&'a str, u32>);
 
-impl<'a> Extensions<'a> {
-    fn of(&mut self, known: &Known<'a>, page: u32) -> u32 {
+impl<'a> PageExtensions<'a> {
+    fn number(&mut self, known: &SiteKnowledge<'a>, page: u32) -> u32 {
         let next = self.0.len() as u32;
         *self.0.entry(extension(known, page)).or_insert(next)
     }
 
-    fn find(&self, known: &Known<'a>, page: u32) -> Option<u32> {
+    fn find(&self, known: &SiteKnowledge<'a>, page: u32) -> Option<u32> {
         self.0.get(extension(known, page)).copied()
     }
 }
 
-fn extension<'a>(known: &Known<'a>, page: u32) -> &'a str {
+fn extension<'a>(known: &SiteKnowledge<'a>, page: u32) -> &'a str {
     let label = known.history.tree.label(known.history.nodes[page as usize]);
     let name = label.split('?').next().unwrap_or(label);
     name.rfind('.').map_or("", |dot| &name[dot..])

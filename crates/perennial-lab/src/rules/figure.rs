@@ -5,12 +5,12 @@ use std::time::Instant;
 use perennial_core::directory::{Alpha, Significance, SiteHistory, SiteKind, Subsumed, Thresholds, mine};
 use serde::Serialize;
 
-use super::replay::{Replay, Replayed, replay};
-use super::{Aim, ExclusiveSite, Outcome, Plan, Protocol, RandomTrees, Ranking, evaluate};
+use super::replay::{ReplayConfig, ReplayResult, replay};
+use super::{ExclusiveSite, PageRanking, PlanOutcome, Protocol, RandomTrees, SkipAim, SkipPlan, evaluate};
 
 /// One point of Figure 5, as a mean over sites.
 #[derive(Serialize)]
-pub struct Row {
+pub struct FigureRow {
     /// The figure.
     pub figure: String,
     /// What is varied, and its value.
@@ -40,7 +40,7 @@ pub struct Row {
 
 /// One point of Figure 6.
 #[derive(Serialize)]
-pub struct TimeRow {
+pub struct MiningTimeRow {
     /// The figure.
     pub figure: String,
     /// What is varied, and its value.
@@ -68,11 +68,11 @@ pub struct ReplayRow {
     pub directories: bool,
     #[serde(flatten)]
     /// What came of it.
-    pub found: Replayed,
+    pub found: ReplayResult,
 }
 
 /// The points of a Figure 5, or of the comparison on exclusive directories.
-pub fn cases(figure: &str, histories: &[SiteHistory]) -> Vec<Case> {
+pub fn cases(figure: &str, histories: &[SiteHistory]) -> Vec<FigureCase> {
     match figure {
         "5a" => [false, true].into_iter().flat_map(distances).collect(),
         "5b" => [5, 10, 15, 20, 25, 30, 40].into_iter().flat_map(trained_on).collect(),
@@ -85,30 +85,30 @@ pub fn cases(figure: &str, histories: &[SiteHistory]) -> Vec<Case> {
 }
 
 /// One point of Figure 5.
-pub struct Case {
+pub struct FigureCase {
     x: String,
     name: String,
-    plan: Plan,
+    plan: SkipPlan,
     protocol: Protocol,
     kind: Option<SiteKind>,
     site: Option<usize>,
 }
 
-impl Case {
+impl FigureCase {
     /// Evaluates its plan on the sites that are meant.
-    pub fn row(&self, figure: &str, histories: &[SiteHistory]) -> Row {
+    pub fn row(&self, figure: &str, histories: &[SiteHistory]) -> FigureRow {
         let is_meant = |(at, history): &(usize, &SiteHistory)| {
             self.kind.is_none_or(|kind| history.kind == kind) && self.site.is_none_or(|site| site == *at)
         };
         let of = histories.iter().enumerate().filter(is_meant);
-        let outcomes: Vec<Outcome> = of
+        let outcomes: Vec<PlanOutcome> = of
             .map(|(_, history)| evaluate(history, &self.protocol, self.plan))
             .filter(|outcome| outcome.n_windows > 0)
             .collect();
-        let mean = |value: fn(&Outcome) -> f64| {
+        let mean = |value: fn(&PlanOutcome) -> f64| {
             outcomes.iter().map(value).sum::<f64>() / outcomes.len().max(1) as f64
         };
-        Row {
+        FigureRow {
             figure: figure.to_owned(),
             x: self.x.clone(),
             plan: self.name.clone(),
@@ -127,19 +127,19 @@ impl Case {
 
 /// A third of the pages is skipped, as in the paper's mean over its sites.
 fn usual() -> Protocol {
-    Protocol { aim: Aim::Skip(1.0 / 3.0), ..Protocol::default() }
+    Protocol { aim: SkipAim::Skip(1.0 / 3.0), ..Protocol::default() }
 }
 
 /// Where the site as a whole has no rule, those of all directories and the combined plan show the trend.
-fn over(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<Case> {
+fn over(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<FigureCase> {
     let near = Thresholds::default();
     let plans = [
-        ("near", Plan::Near(near)),
-        ("near-everywhere", Plan::NearEverywhere(near)),
-        ("static", Plan::Static),
-        ("combined", Plan::Ranked(Ranking::Combined)),
+        ("near", SkipPlan::Near(near)),
+        ("near-everywhere", SkipPlan::NearEverywhere(near)),
+        ("static", SkipPlan::Static),
+        ("combined", SkipPlan::Ranked(PageRanking::Combined)),
     ];
-    let case = |(name, plan): (&str, Plan)| Case {
+    let case = |(name, plan): (&str, SkipPlan)| FigureCase {
         x: x.to_owned(),
         name: name.to_owned(),
         plan,
@@ -150,7 +150,7 @@ fn over(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<Case> {
     plans.into_iter().map(case).collect()
 }
 
-fn distances(accumulate: bool) -> Vec<Case> {
+fn distances(accumulate: bool) -> Vec<FigureCase> {
     let at = |distance: usize| {
         let x = format!("distance {distance}{}", if accumulate { ", accumulating" } else { "" });
         over(&x, Protocol { distance, accumulate, ..usual() }, None)
@@ -158,47 +158,50 @@ fn distances(accumulate: bool) -> Vec<Case> {
     (1..=10).flat_map(at).collect()
 }
 
-fn trained_on(train: usize) -> Vec<Case> {
+fn trained_on(train: usize) -> Vec<FigureCase> {
     over(&format!("training {train}"), Protocol { train, ..usual() }, None)
 }
 
-fn of_kind(kind: SiteKind) -> Vec<Case> {
+fn of_kind(kind: SiteKind) -> Vec<FigureCase> {
     over(if kind == SiteKind::Served { "served" } else { "source" }, usual(), Some(kind))
 }
 
-fn best_alpha(site: usize, history: &SiteHistory) -> Option<Case> {
+fn best_alpha(site: usize, history: &SiteHistory) -> Option<FigureCase> {
     let alphas = [0.01, 0.02, 0.03, 0.04, 0.05].map(|alpha| {
-        let plan = Plan::NearEverywhere(Thresholds { alpha: Alpha::Fixed(alpha), ..Thresholds::default() });
+        let plan =
+            SkipPlan::NearEverywhere(Thresholds { alpha: Alpha::Fixed(alpha), ..Thresholds::default() });
         (alpha, plan, evaluate(history, &usual(), plan).mean.bypass)
     });
     let best = alphas.into_iter().reduce(|best, next| if next.2 > best.2 { next } else { best });
     let (alpha, plan, bypass) = best?;
     let x = if bypass > 0.0 { format!("best alpha {alpha}") } else { "no rule at any alpha".to_owned() };
-    Some(Case { x, name: "near".to_owned(), plan, protocol: usual(), kind: None, site: Some(site) })
+    Some(FigureCase { x, name: "near".to_owned(), plan, protocol: usual(), kind: None, site: Some(site) })
 }
 
-fn subsumed(by: Subsumed) -> Vec<Case> {
+fn subsumed(by: Subsumed) -> Vec<FigureCase> {
     let at = |beta: f64| {
         let near = Thresholds { beta, theta: 0.5, ..Thresholds::default() };
-        [("near", Plan::Near(near)), ("subsumed", Plan::NearSubsumed(near, by))].map(|(name, plan)| {
-            let (x, name) = (format!("beta {beta}"), name.to_owned());
-            Case { x, name, plan, protocol: usual(), kind: None, site: None }
-        })
+        [("near", SkipPlan::Near(near)), ("subsumed", SkipPlan::NearSubsumed(near, by))].map(
+            |(name, plan)| {
+                let (x, name) = (format!("beta {beta}"), name.to_owned());
+                FigureCase { x, name, plan, protocol: usual(), kind: None, site: None }
+            },
+        )
     };
     [0.1, 0.2, 0.3].into_iter().flat_map(at).collect()
 }
 
-fn on_exclusive(skip: f64) -> Vec<Case> {
+fn on_exclusive(skip: f64) -> Vec<FigureCase> {
     let plans = [
-        ("rate", Plan::Ranked(Ranking::Rate)),
-        ("in-rounds", Plan::Ranked(Ranking::InRounds)),
-        ("combined", Plan::Ranked(Ranking::Combined)),
-        ("oracle", Plan::Oracle),
+        ("rate", SkipPlan::Ranked(PageRanking::Rate)),
+        ("in-rounds", SkipPlan::Ranked(PageRanking::InRounds)),
+        ("combined", SkipPlan::Ranked(PageRanking::Combined)),
+        ("oracle", SkipPlan::Oracle),
     ];
-    let protocol = Protocol { aim: Aim::Skip(skip), ..Protocol::default() };
-    let case = |(name, plan): (&str, Plan)| {
+    let protocol = Protocol { aim: SkipAim::Skip(skip), ..Protocol::default() };
+    let case = |(name, plan): (&str, SkipPlan)| {
         let (x, name) = (format!("skip {skip}"), name.to_owned());
-        Case { x, name, plan, protocol, kind: None, site: None }
+        FigureCase { x, name, plan, protocol, kind: None, site: None }
     };
     plans.into_iter().map(case).collect()
 }
@@ -258,7 +261,7 @@ pub fn mining_cases(figure: &str) -> Vec<MiningCase> {
 
 impl MiningCase {
     /// Builds the trees and measures both phases.
-    pub fn time(&self, figure: &str) -> TimeRow {
+    pub fn time(&self, figure: &str) -> MiningTimeRow {
         let MiningCase { x, trees, thresholds } = self;
         let history = trees.build();
         let alpha = if let Alpha::Fixed(alpha) = thresholds.alpha { alpha } else { 0.1 };
@@ -267,7 +270,7 @@ impl MiningCase {
         let phase_1_ms = began.elapsed().as_secs_f64() * 1000.0;
         let began = Instant::now();
         let mined = mine(&delta, thresholds, false);
-        TimeRow {
+        MiningTimeRow {
             figure: figure.to_owned(),
             x: x.clone(),
             change: trees.change,
@@ -284,7 +287,7 @@ pub fn replays(history: &SiteHistory) -> impl Iterator<Item = ReplayRow> {
     let weeks = (history.versions.len().saturating_sub(1) / 2).min(40);
     [(0.2, false), (0.2, true), (0.5, false), (0.5, true)].into_iter().filter_map(
         move |(budget, directories)| {
-            let of = Replay { burn_in: weeks, n_weeks: weeks, budget, directories, seed: 1 };
+            let of = ReplayConfig { burn_in: weeks, n_weeks: weeks, budget, directories, seed: 1 };
             let found = replay(history, &of)?;
             Some(ReplayRow { site: history.name.clone(), budget, directories, found })
         },

@@ -33,7 +33,7 @@ fn bounded(input: impl Read) -> impl BufRead {
 }
 
 fn unpacked_xz(file: &mut impl BufRead) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Bounded(Vec::new());
+    let mut bytes = BoundedBuffer(Vec::new());
     lzma_rs::xz_decompress(file, &mut bytes).map_err(|e| {
         anyhow::anyhow!("the xz file cannot be unpacked: {e:?}; unpack it with `xz -d` and try again")
     })?;
@@ -41,9 +41,9 @@ fn unpacked_xz(file: &mut impl BufRead) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Takes what is written up to a bound.
-struct Bounded(Vec<u8>);
+struct BoundedBuffer(Vec<u8>);
 
-impl Write for Bounded {
+impl Write for BoundedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() as u64 + bytes.len() as u64 > MOST_BYTES {
             return Err(io::Error::other("the unpacked file is larger than 2 GiB"));

@@ -4,7 +4,7 @@ use perennial_core::directory::{Node, PageChange, PageTransition, SiteHistory, T
 
 /// A version that was archived by a plan, in numbers of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counted {
+pub struct VersionCounts {
     /// Pages of the version.
     pub n_pages: usize,
     /// Pages of the version that were not fetched, with the new ones that were not seen.
@@ -21,7 +21,7 @@ pub struct Counted {
 
 /// The measures of one version.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Measures {
+pub struct SkipMeasures {
     /// Bypass ratio, eq. 2 (and 6).
     pub bypass: f64,
     /// Overall precision by its definition, eq. 3.
@@ -36,14 +36,14 @@ pub struct Measures {
     pub change_recall_9: f64,
 }
 
-impl Counted {
+impl VersionCounts {
     /// The measures. A version without a change has no change recall.
-    pub fn measures(&self) -> Option<Measures> {
+    pub fn measures(&self) -> Option<SkipMeasures> {
         let [n, skipped, changes] = [self.n_pages, self.n_skipped, self.n_changes].map(|n| n as f64);
         let [inserted, deleted, updated] =
             [self.n_missed_insertions, self.n_missed_deletions, self.n_missed_updates].map(|n| n as f64);
         let right = n - inserted;
-        (self.n_changes > 0 && self.n_pages > 0).then(|| Measures {
+        (self.n_changes > 0 && self.n_pages > 0).then(|| SkipMeasures {
             bypass: skipped / n,
             precision: right / (right + deleted).max(1.0),
             recall: right / n,
@@ -55,7 +55,7 @@ impl Counted {
 }
 
 /// A version that comes after what is known: which pages were there before, and what changed.
-pub struct Test<'a> {
+pub struct TestedVersion<'a> {
     /// The tree and the pages.
     pub history: &'a SiteHistory,
     /// The pages before, ascending.
@@ -64,15 +64,15 @@ pub struct Test<'a> {
     pub changes: &'a [PageChange],
 }
 
-impl Test<'_> {
+impl TestedVersion<'_> {
     /// Counts what a plan that fetched these pages skipped and missed.
-    pub fn count(&self, fetched: &[u32]) -> Counted {
+    pub fn count(&self, fetched: &[u32]) -> VersionCounts {
         let history = self.history;
         let mut is_fetched = vec![false; history.nodes.len()];
         fetched.iter().for_each(|&page| is_fetched[page as usize] = true);
-        let reach = Reach::of(history, self.present);
-        let seen = Reach::of(history, fetched);
-        let mut counted = Counted { n_changes: self.changes.len(), ..Counted::default() };
+        let reach = ReachedDirectories::new(history, self.present);
+        let seen = ReachedDirectories::new(history, fetched);
+        let mut counted = VersionCounts { n_changes: self.changes.len(), ..VersionCounts::default() };
         let n_skipped_before = self.present.iter().filter(|&&page| !is_fetched[page as usize]).count();
         let (mut n_inserted, mut n_deleted) = (0, 0);
         for change in self.changes {
@@ -101,7 +101,7 @@ impl Test<'_> {
     /// page is seen when any page under its directory is fetched.
     pub fn oracle(&self) -> Vec<u32> {
         let history = self.history;
-        let reach = Reach::of(history, self.present);
+        let reach = ReachedDirectories::new(history, self.present);
         let mut gain = vec![0u32; history.nodes.len()];
         let mut shown_by = vec![u32::MAX; history.tree.len()];
         let known = |change: &&PageChange| change.change != PageTransition::Inserted;
@@ -129,10 +129,10 @@ impl Test<'_> {
 }
 
 /// The directories that have one of some pages below them.
-struct Reach(Vec<bool>);
+struct ReachedDirectories(Vec<bool>);
 
-impl Reach {
-    fn of(history: &SiteHistory, pages: &[u32]) -> Reach {
+impl ReachedDirectories {
+    fn new(history: &SiteHistory, pages: &[u32]) -> ReachedDirectories {
         let mut reached = vec![false; history.tree.len()];
         for &page in pages {
             for up in history.tree.upwards(history.nodes[page as usize]).skip(1) {
@@ -141,7 +141,7 @@ impl Reach {
                 }
             }
         }
-        Reach(reached)
+        ReachedDirectories(reached)
     }
 
     fn has(&self, directory: Node) -> bool {

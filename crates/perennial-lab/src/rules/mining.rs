@@ -11,7 +11,7 @@ use super::{savings, sizes, static_directories};
 
 /// How a site is mined.
 #[derive(Clone, Copy, Debug)]
-pub struct Mining {
+pub struct MiningConfig {
     /// The thresholds of rules.
     pub thresholds: Thresholds,
     /// Versions to learn from, the latest ones.
@@ -101,7 +101,7 @@ pub struct DirectoryReport {
     pub degrees: Vec<f32>,
 }
 
-impl Mining {
+impl MiningConfig {
     /// Mines one site.
     pub fn report(&self, history: &SiteHistory) -> SiteReport {
         let delta = history.delta_of_last(self.n_versions, Significance::Later);

@@ -4,7 +4,7 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | `history`, `file` | a file of versions -> a history |
-//! | `made` | a seed -> the history of a made site: random trees, directories that exclude each other |
+//! | `synthetic` | a seed -> the history of a made site: random trees, directories that exclude each other |
 //! | `evidence` | what was seen of pages -> sums, by page and directory |
 //! | `score` | sums -> the share of the next changes that each page will have |
 //! | `associate` | transitions -> directories that change together, or never do |
@@ -25,28 +25,29 @@ mod evidence;
 pub mod figure;
 mod file;
 mod history;
-mod made;
 mod measure;
 pub mod mining;
 mod plan;
 pub mod replay;
 mod score;
 mod skip;
+mod synthetic;
 pub mod table;
 
 #[cfg(test)]
 mod tests;
 
 pub use associate::{Association, associations};
-pub use closed::{ClosedLoop, LoopOutcome, closed_loop};
+pub use closed::{ClosedLoop, LoopResult, closed_loop};
 pub use evaluate::{
-    Aim, Outcome, Plan, Protocol, Window, curve, each_window, evaluate, tested_versions, tuned,
+    PlanOutcome, Protocol, SkipAim, SkipPlan, TestWindow, curve, each_window, evaluate, tested_versions,
+    tuned,
 };
-pub use evidence::{Directories, Evidence, Known, Looks};
+pub use evidence::{FetchHistory, PageDirectories, SiteEvidence, SiteKnowledge};
 pub use file::read_history;
 pub use history::{HistoryError, n_broken, parse_history, sizes, without};
-pub use made::{ExclusiveSite, RandomTrees};
-pub use measure::{Counted, Measures, Test};
-pub use plan::{Ranking, choose, rebuilt};
-pub use score::{Scores, own_shares, plain_rates, scores};
-pub use skip::{delta_of, outside, savings, skipped_by_near, static_directories};
+pub use measure::{SkipMeasures, TestedVersion, VersionCounts};
+pub use plan::{PageRanking, choose, rebuilt};
+pub use score::{PageScores, own_shares, plain_rates, scores};
+pub use skip::{delta_tree, outside, savings, skipped_by_near, static_directories};
+pub use synthetic::{ExclusiveSite, RandomTrees};

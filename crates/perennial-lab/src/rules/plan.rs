@@ -5,15 +5,15 @@
 //! with it or to exclude it, by what was found there. A directory is skipped when none of its pages makes the cut.
 
 use super::associate::{Association, associations};
-use super::evidence::{Evidence, Known};
-use super::score::{Scores, own_shares, plain_rates, scores};
+use super::evidence::{SiteEvidence, SiteKnowledge};
+use super::score::{PageScores, own_shares, plain_rates, scores};
 
 /// The shares of the budget after which the rest is ranked anew.
 const ROUNDS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
 /// How pages are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ranking {
+pub enum PageRanking {
     /// By decayed past changes with back-off to the directory.
     Rate,
     /// By score, before the crawl.
@@ -25,22 +25,27 @@ pub enum Ranking {
 }
 
 /// The pages to fetch, in order, at most `n`. `look` fetches a page and says whether it changed or went.
-pub fn choose(known: &Known<'_>, ranking: Ranking, n: usize, look: impl FnMut(u32) -> bool) -> Vec<u32> {
-    let evidence = Evidence::of(known);
+pub fn choose(
+    known: &SiteKnowledge<'_>,
+    ranking: PageRanking,
+    n: usize,
+    look: impl FnMut(u32) -> bool,
+) -> Vec<u32> {
+    let evidence = SiteEvidence::new(known);
     let in_order = |keys: &[f64]| {
         let order = best(keys, n, &vec![false; keys.len()]);
         order.into_iter().map(|at| known.present[at as usize]).collect()
     };
     match ranking {
-        Ranking::Rate => in_order(&plain_rates(known, &evidence)),
-        Ranking::Score => in_order(&scores(known, &evidence).with_insertions),
-        Ranking::InRounds | Ranking::Combined => {
+        PageRanking::Rate => in_order(&plain_rates(known, &evidence)),
+        PageRanking::Score => in_order(&scores(known, &evidence).with_insertions),
+        PageRanking::InRounds | PageRanking::Combined => {
             let scores = scores(known, &evidence);
             let mut associated = Vec::new();
-            if ranking == Ranking::Combined {
+            if ranking == PageRanking::Combined {
                 associated = associations(known, &evidence.directories);
             }
-            Rounds::new(known, &evidence, &scores, &associated).run(n, look)
+            RankingRounds::new(known, &evidence, &scores, &associated).run(n, look)
         }
     }
 }
@@ -58,10 +63,10 @@ fn best(keys: &[f64], n: usize, taken: &[bool]) -> Vec<u32> {
 }
 
 /// A crawl that learns from its own answers.
-struct Rounds<'a> {
-    known: &'a Known<'a>,
-    evidence: &'a Evidence,
-    scores: &'a Scores,
+struct RankingRounds<'a> {
+    known: &'a SiteKnowledge<'a>,
+    evidence: &'a SiteEvidence,
+    scores: &'a PageScores,
     associated: &'a [Option<Association>],
     /// A score times this is a number of changes.
     scale: f64,
@@ -71,13 +76,13 @@ struct Rounds<'a> {
     of_all: Vec<f64>,
 }
 
-impl<'a> Rounds<'a> {
+impl<'a> RankingRounds<'a> {
     fn new(
-        known: &'a Known<'a>,
-        evidence: &'a Evidence,
-        scores: &'a Scores,
+        known: &'a SiteKnowledge<'a>,
+        evidence: &'a SiteEvidence,
+        scores: &'a PageScores,
         associated: &'a [Option<Association>],
-    ) -> Rounds<'a> {
+    ) -> RankingRounds<'a> {
         let directories = &evidence.directories;
         let scale = evidence.n_expected / scores.score.iter().sum::<f64>().max(1e-12);
         let mut of_all = vec![0.0; directories.len()];
@@ -86,7 +91,16 @@ impl<'a> Rounds<'a> {
         }
         directories.add_up(&mut of_all);
         let none = vec![0.0; directories.len()];
-        Rounds { known, evidence, scores, associated, scale, found: none.clone(), expected: none, of_all }
+        RankingRounds {
+            known,
+            evidence,
+            scores,
+            associated,
+            scale,
+            found: none.clone(),
+            expected: none,
+            of_all,
+        }
     }
 
     fn run(mut self, n: usize, mut look: impl FnMut(u32) -> bool) -> Vec<u32> {
@@ -153,8 +167,12 @@ const REBUILT: f64 = 0.5;
 
 /// The pages that were not fetched and lie in a directory most of which changed, also the pages of which nothing was expected:
 /// it was rebuilt, and they changed with it. With the share of changed ones.
-pub fn rebuilt(known: &Known<'_>, fetched: &[u32], is_changed: impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
-    let evidence = Evidence::of(known);
+pub fn rebuilt(
+    known: &SiteKnowledge<'_>,
+    fetched: &[u32],
+    is_changed: impl Fn(u32) -> bool,
+) -> Vec<(u32, f64)> {
+    let evidence = SiteEvidence::new(known);
     let directories = &evidence.directories;
     let shares = own_shares(known, &evidence);
     let mut is_fetched = vec![false; known.history.nodes.len()];

@@ -19,7 +19,7 @@ const IMPORTANCE: f64 = 0.3;
 
 /// How a history is replayed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Replay {
+pub struct ReplayConfig {
     /// Weeks that are crawled and not counted.
     pub burn_in: usize,
     /// Weeks that are counted, the last of the history.
@@ -34,7 +34,7 @@ pub struct Replay {
 
 /// What came of it, in the weeks that are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// Pages that were followed.
     pub n_pages: usize,
     /// Pages of directories in which nothing changed in the counted weeks.
@@ -49,32 +49,44 @@ pub struct Replayed {
     pub completeness: f64,
 }
 
+/// A visit of the replay.
+struct ReplayVisit {
+    at: Timestamp,
+    /// The page's number in the history.
+    page: u32,
+    is_probe: bool,
+}
+
 /// Replays the end of a history; nothing where it is too short.
-pub fn replay(history: &SiteHistory, of: &Replay) -> Option<Replayed> {
+pub fn replay(history: &SiteHistory, of: &ReplayConfig) -> Option<ReplayResult> {
     let first = history.versions.len().checked_sub(of.burn_in + of.n_weeks + 1)?;
     let (is_there, _) = state_at(history, first);
     let pages: Vec<u32> = (0..is_there.len() as u32).filter(|&page| is_there[page as usize]).collect();
     let start = Timestamp::from_secs(1_704_067_200);
-    let changes = changes_of(history, of, first, start);
+    let changes = change_times(history, of, first, start);
     let counted_from = start + Span::from_millis(WEEK.as_millis() * of.burn_in as i64);
     let end = start + Span::from_millis(WEEK.as_millis() * (of.burn_in + of.n_weeks) as i64);
     let still = still_pages(history, &pages, &changes, counted_from);
     let visits = crawl(history, of, &pages, &changes, (start, end));
-    let counted: Vec<&(Timestamp, u32, bool)> =
-        visits.iter().filter(|(at, ..)| *at >= counted_from).collect();
+    let counted: Vec<&ReplayVisit> = visits.iter().filter(|visit| visit.at >= counted_from).collect();
     let n = counted.len().max(1) as f64;
-    Some(Replayed {
+    Some(ReplayResult {
         n_pages: pages.len(),
         n_still_pages: pages.iter().filter(|&&page| still[page as usize]).count(),
         n_visits: counted.len(),
-        on_still: counted.iter().filter(|(_, page, _)| still[*page as usize]).count() as f64 / n,
-        on_probes: counted.iter().filter(|(.., is_probe)| *is_probe).count() as f64 / n,
+        on_still: counted.iter().filter(|visit| still[visit.page as usize]).count() as f64 / n,
+        on_probes: counted.iter().filter(|visit| visit.is_probe).count() as f64 / n,
         completeness: completeness(&pages, &changes, &visits, counted_from),
     })
 }
 
 /// When each page changed, by page number.
-fn changes_of(history: &SiteHistory, of: &Replay, first: usize, start: Timestamp) -> Vec<Vec<Timestamp>> {
+fn change_times(
+    history: &SiteHistory,
+    of: &ReplayConfig,
+    first: usize,
+    start: Timestamp,
+) -> Vec<Vec<Timestamp>> {
     let mut changes = vec![Vec::new(); history.nodes.len()];
     for (week, version) in history.versions[first + 1..].iter().enumerate() {
         for change in
@@ -105,11 +117,11 @@ fn still_pages(
 
 fn crawl(
     history: &SiteHistory,
-    of: &Replay,
+    of: &ReplayConfig,
     pages: &[u32],
     changes: &[Vec<Timestamp>],
     (start, end): (Timestamp, Timestamp),
-) -> Vec<(Timestamp, u32, bool)> {
+) -> Vec<ReplayVisit> {
     let budget = Some(Budget { visits: of.budget * pages.len() as f64, period: WEEK });
     let config = ScheduleConfig { budget, directories: of.directories, ..ScheduleConfig::default() };
     let mut scheduler = Scheduler::new(config, of.seed, start);
@@ -130,7 +142,8 @@ fn crawl(
                 false => VisitOutcome::Unchanged,
             };
             scheduler.record(visit.page, outcome, now);
-            visits.push((now, visit.page.0, matches!(visit.reason, Reason::DirectoryProbe { .. })));
+            let is_probe = matches!(visit.reason, Reason::DirectoryProbe { .. });
+            visits.push(ReplayVisit { at: now, page: visit.page.0, is_probe });
         }
         let Some(wakeup) = scheduler.next_wakeup() else { break };
         now = wakeup.max(now + Span::from_millis(1));
@@ -139,14 +152,9 @@ fn crawl(
 }
 
 /// The share of changes after `from` that a visit saw before the page changed again.
-fn completeness(
-    pages: &[u32],
-    changes: &[Vec<Timestamp>],
-    visits: &[(Timestamp, u32, bool)],
-    from: Timestamp,
-) -> f64 {
+fn completeness(pages: &[u32], changes: &[Vec<Timestamp>], visits: &[ReplayVisit], from: Timestamp) -> f64 {
     let mut by_page: Vec<Vec<Timestamp>> = vec![Vec::new(); changes.len()];
-    visits.iter().for_each(|(at, page, _)| by_page[*page as usize].push(*at));
+    visits.iter().for_each(|visit| by_page[visit.page as usize].push(visit.at));
     let (mut n_changes, mut n_caught) = (0usize, 0usize);
     for &page in pages {
         let (changes, visits) = (&changes[page as usize], &by_page[page as usize]);
@@ -170,7 +178,7 @@ mod tests {
     fn budget_leaves_directories_that_cannot_change_and_the_rest_gains() {
         let history = ExclusiveSite { n_pages: 90, n_versions: 81, ..ExclusiveSite::default() }.build();
         let run = |directories| {
-            let of = Replay { burn_in: 40, n_weeks: 40, budget: 0.7, directories, seed: 1 };
+            let of = ReplayConfig { burn_in: 40, n_weeks: 40, budget: 0.7, directories, seed: 1 };
             replay(&history, &of).unwrap()
         };
         let (without, with) = (run(false), run(true));

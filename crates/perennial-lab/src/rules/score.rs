@@ -4,14 +4,14 @@
 //! product of two estimates that err differently: the page's own decayed share with its directory as prior, and odds from
 //! a dozen facts about page, directory and file name.
 
-use super::evidence::{Evidence, Known};
+use super::evidence::{SiteEvidence, SiteKnowledge};
 
 /// Transitions' worth of prior for a page's own share, and pages' worth for that of a directory.
 const PRIOR_OF_PAGE: f64 = 4.0;
 const PRIOR_OF_DIRECTORY: f64 = 2.0;
 
 /// Scores and what they are made of, one entry a page that is there.
-pub struct Scores {
+pub struct PageScores {
     /// The expected share of the next changes.
     pub score: Vec<f64>,
     /// The score with the insertions that a visit would show.
@@ -19,7 +19,7 @@ pub struct Scores {
 }
 
 /// The plain ranking: decayed past changes with back-off to the directory.
-pub fn plain_rates(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
+pub fn plain_rates(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
     let of_page = &evidence.directories.of_page;
     let mut sums = vec![0.0; evidence.directories.len()];
     for (at, &directory) in of_page.iter().enumerate() {
@@ -29,19 +29,19 @@ pub fn plain_rates(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
     let k = 2.0;
     let prior = |d: usize| (sums[d] + k * site) / (evidence.n_own[d] + k);
     let rate = |at: usize| {
-        let weight = looks_of(known, at).map_or(evidence.plain_weight, |looks| looks[1]);
+        let weight = fetch_weights(known, at).map_or(evidence.plain_weight, |looks| looks[1]);
         (evidence.plain[at] + prior(of_page[at] as usize) / evidence.plain_weight.max(1e-9) * k)
             / (weight + k)
     };
     (0..of_page.len()).map(rate).collect()
 }
 
-fn looks_of(known: &Known<'_>, at: usize) -> Option<[f64; 3]> {
+fn fetch_weights(known: &SiteKnowledge<'_>, at: usize) -> Option<[f64; 3]> {
     known.looks.map(|looks| looks.weight[known.present[at] as usize])
 }
 
 /// The share of the next changes by the page's own past, with its directory, the directory above and the site as prior.
-pub fn own_shares(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
+pub fn own_shares(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
     let directories = &evidence.directories;
     let weight = evidence.weight[1];
     let shares = evidence.in_directory.iter().zip(&evidence.insertions);
@@ -56,14 +56,14 @@ pub fn own_shares(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
         let parent = directories.parents[directory] as usize;
         let prior = blend(below[parent], evidence.n_below[parent], site);
         let prior = blend(own[directory], evidence.n_own[directory], prior);
-        let looked = looks_of(known, at).map_or(weight, |looks| looks[1]);
+        let looked = fetch_weights(known, at).map_or(weight, |looks| looks[1]);
         (evidence.share_with_birth[at] + PRIOR_OF_PAGE * prior) / (looked + PRIOR_OF_PAGE)
     };
     (0..known.present.len()).map(share).collect()
 }
 
 /// All scores.
-pub fn scores(known: &Known<'_>, evidence: &Evidence) -> Scores {
+pub fn scores(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> PageScores {
     let n = known.present.len().max(1) as f64;
     let (own, odds) = (own_shares(known, evidence), odds(known, evidence));
     let mut score: Vec<f64> =
@@ -76,11 +76,11 @@ pub fn scores(known: &Known<'_>, evidence: &Evidence) -> Scores {
         }
     }
     let with_insertions = with_insertions(evidence, &score);
-    Scores { score, with_insertions }
+    PageScores { score, with_insertions }
 }
 
 /// The best page of each directory also has the insertions that are expected there.
-fn with_insertions(evidence: &Evidence, score: &[f64]) -> Vec<f64> {
+fn with_insertions(evidence: &SiteEvidence, score: &[f64]) -> Vec<f64> {
     let directories = &evidence.directories;
     let mut best: Vec<Option<usize>> = vec![None; directories.len()];
     let better = |a: Option<usize>, b: usize| a.filter(|&a| score[a] >= score[b]).unwrap_or(b);
@@ -104,7 +104,7 @@ fn with_insertions(evidence: &Evidence, score: &[f64]) -> Vec<f64> {
 }
 
 /// How much likelier than a mean page each page is to be among the next changes.
-fn odds(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
+fn odds(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
     let directories = &evidence.directories;
     let n = known.present.len();
     let own: Vec<f64> = evidence.in_directory.iter().map(|shares| shares[2]).collect();
@@ -113,7 +113,7 @@ fn odds(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
     let ranks = youth_ranks(known, evidence);
     let level = |share: f64, weight: f64| (n as f64 * share / (weight + 0.5) + 0.02).ln();
     let odds_of = |at: usize| {
-        let looked = looks_of(known, at).unwrap_or(evidence.weight);
+        let looked = fetch_weights(known, at).unwrap_or(evidence.weight);
         let share = evidence.shares[at];
         let directory = directories.of_page[at] as usize;
         let parent = directories.parents[directory] as usize;
@@ -123,7 +123,7 @@ fn odds(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
         let extension = evidence.extension[at] as usize;
         let alike = evidence.in_extension[extension] / evidence.n_extension[extension];
         let weight = evidence.weight[2];
-        let file = FileFacts::of(known, at);
+        let file = FileFacts::new(known, at);
         let sum = 1.095
             + 0.348 * level(share[0], looked[0])
             + 0.164 * level(share[2], looked[2])
@@ -149,7 +149,7 @@ struct FileFacts {
 }
 
 impl FileFacts {
-    fn of(known: &Known<'_>, at: usize) -> FileFacts {
+    fn new(known: &SiteKnowledge<'_>, at: usize) -> FileFacts {
         let page = known.present[at] as usize;
         let (tree, node) = (&known.history.tree, known.history.nodes[page]);
         let label = tree.label(node);
@@ -162,7 +162,7 @@ impl FileFacts {
 }
 
 /// The rank of each page by youth within its directory, the youngest 0. Pages of one age share a rank.
-fn youth_ranks(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
+fn youth_ranks(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
     let of_page = &evidence.directories.of_page;
     let mut order: Vec<usize> = (0..known.present.len()).collect();
     order.sort_by(|&a, &b| of_page[a].cmp(&of_page[b]).then(evidence.age[a].total_cmp(&evidence.age[b])));

@@ -4,10 +4,10 @@ use perennial_core::directory::{
     DeltaTree, Mined, Node, PageTransition, Rule, Significance, Thresholds, Tree, mine, mine_from, n_pages,
 };
 
-use super::evidence::Known;
+use super::evidence::SiteKnowledge;
 
 /// The General Delta Tree of what is known, over the nodes of the history's own tree.
-pub fn delta_of(known: &Known<'_>, significance: Significance) -> DeltaTree {
+pub fn delta_tree(known: &SiteKnowledge<'_>, significance: Significance) -> DeltaTree {
     let mut present = vec![false; known.history.nodes.len()];
     known.present.iter().for_each(|&page| present[page as usize] = true);
     // Back from what is there now to what was there first.
@@ -50,7 +50,7 @@ pub fn static_directories(delta: &DeltaTree) -> Vec<Node> {
 }
 
 /// The pages that are fetched when these directories are skipped.
-pub fn outside(known: &Known<'_>, skipped: &[Node]) -> Vec<u32> {
+pub fn outside(known: &SiteKnowledge<'_>, skipped: &[Node]) -> Vec<u32> {
     let tree = &known.history.tree;
     let mut is_skipped = vec![false; tree.len()];
     skipped.iter().for_each(|node| is_skipped[node.0 as usize] = true);

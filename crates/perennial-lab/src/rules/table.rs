@@ -3,7 +3,7 @@
 use perennial_core::directory::{Alpha, SiteHistory, SiteKind, Thresholds};
 use serde::Serialize;
 
-use super::{ClosedLoop, Outcome, Plan, Protocol, Ranking, closed_loop, curve, evaluate};
+use super::{ClosedLoop, PageRanking, PlanOutcome, Protocol, SkipPlan, closed_loop, curve, evaluate};
 
 /// Shares of skipped pages on a curve.
 const SHARES: [f64; 12] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
@@ -29,7 +29,7 @@ pub struct NamedPlan {
     /// Its name.
     pub name: String,
     /// What it does.
-    pub plan: Plan,
+    pub plan: SkipPlan,
 }
 
 /// There is no plan of that name.
@@ -48,20 +48,20 @@ impl NamedPlan {
             names => names.iter().map(String::as_str).collect(),
         };
         let named = |name: &str| {
-            let plan = plan_of(name, thresholds, tuned).ok_or_else(|| PlanError(name.to_owned()))?;
+            let plan = parse_plan(name, thresholds, tuned).ok_or_else(|| PlanError(name.to_owned()))?;
             Ok(NamedPlan { name: name.to_owned(), plan })
         };
         names.into_iter().map(named).collect()
     }
 
     /// Its measures on a history.
-    pub fn row(&self, history: &SiteHistory, protocol: &Protocol) -> Row {
-        let Outcome { n_windows, n_quiet, n_rules, n_contradicted, mean } =
+    pub fn row(&self, history: &SiteHistory, protocol: &Protocol) -> PlanRow {
+        let PlanOutcome { n_windows, n_quiet, n_rules, n_contradicted, mean } =
             evaluate(history, protocol, self.plan);
-        Row {
+        PlanRow {
             site: history.name.clone(),
             plan: self.name.clone(),
-            kind: kind_of(history),
+            kind: kind_name(history),
             n_windows,
             n_quiet_windows: n_quiet,
             n_rules,
@@ -79,8 +79,8 @@ impl NamedPlan {
     pub fn curve_row(&self, history: &SiteHistory, protocol: &Protocol) -> CurveRow {
         let points = curve(history, protocol, self.plan, &SHARES);
         let points =
-            points.into_iter().map(|(bypass, change_recall)| Point { bypass, change_recall }).collect();
-        CurveRow { site: history.name.clone(), plan: self.name.clone(), kind: kind_of(history), points }
+            points.into_iter().map(|(bypass, change_recall)| CurvePoint { bypass, change_recall }).collect();
+        CurveRow { site: history.name.clone(), plan: self.name.clone(), kind: kind_name(history), points }
     }
 
     /// What it makes of `n_weeks` versions if only what was fetched is known; `None` for plans that do not rank pages.
@@ -92,15 +92,15 @@ impl NamedPlan {
         skip: f64,
     ) -> Option<LoopRow> {
         let ranking = match self.plan {
-            Plan::Ranked(ranking) => Some(ranking),
-            Plan::Oracle => None,
+            SkipPlan::Ranked(ranking) => Some(ranking),
+            SkipPlan::Oracle => None,
             _ => return None,
         };
         let outcome = closed_loop(history, &ClosedLoop { train, n_weeks, skip, ranking })?;
         Some(LoopRow {
             site: history.name.clone(),
             plan: self.name.clone(),
-            kind: kind_of(history),
+            kind: kind_name(history),
             n_weeks: outcome.n_weeks,
             skip,
             stale: outcome.stale,
@@ -109,28 +109,28 @@ impl NamedPlan {
     }
 }
 
-fn plan_of(name: &str, thresholds: Thresholds, tuned: bool) -> Option<Plan> {
+fn parse_plan(name: &str, thresholds: Thresholds, tuned: bool) -> Option<SkipPlan> {
     let fixed = |alpha| Thresholds { alpha: Alpha::Fixed(alpha), ..thresholds };
     Some(match name {
-        "nothing" => Plan::Nothing,
-        "near" if tuned => Plan::NearTuned,
-        "near" => Plan::Near(thresholds),
-        "near-0.01" => Plan::Near(fixed(0.01)),
-        "near-0.05" => Plan::Near(fixed(0.05)),
-        "near-everywhere" => Plan::NearEverywhere(thresholds),
-        "near-tuned" => Plan::NearTuned,
-        "static" => Plan::Static,
-        "last-version" => Plan::LastVersion,
-        "rate" => Plan::Ranked(Ranking::Rate),
-        "score" => Plan::Ranked(Ranking::Score),
-        "in-rounds" => Plan::Ranked(Ranking::InRounds),
-        "combined" => Plan::Ranked(Ranking::Combined),
-        "oracle" => Plan::Oracle,
+        "nothing" => SkipPlan::Nothing,
+        "near" if tuned => SkipPlan::NearTuned,
+        "near" => SkipPlan::Near(thresholds),
+        "near-0.01" => SkipPlan::Near(fixed(0.01)),
+        "near-0.05" => SkipPlan::Near(fixed(0.05)),
+        "near-everywhere" => SkipPlan::NearEverywhere(thresholds),
+        "near-tuned" => SkipPlan::NearTuned,
+        "static" => SkipPlan::Static,
+        "last-version" => SkipPlan::LastVersion,
+        "rate" => SkipPlan::Ranked(PageRanking::Rate),
+        "score" => SkipPlan::Ranked(PageRanking::Score),
+        "in-rounds" => SkipPlan::Ranked(PageRanking::InRounds),
+        "combined" => SkipPlan::Ranked(PageRanking::Combined),
+        "oracle" => SkipPlan::Oracle,
         _ => return None,
     })
 }
 
-fn kind_of(history: &SiteHistory) -> &'static str {
+fn kind_name(history: &SiteHistory) -> &'static str {
     match history.kind {
         SiteKind::Served => "served",
         SiteKind::Source => "source",
@@ -139,7 +139,7 @@ fn kind_of(history: &SiteHistory) -> &'static str {
 
 /// The measures of a plan on one site, as means over windows.
 #[derive(Serialize)]
-pub struct Row {
+pub struct PlanRow {
     /// The site.
     pub site: String,
     /// The plan.
@@ -184,12 +184,12 @@ pub struct CurveRow {
     /// Whether its pages are as served, or sources of a generator.
     pub kind: &'static str,
     /// By rising bypass ratio.
-    pub points: Vec<Point>,
+    pub points: Vec<CurvePoint>,
 }
 
 /// One point of a curve.
 #[derive(Serialize)]
-pub struct Point {
+pub struct CurvePoint {
     /// Share of the pages that is not fetched.
     #[serde(rename = "BR")]
     pub bypass: f64,

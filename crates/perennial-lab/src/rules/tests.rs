@@ -39,9 +39,9 @@ fn exclusive_site(seed: u64, n_versions: usize) -> SiteHistory {
     history
 }
 
-fn recall_at(history: &SiteHistory, ranking: Ranking, skip: f64) -> f64 {
-    let protocol = Protocol { aim: Aim::Skip(skip), ..Protocol::default() };
-    evaluate(history, &protocol, Plan::Ranked(ranking)).mean.change_recall
+fn recall_at(history: &SiteHistory, ranking: PageRanking, skip: f64) -> f64 {
+    let protocol = Protocol { aim: SkipAim::Skip(skip), ..Protocol::default() };
+    evaluate(history, &protocol, SkipPlan::Ranked(ranking)).mean.change_recall
 }
 
 #[test]
@@ -63,9 +63,9 @@ fn the_head_is_looked_at_first_and_then_the_tail_is_decided_on() {
     let mean = |ranking, skip| {
         (0..8).map(|seed| recall_at(&exclusive_site(seed, 40), ranking, skip)).sum::<f64>() / 8.0
     };
-    let (rate, combined) = (mean(Ranking::Rate, 0.5), mean(Ranking::Combined, 0.5));
+    let (rate, combined) = (mean(PageRanking::Rate, 0.5), mean(PageRanking::Combined, 0.5));
     assert!(combined > rate + 0.05, "{combined} against {rate}");
-    let (in_rounds, combined) = (mean(Ranking::InRounds, 0.8), mean(Ranking::Combined, 0.8));
+    let (in_rounds, combined) = (mean(PageRanking::InRounds, 0.8), mean(PageRanking::Combined, 0.8));
     assert!(
         combined > in_rounds,
         "what one directory says of the other helps: {combined} against {in_rounds}"
@@ -77,7 +77,7 @@ fn directories_that_exclude_each_other_are_found_and_no_others() {
     let history = exclusive_site(3, 40);
     let mut n_windows = 0;
     each_window(&history, &Protocol::default(), |window| {
-        let evidence = Evidence::of(&window.known);
+        let evidence = SiteEvidence::new(&window.known);
         let names = |association: &Association| {
             let name = |place: u32| history.tree.path(evidence.directories.nodes[place as usize]);
             (name(association.head), name(association.tail), association.is_negative)
@@ -109,10 +109,10 @@ fn a_busy_head_lowers_the_tail_and_a_calm_one_raises_it() {
 #[test]
 fn static_directories_are_skipped_and_counted_apart_from_rules() {
     let history = exclusive_site(1, 40);
-    let outcome = evaluate(&history, &Protocol::default(), Plan::Static);
+    let outcome = evaluate(&history, &Protocol::default(), SkipPlan::Static);
     assert_eq!((outcome.n_windows, outcome.n_rules), (10, 0.0));
     assert!((outcome.mean.bypass - 0.3).abs() < 1e-9 && outcome.mean.change_recall == 1.0);
-    let nothing = evaluate(&history, &Protocol::default(), Plan::Nothing).mean;
+    let nothing = evaluate(&history, &Protocol::default(), SkipPlan::Nothing).mean;
     assert_eq!(
         (nothing.bypass, nothing.precision, nothing.recall, nothing.change_recall),
         (0.0, 1.0, 1.0, 1.0)
@@ -140,7 +140,8 @@ fn site_with_a_rule(n_versions: usize) -> SiteHistory {
 fn warm_skips_the_tail_of_a_rule() {
     let history = site_with_a_rule(30);
     let thresholds = Thresholds { alpha: Alpha::Fixed(0.5), beta: 0.4, gamma: Some(0.5), theta: 0.9 };
-    let outcome = evaluate(&history, &Protocol { windows: 9, ..Protocol::default() }, Plan::Near(thresholds));
+    let outcome =
+        evaluate(&history, &Protocol { windows: 9, ..Protocol::default() }, SkipPlan::Near(thresholds));
     assert_eq!((outcome.n_windows, outcome.n_rules), (9, 1.0));
     assert!((outcome.mean.bypass - 0.4).abs() < 1e-9);
     // The paper assumes that every parent changed: in the third of the weeks in which it did not, all is lost.
@@ -161,8 +162,8 @@ fn tuning_finds_no_rule_that_loses_too_much() {
 fn a_largest_loss_is_kept_in_training() {
     let history = exclusive_site(2, 40);
     let skipped = |loss| {
-        let protocol = Protocol { aim: Aim::MaxLoss(loss), ..Protocol::default() };
-        evaluate(&history, &protocol, Plan::Ranked(Ranking::Combined)).mean
+        let protocol = Protocol { aim: SkipAim::MaxLoss(loss), ..Protocol::default() };
+        evaluate(&history, &protocol, SkipPlan::Ranked(PageRanking::Combined)).mean
     };
     let (careful, bold) = (skipped(0.01), skipped(0.3));
     assert!(careful.bypass < bold.bypass && careful.change_recall > bold.change_recall);
@@ -194,10 +195,10 @@ fn changes_far_ahead_accumulate_or_not() {
 #[test]
 fn the_curve_falls_as_more_is_skipped() {
     let history = exclusive_site(5, 40);
-    let points = curve(&history, &Protocol::default(), Plan::Oracle, &[0.0, 0.5, 0.9]);
+    let points = curve(&history, &Protocol::default(), SkipPlan::Oracle, &[0.0, 0.5, 0.9]);
     assert_eq!(points.len(), 3);
     assert!(points[0] == (0.0, 1.0) && points[1].1 == 1.0 && points[2].1 < 1.0, "{points:?}");
-    assert_eq!(curve(&history, &Protocol::default(), Plan::Static, &[0.0, 0.5]).len(), 1);
+    assert_eq!(curve(&history, &Protocol::default(), SkipPlan::Static, &[0.0, 0.5]).len(), 1);
 }
 
 /// Everything is rebuilt once, in week 30; nothing else changes but a few pages every week.
@@ -214,7 +215,8 @@ fn after_a_rebuild_pages_that_were_not_fetched_are_taken_to_be_old() {
     }
     let run =
         |ranking| closed_loop(&history, &ClosedLoop { train: 20, n_weeks: 30, skip: 0.8, ranking }).unwrap();
-    let (known, combined, plain) = (run(None), run(Some(Ranking::Combined)), run(Some(Ranking::Rate)));
+    let (known, combined, plain) =
+        (run(None), run(Some(PageRanking::Combined)), run(Some(PageRanking::Rate)));
     assert_eq!(known.n_weeks, 30);
     // At 40 pages a week, of which 8 always change, a rebuild takes six weeks to catch up with.
     assert!(known.stale < 0.09, "{known:?}");
@@ -223,7 +225,7 @@ fn after_a_rebuild_pages_that_were_not_fetched_are_taken_to_be_old() {
 }
 
 /// The measures by the sets of eqs. 2 to 5.
-fn by_sets(history: &SiteHistory, window: &Window<'_>, fetched: &[u32]) -> [f64; 4] {
+fn by_sets(history: &SiteHistory, window: &TestWindow<'_>, fetched: &[u32]) -> [f64; 4] {
     let path = |page: u32| history.tree.path(history.nodes[page as usize]);
     let directory = |path: &str| path[..=path.rfind('/').unwrap()].to_owned();
     let before: BTreeSet<String> = window.known.present.iter().map(|&page| path(page)).collect();

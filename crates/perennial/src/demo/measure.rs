@@ -1,7 +1,7 @@
 //! An archive of the living web -> what it caught, read from its WARC files and compared with the truth.
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_lab::drive::Crawl;
+use perennial_lab::drive::SimulatedCrawl;
 
 use super::run::FeedsResult;
 use super::template::{VERSION_META, announced};
@@ -36,7 +36,11 @@ pub(super) fn feeds_of(archive: &Archive, web: &LivingWeb, seeds: &[String]) -> 
 
 /// When each page of the web was captured. The instants are those of the versions that the payloads hold, so that
 /// rounding a capture's time to seconds cannot move it across a change.
-pub(super) fn captures_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Crawl> {
+pub(super) fn captures_of(
+    archive: &Archive,
+    web: &LivingWeb,
+    urls: &[String],
+) -> anyhow::Result<SimulatedCrawl> {
     let store = archive.store()?;
     let mut captures = Vec::with_capacity(urls.len());
     for (page, url) in web.pages.iter().zip(urls) {
@@ -56,7 +60,7 @@ pub(super) fn captures_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -
         times.sort_unstable();
         captures.push(times);
     }
-    Ok(Crawl { captures })
+    Ok(SimulatedCrawl { captures })
 }
 
 /// The number of the version that a page's head names.
@@ -74,7 +78,7 @@ fn instant_of(page: &LivingPage, version: usize, time: Timestamp) -> Timestamp {
 }
 
 /// Important changes whose version is in the archive, and all.
-pub(super) fn count_important(web: &LivingWeb, truth: &Truth, crawl: &Crawl) -> (u64, u64) {
+pub(super) fn count_important(web: &LivingWeb, truth: &Truth, crawl: &SimulatedCrawl) -> (u64, u64) {
     let (mut n_caught, mut n_all) = (0, 0);
     for ((page, importance), captures) in web.pages.iter().zip(&truth.importance).zip(&crawl.captures) {
         for (number, importance) in importance.iter().enumerate() {
@@ -96,7 +100,7 @@ pub(super) fn is_caught(page: &LivingPage, captures: &[Timestamp], number: usize
 }
 
 /// Share of the visits after the first week that went to pages with nothing but noise.
-pub(super) fn noise_share(web: &LivingWeb, crawl: &Crawl) -> f64 {
+pub(super) fn noise_share(web: &LivingWeb, crawl: &SimulatedCrawl) -> f64 {
     let from = web.start + LEARNING;
     let (mut n_noise, mut n_all) = (0u64, 0u64);
     for (page, captures) in crawl.captures.iter().enumerate() {

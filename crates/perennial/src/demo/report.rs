@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
-use perennial_lab::drive::Crawl;
+use perennial_lab::drive::SimulatedCrawl;
 use perennial_lab::quality::{Window, completeness, page_completeness};
 
 use super::measure::is_caught;
@@ -86,7 +86,7 @@ fn row(out: &mut String, name: &str, caught: &Caught) {
 
 fn completeness_chart(out: &mut String, crawls: &Crawls) {
     let days = ((crawls.web.end - crawls.web.start).as_hours_f64() / 24.0).round() as i64;
-    let line = |crawl: &Crawl| -> Vec<(f64, f64)> {
+    let line = |crawl: &SimulatedCrawl| -> Vec<(f64, f64)> {
         (0..days).map(|day| (day as f64 + 1.0, pooled_on(crawls, crawl, day))).collect()
     };
     let chart = Chart {
@@ -106,7 +106,7 @@ fn series(label: &str, colour: &'static str, stroke: Stroke, points: Vec<(f64, f
     Series { label: label.into(), colour, stroke, points }
 }
 
-fn pooled_on(crawls: &Crawls, crawl: &Crawl, day: i64) -> f64 {
+fn pooled_on(crawls: &Crawls, crawl: &SimulatedCrawl, day: i64) -> f64 {
     let from = crawls.web.start + Span::from_hours(24 * day);
     let window = Window { from, until: from + Span::from_hours(24) };
     let pages = crawls.world.pages.iter().zip(&crawl.captures).map(|(page, captures)| {

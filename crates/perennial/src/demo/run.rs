@@ -163,9 +163,9 @@ pub struct Crawls {
     /// The same for the simulator.
     pub world: World,
     /// The real crawl, read back from the archive.
-    pub real: drive::Crawl,
+    pub real: drive::SimulatedCrawl,
     /// A fixed interval with as many fetches, simulated.
-    pub fixed: drive::Crawl,
+    pub fixed: drive::SimulatedCrawl,
     /// Changes an hour by local hour of a workday that the real crawl learned.
     pub learned: Vec<Vec<f64>>,
 }
@@ -232,7 +232,7 @@ fn compare(
     options: &DemoOptions,
     web: LivingWeb,
     truth: Truth,
-    real: drive::Crawl,
+    real: drive::SimulatedCrawl,
     learned: Vec<Vec<f64>>,
 ) -> (DemoResult, Crawls) {
     let world = web.world(&truth);
@@ -254,13 +254,13 @@ fn compare(
         let start = world.start + Span::from_secs(SHIFT_SECS * i64::from(number));
         only_of_living(&web, drive::crawl(&World { start, ..world.clone() }, &config))
     };
-    let simulated: Vec<drive::Crawl> = (0..N_SIMULATIONS)
+    let simulated: Vec<drive::SimulatedCrawl> = (0..N_SIMULATIONS)
         .into_par_iter()
         .map(|number| simulate(options.strategy.into(), daily_budget(&web, options.budget), number))
         .collect();
     let of_papers = simulate(SimulatedStrategy::IMPORTANCE_PATTERN, daily_budget(&web, options.budget), 0);
     let fixed = simulate(SimulatedStrategy::FIXED_INTERVAL, Budget::per_hour(fetches / hours), 0);
-    let caught = |crawl: &drive::Crawl| caught(&web, &world, crawl, window);
+    let caught = |crawl: &drive::SimulatedCrawl| caught(&web, &world, crawl, window);
     let all: Vec<Caught> = simulated.iter().map(caught).collect();
     let (important_caught, important_total) = measure::count_important(&web, &truth, &real);
     let result = DemoResult {
@@ -282,7 +282,7 @@ fn compare(
 }
 
 /// A simulated crawl without captures of sites that had closed: the simulator does not know that sites can.
-fn only_of_living(web: &LivingWeb, mut crawl: drive::Crawl) -> drive::Crawl {
+fn only_of_living(web: &LivingWeb, mut crawl: drive::SimulatedCrawl) -> drive::SimulatedCrawl {
     for (page, captures) in web.pages.iter().zip(&mut crawl.captures) {
         if let Some(dies_at) = web.sites[page.site].dies_at {
             captures.retain(|&at| at < dies_at);
@@ -291,7 +291,7 @@ fn only_of_living(web: &LivingWeb, mut crawl: drive::Crawl) -> drive::Crawl {
     crawl
 }
 
-fn caught(web: &LivingWeb, world: &World, crawl: &drive::Crawl, window: Window) -> Caught {
+fn caught(web: &LivingWeb, world: &World, crawl: &drive::SimulatedCrawl, window: Window) -> Caught {
     let quality = crawl.quality(world, window, N_QUERIES);
     Caught {
         fetches: crawl.captures.iter().map(Vec::len).sum::<usize>() as u64,
@@ -306,16 +306,16 @@ fn caught(web: &LivingWeb, world: &World, crawl: &drive::Crawl, window: Window) 
 fn by_site(
     web: &LivingWeb,
     world: &World,
-    real: &drive::Crawl,
-    simulated: &drive::Crawl,
+    real: &drive::SimulatedCrawl,
+    simulated: &drive::SimulatedCrawl,
     window: Window,
 ) -> Vec<SiteResult> {
-    let of = |crawl: &drive::Crawl, site: usize| {
+    let of = |crawl: &drive::SimulatedCrawl, site: usize| {
         let mine = |place: &usize| world.pages[*place].site.0 as usize == site;
         let places: Vec<usize> = (0..world.pages.len()).filter(mine).collect();
         let pages = places.iter().map(|&place| world.pages[place].clone()).collect();
         let captures = places.iter().map(|&place| crawl.captures[place].clone()).collect();
-        let (part, crawl) = (World { pages, ..world.clone() }, drive::Crawl { captures });
+        let (part, crawl) = (World { pages, ..world.clone() }, drive::SimulatedCrawl { captures });
         let quality = crawl.quality(&part, window, N_QUERIES);
         let n_fetches = crawl.captures.iter().map(Vec::len).sum::<usize>() as u64;
         (n_fetches, quality.completeness.pooled, quality.coherence.weighted)

@@ -11,7 +11,7 @@ use crate::cli::context::{document_on_stdout, not_found};
 use crate::cli::{Context, Exit};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::settings::site::parse_address;
-use perennial_lab::feeds::inferred::{Inferred, in_template, infer};
+use perennial_lab::feeds::inferred::{InferredChannel, in_template, infer_channel};
 
 const AFTER_HELP: &str = "\
 A channel page is the page that a feed belongs to. Between two captures of it nobody looked, but its feed knows what was published by \
@@ -51,7 +51,7 @@ impl Channel {
             let snapshot = shared.lock();
             let store = snapshot.store();
             let page = store.page(url.as_str())?.ok_or_else(|| not_found(store, url.as_str()))?;
-            infer(store, &page, at)?
+            infer_channel(store, &page, at)?
         };
         let Some(inferred) = inferred else {
             anyhow::bail!(
@@ -73,14 +73,14 @@ impl Channel {
     }
 }
 
-fn title_of(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Result<String> {
+fn title_of(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyhow::Result<String> {
     let feeds = shared.lock().store().feeds_to_poll()?;
     let feed = feeds.into_iter().find(|feed| inferred.feeds.contains(&feed.url));
     Ok(feed.map(|feed| feed.title).unwrap_or_default())
 }
 
-fn print(inferred: &Inferred, out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(out, "Inferred, not captured: {} at {}", inferred.url, inferred.at)?;
+fn print(inferred: &InferredChannel, out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(out, "InferredChannel, not captured: {} at {}", inferred.url, inferred.at)?;
     writeln!(out, "nearest capture: {}", inferred.nearest_capture.as_deref().unwrap_or("none"))?;
     for item in &inferred.items {
         let time = item.item.published.as_deref().unwrap_or(&item.item.first_seen);

@@ -3,7 +3,7 @@
 use clap::Args;
 use perennial_core::article::{Context as Known, Object};
 use perennial_core::text::dom::Dom;
-use perennial_lab::feeds::extraction::{Variant, extract_text};
+use perennial_lab::feeds::extraction::{ExtractionVariant, extract_text};
 
 use crate::cli::{Context, Exit, extract};
 
@@ -21,13 +21,15 @@ pub(super) struct Extract {
     #[command(flatten)]
     pages: extract::Extract,
     /// Row of the paper's Table 3
-    #[arg(long, value_name = "NAME", default_value = Variant::GramsThenConcepts.name(), value_parser = parse_variant)]
-    algorithm: Variant,
+    #[arg(long, value_name = "NAME", default_value = ExtractionVariant::GramsThenConcepts.name(), value_parser = parse_variant)]
+    algorithm: ExtractionVariant,
 }
 
-fn parse_variant(name: &str) -> Result<Variant, String> {
-    let known = Variant::ALL.into_iter().find(|variant| variant.name() == name);
-    known.ok_or_else(|| format!("choose one of {}", Variant::ALL.map(Variant::name).join(", ")))
+fn parse_variant(name: &str) -> Result<ExtractionVariant, String> {
+    let known = ExtractionVariant::ALL.into_iter().find(|variant| variant.name() == name);
+    known.ok_or_else(|| {
+        format!("choose one of {}", ExtractionVariant::ALL.map(ExtractionVariant::name).join(", "))
+    })
 }
 
 impl Extract {

@@ -9,8 +9,8 @@ use crate::cli::context::{document_on_stdout, json_on_stdout};
 use crate::cli::{Context, Exit};
 use perennial_engine::learn::Followed;
 use perennial_lab::feeds::charts::figures;
-use perennial_lab::feeds::intervals::{Summary, quantile};
-use perennial_lab::feeds::statistics::{CURVES, FeedStatistics, of_archive, of_files};
+use perennial_lab::feeds::intervals::{IntervalSummary, quantile};
+use perennial_lab::feeds::statistics::{CURVES, FeedStatistics, archive_statistics, file_statistics};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -42,11 +42,11 @@ impl Feeds {
         let statistics = match self.paths.is_empty() {
             true => {
                 let snapshot = context.snapshot()?;
-                of_archive(snapshot.store(), &Followed::of(snapshot.archive(), snapshot.store())?)?
+                archive_statistics(snapshot.store(), &Followed::of(snapshot.archive(), snapshot.store())?)?
             }
             false => {
                 let bar = context.progress_count(0, "files");
-                let statistics = of_files(&self.paths, &|| bar.inc(1));
+                let statistics = file_statistics(&self.paths, &|| bar.inc(1));
                 bar.finish_and_clear();
                 statistics?
             }
@@ -153,7 +153,7 @@ fn print_intervals(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Resu
     writeln!(out, "At least once within a day: {:.0} % (above 90 %)", percent(all.once_within_day))
 }
 
-fn print_summary_of(tag: &str, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+fn print_summary_of(tag: &str, summary: &IntervalSummary, out: &mut dyn Write) -> io::Result<()> {
     let (mean, deviation) = match summary.n_with_intervals {
         0 => ("-".to_owned(), "-".to_owned()),
         _ => (span_words(summary.mean_interval), span_words(summary.pooled_deviation)),

@@ -10,7 +10,7 @@ use perennial_core::schedule::Goal;
 use perennial_core::schedule::amounts::{AmountError, parse_share};
 use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
-use perennial_lab::experiment::{Experiment, Line, Run};
+use perennial_lab::experiment::{BudgetResult, Experiment, StrategyRun};
 use perennial_lab::paper::PaperWorld;
 use perennial_lab::strategy::SimulatedStrategy;
 use perennial_lab::trace::{self, TraceStart};
@@ -217,7 +217,9 @@ impl Simulate {
         };
         let runs = strategies
             .iter()
-            .flat_map(|strategy| learned.iter().map(|learned| Run { strategy: *strategy, learned: *learned }))
+            .flat_map(|strategy| {
+                learned.iter().map(|learned| StrategyRun { strategy: *strategy, learned: *learned })
+            })
             .collect();
         let visibility = match (self.visibility, self.is_recorded()) {
             (Some(VisibilityName::LastChange), _) | (None, false) => Visibility::LastChange,
@@ -266,7 +268,7 @@ impl Simulate {
         experiment: &Experiment,
         world: &World,
         seed: u64,
-        lines: Vec<Line>,
+        lines: Vec<BudgetResult>,
     ) -> SimulationReport {
         let bar = context.progress_count(report::N_STEPS_OF_PERIODS, "periods of Figure 7");
         let periods = report::over_periods(experiment, world, seed, || bar.inc(1));
@@ -276,7 +278,7 @@ impl Simulate {
             false => report::on_unlike(experiment, &self.paper_world(seed).build_unlike(), seed),
         };
         let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-        let world = report::words_of(experiment, world, self.n_days(), seed);
+        let world = report::describe_world(experiment, world, self.n_days(), seed);
         SimulationReport { command: format!("perennial {command}"), world, lines, periods, unlike }
     }
 }
@@ -291,7 +293,7 @@ fn parse_start(text: &str) -> Result<TraceStart, AmountError> {
 }
 
 /// With `--json` one object a line, so that a program can read results while others are computed; else a table.
-fn print_lines(context: &Context, lines: &[Line]) -> anyhow::Result<()> {
+fn print_lines(context: &Context, lines: &[BudgetResult]) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for line in lines {
         if context.json {
@@ -304,7 +306,7 @@ fn print_lines(context: &Context, lines: &[Line]) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn write_table(out: &mut dyn Write, line: &Line) -> std::io::Result<()> {
+fn write_table(out: &mut dyn Write, line: &BudgetResult) -> std::io::Result<()> {
     writeln!(
         out,
         "{}, seed {}: {:.0} % of the pages an hour, ranked every {:.0} minutes (shares in percent)",

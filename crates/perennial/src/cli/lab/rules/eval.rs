@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use clap::Args;
-use perennial_lab::rules::table::{CurveRow, LoopRow, NamedPlan, Row};
-use perennial_lab::rules::{Aim, Protocol, n_broken};
+use perennial_lab::rules::table::{CurveRow, LoopRow, NamedPlan, PlanRow};
+use perennial_lab::rules::{Protocol, SkipAim, n_broken};
 
 use super::read::Source;
 use super::{ThresholdOptions, share};
@@ -122,7 +122,7 @@ impl Eval {
             bar.finish_and_clear();
             context.print(&rows, |out| print_loops(&rows, out))?;
         } else {
-            let rows: Vec<Row> = pairs().map(|(history, plan)| plan.row(history, &protocol)).collect();
+            let rows: Vec<PlanRow> = pairs().map(|(history, plan)| plan.row(history, &protocol)).collect();
             bar.finish_and_clear();
             if rows.iter().all(|row| row.n_windows == 0) {
                 bail!(
@@ -143,13 +143,13 @@ impl Eval {
             accumulate: self.accumulate,
             windows: self.windows.into(),
             spread: self.spread,
-            aim: loss.map_or(Aim::Skip(self.skip.unwrap_or(0.5)), Aim::MaxLoss),
+            aim: loss.map_or(SkipAim::Skip(self.skip.unwrap_or(0.5)), SkipAim::MaxLoss),
             tune_loss: self.max_loss.unwrap_or(0.05),
         }
     }
 }
 
-fn print_rows(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+fn print_rows(rows: &[PlanRow], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "{:<16} {:<16} {:>7} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6}",
@@ -168,9 +168,9 @@ fn print_rows(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
             }
         }
         for plan in plans {
-            let of: Vec<&Row> =
+            let of: Vec<&PlanRow> =
                 rows.iter().filter(|row| row.kind == kind && row.plan == plan && row.n_windows > 0).collect();
-            let mean = |value: fn(&Row) -> f64| {
+            let mean = |value: fn(&PlanRow) -> f64| {
                 of.iter().map(|row| value(row)).sum::<f64>() / of.len().max(1) as f64
             };
             let values = [

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use perennial_lab::rules::figure::{ReplayRow, Row, TimeRow, cases, made_sites, mining_cases, replays};
+use perennial_lab::rules::figure::{
+    FigureRow, MiningTimeRow, ReplayRow, cases, made_sites, mining_cases, replays,
+};
 
 use super::read::read_files;
 use crate::cli::{Context, Exit};
@@ -49,7 +51,7 @@ impl Figure {
             let cases = mining_cases(&self.figure);
             let bar = context.progress_count(cases.len() as u64, "mining");
             let timed = cases.iter().inspect(|_| bar.inc(1)).map(|case| case.time(&self.figure));
-            let rows: Vec<TimeRow> = timed.collect();
+            let rows: Vec<MiningTimeRow> = timed.collect();
             bar.finish_and_clear();
             context.print(&rows, |out| print_times(&rows, out))?;
             return Ok(Exit::Done);
@@ -68,7 +70,7 @@ impl Figure {
         let cases = cases(&self.figure, &histories);
         let bar = context.progress_count(cases.len() as u64, "testing plans");
         let tested = cases.iter().inspect(|_| bar.inc(1)).map(|case| case.row(&self.figure, &histories));
-        let rows: Vec<Row> = tested.collect();
+        let rows: Vec<FigureRow> = tested.collect();
         bar.finish_and_clear();
         context.print(&rows, |out| print_rows(&rows, out))?;
         Ok(Exit::Done)
@@ -107,7 +109,7 @@ fn print_replays(rows: &[ReplayRow], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn print_rows(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+fn print_rows(rows: &[FigureRow], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "{:<26} {:<16} {:<14} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}",
@@ -131,14 +133,14 @@ fn print_rows(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn print_times(rows: &[TimeRow], out: &mut dyn Write) -> io::Result<()> {
+fn print_times(rows: &[MiningTimeRow], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "{:<16} {:>7} {:>12} {:>12} {:>8} {:>11}",
         "", "change", "phase 1, ms", "phase 2, ms", "rules", "bytes/node"
     )?;
     for row in rows {
-        let TimeRow { x, change, phase_1_ms, phase_2_ms, n_rules, bytes_per_node, .. } = row;
+        let MiningTimeRow { x, change, phase_1_ms, phase_2_ms, n_rules, bytes_per_node, .. } = row;
         writeln!(
             out,
             "{x:<16} {:>5.0} % {phase_1_ms:>12.2} {phase_2_ms:>12.2} {n_rules:>8} {bytes_per_node:>11.0}",

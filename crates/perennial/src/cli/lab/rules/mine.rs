@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use perennial_lab::rules::mining::{Mining, SiteReport, panels};
+use perennial_lab::rules::mining::{MiningConfig, SiteReport, panels};
 
 use super::ThresholdOptions;
 use super::read::Source;
@@ -62,7 +62,7 @@ enum Format {
 impl Mine {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let histories = self.source.read(context)?;
-        let mining = Mining {
+        let mining = MiningConfig {
             thresholds: self.thresholds.thresholds(),
             n_versions: self.versions,
             with_subsumed: self.subsumed,

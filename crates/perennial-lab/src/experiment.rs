@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{BoundSpec, VisitConstraint, clairvoyant, known_rates, pattern_known};
-use crate::drive::{SimulatedCrawl, DriveConfig, CrawlQuality, Visibility, crawl};
+use crate::drive::{CrawlQuality, DriveConfig, SimulatedCrawl, Visibility, crawl};
 use crate::quality::Window;
 use crate::strategy::SimulatedStrategy;
 use crate::world::World;

@@ -14,7 +14,7 @@ use perennial_core::page::importance::Importance;
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
-use perennial_engine::analyse::{Analyst, Filters, analyse_backlog};
+use perennial_engine::analyse::{Analyst, AdFilters, analyse_backlog};
 use perennial_engine::learn;
 
 /// Versions of each page that are captured.
@@ -37,7 +37,7 @@ fn main() -> anyhow::Result<()> {
 fn measure(archive: &Archive) -> anyhow::Result<()> {
     let web = LivingWeb::new(1, Timestamp::parse("2026-03-02")?, 14);
     let one_core = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let analyst = Arc::new(Analyst::new(Filters::load(None::<&Path>)?)?);
+    let analyst = Arc::new(Analyst::new(AdFilters::load(None::<&Path>)?)?);
     let mut writer = ArchiveWriter::open(archive)?;
     let (urls, n_bytes) = capture(&mut writer, &web)?;
     let mut told = 0;

@@ -7,7 +7,7 @@ use perennial_core::page::look::ChangeStatus;
 use perennial_core::schedule::{Budget, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
-use perennial_engine::learn::{self, Followed};
+use perennial_engine::learn::{self, FollowedSites};
 use perennial_lab::drive::drive;
 
 use crate::crawled::Archive;
@@ -78,7 +78,7 @@ fn are_simulated(goal: &str, budget: Budget) {
     // The scheduler as the crawl will have it, driven by the simulator.
     let opened = Opened::open(&archive.root).unwrap();
     let store = opened.store().unwrap();
-    let followed = Followed::of(&opened, &store).unwrap();
+    let followed = FollowedSites::load(&opened, &store).unwrap();
     let start = store.last_visit().unwrap().unwrap();
     let config = learn::schedule_config(&opened.settings().crawl, Some(budget));
     let mut scheduler = learn::scheduler(&store, &followed, config, 0, start).unwrap();

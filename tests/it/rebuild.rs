@@ -6,7 +6,7 @@ use std::path::Path;
 use perennial_archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
 use perennial_core::schedule::{Goal, Ranked, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
-use perennial_engine::learn::{self, Followed};
+use perennial_engine::learn::{self, FollowedSites};
 
 use crate::crawled;
 use crate::facts::Facts;
@@ -36,7 +36,7 @@ impl Ranking {
         let archive = Archive::open(archive).unwrap();
         let store = archive.store().unwrap();
         let at = store.last_capture().unwrap().unwrap() + Span::from_hours(1);
-        let followed = Followed::of(&archive, &store).unwrap();
+        let followed = FollowedSites::load(&archive, &store).unwrap();
         // The prices that a crawl found out are not in the WARC files. Under another goal than the crawl's they are left alone.
         let config = ScheduleConfig { goal: Goal::Importance, ..ScheduleConfig::default() };
         let scheduler = learn::scheduler(&store, &followed, config, 0, at).unwrap();

@@ -5,7 +5,7 @@ use perennial_archive::store::{Store, Texts};
 use perennial_core::chance::Chance;
 use perennial_core::search::Query;
 use perennial_core::time::Timestamp;
-use perennial_engine::search::{Question, answer};
+use perennial_engine::search::{SearchQuery, find_pages};
 use serde_json::Value;
 
 use crate::crawled::Archive;
@@ -102,10 +102,10 @@ fn stays_by_search(archive: &Archive, url: &str, text: &str) -> Stays {
 
 /// The same without a process for each question.
 fn stays_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> Stays {
-    let question = Question { url: Some(url), limit: 10, ..Question::default() };
+    let question = SearchQuery { url: Some(url), limit: 10, ..SearchQuery::default() };
     let query = Query::parse(&format!("\"{text}\"")).unwrap();
-    let found = answer(store, texts, &query, &question).unwrap().answers;
-    let stays = found.into_iter().flat_map(|answer| answer.stays);
+    let found = find_pages(store, texts, &query, &question).unwrap().hits;
+    let stays = found.into_iter().flat_map(|hit| hit.stays);
     stays.map(|stay| [stay.absent_until, Some(stay.first), Some(stay.last), stay.gone]).collect()
 }
 

@@ -12,7 +12,7 @@ use perennial_core::url::PageId;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::recorder::RecorderMessage;
-use perennial_engine::analyse::{Headline, PageAnalyses, PageAnalyst};
+use perennial_engine::analyse::{PageHeadline, PageAnalyses, PageAnalyst};
 use perennial_engine::background;
 
 /// The result of analysing the captures of a page since its last analysis.
@@ -21,7 +21,7 @@ pub(super) struct AnalysedPage {
     /// What the scheduler is told; `None` when there was no observation to analyse, or the analysis failed.
     pub(super) outcome: Option<VisitOutcome>,
     /// What the page, if it is a listing page, says of others.
-    pub(super) headlines: Vec<Headline>,
+    pub(super) headlines: Vec<PageHeadline>,
     /// A message for the user.
     pub(super) warning: Option<String>,
 }
@@ -88,7 +88,7 @@ fn work(
     lessons: &Sender<RecorderMessage>,
     analysed: &UnboundedSender<AnalysedPage>,
 ) {
-    let result = match pages.go_on(page) {
+    let result = match pages.analyse_new(page) {
         Ok(mut done) => {
             let outcome = outcome_of(&done);
             let headlines = std::mem::take(&mut done.headlines);

@@ -15,7 +15,7 @@ use super::{Crawl, CrawlOptions};
 use perennial_archive::settings::Settings;
 use perennial_archive::store::{Ending, PageKind, site_of};
 use perennial_archive::{Archive, SettingsWatch};
-use perennial_engine::operate::log::{ActLine, Acts};
+use perennial_engine::admin::audit::{AuditEntry, AuditReader};
 
 /// How long changed settings wait for fetches in flight. One that takes longer is given up, and made again.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,7 +27,7 @@ pub(super) struct ConfigWatcher {
     archive: Archive,
     /// `None` in a time-lapse, which nobody watches.
     settings: Option<SettingsWatch>,
-    acts: Acts,
+    audit: AuditReader,
     /// When changed settings were found.
     changed_at: Option<Instant>,
     /// Pages that earlier rounds gave up.
@@ -38,7 +38,7 @@ impl ConfigWatcher {
     pub(super) fn new(archive: &Archive, clock: &Clock, earlier: &Status) -> ConfigWatcher {
         ConfigWatcher {
             settings: (!clock.is_time_lapse()).then(|| SettingsWatch::new(archive)),
-            acts: Acts::from_start(archive.root()),
+            audit: AuditReader::from_start(archive.root()),
             archive: archive.clone(),
             changed_at: None,
             n_given_up: earlier.n_given_up,
@@ -72,7 +72,7 @@ impl ConfigWatcher {
     /// The pages and hosts that somebody wants visited again, with the time of the request; each is returned once.
     fn retry_requests(&mut self, now: Timestamp) -> HashMap<String, Timestamp> {
         let mut requests = HashMap::new();
-        let read = |line: ActLine| {
+        let read = |line: AuditEntry| {
             let time = Timestamp::parse(&line.time).ok();
             if let Some(time) = time.filter(|time| line.act == "retry" && now - *time < REQUEST_LIFE) {
                 // The log has seconds: a visit within the second of the request may have been before it.
@@ -80,7 +80,7 @@ impl ConfigWatcher {
             }
         };
         // A log that cannot be read has no requests; whoever writes it is told.
-        let _ = self.acts.read(read);
+        let _ = self.audit.read(read);
         requests
     }
 }

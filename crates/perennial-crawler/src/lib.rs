@@ -337,7 +337,7 @@ impl Crawl {
             self.weights.saw(record.target.page);
         }
         for new in record.new_pages.iter().filter(|new| new.kind == PageKind::Page) {
-            self.weights.add(new.page, self.policy.weight_of_seed(new.seed));
+            self.weights.add(new.page, self.policy.seed_weight(new.seed));
         }
     }
 

@@ -18,8 +18,8 @@ use super::spending::{Permission, Spending};
 use super::status::End;
 use super::unstyled::Unstyled;
 use perennial_archive::store::{Ending, FrontierPage, PageKind, Target};
-use perennial_engine::analyse::Headline;
-use perennial_engine::learn::Followed;
+use perennial_engine::analyse::PageHeadline;
+use perennial_engine::learn::FollowedSites;
 
 /// With this many pages waiting for their analysis no visit starts. It bounds the memory of a crawl that fetches faster
 /// than it analyses.
@@ -80,7 +80,7 @@ pub(super) struct Policy {
     config: PolicyConfig,
     order: VisitOrder,
     hosts: Hosts,
-    followed: Followed,
+    followed: FollowedSites,
     spending: Spending,
     /// Feeds, which are polled by their own patterns.
     polls: Polls,
@@ -110,7 +110,7 @@ impl Policy {
     pub(super) fn new(
         config: PolicyConfig,
         order: VisitOrder,
-        followed: Followed,
+        followed: FollowedSites,
         spending: Spending,
         now: Timestamp,
     ) -> Policy {
@@ -420,7 +420,7 @@ impl Policy {
     }
 
     /// Takes in the outcome that the analysis of a page found; `None` when it found none.
-    pub(super) fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>, headlines: Vec<Headline>) {
+    pub(super) fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>, headlines: Vec<PageHeadline>) {
         self.large.remove(&page);
         if let Some((by_answer, at)) = self.analysing.remove(&page) {
             self.tell_scheduler(page, outcome.unwrap_or(by_answer), at);
@@ -429,7 +429,7 @@ impl Policy {
     }
 
     /// A listing page named another page anew. New pages are visited first in any case; one with a changed headline was probably edited.
-    fn take_headline(&mut self, headline: Headline, at: Timestamp) {
+    fn take_headline(&mut self, headline: PageHeadline, at: Timestamp) {
         if let VisitOrder::Scheduled(scheduler) = &mut self.order {
             scheduler.announce(headline.page, at, None);
             self.note_cause(headline.page, headline.title);
@@ -559,8 +559,8 @@ impl Policy {
     }
 
     /// The user's weight of the pages of a seed.
-    pub(super) fn weight_of_seed(&self, seed: i64) -> f32 {
-        self.followed.weight_of_seed(seed)
+    pub(super) fn seed_weight(&self, seed: i64) -> f32 {
+        self.followed.seed_weight(seed)
     }
 
     /// Pages under analysis and those ready for it; not those that wait for subresources.

@@ -30,7 +30,7 @@ use perennial_archive::store::{Discovery, KnownFeed, PageKind, Store};
 use perennial_archive::{Archive, ArchiveWriter, CHECKING};
 use perennial_engine::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use perennial_engine::background::PageFollower;
-use perennial_engine::learn::{self, Followed};
+use perennial_engine::learn::{self, FollowedSites};
 use perennial_engine::notify::start_notifying;
 use perennial_engine::search::start_indexing;
 use perennial_fetch::Client;
@@ -128,7 +128,7 @@ impl Crawl {
         }
         store.each_frontier_page(|known| {
             if known.kind == PageKind::Page {
-                self.weights.add(known.page, self.policy.weight_of_seed(known.seed));
+                self.weights.add(known.page, self.policy.seed_weight(known.seed));
                 if known.visited.is_some() {
                     self.weights.saw(known.page);
                 }
@@ -232,7 +232,7 @@ impl Parts<'_> {
     fn policy(&self, writer: &mut ArchiveWriter, pass: Option<Pass>) -> anyhow::Result<Policy> {
         let (options, now) = (self.options, self.now);
         let spending = self.spending(writer)?;
-        let mut followed = Followed::of(self.archive, writer.store())?;
+        let mut followed = FollowedSites::load(self.archive, writer.store())?;
         if options.goal.is_some() {
             followed.forget_goals();
         }

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`background`] | a thread -> one that yields to visits and readers |
 //! | [`analyse`] | captures -> what a reader saw, what changed and its importance, stored in the state |
-//! | [`operate`] | what a person decides about sites -> perennial.toml, and a line of acts.log |
+//! | [`admin`] | what a person decides about sites -> perennial.toml, and a line of acts.log |
 //! | [`search`] | lessons -> texts of blocks by interval; a question -> which pages said it, from when to when |
 //! | [`changes`] | what a user asks of changes -> those for which it holds, a part of the list at a time |
 //! | [`notify`] | lessons and what users want to hear of -> notices, sent at least once and in order |
@@ -19,7 +19,7 @@ pub mod background;
 
 pub mod analyse;
 
-pub mod operate;
+pub mod admin;
 
 pub mod search;
 

@@ -22,7 +22,7 @@ use perennial_core::url::canonical;
 use perennial_core::url::{PageId, SiteId};
 use url::Url;
 
-use crate::learn::{self, Followed, page_ranks, rank_of};
+use crate::learn::{self, FollowedSites, page_ranks, rank};
 use perennial_archive::links::read_sitemap;
 use perennial_archive::store::{Observation, ObservationOrder, PageKind, Selection, Store};
 use perennial_archive::{Archive, Snapshot};
@@ -107,7 +107,7 @@ pub fn measure(
     site: Option<&str>,
     at: Timestamp,
     until: Timestamp,
-    followed: &Followed,
+    followed: &FollowedSites,
 ) -> anyhow::Result<ArchiveQuality> {
     let store = snapshot.store();
     let mut sites = watched_pages(store, site, until, followed)?;
@@ -139,7 +139,7 @@ pub fn coherence_over(
     site: &str,
     instants: &[Timestamp],
     until: Timestamp,
-    followed: &Followed,
+    followed: &FollowedSites,
 ) -> anyhow::Result<Vec<CoherenceEstimate>> {
     let sites = watched_pages(store, Some(site), until, followed)?;
     let pages: Vec<&WatchedPage> = sites.values().flat_map(BTreeMap::values).collect();
@@ -151,17 +151,17 @@ pub fn coherence_over(
     Ok(instants.iter().map(at).collect())
 }
 
-type PagesOfSites = BTreeMap<SiteId, BTreeMap<PageId, WatchedPage>>;
+type PagesBySite = BTreeMap<SiteId, BTreeMap<PageId, WatchedPage>>;
 
 /// The pages of every site, or of one, with their observations.
 fn watched_pages(
     store: &Store,
     site: Option<&str>,
     until: Timestamp,
-    followed: &Followed,
-) -> anyhow::Result<PagesOfSites> {
+    followed: &FollowedSites,
+) -> anyhow::Result<PagesBySite> {
     let ranks = page_ranks(store, &[])?;
-    let mut sites = PagesOfSites::new();
+    let mut sites = PagesBySite::new();
     let selection = site.map_or(Selection::Pages, Selection::Of);
     store.observations(selection, ObservationOrder::ByPage, until + Span::from_millis(1), |observation| {
         if observation.status == ChangeStatus::Absent {
@@ -171,8 +171,8 @@ fn watched_pages(
         let page = match pages.entry(observation.page) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let rank = rank_of(&ranks, observation.page);
-                let weight = f64::from(followed.weight_of(&store.url_of(observation.page)?, rank));
+                let rank = rank(&ranks, observation.page);
+                let weight = f64::from(followed.page_weight(&store.url_of(observation.page)?, rank));
                 let (page, looks, announced) = (observation.page, Vec::new(), Vec::new());
                 new.insert(WatchedPage { looks, announced, weight, page })
             }

@@ -1,4 +1,4 @@
-//! A POST -> an act ([`perennial_engine::operate`]) and where to go then. Nothing is changed by a GET.
+//! A POST -> an act ([`perennial_engine::admin`]) and where to go then. Nothing is changed by a GET.
 
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::address::Query;
@@ -12,8 +12,8 @@ use super::request::Request;
 use super::{ServedArchive, api};
 use crate::body::Body;
 use perennial_archive::now;
-use perennial_engine::operate::log::ActLine;
-use perennial_engine::operate::{Act, perform};
+use perennial_engine::admin::audit::AuditEntry;
+use perennial_engine::admin::{AdminAction, perform};
 
 /// Letters of an address to go back to.
 const MAX_BACK: usize = 4096;
@@ -77,7 +77,7 @@ fn form_of<'r>(request: &Request<'r>) -> Result<(&'r AdminAuth, Query), Problem>
 /// What was done.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Done {
-    done: Vec<ActLine>,
+    done: Vec<AuditEntry>,
 }
 
 /// Performs an act. What is reckoned over the archive is made anew then.
@@ -85,8 +85,8 @@ fn acted<'a>(
     served: &ServedArchive,
     who: &str,
     field: impl Fn(&str) -> Option<&'a str>,
-) -> Result<Vec<ActLine>, Problem> {
-    let act = Act::read(field).map_err(Problem::bad_request)?;
+) -> Result<Vec<AuditEntry>, Problem> {
+    let act = AdminAction::read(field).map_err(Problem::bad_request)?;
     let done =
         perform(&served.pool.archive(), &act, who, now()).map_err(|error| Problem::not_done(&error))?;
     served.standings.forget();

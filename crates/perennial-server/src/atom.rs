@@ -13,18 +13,18 @@ use super::request::Request;
 use crate::body::Body;
 use perennial_archive::store::ChangeOrder;
 use perennial_archive::{Snapshot, now};
-use perennial_engine::analyse::Filters;
-use perennial_engine::changes::{Bounds, Finder, Judged, Question};
-use perennial_engine::notify::{Notice, Reporter};
+use perennial_engine::analyse::AdFilters;
+use perennial_engine::changes::{WorkLimits, ChangeFinder, CandidateChange, ChangeQuery};
+use perennial_engine::notify::{Notice, NoticeWriter};
 
 /// Entries of a feed, and the work that it may take.
-const BOUNDS: Bounds = Bounds { max_found: 50, max_read: 400, max_rows: 20_000 };
+const BOUNDS: WorkLimits = WorkLimits { max_found: 50, max_read: 400, max_rows: 20_000 };
 
 /// The feed of a question such as `?site=example.org&least=0.2&kind=edited&appears=ferry`.
 pub fn changes(request: &Request<'_>, query: &Query) -> Result<Response<Body>, Problem> {
-    let question = Question::read(|name| query.get(name), now()).map_err(Problem::bad_request)?;
+    let question = ChangeQuery::read(|name| query.get(name), now()).map_err(Problem::bad_request)?;
     // A feed has the latest, in whatever order a page showed them.
-    let question = Question { order: ChangeOrder::Latest, ..question };
+    let question = ChangeQuery { order: ChangeOrder::Latest, ..question };
     let read = |snapshot: &Snapshot| latest(request, snapshot, &question);
     let told = request.served.pool.with(read).and_then(|told| told);
     let told = told.map_err(|error| Problem::internal(&error))?;
@@ -39,16 +39,16 @@ pub fn changes(request: &Request<'_>, query: &Query) -> Result<Response<Body>, P
 }
 
 /// The latest changes for which a question holds, the latest first.
-fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &Question) -> anyhow::Result<Vec<Notice>> {
-    let filters = Filters::built_in();
+fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &ChangeQuery) -> anyhow::Result<Vec<Notice>> {
+    let filters = AdFilters::built_in();
     let (archive, store) = (snapshot.archive(), snapshot.store());
-    let found = Finder::new(archive, store, &filters, question)?.find(None, BOUNDS)?;
-    let mut reporter = Reporter::new(archive, store, &filters);
+    let found = ChangeFinder::new(archive, store, &filters, question)?.find(None, BOUNDS)?;
+    let mut reporter = NoticeWriter::new(archive, store, &filters);
     let link = Url::parse(&format!("{}{}/", request.origins().main, request.served.base)).ok();
     let mut told = Vec::new();
     for change in found.changes {
         if let Some(row) = store.change_at(change.page, change.after)? {
-            told.push(reporter.notice(&mut Judged::new(&row), "", &question.condition, link.as_ref())?);
+            told.push(reporter.notice(&mut CandidateChange::new(&row), "", &question.condition, link.as_ref())?);
         }
     }
     Ok(told)

@@ -1,7 +1,7 @@
 //! A snapshot of archives -> HTTP: replay of archived pages, Memento, CDX, calendars, files for other tools.
 //!
 //! The server reads: it has snapshots and no writer. With `--operate` an operator changes `perennial.toml` from its pages, by
-//! [`perennial_engine::operate`] alone. Archived content is hostile, so it has an origin of
+//! [`perennial_engine::admin`] alone. Archived content is hostile, so it has an origin of
 //! its own (a second port): the main origin has our pages and APIs, the replay origin has archived content and nothing else
 //! (docs/replay.md, docs/decisions/0035-replay.md).
 //!

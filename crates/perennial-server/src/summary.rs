@@ -18,7 +18,7 @@ use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
 use perennial_archive::store::{Counts, Failing, Store, Texts};
 use perennial_archive::{Archive, Snapshot, now};
-use perennial_engine::learn::{self, Described, Followed, NextVisit, Pace, Plan};
+use perennial_engine::learn::{self, VisitDescriber, FollowedSites, NextVisit, PlannedBudget, VisitPlan};
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
 /// Archives with no more captures are reckoned while a request waits.
@@ -46,11 +46,11 @@ pub(crate) struct Summary {
     /// What the margin of home shows, without what each request asks anew.
     pub(crate) overview: Overview,
     /// The user's settings of the sites.
-    pub(crate) followed: Followed,
+    pub(crate) followed: FollowedSites,
     /// The scheduler as a crawl would have it at `at`.
     pub(crate) scheduler: Scheduler,
     /// The budget.
-    pub(crate) pace: Pace,
+    pub(crate) pace: PlannedBudget,
     /// Where the plan begins.
     pub(crate) at: Timestamp,
     /// The next visits, soonest first.
@@ -194,7 +194,7 @@ impl SummaryCache {
 /// The quality at instants that divide the time of an archive evenly.
 fn past_of(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Result<Vec<QualityPoint>> {
     let snapshot = Archive::open(root)?.snapshot()?;
-    let followed = Followed::of(snapshot.archive(), snapshot.store())?;
+    let followed = FollowedSites::load(snapshot.archive(), snapshot.store())?;
     let step = (last - first).as_millis() / N_PAST;
     let instants = (1..N_PAST).map(|n| first + Span::from_millis(step * n)).chain([last]);
     let mut points = Vec::new();
@@ -220,13 +220,13 @@ impl Summary {
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let (present, last) = (now(), store.last_capture()?);
         let at = last.filter(|last| present - *last > STALE || *last > present).unwrap_or(present);
-        let followed = Followed::of(archive, store)?;
-        let pace = Pace::of(archive, store, None, at)?;
+        let followed = FollowedSites::load(archive, store)?;
+        let pace = PlannedBudget::choose(archive, store, None, at)?;
         let config = learn::schedule_config(&archive.settings().crawl, Some(pace.budget));
         let mut scheduler = learn::scheduler(store, &followed, config, 0, at)?;
-        pace.tell_spent(store, &mut scheduler, at)?;
-        let described = Described { store, followed: &followed };
-        let plan = Plan::of(&scheduler, at, MOST_VISITS);
+        pace.record_spent(store, &mut scheduler, at)?;
+        let described = VisitDescriber { store, followed: &followed };
+        let plan = VisitPlan::new(&scheduler, at, MOST_VISITS);
         let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let mut visits = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
         visits.extend(described.polls(at)?);
@@ -314,7 +314,7 @@ fn add_counts(overview: &mut Overview, counts: &Counts, warc_bytes: u64) {
         (instant(&counts.first_capture), instant(&counts.last_capture));
 }
 
-fn add_spending(overview: &mut Overview, store: &Store, pace: &Pace, at: Timestamp) -> anyhow::Result<()> {
+fn add_spending(overview: &mut Overview, store: &Store, pace: &PlannedBudget, at: Timestamp) -> anyhow::Result<()> {
     let hours = store.spent_by_hour(at, N_HOURS)?;
     if hours.iter().all(|n| *n == 0) {
         return Ok(());

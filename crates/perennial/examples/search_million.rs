@@ -19,7 +19,7 @@ use perennial_core::page::segment::BlockRole;
 use perennial_core::search::Query;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
-use perennial_engine::search::{Question, answer};
+use perennial_engine::search::{SearchQuery, find_pages};
 use perennial_warc::surt::surt;
 use rusqlite::{Connection, params};
 
@@ -108,8 +108,8 @@ fn main() -> anyhow::Result<()> {
     let store = archive.store()?;
     let texts = Texts::open_read(&archive.texts_path())?.ok_or_else(|| anyhow::anyhow!("no index"))?;
     tell("passages", &questions, |query| {
-        let question = Question { limit: 50, ..Question::default() };
-        Ok(answer(&store, &texts, query, &question)?.n_pages)
+        let question = SearchQuery { limit: 50, ..SearchQuery::default() };
+        Ok(find_pages(&store, &texts, query, &question)?.n_pages)
     })?;
     whole_versions(dir, n_pages, &questions)
 }

@@ -18,7 +18,7 @@ use perennial_archive::Archive;
 use perennial_archive::store::{Store, Texts};
 use perennial_core::search::{Query, Stay};
 use perennial_core::time::{Span, Timestamp};
-use perennial_engine::search::{Question, answer};
+use perennial_engine::search::{SearchQuery, find_pages};
 
 const SEED: u64 = 1;
 const START: &str = "2026-03-02";
@@ -143,9 +143,9 @@ fn main() -> anyhow::Result<()> {
         }
         let expected = stays_by_bytes(&known.1, text);
         let query = Query::parse(&format!("\"{text}\""))?;
-        let question = Question { url: Some(url), limit: 1, ..Question::default() };
-        let found = answer(&store, &texts, &query, &question)?.answers;
-        let stays = found.into_iter().next().map(|answer| answer.stays).unwrap_or_default();
+        let question = SearchQuery { url: Some(url), limit: 1, ..SearchQuery::default() };
+        let found = find_pages(&store, &texts, &query, &question)?.hits;
+        let stays = found.into_iter().next().map(|hit| hit.stays).unwrap_or_default();
         n += 1;
         n_seen += usize::from(!expected.is_empty());
         n_stays += expected.len();

@@ -74,7 +74,7 @@ pub(super) fn analyse_version(
     let title_before = earlier_title.filter(|earlier| Some(earlier) != title.as_ref());
     let tree_before = before.and_then(|before| before.tree.as_ref());
     let status = match before.filter(|before| before.was_page) {
-        Some(before) if before.identity.is_page() => status_of(&comparison, tree_before.is_some()),
+        Some(before) if before.identity.is_page() => comparison_status(&comparison, tree_before.is_some()),
         Some(_) => ChangeStatus::Returned,
         None => ChangeStatus::New,
     };
@@ -99,7 +99,7 @@ pub(super) fn analyse_version(
         tree: new_tree,
         title: title.clone(),
         title_before,
-        items: news_of(&comparison),
+        items: new_items(&comparison),
     };
     let state = PageState {
         time,
@@ -117,7 +117,7 @@ pub(super) fn analyse_version(
 
 /// Trees of different engines are not compared and have no delta: such a version counts as unchanged, unless the page became
 /// another kind of document.
-fn status_of(comparison: &VersionComparison, has_tree: bool) -> ChangeStatus {
+fn comparison_status(comparison: &VersionComparison, has_tree: bool) -> ChangeStatus {
     match has_tree {
         false => ChangeStatus::unknown(),
         true if comparison.is_other_format => ChangeStatus::unknown(),
@@ -127,7 +127,7 @@ fn status_of(comparison: &VersionComparison, has_tree: bool) -> ChangeStatus {
     }
 }
 
-fn news_of(comparison: &VersionComparison) -> Vec<NewsItem> {
+fn new_items(comparison: &VersionComparison) -> Vec<NewsItem> {
     let items = comparison.delta.as_ref().and_then(|delta| delta.items.as_ref()).filter(|items| items.is_hub);
     let changes = items.iter().flat_map(|items| &items.changes);
     let news = changes.filter_map(|change| {

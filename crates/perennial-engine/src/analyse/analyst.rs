@@ -13,8 +13,8 @@ use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
 use perennial_render::{PageLimits, SubresourceLookup, WorkerCommand, WorkerPool, structural};
 
-use super::Filters;
-use super::plans::{Asked, Offer, Plans, Structure};
+use super::AdFilters;
+use super::layout_cache::{LookupLog, Reuse, LayoutCache, Structure};
 use perennial_archive::Archive;
 use perennial_archive::links::LARGE_TEXT_BYTES;
 use perennial_archive::settings::Seeds;
@@ -36,24 +36,24 @@ pub struct Analyst {
     pool: WorkerPool,
     /// Workers for large pages. A crawl starts them from a thread that gives way to others, and they give way too.
     large_pool: WorkerPool,
-    filters: Filters,
+    filters: AdFilters,
     /// Their `pin` and `ignore` change how pages are segmented.
     seeds: Seeds,
     usual: SegmentConfig,
     importance: ImportanceConfig,
-    plans: Plans,
+    plans: LayoutCache,
     /// Words that pages show and that no block holds.
     n_lost_words: AtomicU64,
 }
 
 impl Analyst {
     /// An analyst whose layout engine runs in worker processes of this executable.
-    pub fn new(filters: Filters) -> anyhow::Result<Analyst> {
+    pub fn new(filters: AdFilters) -> anyhow::Result<Analyst> {
         Ok(Analyst::with_worker(std::env::current_exe()?, filters))
     }
 
     /// An analyst whose workers run another executable, for programs that are not this one.
-    pub fn with_worker(program: PathBuf, filters: Filters) -> Analyst {
+    pub fn with_worker(program: PathBuf, filters: AdFilters) -> Analyst {
         let command = WorkerCommand { program, arguments: vec!["render-worker".into()] };
         Analyst {
             pool: WorkerPool::new(command.clone(), PageLimits::default()),
@@ -62,14 +62,14 @@ impl Analyst {
             seeds: Seeds::default(),
             usual: SegmentConfig::default(),
             importance: ImportanceConfig::default(),
-            plans: Plans::default(),
+            plans: LayoutCache::default(),
             n_lost_words: AtomicU64::new(0),
         }
     }
 
     /// An analyst with the archive's filter lists and settings.
     pub fn for_archive(archive: &Archive) -> anyhow::Result<Analyst> {
-        let analyst = Analyst::new(Filters::load(Some(archive.root()))?)?;
+        let analyst = Analyst::new(AdFilters::load(Some(archive.root()))?)?;
         Ok(Analyst { seeds: archive.settings().seeds.clone(), ..analyst })
     }
 
@@ -87,7 +87,7 @@ impl Analyst {
     }
 
     /// The filters that recognise advertisements.
-    pub fn filters(&self) -> &Filters {
+    pub fn filters(&self) -> &AdFilters {
         &self.filters
     }
 
@@ -99,12 +99,12 @@ impl Analyst {
     pub fn tree(&self, page: &PageText<'_>) -> BlockTree {
         let dom = Dom::parse(page.html);
         let (base, nodes) = (base_url(&dom, page.url), parsed_nodes(&dom));
-        let structure = Structure::of(&base, &nodes);
+        let structure = Structure::new(&base, &nodes);
         let config = self.config(page.url);
-        let mut tree = match self.plans.offer(&structure, page.subresources) {
-            Offer::Layout(layout) => segment(&layout, config),
-            Offer::None => self.lay_out(page, &dom, &structure),
-            Offer::Check(layout) => {
+        let mut tree = match self.plans.reuse(&structure, page.subresources) {
+            Reuse::Layout(layout) => segment(&layout, config),
+            Reuse::None => self.lay_out(page, &dom, &structure),
+            Reuse::Check(layout) => {
                 let tree = self.lay_out(page, &dom, &structure);
                 if tree.clone().without_boxes() != segment(&layout, config).without_boxes() {
                     self.plans.refuse(&structure);
@@ -127,12 +127,12 @@ impl Analyst {
     }
 
     fn lay_out(&self, page: &PageText<'_>, dom: &Dom, structure: &Structure<'_>) -> BlockTree {
-        let asked = Asked::default();
-        let find = |url: &str| asked.find(page.subresources, url);
+        let lookups = LookupLog::default();
+        let find = |url: &str| lookups.find(page.subresources, url);
         let boxes = self.pool_for(page).boxes(dom, structure.base, &find);
         match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
             Some((layout, boxes)) => {
-                self.plans.keep(structure, boxes, asked);
+                self.plans.keep(structure, boxes, lookups);
                 let (tree, n_lost_words) = segment_and_count(&layout, self.config(page.url));
                 self.n_lost_words.fetch_add(u64::from(n_lost_words), Ordering::Relaxed);
                 tree

@@ -25,8 +25,8 @@ use perennial_warc::payload::Limits;
 use rayon::prelude::*;
 
 use super::analysis::{analyse_answer, analyse_version, delta_xml, empty_delta_xml, n_letters};
-use super::reader::Readers;
-use super::{Analyst, PageText, Requisites};
+use super::store_pool::StorePool;
+use super::{Analyst, PageText, SubresourceCache};
 use perennial_archive::store::{Analysis, AsideReason, Capture, Commit, Kind, PageState, SetAside, Store};
 use perennial_archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
 
@@ -73,7 +73,7 @@ pub fn analyse_backlog(
         let analysed: Vec<Option<PageAnalyses>> = pages
             .par_iter()
             .map(|&(page, earliest)| {
-                let done = worker.catch_up(page, earliest).ok()?;
+                let done = worker.analyse_backlog_of_page(page, earliest).ok()?;
                 progress(done.analyses.len() as u64);
                 Some(done)
             })
@@ -100,14 +100,14 @@ pub struct PageAnalyses {
     /// What the next observation is compared with.
     state: Option<Box<PageState>>,
     /// What the last observation says of other pages, if the page is a listing page.
-    pub headlines: Vec<Headline>,
+    pub headlines: Vec<PageHeadline>,
     /// Captures whose payload is not in the archive or could not be read, with their files.
     failed: Vec<(String, SetAside)>,
 }
 
 /// What a listing page says of another page of the archive: that it is new, or that it got another headline.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Headline {
+pub struct PageHeadline {
     /// The page that it links to.
     pub page: PageId,
     /// Its words.
@@ -137,14 +137,14 @@ impl PageAnalyses {
 /// Analyses the captures of one page after the other; shared by all threads that analyse.
 pub struct PageAnalyst {
     analyst: Arc<Analyst>,
-    readers: Readers,
-    subresources: Requisites,
+    stores: StorePool,
+    subresources: SubresourceCache,
 }
 
 impl PageAnalyst {
     /// Reads payloads and subresources from `archive`.
     pub fn new(archive: &Archive, analyst: Arc<Analyst>) -> PageAnalyst {
-        PageAnalyst { analyst, readers: Readers::new(archive), subresources: Requisites::default() }
+        PageAnalyst { analyst, stores: StorePool::new(archive), subresources: SubresourceCache::default() }
     }
 
     /// How many words pages show and no block holds, since this was last asked.
@@ -164,7 +164,7 @@ impl PageAnalyst {
         html: &str,
     ) -> anyhow::Result<Option<LeftOut>> {
         let PayloadDigests { sha1, content } = PayloadDigests::of(payload);
-        let found = self.readers.with(|archive, store| {
+        let found = self.stores.with(|archive, store| {
             let is_stored = store.origin_of(url, &sha1, &content)?.is_some();
             if is_stored || store.n_left_out_looks(page, &content)? >= MAX_LEFT_OUT {
                 return Ok(None);
@@ -198,17 +198,17 @@ impl PageAnalyst {
     }
 
     /// Analyses the captures since the last one that was analysed.
-    pub fn go_on(&self, page: PageId) -> anyhow::Result<PageAnalyses> {
-        self.readers.with(|archive, store| {
+    pub fn analyse_new(&self, page: PageId) -> anyhow::Result<PageAnalyses> {
+        self.stores.with(|archive, store| {
             let mut done = self.analyse(archive, store, page, store.page_state(page)?, false)?;
-            done.headlines = headlines_of(store, &done.analyses)?;
+            done.headlines = new_headlines(store, &done.analyses)?;
             Ok(done)
         })
     }
 
     /// Analyses all captures that were not, also if some are older than those that were.
-    fn catch_up(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageAnalyses> {
-        self.readers.with(|archive, store| {
+    fn analyse_backlog_of_page(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageAnalyses> {
+        self.stores.with(|archive, store| {
             let (state, is_begun_anew) = match store.page_state(page)? {
                 Some(state) if earliest < state.time => (None, true),
                 state => (state, false),
@@ -236,13 +236,13 @@ impl PageAnalyst {
         for capture in store.observed_captures(page, from)? {
             let before: Option<Capture> = before.replace(capture.clone());
             if analysed.is_none_or(|analysed| capture.time > analysed) {
-                waiting.push(WaitingCapture { before, capture });
+                waiting.push(PendingCapture { before, capture });
             }
         }
         for window in waiting.chunks(LAYOUTS_AHEAD) {
             for (waiting, ahead) in window.iter().zip(self.lay_out_ahead(window)) {
                 let state = done.state.as_deref();
-                let before = state.map(|state| Before { state, capture: waiting.before.as_ref() });
+                let before = state.map(|state| Predecessor { state, capture: waiting.before.as_ref() });
                 let analysed = self.analyse_capture(archive, store, &waiting.capture, before, ahead);
                 let (analysis, state) =
                     match analysed.and_then(|found| found.context("its payload is not in the archive")) {
@@ -269,7 +269,7 @@ impl PageAnalyst {
 
     /// Lays out the captures of a window that need it, on all cores: what a capture shows does not depend on those before
     /// it. So a page with a long history keeps all cores busy, although its captures are compared one by one.
-    fn lay_out_ahead(&self, window: &[WaitingCapture]) -> Vec<Option<anyhow::Result<Shown>>> {
+    fn lay_out_ahead(&self, window: &[PendingCapture]) -> Vec<Option<anyhow::Result<CaptureContent>>> {
         match window {
             // While a crawl runs there is one capture, which its analyst lays out itself.
             [_] => vec![None],
@@ -287,8 +287,8 @@ impl PageAnalyst {
         archive: &Archive,
         store: &Store,
         capture: &Capture,
-        before: Option<Before<'_>>,
-        ahead: Option<anyhow::Result<Shown>>,
+        before: Option<Predecessor<'_>>,
+        ahead: Option<anyhow::Result<CaptureContent>>,
     ) -> anyhow::Result<Option<(Analysis, PageState)>> {
         if capture.kind == Kind::Metadata {
             return self.analyse_delta(archive, store, capture, before);
@@ -300,19 +300,19 @@ impl PageAnalyst {
         }
         let (page, time, identity) = (capture.page, capture.time, &capture.identity);
         match ahead.unwrap_or_else(|| self.shown(capture))? {
-            Shown::Missing => Ok(None),
-            Shown::Unreadable => Ok(Some(by_answer(capture, state))),
-            Shown::Error => {
+            CaptureContent::Missing => Ok(None),
+            CaptureContent::Unreadable => Ok(Some(by_answer(capture, state))),
+            CaptureContent::Error => {
                 let identity = Identity::SoftError(capture.digest.clone());
                 let before = state.map(PageState::before);
                 let status = ChangeStatus::between(before, AnswerKind::Gone, &identity);
                 let status = status.unwrap_or(ChangeStatus::Absent);
                 Ok(Some(analyse_answer(page, time, &identity, state, status)))
             }
-            Shown::Tree(tree, _) if is_unrendered(capture, state, &tree)? => {
+            CaptureContent::Tree(tree, _) if is_unrendered(capture, state, &tree)? => {
                 Ok(Some(analyse_answer(page, time, identity, state, ChangeStatus::Unchanged)))
             }
-            Shown::Tree(tree, title) => {
+            CaptureContent::Tree(tree, title) => {
                 let comparison = self.compare(state, *tree)?;
                 analyse_version(page, time, identity.clone(), state, comparison, Some(title)).map(Some)
             }
@@ -320,9 +320,9 @@ impl PageAnalyst {
     }
 
     /// Reads and lays out what a capture shows.
-    fn shown(&self, capture: &Capture) -> anyhow::Result<Shown> {
-        let document = self.readers.with(|archive, store| archive.document(store, capture))?;
-        let Some(document) = document else { return Ok(Shown::Missing) };
+    fn shown(&self, capture: &Capture) -> anyhow::Result<CaptureContent> {
+        let document = self.stores.with(|archive, store| archive.document(store, capture))?;
+        let Some(document) = document else { return Ok(CaptureContent::Missing) };
         if !links::is_html(&document.head) {
             return Ok(shown_document(capture, &document));
         }
@@ -331,13 +331,13 @@ impl PageAnalyst {
         let texts = tree.leaves().flat_map(|leaf| &leaf.texts).map(|text| text.text.as_str());
         let title = shown_title(&html);
         match is_error_page(&title, texts) {
-            true => Ok(Shown::Error),
-            false => Ok(Shown::Tree(Box::new(tree), title)),
+            true => Ok(CaptureContent::Error),
+            false => Ok(CaptureContent::Tree(Box::new(tree), title)),
         }
     }
 
     fn tree(&self, url: &str, time: Timestamp, html: &str) -> BlockTree {
-        let subresources = |wanted: &str| self.subresources.find(&self.readers, wanted, time);
+        let subresources = |wanted: &str| self.subresources.find(&self.stores, wanted, time);
         self.analyst.tree(&PageText { url, version: &time.to_rfc3339(), html, subresources: &subresources })
     }
 
@@ -348,7 +348,7 @@ impl PageAnalyst {
         archive: &Archive,
         store: &Store,
         capture: &Capture,
-        before: Option<Before<'_>>,
+        before: Option<Predecessor<'_>>,
     ) -> anyhow::Result<Option<(Analysis, PageState)>> {
         let Some(before) = before else { return Ok(None) };
         let (state, identity) = (before.state, &capture.identity);
@@ -356,7 +356,7 @@ impl PageAnalyst {
         if is_named(store, identity, &state.identity) {
             return Ok(Some(by_answer(capture, Some(state))));
         }
-        if !before.is_base_of(store, capture, stored.header.get(LEFT_OUT_BASE)) {
+        if !before.is_delta_base(store, capture, stored.header.get(LEFT_OUT_BASE)) {
             return Ok(None);
         }
         let Some(tree_before) = state.read_tree()? else { return Ok(None) };
@@ -374,16 +374,16 @@ impl PageAnalyst {
 
 /// What a capture follows: the page's state, and the capture just before it.
 #[derive(Clone, Copy)]
-struct Before<'a> {
+struct Predecessor<'a> {
     state: &'a PageState,
     capture: Option<&'a Capture>,
 }
 
-impl Before<'_> {
+impl Predecessor<'_> {
     /// Whether the delta of a left-out version was made from the version of the state. If its record does not say what it was
     /// made from, that is sure only if nothing can have come between: the capture before it was analysed and precedes it in
     /// the same file.
-    fn is_base_of(&self, store: &Store, delta: &Capture, named: Option<&str>) -> bool {
+    fn is_delta_base(&self, store: &Store, delta: &Capture, named: Option<&str>) -> bool {
         let Some(shown) = &self.state.shown else { return false };
         match named {
             Some(named) => is_named(store, &Identity::parse(named), &shown.identity),
@@ -401,13 +401,13 @@ fn is_named(store: &Store, named: &Identity, identity: &Identity) -> bool {
 }
 
 /// A new item is a headline of a page that was never captured: another link to a captured page is not a change of it.
-fn headlines_of(store: &Store, analyses: &[Analysis]) -> anyhow::Result<Vec<Headline>> {
+fn new_headlines(store: &Store, analyses: &[Analysis]) -> anyhow::Result<Vec<PageHeadline>> {
     let mut headlines = Vec::new();
     for item in analyses.last().iter().flat_map(|analysis| &analysis.items) {
         let Some(url) = canonical::parse(&item.url) else { continue };
         let Some(page) = store.page(url.as_str())? else { continue };
         if item.is_retitled || page.n_captures == 0 {
-            headlines.push(Headline { page: page.id, title: item.title.clone() });
+            headlines.push(PageHeadline { page: page.id, title: item.title.clone() });
         }
     }
     Ok(headlines)
@@ -420,12 +420,12 @@ fn failed_capture(capture: &Capture, error: &anyhow::Error) -> (String, SetAside
 }
 
 /// A capture that was not analysed, and the one just before it.
-struct WaitingCapture {
+struct PendingCapture {
     before: Option<Capture>,
     capture: Capture,
 }
 
-impl WaitingCapture {
+impl PendingCapture {
     /// The same answer again, a redirect or a delta needs no layout.
     fn needs_layout(&self) -> bool {
         let is_repeated = self.before.as_ref().is_some_and(|before| before.identity == self.capture.identity);
@@ -436,7 +436,7 @@ impl WaitingCapture {
 }
 
 /// What a capture shows.
-enum Shown {
+enum CaptureContent {
     /// The blocks of a page, and its title.
     Tree(Box<BlockTree>, String),
     /// Something that cannot be read, such as a picture: it is judged by its digest.
@@ -448,14 +448,14 @@ enum Shown {
 }
 
 /// What a capture of a document that is no HTML shows.
-fn shown_document(capture: &Capture, document: &Response) -> Shown {
+fn shown_document(capture: &Capture, document: &Response) -> CaptureContent {
     let content_type = document.head.get("Content-Type");
     let format = DocumentFormat::of(content_type.as_deref(), &capture.url, &document.bytes);
     let read = format.and_then(|format| format.read(&capture.url, content_type.as_deref(), &document.bytes));
-    let Some(Document { mut tree, title }) = read else { return Shown::Unreadable };
+    let Some(Document { mut tree, title }) = read else { return CaptureContent::Unreadable };
     tree.url.clone_from(&capture.url);
     tree.version = capture.time.to_rfc3339();
-    Shown::Tree(Box::new(tree), title)
+    CaptureContent::Tree(Box::new(tree), title)
 }
 
 /// Whether a page that a browser rendered before was delivered and not rendered: without its scripts there is hardly anything

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use perennial_core::page::segment::vixml;
 
-use super::{ChangedReader, Filters};
+use super::{ChangeReader, AdFilters};
 use perennial_archive::store::{ChangeFilter, Filter, Store};
 
 /// Writes the trees of the captures that a filter lets through: Vi-XML documents below one root. A capture that showed what the one
@@ -30,13 +30,13 @@ pub fn write_trees(
 /// number.
 pub fn write_deltas(
     store: &Store,
-    filters: &Filters,
+    filters: &AdFilters,
     filter: &Filter,
     out: &mut dyn Write,
     progress: &dyn Fn(),
 ) -> anyhow::Result<u64> {
     let mut n_deltas = 0;
-    let mut reader = ChangedReader::new(store, filters);
+    let mut reader = ChangeReader::new(store, filters);
     let (host, url) = (filter.site.as_deref(), filter.page.as_deref());
     let wanted =
         ChangeFilter { host, url, since: filter.since, until: filter.until, ..ChangeFilter::default() };

@@ -14,7 +14,7 @@ use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Filters;
+use super::AdFilters;
 use perennial_archive::store::Store;
 
 /// A comparison with everything that a report shows.
@@ -41,8 +41,8 @@ impl Comparison {
         before: BlockTree,
         after: BlockTree,
         config: &ImportanceConfig,
-        filters: &Filters,
-        history: History<'_>,
+        filters: &AdFilters,
+        history: NoiseSource<'_>,
     ) -> Comparison {
         let delta = diff(&before, &after);
         let assessment = weigh(&delta, config, filters, &after.url, history);
@@ -50,7 +50,7 @@ impl Comparison {
     }
 
     /// Operations with their part in the importance, in the delta's order.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<OperationReport> {
         entries(&self.delta, &self.assessment)
     }
 
@@ -84,7 +84,7 @@ impl Comparison {
 
 /// What is known of a page's noise.
 #[derive(Clone, Copy)]
-pub enum History<'h> {
+pub enum NoiseSource<'h> {
     /// Nothing: what a clock or a counter says by itself is all that is known.
     Unknown,
     /// What its observations taught.
@@ -95,32 +95,32 @@ pub enum History<'h> {
 
 /// What the archive knows of a change already.
 #[derive(Default)]
-pub struct KnownChange {
+pub struct StoredChange {
     /// Where its analysis compared the same two: the number that `perennial changes` shows, and the noise of each operation.
     pub found: Option<(f64, Vec<f64>)>,
     /// What the observations of the page taught of its noise.
     noise: Option<NoiseHistory>,
 }
 
-impl KnownChange {
+impl StoredChange {
     /// Between two observations of a page, in a row or far apart.
     pub fn between(
         store: &Store,
         url: &str,
         before: Timestamp,
         after: Timestamp,
-    ) -> anyhow::Result<KnownChange> {
+    ) -> anyhow::Result<StoredChange> {
         let state = store.page(url)?.map(|page| store.page_state(page.id)).transpose()?.flatten();
         let found = store.change_between(url, before, after)?;
-        Ok(KnownChange { found, noise: state.map(|state| state.noise) })
+        Ok(StoredChange { found, noise: state.map(|state| state.noise) })
     }
 
     /// What it says of noise.
-    pub fn history(&self) -> History<'_> {
+    pub fn history(&self) -> NoiseSource<'_> {
         match (&self.found, &self.noise) {
-            (Some((_, noise)), _) => History::Stored(noise),
-            (None, Some(noise)) => History::Learned(noise),
-            (None, None) => History::Unknown,
+            (Some((_, noise)), _) => NoiseSource::Stored(noise),
+            (None, Some(noise)) => NoiseSource::Learned(noise),
+            (None, None) => NoiseSource::Unknown,
         }
     }
 }
@@ -129,14 +129,14 @@ impl KnownChange {
 pub(super) fn weigh(
     delta: &Delta,
     config: &ImportanceConfig,
-    filters: &Filters,
+    filters: &AdFilters,
     page: &str,
-    history: History<'_>,
+    history: NoiseSource<'_>,
 ) -> Assessment {
     let is_advertisement = |element: &Element| filters.is_advertisement(element, page);
     // Stored values of a delta that another release found do not belong to these operations.
     let stored = match history {
-        History::Stored(noise) if noise.len() == delta.operations().count() => noise,
+        NoiseSource::Stored(noise) if noise.len() == delta.operations().count() => noise,
         _ => &[],
     };
     let stranger = NoiseHistory::default();
@@ -146,11 +146,11 @@ pub(super) fn weigh(
         Judgement {
             is_advertisement: is_about_advertisement(operation, &is_advertisement),
             noise: match history {
-                History::Unknown => stranger.noise(operation).0,
-                History::Learned(history) => {
+                NoiseSource::Unknown => stranger.noise(operation).0,
+                NoiseSource::Learned(history) => {
                     history.noise(operation).0.max(history.noise(&turned(operation)).0)
                 }
-                History::Stored(_) => stored.get(place - 1).copied().unwrap_or(0.0),
+                NoiseSource::Stored(_) => stored.get(place - 1).copied().unwrap_or(0.0),
             },
         }
     })
@@ -180,23 +180,23 @@ pub struct ComparisonReport {
     /// How many headlines of a front page came, went or were rewritten; absent for other pages
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headlines: Option<String>,
-    pub operations: Vec<Entry>,
-    pub structure: Vec<Entry>,
+    pub operations: Vec<OperationReport>,
+    pub structure: Vec<OperationReport>,
 }
 
 /// One operation, as it is printed.
 #[derive(Clone, Serialize, JsonSchema, Default)]
 #[schemars(rename = "Operation")]
 #[allow(missing_docs)]
-pub struct Entry {
+pub struct OperationReport {
     pub op: &'static str,
     /// link, image, text or block; item for an entry of a list
     pub element: &'static str,
     pub block_before: Option<String>,
     pub block_after: Option<String>,
     pub role: Option<&'static str>,
-    pub before: Option<Content>,
-    pub after: Option<Content>,
+    pub before: Option<ElementContent>,
+    pub after: Option<ElementContent>,
     pub advertisement: bool,
     /// Share of it that is noise, 0 to 1: by the page's history where there is one
     pub noise: f64,
@@ -212,13 +212,13 @@ pub struct Entry {
 /// Text and address of an element; of a block its first words.
 #[derive(Clone, Serialize, JsonSchema, Default)]
 #[allow(missing_docs)]
-pub struct Content {
+pub struct ElementContent {
     pub text: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
 }
 
-impl Entry {
+impl OperationReport {
     /// Whether it is about an advertisement, and how much of it is noise.
     pub fn judgement(&self) -> Judgement {
         Judgement { is_advertisement: self.advertisement, noise: self.noise }
@@ -289,23 +289,23 @@ fn difference(before: &str, after: &str) -> String {
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn brief(content: &Content) -> String {
+fn brief(content: &ElementContent) -> String {
     shorten(if content.text.is_empty() { &content.address } else { &content.text }, 70).into_owned()
 }
 
 /// All operations of a delta with their part in the importance, in its order, and then the items of a front page.
-fn entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
+fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
     let hub = delta.items.as_ref().filter(|items| items.is_hub);
     let of_prose = hub.map_or(1.0, |items| items.prose_share);
     let operations = delta.operations().zip(&assessment.contributions);
-    let operations = operations.map(|(operation, contribution)| Entry {
+    let operations = operations.map(|(operation, contribution)| OperationReport {
         value: of_prose * contribution.value,
         advertisement: contribution.judgement.is_advertisement,
         noise: contribution.judgement.noise,
         ..entry(&operation)
     });
     let items = hub.into_iter().flat_map(ItemDelta::seen).map(item_entry);
-    let mut entries: Vec<Entry> = operations.chain(items).collect();
+    let mut entries: Vec<OperationReport> = operations.chain(items).collect();
     let sum: f64 = entries.iter().map(|entry| entry.value).sum();
     if sum > 0.0 {
         entries.iter_mut().for_each(|entry| entry.share = entry.value / sum);
@@ -314,7 +314,7 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
 }
 
 /// The same for people, most important first. What changed within the items of a front page is told by the items.
-pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
+pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
     let is_hub = delta.items.as_ref().is_some_and(|items| items.is_hub);
     let mut entries = entries(delta, assessment);
     entries.retain(|entry| !is_hub || entry.element == "item" || entry.value > 0.0);
@@ -322,25 +322,25 @@ pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
     entries
 }
 
-fn item_entry(change: &ItemChange) -> Entry {
-    let content = |item: &Item| Content { text: item.title.clone(), address: item.address.clone() };
+fn item_entry(change: &ItemChange) -> OperationReport {
+    let content = |item: &Item| ElementContent { text: item.title.clone(), address: item.address.clone() };
     let op = match change.kind {
         ItemChangeKind::Insert => OperationKind::Insert,
         ItemChangeKind::Leave => OperationKind::Delete,
         _ => OperationKind::Update,
     };
     let side = |item: &Item| match change.kind {
-        ItemChangeKind::Edit => Content { text: item.teaser.clone(), address: item.address.clone() },
+        ItemChangeKind::Edit => ElementContent { text: item.teaser.clone(), address: item.address.clone() },
         _ => content(item),
     };
-    Entry {
+    OperationReport {
         op: op.name(),
         element: "item",
         before: change.before.as_ref().map(side),
         after: change.after.as_ref().map(side),
         value: change.share,
         is_rewritten: change.kind == ItemChangeKind::Retitle,
-        ..Entry::default()
+        ..OperationReport::default()
     }
 }
 
@@ -362,17 +362,17 @@ pub fn headlines(delta: &Delta) -> Option<String> {
 }
 
 /// An operation without its weight.
-fn entry(operation: &Operation) -> Entry {
+fn entry(operation: &Operation) -> OperationReport {
     let name = |reference: Option<&[u16]>| reference.map(|numbers| BlockRef(numbers.to_vec()).to_string());
     let content = |element: Option<&Element>| {
-        element.map(|element| Content { text: element.text().into(), address: element.address().into() })
+        element.map(|element| ElementContent { text: element.text().into(), address: element.address().into() })
     };
     let (before, after) = match operation.subject {
         Subject::Element { before, after } => (content(before), content(after)),
         Subject::Block(block) if operation.kind == OperationKind::Delete => (block.map(first_words), None),
         Subject::Block(block) => (None, block.map(first_words)),
     };
-    Entry {
+    OperationReport {
         op: operation.kind.name(),
         element: operation.subject_name(),
         block_before: name(operation.block_before),
@@ -380,17 +380,17 @@ fn entry(operation: &Operation) -> Entry {
         role: operation.role.map(|role| role.name()),
         before,
         after,
-        ..Entry::default()
+        ..OperationReport::default()
     }
 }
 
-fn first_words(block: &Block) -> Content {
+fn first_words(block: &Block) -> ElementContent {
     let texts = block.walk().flat_map(|block| {
         let texts = block.texts.iter().map(|text| text.text.as_str());
         texts.chain(block.links.iter().map(|link| link.name.as_str()))
     });
     let words: Vec<&str> = texts.flat_map(str::split_whitespace).take(20).collect();
-    Content { text: words.join(" "), address: String::new() }
+    ElementContent { text: words.join(" "), address: String::new() }
 }
 
 #[cfg(test)]
@@ -420,8 +420,8 @@ mod tests {
     #[test]
     fn changed_addresses_are_shown() {
         let content =
-            |text: &str, address: &str| Some(Content { text: text.into(), address: address.into() });
-        let update = |before, after| Entry { op: "update", before, after, ..Entry::default() }.summary();
+            |text: &str, address: &str| Some(ElementContent { text: text.into(), address: address.into() });
+        let update = |before, after| OperationReport { op: "update", before, after, ..OperationReport::default() }.summary();
         assert_eq!(update(content("Form", "/a"), content("Form", "/b")), "Form: /a => /b");
         assert_eq!(
             update(content("Old form", "/a"), content("New form", "/b")),

@@ -27,24 +27,24 @@ const SYSTEM_FOLDERS: [&str; 2] = [
 const COMPILED: &str = "compiled.bin";
 
 /// Recognises advertisements by their addresses.
-pub struct Filters {
+pub struct AdFilters {
     engine: Engine,
 }
 
-impl Filters {
+impl AdFilters {
     /// The lists of an archive's folder (none if there is no archive), the system's and our own.
-    pub fn load(archive: Option<&Path>) -> anyhow::Result<Filters> {
+    pub fn load(archive: Option<&Path>) -> anyhow::Result<AdFilters> {
         let lists = read_lists(archive)?;
         let engine = match archive.map(filters_dir).filter(|dir| dir.is_dir()) {
             Some(dir) => compiled(&dir.join(COMPILED), &lists),
             None => compile(&lists),
         };
-        Ok(Filters { engine })
+        Ok(AdFilters { engine })
     }
 
     /// The built-in list alone.
-    pub fn built_in() -> Filters {
-        Filters { engine: compile(&[BUILT_IN.to_string()]) }
+    pub fn built_in() -> AdFilters {
+        AdFilters { engine: compile(&[BUILT_IN.to_string()]) }
     }
 
     /// A link that leads to an advertisement, or an image that is one, on the page of this address: who is a third
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn ordinary_advertisements_are_recognised_by_the_built_in_list() {
-        let filters = Filters::built_in();
+        let filters = AdFilters::built_in();
         for address in [
             "http://ad.doubleclick.net/ddm/trackclk/N1",
             "http://news.example/ads/top.gif",
@@ -172,12 +172,12 @@ mod tests {
         fs::write(&list, "! a comment\n||promo.example^\n").unwrap();
         assert_eq!(update(dir.path(), &list).unwrap(), 1);
         for _ in 0..2 {
-            let filters = Filters::load(Some(dir.path())).unwrap();
+            let filters = AdFilters::load(Some(dir.path())).unwrap();
             assert!(filters.is_advertisement(&image("http://promo.example/1.gif"), PAGE));
         }
         assert!(filters_dir(dir.path()).join(COMPILED).is_file());
         fs::write(filters_dir(dir.path()).join(COMPILED), b"damaged").unwrap();
-        let filters = Filters::load(Some(dir.path())).unwrap();
+        let filters = AdFilters::load(Some(dir.path())).unwrap();
         assert!(filters.is_advertisement(&image("http://promo.example/1.gif"), PAGE));
     }
 

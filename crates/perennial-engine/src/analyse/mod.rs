@@ -6,12 +6,12 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `reader` | threads that read the state -> a connection for each |
+//! | `store_pool` | threads that read the state -> a connection for each |
 //! | `subresources` | an address and a time -> the captured stylesheet or image that a layout needs |
-//! | `plans` | layouts of earlier captures -> the layout of a page with the same structure, without the engine |
+//! | `layout_cache` | layouts of earlier captures -> the layout of a page with the same structure, without the engine |
 //! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::page::observe::VersionComparison`] |
 //! | `filters` | filter lists -> whether an address is an advertisement |
-//! | `changed` | a change in the state -> the operations between its two trees, weighed |
+//! | `change_reader` | a change in the state -> the operations between its two trees, weighed |
 //! | `bulk` | a filter -> all trees or all deltas as one XML document |
 //! | `compare` | two versions of a page -> what changed, as JSON and text |
 //! | `part` | a selector -> the words of that part in both versions of a change; which changes touched it |
@@ -23,24 +23,24 @@ mod analysis;
 mod analyst;
 mod backlog;
 mod bulk;
-mod changed;
+mod change_reader;
 mod compare;
 mod filters;
 mod part;
-mod plans;
-mod reader;
+mod layout_cache;
+mod store_pool;
 mod spec;
 mod subresources;
 
 pub use analyst::{Analyst, PageText};
-pub use backlog::{BacklogCounts, Headline, PageAnalyses, PageAnalyst, analyse_backlog};
+pub use backlog::{BacklogCounts, PageHeadline, PageAnalyses, PageAnalyst, analyse_backlog};
 pub use bulk::{write_deltas, write_trees};
-pub use changed::{Changed, ChangedReader};
+pub use change_reader::{ChangeDetails, ChangeReader};
 pub use compare::{
-    Comparison, ComparisonReport, Content, Entry, History, KnownChange, headlines, reported_entries,
+    Comparison, ComparisonReport, ElementContent, OperationReport, NoiseSource, StoredChange, headlines, reported_entries,
 };
-pub use filters::{Filters, update as update_filters};
-pub use part::{OtherImportance, PartEffect, PartFate, PartQuestion, part_texts};
-pub use reader::Readers;
+pub use filters::{AdFilters, update as update_filters};
+pub use part::{ImportanceShift, PartEffect, PartTreatment, PartEffectQuery, part_texts};
+pub use store_pool::StorePool;
 pub use spec::{LoadedPage, PageSpec};
-pub use subresources::Requisites;
+pub use subresources::SubresourceCache;

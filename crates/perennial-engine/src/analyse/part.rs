@@ -9,8 +9,8 @@ use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::compare::{History, weigh};
-use super::{Content, Entry, Filters, PageSpec, reported_entries};
+use super::compare::{NoiseSource, weigh};
+use super::{ElementContent, OperationReport, AdFilters, PageSpec, reported_entries};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{ChangeFilter, ChangeRow};
 
@@ -37,7 +37,7 @@ pub fn part_texts(
 
 /// What a part of a page would be.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum PartFate {
+pub enum PartTreatment {
     /// It has this share of the page's importance.
     Pinned(f32),
     /// It is not looked at.
@@ -68,12 +68,12 @@ pub struct PartEffect {
     /// Importance that all would have had, about.
     pub importance_then: f64,
     /// Those that would have changed most, the most first.
-    pub strongest: Vec<OtherImportance>,
+    pub strongest: Vec<ImportanceShift>,
 }
 
 /// An edit that would have had another importance.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-pub struct OtherImportance {
+pub struct ImportanceShift {
     /// Its page.
     pub url: String,
     /// The observation before it and the observation that saw it, RFC 3339.
@@ -92,23 +92,23 @@ const LEAST_DIFFERENCE: f64 = 0.01;
 const MAX_NAMED: usize = 8;
 
 /// What is asked of the edits of a site.
-pub struct PartQuestion<'a> {
+pub struct PartEffectQuery<'a> {
     /// The part.
     pub selector: &'a Selector,
     /// What it would be.
-    pub fate: PartFate,
+    pub treatment: PartTreatment,
     /// Edits from then on.
     pub since: Option<Timestamp>,
     /// The latest so many, at most.
     pub most: usize,
 }
 
-impl PartQuestion<'_> {
+impl PartEffectQuery<'_> {
     /// Examines the edits on the pages that `is_of` lets through.
-    pub fn answer(
+    pub fn estimate(
         &self,
         snapshot: &SharedSnapshot,
-        filters: &Filters,
+        filters: &AdFilters,
         is_of: impl Fn(&str) -> bool,
         progress: &dyn Fn(),
     ) -> anyhow::Result<PartEffect> {
@@ -155,17 +155,17 @@ impl PartQuestion<'_> {
         row: &ChangeRow,
         (before, after): &(BlockTree, BlockTree),
         texts: &(String, String),
-        filters: &Filters,
-    ) -> (Vec<Entry>, f64) {
+        filters: &AdFilters,
+    ) -> (Vec<OperationReport>, f64) {
         let config = ImportanceConfig::default();
         let weighed = |before: &BlockTree, after: &BlockTree| {
             let delta = diff(before, after);
-            let assessment = weigh(&delta, &config, filters, &row.url, History::Stored(&row.noise));
+            let assessment = weigh(&delta, &config, filters, &row.url, NoiseSource::Stored(&row.noise));
             (reported_entries(&delta, &assessment), assessment.importance.get())
         };
         let (entries, now) = weighed(before, after);
         let told = row.status.reported_importance().get();
-        if texts.0 == texts.1 && self.fate == PartFate::Ignored {
+        if texts.0 == texts.1 && self.treatment == PartTreatment::Ignored {
             return (entries, told);
         }
         let (_, then) = weighed(&self.reweighed(before, &texts.0), &self.reweighed(after, &texts.1));
@@ -175,18 +175,18 @@ impl PartQuestion<'_> {
 
     /// A tree whose blocks inside the part have its share of the importance together. One without such blocks is as it was.
     fn reweighed(&self, tree: &BlockTree, part: &str) -> BlockTree {
-        let share = match self.fate {
-            PartFate::Pinned(share) => share.clamp(0.0, 1.0),
-            PartFate::Ignored => 0.0,
+        let share = match self.treatment {
+            PartTreatment::Pinned(share) => share.clamp(0.0, 1.0),
+            PartTreatment::Ignored => 0.0,
         };
         let mut tree = tree.clone();
         let mut sums = [0.0f32; 2];
         let leaves = tree.walk().filter(|block| block.children.is_empty());
-        leaves.for_each(|leaf| sums[usize::from(is_leaf_said(leaf, part))] += leaf.importance);
+        leaves.for_each(|leaf| sums[usize::from(is_leaf_in_part(leaf, part))] += leaf.importance);
         let factors = match sums {
             [_, 0.0] => return tree,
             // The part is the whole page: there is nothing to share with.
-            [0.0, _] if self.fate != PartFate::Ignored => return tree,
+            [0.0, _] if self.treatment != PartTreatment::Ignored => return tree,
             [0.0, _] => [1.0, 0.0],
             [outside, inside] => [(1.0 - share) / outside, share / inside],
         };
@@ -200,14 +200,14 @@ impl PartQuestion<'_> {
 /// Scales the leaves outside and inside a part; gives the importance of the block.
 fn scale(block: &mut Block, part: &str, factors: [f32; 2]) -> f32 {
     block.importance = match block.children.is_empty() {
-        true => block.importance * factors[usize::from(is_leaf_said(block, part))],
+        true => block.importance * factors[usize::from(is_leaf_in_part(block, part))],
         false => block.children.iter_mut().map(|child| scale(child, part, factors)).sum(),
     };
     block.importance
 }
 
 /// Whether a block says nothing that the part does not say.
-fn is_leaf_said(leaf: &Block, part: &str) -> bool {
+fn is_leaf_in_part(leaf: &Block, part: &str) -> bool {
     let mut said = leaf
         .texts
         .iter()
@@ -215,26 +215,26 @@ fn is_leaf_said(leaf: &Block, part: &str) -> bool {
         .chain(leaf.links.iter().map(|link| link.name.as_str()));
     let has_words = leaf.texts.iter().any(|text| !text.text.is_empty())
         || leaf.links.iter().any(|link| !link.name.is_empty());
-    has_words && said.all(|text| part.contains(&folded(text)))
+    has_words && said.all(|text| part.contains(&collapse_whitespace(text)))
 }
 
-fn folded(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn difference(other: &OtherImportance) -> f64 {
+fn difference(other: &ImportanceShift) -> f64 {
     (other.importance_then - other.importance).abs()
 }
 
 impl PartEffect {
-    fn add(&mut self, row: &ChangeRow, entries: &[Entry], (before, after): &(String, String), then: f64) {
+    fn add(&mut self, row: &ChangeRow, entries: &[OperationReport], (before, after): &(String, String), then: f64) {
         let importance = row.status.reported_importance().get();
-        let is_inside = |entry: &Entry| is_said(&entry.before, before) && is_said(&entry.after, after);
-        let counted: Vec<&Entry> = entries.iter().filter(|entry| entry.share > 0.0).collect();
+        let is_inside = |entry: &OperationReport| is_in_part(&entry.before, before) && is_in_part(&entry.after, after);
+        let counted: Vec<&OperationReport> = entries.iter().filter(|entry| entry.share > 0.0).collect();
         self.n_changes += 1;
         self.importance += importance;
         self.importance_then += then;
-        let other = OtherImportance {
+        let other = ImportanceShift {
             url: row.url.clone(),
             before: row.before.map(Timestamp::to_rfc3339),
             time: row.time.to_rfc3339(),
@@ -257,8 +257,8 @@ impl PartEffect {
 }
 
 /// Whether the words of an element are among those of the part.
-fn is_said(content: &Option<Content>, part: &str) -> bool {
-    content.as_ref().is_none_or(|content| part.contains(&folded(&content.text)))
+fn is_in_part(content: &Option<ElementContent>, part: &str) -> bool {
+    content.as_ref().is_none_or(|content| part.contains(&collapse_whitespace(&content.text)))
 }
 
 #[cfg(test)]
@@ -279,15 +279,15 @@ mod tests {
         };
         let tree = BlockTree { blocks: vec![inner, leaf("the weather", 0.2)], ..BlockTree::default() };
         let selector = Selector::parse("#w").unwrap();
-        let weights = |fate: PartFate, part: &str| {
-            let question = PartQuestion { selector: &selector, fate, since: None, most: 1 };
+        let weights = |treatment: PartTreatment, part: &str| {
+            let question = PartEffectQuery { selector: &selector, treatment, since: None, most: 1 };
             let tree = question.reweighed(&tree, part);
             tree.walk().map(|block| (block.importance * 100.0).round() as i32).collect::<Vec<_>>()
         };
-        assert_eq!(weights(PartFate::Pinned(0.9), "the weather today"), [10, 8, 3, 90]);
-        assert_eq!(weights(PartFate::Ignored, "the weather today"), [100, 75, 25, 0]);
-        assert_eq!(weights(PartFate::Pinned(0.9), "nothing of it"), [80, 60, 20, 20]);
-        assert_eq!(weights(PartFate::Pinned(0.9), "the news more the weather"), [80, 60, 20, 20]);
-        assert_eq!(weights(PartFate::Ignored, "the news more the weather"), [0, 0, 0, 0]);
+        assert_eq!(weights(PartTreatment::Pinned(0.9), "the weather today"), [10, 8, 3, 90]);
+        assert_eq!(weights(PartTreatment::Ignored, "the weather today"), [100, 75, 25, 0]);
+        assert_eq!(weights(PartTreatment::Pinned(0.9), "nothing of it"), [80, 60, 20, 20]);
+        assert_eq!(weights(PartTreatment::Pinned(0.9), "the news more the weather"), [80, 60, 20, 20]);
+        assert_eq!(weights(PartTreatment::Ignored, "the news more the weather"), [0, 0, 0, 0]);
     }
 }

@@ -15,7 +15,7 @@ use perennial_render::CapturedResource;
 use perennial_warc::payload;
 use url::Url;
 
-use super::Requisites;
+use super::SubresourceCache;
 use perennial_archive::store::Capture;
 use perennial_archive::{SharedSnapshot, Snapshot};
 use perennial_fetch::{Client, FetchLimits, FetchRequest};
@@ -67,7 +67,7 @@ impl FromStr for PageSpec {
 
 /// Which private and loopback addresses are asked for a live page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Private {
+enum PrivateAccess {
     None,
     /// Those of the scheme, host and port that the user named. Where these redirect to, and what their page refers to, was named
     /// by a stranger.
@@ -88,7 +88,7 @@ impl PageSpec {
     /// Reads a page that is to be compared: a live one may be on this machine, when the user named it so.
     pub fn load_named<'s>(&self, snapshot: Option<&'s SharedSnapshot>) -> anyhow::Result<LoadedPage<'s>> {
         match self {
-            PageSpec::Live(url) => load_live(url, Private::Named),
+            PageSpec::Live(url) => load_live(url, PrivateAccess::Named),
             _ => self.load(snapshot, false),
         }
     }
@@ -104,7 +104,7 @@ impl PageSpec {
             PageSpec::Archived { url, time } => {
                 load_archived(snapshot.context("an archived page needs an archive")?, url, *time)
             }
-            PageSpec::Live(url) => load_live(url, if allow_private { Private::Any } else { Private::None }),
+            PageSpec::Live(url) => load_live(url, if allow_private { PrivateAccess::Any } else { PrivateAccess::None }),
         }
     }
 }
@@ -123,13 +123,13 @@ pub struct LoadedPage<'s> {
     pub document: Option<BlockTree>,
     /// What the user must know of it: that it was left out, and what is shown.
     pub note: Option<String>,
-    subresources: Origin<'s>,
+    subresources: SubresourceSource<'s>,
 }
 
-enum Origin<'s> {
+enum SubresourceSource<'s> {
     Folder(PathBuf),
-    Archive(&'s SharedSnapshot, Requisites),
-    Network(Box<Live>),
+    Archive(&'s SharedSnapshot, SubresourceCache),
+    Network(Box<LiveFetcher>),
 }
 
 impl LoadedPage<'_> {
@@ -154,12 +154,12 @@ impl LoadedPage<'_> {
     /// The same; a host that has not answered by the deadline is given up.
     pub fn subresource_before(&self, url: &str, deadline: Option<Instant>) -> Option<CapturedResource> {
         match &self.subresources {
-            Origin::Folder(folder) => beside(folder, &self.url, url),
-            Origin::Archive(snapshot, subresources) => {
+            SubresourceSource::Folder(folder) => beside(folder, &self.url, url),
+            SubresourceSource::Archive(snapshot, subresources) => {
                 let snapshot = snapshot.lock();
                 subresources.find_in(snapshot.archive(), snapshot.store(), url, self.time)
             }
-            Origin::Network(live) => {
+            SubresourceSource::Network(live) => {
                 let answer = live.fetch(&Url::parse(url).ok()?, deadline);
                 answer.ok().map(|(_, captured)| captured)
             }
@@ -187,26 +187,26 @@ fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
     let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     let name = path.display().to_string();
     let format = DocumentFormat::of_file(&name, &bytes);
-    let content = Content::of(FILE_URL, &name, None, format, &bytes)?;
-    Ok(LoadedPage::new(FILE_URL.to_string(), name, perennial_archive::now(), content, Origin::Folder(folder)))
+    let content = PageContent::read(FILE_URL, &name, None, format, &bytes)?;
+    Ok(LoadedPage::new(FILE_URL.to_string(), name, perennial_archive::now(), content, SubresourceSource::Folder(folder)))
 }
 
 /// The content of a page: HTML, or the blocks of another document.
-struct Content {
+struct PageContent {
     html: String,
     document: Option<BlockTree>,
 }
 
-impl Content {
+impl PageContent {
     /// Reads a document of a known format as such, and all others as HTML.
-    fn of(
+    fn read(
         url: &str,
         version: &str,
         content_type: Option<&str>,
         format: Option<DocumentFormat>,
         bytes: &[u8],
-    ) -> anyhow::Result<Content> {
-        let html = || Content { html: decode_text(bytes, content_type).into_owned(), document: None };
+    ) -> anyhow::Result<PageContent> {
+        let html = || PageContent { html: decode_text(bytes, content_type).into_owned(), document: None };
         let Some(format) = format else { return Ok(html()) };
         if format == DocumentFormat::Xml && is_vixml(&decode_text(bytes, content_type)) {
             return Ok(html());
@@ -214,7 +214,7 @@ impl Content {
         match format.read(url, content_type, bytes) {
             Some(Document { tree, .. }) => {
                 let tree = BlockTree { url: url.to_owned(), version: version.to_owned(), ..tree };
-                Ok(Content { html: String::new(), document: Some(tree) })
+                Ok(PageContent { html: String::new(), document: Some(tree) })
             }
             None if format == DocumentFormat::Pdf => bail!(
                 "no word of {version} can be read: it is encrypted, scanned or damaged; compare another version, or make a text \
@@ -225,14 +225,14 @@ impl Content {
     }
 
     /// The same for an answer of a server.
-    fn of_answer(
+    fn from_response(
         url: &str,
         version: &str,
         content_type: Option<&str>,
         bytes: &[u8],
-    ) -> anyhow::Result<Content> {
+    ) -> anyhow::Result<PageContent> {
         let format = DocumentFormat::of(content_type, url, bytes);
-        Content::of(url, version, content_type, format, bytes)
+        PageContent::read(url, version, content_type, format, bytes)
     }
 }
 
@@ -241,10 +241,10 @@ impl<'s> LoadedPage<'s> {
         url: String,
         version: String,
         time: Timestamp,
-        content: Content,
-        subresources: Origin<'s>,
+        content: PageContent,
+        subresources: SubresourceSource<'s>,
     ) -> LoadedPage<'s> {
-        let Content { html, document } = content;
+        let PageContent { html, document } = content;
         LoadedPage { url, version, time, html, document, note: None, subresources }
     }
 }
@@ -281,26 +281,26 @@ fn load_archived<'s>(
         )
     };
     let capture = snapshot.store().closest_look(url, near)?.with_context(missing)?;
-    let subresources = Origin::Archive(shared, Requisites::default());
+    let subresources = SubresourceSource::Archive(shared, SubresourceCache::default());
     if snapshot.store().is_left_out(&capture)? {
         return load_left_out(&snapshot, capture, subresources);
     }
-    let content = content_of(&snapshot, &capture)?.with_context(missing)?;
+    let content = capture_content(&snapshot, &capture)?.with_context(missing)?;
     let version = capture.time.to_rfc3339();
     Ok(LoadedPage::new(capture.url.clone(), version, capture.time, content, subresources))
 }
 
-fn content_of(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Option<Content>> {
+fn capture_content(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Option<PageContent>> {
     let Some(payload) = snapshot.document(capture)? else { return Ok(None) };
-    let (version, content_type) = (capture.time.to_rfc3339(), payload.head.get("Content-Type"));
-    Content::of_answer(&capture.url, &version, content_type.as_deref(), &payload.bytes).map(Some)
+    let (version, content_type) = (capture.time.to_rfc3339(), payload.head.get("PageContent-Type"));
+    PageContent::from_response(&capture.url, &version, content_type.as_deref(), &payload.bytes).map(Some)
 }
 
 /// A version of which only what changed was stored: the blocks that the deltas gave, else the whole version before it.
 fn load_left_out<'s>(
     snapshot: &Snapshot,
     capture: Capture,
-    subresources: Origin<'s>,
+    subresources: SubresourceSource<'s>,
 ) -> anyhow::Result<LoadedPage<'s>> {
     let (store, version) = (snapshot.store(), capture.time.to_rfc3339());
     let url = &capture.url;
@@ -315,7 +315,7 @@ fn load_left_out<'s>(
     let cure =
         || format!("{left_out} and no whole version is before it: name another time, see `perennial log`");
     let whole = store.whole_capture_before(capture.page, capture.time)?.with_context(cure)?;
-    let content = content_of(snapshot, &whole)?.with_context(cure)?;
+    let content = capture_content(snapshot, &whole)?.with_context(cure)?;
     let version = whole.time.to_rfc3339();
     let note = Some(format!(
         "{left_out} and is not analysed yet: shown is the version of {version}; `perennial analyse` makes its blocks"
@@ -324,32 +324,32 @@ fn load_left_out<'s>(
     Ok(LoadedPage { note, ..page })
 }
 
-fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>> {
+fn load_live(url: &str, private: PrivateAccess) -> anyhow::Result<LoadedPage<'static>> {
     let named = Url::parse(url).with_context(|| format!("{url} is no address"))?;
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
-    let live = Live { client: Client::new(agent, limits, None), runtime, private, named: named.origin() };
+    let live = LiveFetcher { client: Client::new(agent, limits, None), runtime, private, named: named.origin() };
     let (url, captured) = live.fetch(&named, None)?;
     if !(200..300).contains(&captured.status) {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }
     let time = perennial_archive::now();
     let content_type = Some(captured.content_type.as_str()).filter(|content_type| !content_type.is_empty());
-    let content = Content::of_answer(url.as_str(), &time.to_rfc3339(), content_type, &captured.body)?;
-    Ok(LoadedPage::new(url.into(), time.to_rfc3339(), time, content, Origin::Network(Box::new(live))))
+    let content = PageContent::from_response(url.as_str(), &time.to_rfc3339(), content_type, &captured.body)?;
+    Ok(LoadedPage::new(url.into(), time.to_rfc3339(), time, content, SubresourceSource::Network(Box::new(live))))
 }
 
 /// Fetches a page and its subresources from the web and stores nothing.
-struct Live {
+struct LiveFetcher {
     client: Client,
     runtime: tokio::runtime::Runtime,
-    private: Private,
+    private: PrivateAccess,
     /// Scheme, host and port of the page.
     named: url::Origin,
 }
 
-impl Live {
+impl LiveFetcher {
     /// Fetches an address and follows redirects, until the deadline if there is one. Gives the last address and its answer.
     fn fetch(&self, url: &Url, deadline: Option<Instant>) -> anyhow::Result<(Url, CapturedResource)> {
         self.runtime.block_on(async {
@@ -364,9 +364,9 @@ impl Live {
         let mut url = url.clone();
         for _ in 0..MAX_REDIRECTS {
             let allow_private = match self.private {
-                Private::None => false,
-                Private::Named => url.origin() == self.named,
-                Private::Any => true,
+                PrivateAccess::None => false,
+                PrivateAccess::Named => url.origin() == self.named,
+                PrivateAccess::Any => true,
             };
             let request = FetchRequest { url: &url, fields: &[], allow_private };
             let mut fetched = self.client.fetch(&request).await?;

@@ -7,7 +7,7 @@ use perennial_core::http::verdict::Identity;
 use perennial_core::time::Timestamp;
 use perennial_render::CapturedResource;
 
-use super::reader::Readers;
+use super::store_pool::StorePool;
 use perennial_archive::Archive;
 use perennial_archive::store::Store;
 
@@ -18,15 +18,15 @@ const MAX_KEPT_BYTES: usize = 1 << 20;
 
 /// Captured subresources by what tells their payloads apart, shared by all threads that analyse.
 #[derive(Default)]
-pub struct Requisites {
+pub struct SubresourceCache {
     kept: Mutex<HashMap<Identity, Arc<CapturedResource>>>,
 }
 
-impl Requisites {
+impl SubresourceCache {
     /// The capture of `url` closest to `time`, decoded.
-    pub fn find(&self, readers: &Readers, url: &str, time: Timestamp) -> Option<CapturedResource> {
+    pub fn find(&self, stores: &StorePool, url: &str, time: Timestamp) -> Option<CapturedResource> {
         // A subresource that cannot be read is left out of the layout, as in a browser; `verify` names the damage.
-        readers.with(|archive, store| Ok(self.find_in(archive, store, url, time))).ok().flatten()
+        stores.with(|archive, store| Ok(self.find_in(archive, store, url, time))).ok().flatten()
     }
 
     /// The same from a state that is open already.

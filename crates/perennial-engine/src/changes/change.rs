@@ -7,13 +7,13 @@ use perennial_core::url::PageId;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::analyse::Entry;
+use crate::analyse::OperationReport;
 use perennial_archive::store::ChangeRow;
 
 /// One observation that differs from the one before, as `perennial changes --json` and `/api/changes` report it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "MatchingChange")]
-pub struct Change {
+pub struct MatchingChange {
     /// What happened.
     #[serde(serialize_with = "kind_name")]
     #[schemars(with = "String")]
@@ -45,7 +45,7 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headlines: Option<String>,
     /// The operations that were asked for, most important first.
-    pub operations: Vec<Entry>,
+    pub operations: Vec<OperationReport>,
     /// The page's number.
     #[serde(skip)]
     pub page: PageId,
@@ -72,15 +72,15 @@ fn maybe_time<S: Serializer>(maybe: &Option<Timestamp>, to: S) -> Result<S::Ok, 
     }
 }
 
-impl Change {
+impl MatchingChange {
     pub(super) fn new(
         row: ChangeRow,
         kind: ChangeKind,
         headlines: Option<String>,
-        operations: Vec<Entry>,
-    ) -> Change {
+        operations: Vec<OperationReport>,
+    ) -> MatchingChange {
         let leads_to = row.identity.redirect_target().map(str::to_owned);
-        Change {
+        MatchingChange {
             kind,
             leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
             url: row.url,

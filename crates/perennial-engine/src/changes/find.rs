@@ -6,9 +6,9 @@ use perennial_core::notice::{ChangeKind, Place, Wording};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
-use super::judge::reported_operation;
-use super::{Change, Judge, Judged, Question};
-use crate::analyse::{Entry, Filters, headlines};
+use super::matcher::reported_operation;
+use super::{MatchingChange, ChangeMatcher, CandidateChange, ChangeQuery};
+use crate::analyse::{OperationReport, AdFilters, headlines};
 use perennial_archive::Archive;
 use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, Store, Texts, Turn};
 
@@ -21,7 +21,7 @@ const MAX_TURNS: usize = 5_000;
 
 /// How much work one part of a list may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct WorkLimits {
     /// Changes that are told.
     pub max_found: usize,
     /// Changes of which both versions are read.
@@ -31,9 +31,9 @@ pub struct Bounds {
 }
 
 /// A part of the list.
-pub struct Found {
+pub struct ChangeBatch {
     /// The changes, in the order that was asked for.
-    pub changes: Vec<Change>,
+    pub changes: Vec<MatchingChange>,
     /// Where the list goes on; `None` at its end.
     pub next: Option<ChangeKey>,
     /// How many changes were looked at for it.
@@ -41,17 +41,17 @@ pub struct Found {
 }
 
 /// Finds the changes of one archive for which a question holds.
-pub struct Finder<'s> {
-    judge: Judge<'s>,
+pub struct ChangeFinder<'s> {
+    matcher: ChangeMatcher<'s>,
     store: &'s Store,
     texts: Option<Texts>,
-    question: &'s Question,
+    question: &'s ChangeQuery,
     /// Keys that were fetched and not looked at, for the part that goes on where the last one ended.
-    ahead: Option<Keys>,
+    ahead: Option<KeyBatch>,
 }
 
 /// A stretch of the list.
-struct Keys {
+struct KeyBatch {
     keys: Vec<ChangeKey>,
     /// How many of them were looked at.
     n_done: usize,
@@ -59,32 +59,32 @@ struct Keys {
     is_end: bool,
 }
 
-impl Keys {
+impl KeyBatch {
     fn begin_behind(&self, after: Option<&ChangeKey>) -> bool {
         self.n_done.checked_sub(1).and_then(|at| self.keys.get(at)) == after
     }
 }
 
-impl<'s> Finder<'s> {
+impl<'s> ChangeFinder<'s> {
     /// Reads from a store of the archive; filters say what is an advertisement.
     pub fn new(
         archive: &'s Archive,
         store: &'s Store,
-        filters: &'s Filters,
-        question: &'s Question,
-    ) -> anyhow::Result<Finder<'s>> {
+        filters: &'s AdFilters,
+        question: &'s ChangeQuery,
+    ) -> anyhow::Result<ChangeFinder<'s>> {
         let texts = Texts::open_read(&archive.texts_path())?;
-        Ok(Finder { judge: Judge::new(archive, store, filters), store, texts, question, ahead: None })
+        Ok(ChangeFinder { matcher: ChangeMatcher::new(archive, store, filters), store, texts, question, ahead: None })
     }
 
     /// The part of the list behind a place, or its beginning.
-    pub fn find(&mut self, after: Option<&ChangeKey>, bounds: Bounds) -> anyhow::Result<Found> {
+    pub fn find(&mut self, after: Option<&ChangeKey>, bounds: WorkLimits) -> anyhow::Result<ChangeBatch> {
         let mut part =
-            Part { found: Found { changes: Vec::new(), next: None, n_rows: 0 }, n_read: 0, bounds };
+            BatchBuilder { found: ChangeBatch { changes: Vec::new(), next: None, n_rows: 0 }, n_read: 0, bounds };
         let mut keys = match self.ahead.take().filter(|ahead| ahead.begin_behind(after)) {
             Some(ahead) => ahead,
-            None => match self.named_by_words(after)? {
-                Some(keys) => Keys { keys, n_done: 0, is_end: true },
+            None => match self.keys_by_words(after)? {
+                Some(keys) => KeyBatch { keys, n_done: 0, is_end: true },
                 None => self.fetched(after, bounds)?,
             },
         };
@@ -101,29 +101,29 @@ impl<'s> Finder<'s> {
     }
 
     /// The next keys of the list. Where they must be sorted by importance, it is done for many at once.
-    fn fetched(&self, after: Option<&ChangeKey>, bounds: Bounds) -> anyhow::Result<Keys> {
-        let (filter, order) = (filter_of(self.question), self.question.order);
+    fn fetched(&self, after: Option<&ChangeKey>, bounds: WorkLimits) -> anyhow::Result<KeyBatch> {
+        let (filter, order) = (change_filter(self.question), self.question.order);
         let must_sort = order == ChangeOrder::Strongest && !self.store.is_sorted_by(&filter, order)?;
         let most = if must_sort { KEYS_SORTED } else { KEYS_AT_A_TIME };
         let limit = most.min(bounds.max_rows.saturating_add(1));
         let keys = self.store.change_keys(&filter, order, after, limit)?;
-        Ok(Keys { is_end: keys.len() < limit, keys, n_done: 0 })
+        Ok(KeyBatch { is_end: keys.len() < limit, keys, n_done: 0 })
     }
 
     /// Judges changes until the bounds are reached, and says whether they are.
-    fn walk(&mut self, keys: &mut Keys, part: &mut Part) -> anyhow::Result<bool> {
+    fn walk(&mut self, keys: &mut KeyBatch, part: &mut BatchBuilder) -> anyhow::Result<bool> {
         while let Some(key) = keys.keys.get(keys.n_done).copied() {
             keys.n_done += 1;
             part.found.n_rows += 1;
             if let Some(row) = self.store.change_at(key.page, key.time)? {
-                let mut judged = Judged::new(&row);
-                let told = match self.judge.holds(&mut judged, &self.question.condition)? {
-                    true => Some(self.told(&mut judged)?),
+                let mut candidate = CandidateChange::new(&row);
+                let matching_operations = match self.matcher.holds(&mut candidate, &self.question.condition)? {
+                    true => Some(self.matching_operations(&mut candidate)?),
                     false => None,
                 };
-                part.n_read += usize::from(judged.is_read());
-                let kind = judged.kind;
-                let change = told.map(|(headlines, entries)| Change::new(row, kind, headlines, entries));
+                part.n_read += usize::from(candidate.is_read());
+                let kind = candidate.kind;
+                let change = matching_operations.map(|(headlines, entries)| MatchingChange::new(row, kind, headlines, entries));
                 part.found.changes.extend(change);
             }
             if part.is_full() {
@@ -136,9 +136,9 @@ impl<'s> Finder<'s> {
     }
 
     /// The headlines of a change, and the operations that were asked for.
-    fn told(&mut self, judged: &mut Judged<'_>) -> anyhow::Result<(Option<String>, Vec<Entry>)> {
-        let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
-        let mut entries = self.judge.entries(judged)?.to_vec();
+    fn matching_operations(&mut self, candidate: &mut CandidateChange<'_>) -> anyhow::Result<(Option<String>, Vec<OperationReport>)> {
+        let headlines = self.matcher.changed(candidate)?.and_then(|changed| headlines(&changed.delta));
+        let mut entries = self.matcher.entries(candidate)?.to_vec();
         entries.retain(|entry| self.question.condition.lets_through(&reported_operation(entry)));
         // Who asks for rewritten headlines alone would look for them among all that came and went.
         let wants_rewritten = self.question.condition.kinds == [ChangeKind::Retitled];
@@ -150,7 +150,7 @@ impl<'s> Finder<'s> {
 
     /// Where words are asked for that appeared or vanished, the text index names the observations at which passages with them came or went;
     /// no others can answer. `None` where it cannot tell: it is not there, has not taken in everything, or names too many.
-    fn named_by_words(&self, after: Option<&ChangeKey>) -> anyhow::Result<Option<Vec<ChangeKey>>> {
+    fn keys_by_words(&self, after: Option<&ChangeKey>) -> anyhow::Result<Option<Vec<ChangeKey>>> {
         let (question, Some(texts)) = (self.question, &self.texts) else { return Ok(None) };
         let condition = &question.condition;
         let query = |wording: &Option<Wording>| match wording {
@@ -188,26 +188,26 @@ impl<'s> Finder<'s> {
 pub fn each_match(
     archive: &Archive,
     store: &Store,
-    question: &Question,
+    question: &ChangeQuery,
     mut each: impl FnMut(ChangeRow),
 ) -> anyhow::Result<()> {
-    let filters = Filters::built_in();
-    let mut judge = Judge::new(archive, store, &filters);
-    store.each_change(&filter_of(question), |row| {
-        if judge.holds(&mut Judged::new(&row), &question.condition)? {
+    let filters = AdFilters::built_in();
+    let mut matcher = ChangeMatcher::new(archive, store, &filters);
+    store.each_change(&change_filter(question), |row| {
+        if matcher.holds(&mut CandidateChange::new(&row), &question.condition)? {
             each(row);
         }
         Ok(())
     })
 }
 
-struct Part {
-    found: Found,
+struct BatchBuilder {
+    found: ChangeBatch,
     n_read: usize,
-    bounds: Bounds,
+    bounds: WorkLimits,
 }
 
-impl Part {
+impl BatchBuilder {
     fn is_full(&self) -> bool {
         let bounds = &self.bounds;
         self.found.changes.len() >= bounds.max_found
@@ -217,7 +217,7 @@ impl Part {
 }
 
 /// What the state itself can tell.
-fn filter_of(question: &Question) -> ChangeFilter<'_> {
+fn change_filter(question: &ChangeQuery) -> ChangeFilter<'_> {
     let (host, url) = match &question.condition.place {
         Place::Anywhere => (None, None),
         Place::Site(host) => (Some(host.as_str()), None),

@@ -5,17 +5,17 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `judge` | a change in the state and a condition -> whether it holds |
+//! | `matcher` | a change in the state and a condition -> whether it holds |
 //! | `change` | a change for which it holds -> what is said of it, with the operations that were asked for |
-//! | `question` | the parameters of an address <-> a question |
+//! | `query` | the parameters of an address <-> a question |
 //! | `find` | a question and a place in the list -> the changes behind it, within bounds of work |
 
 mod change;
 mod find;
-mod judge;
-mod question;
+mod matcher;
+mod query;
 
-pub use change::Change;
-pub use find::{Bounds, Finder, Found, each_match};
-pub use judge::{Judge, Judged};
-pub use question::Question;
+pub use change::MatchingChange;
+pub use find::{WorkLimits, ChangeFinder, ChangeBatch, each_match};
+pub use matcher::{ChangeMatcher, CandidateChange};
+pub use query::ChangeQuery;

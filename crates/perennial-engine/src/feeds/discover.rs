@@ -25,7 +25,7 @@ const MAX_NAMED: usize = 20;
 
 /// A feed that was found and read.
 #[derive(Clone, Debug, Serialize)]
-pub struct FoundFeed {
+pub struct DiscoveredFeed {
     /// Its address.
     pub url: String,
     /// Its format, as users read it.
@@ -47,7 +47,7 @@ pub async fn discover(
     allow_private: bool,
     pause: std::time::Duration,
     mut tell: impl FnMut(&Url),
-) -> anyhow::Result<Vec<FoundFeed>> {
+) -> anyhow::Result<Vec<DiscoveredFeed>> {
     tell(url);
     let request = FetchRequest { url, fields: &[], allow_private };
     let mut fetched = client.fetch(&request).await?;
@@ -63,7 +63,7 @@ pub async fn discover(
         let usual = USUAL_PLACES.iter().filter_map(|place| canonical::resolve(url, place));
         places.extend(usual.map(|url| (url, "in a usual place")));
     }
-    let mut found: Vec<FoundFeed> = Vec::new();
+    let mut found: Vec<DiscoveredFeed> = Vec::new();
     for (place, how) in places {
         tokio::time::sleep(pause).await;
         tell(&place);
@@ -78,12 +78,12 @@ pub async fn discover(
     Ok(found)
 }
 
-fn found_feed(url: &Url, fetched: &mut FetchedResponse, found: &'static str) -> Option<FoundFeed> {
+fn found_feed(url: &Url, fetched: &mut FetchedResponse, found: &'static str) -> Option<DiscoveredFeed> {
     let FetchedResponse { head, body, .. } = fetched;
     let body = body.prefix(MAX_STORED_BYTES as usize).ok()?;
     let feed = read_feed(url.as_str(), head, &body)?;
     let newest = feed.items.iter().filter_map(|item| item.changed()).max();
-    Some(FoundFeed {
+    Some(DiscoveredFeed {
         url: url.to_string(),
         format: feed.format.name(),
         title: feed.title.clone(),

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | [`discover`] | an address -> the feeds that it names or that lie where feeds usually do |
 //! | [`subscriptions`] | a list of addresses, OPML -> sites to follow |
-//! | [`objects`] | announced pages -> their articles, with versions |
+//! | [`articles`] | announced pages -> their articles, with versions |
 
 pub mod discover;
-pub mod objects;
+pub mod articles;
 pub mod subscriptions;

@@ -17,7 +17,7 @@ const MAX_LIST_BYTES: u64 = 64 << 20;
 const FEED_DEPTH: u32 = 1;
 
 /// What a list says.
-pub struct Listed {
+pub struct SubscriptionList {
     /// Sites to follow, each once.
     pub seeds: Vec<Seed>,
     /// Entries that are no addresses, with their reasons.
@@ -26,7 +26,7 @@ pub struct Listed {
 
 /// Reads a list: OPML, or an address a line; empty lines and those that begin with `#` are passed over. `like` gives the settings that all
 /// sites get.
-pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<Listed> {
+pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<SubscriptionList> {
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     file.take(MAX_LIST_BYTES + 1)
@@ -35,14 +35,14 @@ pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<Lis
     if bytes.len() as u64 > MAX_LIST_BYTES {
         bail!("{} is longer than {} MiB: split it", path.display(), MAX_LIST_BYTES >> 20);
     }
-    let mut listed = Listed { seeds: Vec::new(), refused: Vec::new() };
+    let mut listed = SubscriptionList { seeds: Vec::new(), refused: Vec::new() };
     let mut places = std::collections::HashMap::new();
     let entries: Vec<Subscription> = match opml::is_opml(&bytes) {
         true => opml::parse(&bytes),
-        false => lines_of(&bytes),
+        false => url_lines(&bytes),
     };
     for entry in entries {
-        match seed_of(&entry, like) {
+        match subscription_seed(&entry, like) {
             Ok(seed) => match places.get(&seed.scope.seed) {
                 None => {
                     places.insert(seed.scope.seed.clone(), listed.seeds.len());
@@ -56,7 +56,7 @@ pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<Lis
     Ok(listed)
 }
 
-fn lines_of(bytes: &[u8]) -> Vec<Subscription> {
+fn url_lines(bytes: &[u8]) -> Vec<Subscription> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let addresses = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -64,7 +64,7 @@ fn lines_of(bytes: &[u8]) -> Vec<Subscription> {
 }
 
 /// A site is its channel page with the feed beside it. Where the list names the feed alone, that is where the site begins.
-fn seed_of(entry: &Subscription, like: &dyn Fn(&Url) -> Seed) -> Result<Seed, String> {
+fn subscription_seed(entry: &Subscription, like: &dyn Fn(&Url) -> Seed) -> Result<Seed, String> {
     let feed = match entry.feed.is_empty() {
         true => None,
         false => Some(parse_address(&entry.feed)?),
@@ -101,7 +101,7 @@ fn join(seeds: &mut [Seed], at: usize, other: Seed) {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Listed {
+    fn read(text: &str) -> SubscriptionList {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list");
         std::fs::write(&path, text).unwrap();

@@ -37,13 +37,13 @@ pub fn weekday_name(day: usize) -> &'static str {
 /// `Mon 29 Jun`.
 pub fn day_short(at: Timestamp) -> String {
     let (day, month, _) = date(at);
-    format!("{} {day} {}", &weekday_name(weekday_of(at))[..3], &month_name(month)[..3])
+    format!("{} {day} {}", &weekday_name(weekday(at))[..3], &month_name(month)[..3])
 }
 
 /// `Monday 29 June 2026`.
 pub fn day_long(at: Timestamp) -> String {
     let (day, month, year) = date(at);
-    format!("{} {day} {} {year}", weekday_name(weekday_of(at)), month_name(month))
+    format!("{} {day} {} {year}", weekday_name(weekday(at)), month_name(month))
 }
 
 /// `29 Jun 2026`.
@@ -53,13 +53,13 @@ pub fn day_of_year(at: Timestamp) -> String {
 }
 
 /// Year and month of an instant.
-pub fn month_of(at: Timestamp) -> (i16, usize) {
+pub fn year_and_month(at: Timestamp) -> (i16, usize) {
     let (_, month, year) = date(at);
     (year, month)
 }
 
 /// The weekday of a UTC day, Monday 0.
-pub fn weekday_of(at: Timestamp) -> usize {
+pub fn weekday(at: Timestamp) -> usize {
     usize::from(LocalClock::utc().local(at).day.weekday())
 }
 

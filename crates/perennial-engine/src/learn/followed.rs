@@ -12,20 +12,20 @@ use perennial_archive::store::Store;
 
 /// The user's settings of the sites that are followed.
 #[derive(Clone, Default)]
-pub struct Followed(Seeds);
+pub struct FollowedSites(Seeds);
 
-impl Followed {
+impl FollowedSites {
     /// From the archive's settings; the state knows the numbers of the seeds.
-    pub fn of(archive: &Archive, store: &Store) -> anyhow::Result<Followed> {
+    pub fn load(archive: &Archive, store: &Store) -> anyhow::Result<FollowedSites> {
         let (seeds, known) = (archive.settings().seeds.clone(), store.seeds()?);
         let number = |seed: &Seed| known.get(seed.scope.seed.as_str()).copied().unwrap_or(0);
         let numbers = seeds.iter().map(number).collect();
-        Ok(Followed::from_seeds(seeds.numbered(numbers)))
+        Ok(FollowedSites::from_seeds(seeds.numbered(numbers)))
     }
 
     /// From seeds that have their numbers.
-    pub fn from_seeds(seeds: Seeds) -> Followed {
-        Followed(seeds)
+    pub fn from_seeds(seeds: Seeds) -> FollowedSites {
+        FollowedSites(seeds)
     }
 
     /// Lets no site have a goal of its own, because the user asks for one goal of all.
@@ -39,8 +39,8 @@ impl Followed {
     }
 
     /// The site of a page, if it is paused.
-    pub fn paused_site_of(&self, url: &str) -> Option<&Url> {
-        self.seed_of(url).filter(|seed| seed.paused).map(|seed| &seed.scope.seed)
+    pub fn paused_site(&self, url: &str) -> Option<&Url> {
+        self.seed_for(url).filter(|seed| seed.paused).map(|seed| &seed.scope.seed)
     }
 
     /// The sites that are paused.
@@ -49,18 +49,18 @@ impl Followed {
     }
 
     /// The user's weight of the pages of a seed.
-    pub fn weight_of_seed(&self, seed: i64) -> f32 {
+    pub fn seed_weight(&self, seed: i64) -> f32 {
         self.0.with_number(seed).map_or(1.0, |seed| seed.weight as f32)
     }
 
     /// The user's tags of the site of a seed.
-    pub fn tags_of_seed(&self, seed: i64) -> &[String] {
+    pub fn seed_tags(&self, seed: i64) -> &[String] {
         self.0.with_number(seed).map_or(&[], |seed| &seed.tags)
     }
 
     /// What the scheduler is told of a new page. Its weight is the user's, without PageRank.
     pub fn info(&self, seed: Option<i64>, url: &str, site: SiteId, scheduler: &mut Scheduler) -> PageInfo {
-        let seed = seed.and_then(|seed| self.0.with_number(seed)).or_else(|| self.seed_of(url));
+        let seed = seed.and_then(|seed| self.0.with_number(seed)).or_else(|| self.seed_for(url));
         let clock = seed.and_then(Seed::calendar);
         PageInfo {
             weight: seed.map_or(1.0, |seed| seed.weight as f32),
@@ -71,17 +71,17 @@ impl Followed {
         }
     }
 
-    fn seed_of(&self, url: &str) -> Option<&Seed> {
+    fn seed_for(&self, url: &str) -> Option<&Seed> {
         self.0.of_page(&Url::parse(url).ok()?)
     }
 
     /// omega(P) of a page with this PageRank.
-    pub fn weight_of(&self, url: &str, page_rank: f32) -> f32 {
-        page_weight(page_rank, self.seed_of(url).map_or(1.0, |seed| seed.weight as f32))
+    pub fn page_weight(&self, url: &str, page_rank: f32) -> f32 {
+        page_weight(page_rank, self.seed_for(url).map_or(1.0, |seed| seed.weight as f32))
     }
 
     /// The clock of the page's site, where the user set holidays or a time zone other than UTC.
-    pub fn clock_of(&self, url: &str) -> Option<LocalClock> {
-        self.seed_of(url)?.calendar().filter(|clock| clock.zone() != "UTC" || clock.has_holidays())
+    pub fn local_clock(&self, url: &str) -> Option<LocalClock> {
+        self.seed_for(url)?.calendar().filter(|clock| clock.zone() != "UTC" || clock.has_holidays())
     }
 }

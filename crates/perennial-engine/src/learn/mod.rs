@@ -19,11 +19,11 @@ mod publishing;
 mod ranks;
 mod versions;
 
-pub use followed::Followed;
+pub use followed::FollowedSites;
 pub use history::{PageHistory, histories};
-pub use plan::{AHEAD, Described, FAR_AHEAD, NextVisit, Pace, Plan, expected_by_period, sureness_of};
+pub use plan::{AHEAD, VisitDescriber, FAR_AHEAD, NextVisit, PlannedBudget, VisitPlan, expected_by_period, confidence};
 pub use publishing::publishing;
-pub use ranks::{page_ranks, rank_of};
+pub use ranks::{page_ranks, rank};
 pub use versions::site_history;
 
 use perennial_core::schedule::rank::page_weight;
@@ -47,7 +47,7 @@ pub fn schedule_config(table: &CrawlTable, budget: Option<Budget>) -> ScheduleCo
 /// begun, all captured pages that people read are followed.
 pub fn scheduler(
     store: &Store,
-    followed: &Followed,
+    followed: &FollowedSites,
     config: ScheduleConfig,
     chance: u64,
     now: Timestamp,
@@ -56,7 +56,7 @@ pub fn scheduler(
     let mut scheduler = Scheduler::new(config, chance, since);
     let (weights, failed) = add_pages(store, followed, &mut scheduler)?;
     relearn(store, &mut scheduler, &failed, now)?;
-    tell_weights(store, &weights, &mut scheduler)?;
+    update_weights(store, &weights, &mut scheduler)?;
     if let Some(bearings) = store.bearings()? {
         scheduler.take_bearings(&bearings);
     }
@@ -69,7 +69,7 @@ type UserWeights = Vec<f32>;
 /// Adds all pages that are followed. Gives the user's weights, and the pages whose last visit failed.
 fn add_pages(
     store: &Store,
-    followed: &Followed,
+    followed: &FollowedSites,
     scheduler: &mut Scheduler,
 ) -> anyhow::Result<(UserWeights, Vec<FrontierPage>)> {
     let (mut weights, mut failed) = (UserWeights::new(), Vec::new());
@@ -151,7 +151,7 @@ fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timesta
 }
 
 /// Tells the scheduler omega(P) of every page.
-fn tell_weights(store: &Store, user: &UserWeights, scheduler: &mut Scheduler) -> anyhow::Result<()> {
+fn update_weights(store: &Store, user: &UserWeights, scheduler: &mut Scheduler) -> anyhow::Result<()> {
     set_weights(&page_ranks(store, &[])?, user, scheduler);
     Ok(())
 }
@@ -160,7 +160,7 @@ fn tell_weights(store: &Store, user: &UserWeights, scheduler: &mut Scheduler) ->
 /// holds 0 for pages that are not followed.
 pub fn set_weights(ranks: &[f32], user: &[f32], scheduler: &mut Scheduler) {
     let followed = || (0..user.len()).filter(|&at| user[at] > 0.0);
-    let rank = |at: usize| rank_of(ranks, PageId(at as u32));
+    let rank = |at: usize| rank(ranks, PageId(at as u32));
     let sum: f64 = followed().map(|at| f64::from(rank(at))).sum();
     let mean = (sum / followed().count().max(1) as f64).max(1e-9) as f32;
     for at in followed() {

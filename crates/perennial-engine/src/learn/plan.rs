@@ -10,7 +10,7 @@ use perennial_core::url::PageId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Followed, publishing};
+use super::{FollowedSites, publishing};
 use perennial_archive::Archive;
 use perennial_archive::store::{OVERALL, ObservationOrder, Selection, Store};
 
@@ -49,34 +49,34 @@ pub struct NextVisit {
 
 /// A budget, and where it is from.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct PlannedBudget {
     /// Visits in a period.
     pub budget: Budget,
     /// Where it is from, in words.
     pub source: &'static str,
 }
 
-impl Pace {
+impl PlannedBudget {
     /// The budget that was given, else that of the settings, else the archive's mean so far.
-    pub fn of(
+    pub fn choose(
         archive: &Archive,
         store: &Store,
         given: Option<Budget>,
         at: Timestamp,
-    ) -> anyhow::Result<Pace> {
+    ) -> anyhow::Result<PlannedBudget> {
         let written = archive.settings().crawl.allowance.visits;
         Ok(match (given, written) {
-            (Some(budget), _) => Pace { budget, source: "--budget" },
-            (None, Some(budget)) => Pace { budget, source: "perennial.toml" },
-            (None, None) => Pace {
-                budget: Budget::per_hour(looks_per_hour(store, at)?),
+            (Some(budget), _) => PlannedBudget { budget, source: "--budget" },
+            (None, Some(budget)) => PlannedBudget { budget, source: "perennial.toml" },
+            (None, None) => PlannedBudget {
+                budget: Budget::per_hour(observations_per_hour(store, at)?),
                 source: "the archive's mean so far, as perennial.toml sets no budget",
             },
         })
     }
 
     /// Tells a scheduler what was spent already of the period in which an instant lies.
-    pub fn tell_spent(&self, store: &Store, scheduler: &mut Scheduler, at: Timestamp) -> anyhow::Result<()> {
+    pub fn record_spent(&self, store: &Store, scheduler: &mut Scheduler, at: Timestamp) -> anyhow::Result<()> {
         let period = self.budget.period.as_millis().max(1);
         let since = Timestamp::from_millis(at.as_millis().div_euclid(period).saturating_mul(period));
         scheduler.set_spent(store.spent(OVERALL, since)?.0, at);
@@ -85,7 +85,7 @@ impl Pace {
 }
 
 /// The pace of the archive so far, at least one visit an hour.
-fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
+fn observations_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     let (mut n_looks, mut first) = (0u64, at);
     store.observations(Selection::Pages, ObservationOrder::ByPage, at, |observation| {
         n_looks += 1;
@@ -96,7 +96,7 @@ fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
 }
 
 /// The next visit of each page, soonest first, and then the pages whose visits come later than that.
-pub struct Plan {
+pub struct VisitPlan {
     /// Visits of pages.
     pub visits: Vec<(Option<Timestamp>, Ranked)>,
     /// Addresses without a page.
@@ -105,9 +105,9 @@ pub struct Plan {
     pub n_probes: usize,
 }
 
-impl Plan {
+impl VisitPlan {
     /// Foresees the visits from an instant on, at most `top` pages.
-    pub fn of(scheduler: &Scheduler, from: Timestamp, top: usize) -> Plan {
+    pub fn new(scheduler: &Scheduler, from: Timestamp, top: usize) -> VisitPlan {
         let (mut visits, mut listed) = (Vec::new(), HashSet::<PageId>::new());
         let (probes, n_probes) = scheduler.waiting_probes(top);
         let are_probes: HashSet<PageId> = probes.iter().map(|(_, ranked)| ranked.page).collect();
@@ -128,19 +128,19 @@ impl Plan {
         });
         let n_later = top - visits.len();
         visits.extend(later.take(n_later).map(|ranked| (None, ranked)));
-        Plan { visits, probes, n_probes }
+        VisitPlan { visits, probes, n_probes }
     }
 }
 
 /// What is needed to describe a visit to people.
-pub struct Described<'a> {
+pub struct VisitDescriber<'a> {
     /// The archive's state.
     pub store: &'a Store,
     /// The user's settings.
-    pub followed: &'a Followed,
+    pub followed: &'a FollowedSites,
 }
 
-impl Described<'_> {
+impl VisitDescriber<'_> {
     /// The next visits in order, as they are made if each finds its page as it was.
     pub fn next(&self, scheduler: &Scheduler, at: Timestamp, n: usize) -> anyhow::Result<Vec<NextVisit>> {
         let mut visits = Vec::new();
@@ -185,7 +185,7 @@ impl Described<'_> {
         };
         Ok(ranked.reason.describe(&ReasonContext {
             url,
-            clock: self.followed.clock_of(url).as_ref(),
+            clock: self.followed.local_clock(url).as_ref(),
             habit: ranked.habit().as_deref(),
             excluded_by: excluded_by.as_deref(),
             cause: self.item(ranked)?.as_deref(),
@@ -262,7 +262,7 @@ pub fn expected_by_period(belief: &Belief) -> [Vec<f64>; 2] {
 }
 
 /// How sure that is: it grows with the observations, three in each period make it a half.
-pub fn sureness_of(belief: &Belief) -> f64 {
+pub fn confidence(belief: &Belief) -> f64 {
     let n_periods = (belief.rates.len() / 2).max(1) as u32;
     f64::from(belief.n_visits) / f64::from(belief.n_visits + 3 * n_periods)
 }

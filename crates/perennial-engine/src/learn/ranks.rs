@@ -24,7 +24,7 @@ pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
         place[page as usize] = at;
     }
     let links = links.into_iter().map(|(source, target)| (place[source as usize], place[target as usize]));
-    let start: Vec<f32> = pages.iter().map(|&page| rank_of(start, PageId(page))).collect();
+    let start: Vec<f32> = pages.iter().map(|&page| rank(start, PageId(page))).collect();
     let mut ranks = vec![UNLINKED; n_numbers];
     for (page, rank) in pages.iter().zip(LinkGraph::from_links(pages.len(), links).page_rank(&start)) {
         ranks[*page as usize] = rank;
@@ -33,7 +33,7 @@ pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
 }
 
 /// The rank of a page; the least rank where no link leads to it.
-pub fn rank_of(ranks: &[f32], page: PageId) -> f32 {
+pub fn rank(ranks: &[f32], page: PageId) -> f32 {
     ranks.get(page.0 as usize).copied().unwrap_or(UNLINKED)
 }
 
@@ -95,7 +95,7 @@ mod tests {
             rows.push(capture("http://a.example/leaf", &[], 2));
             store.commit(&file(), &rows).unwrap();
             let ranks = page_ranks(&store, &[]).unwrap();
-            let rank = |url: &str| rank_of(&ranks, store.page(url).unwrap().unwrap().id);
+            let rank = |url: &str| rank(&ranks, store.page(url).unwrap().unwrap().id);
             (rank("http://a.example/"), rank("http://a.example/leaf"), rank("http://b.example/"))
         };
         assert_eq!(ranks_after(&[]), ranks_after(&["http://c.example/1", "http://c.example/2"]));

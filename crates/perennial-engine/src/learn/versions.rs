@@ -16,7 +16,7 @@ const MOST_VERSIONS: i64 = 5000;
 const SHORTEST: Span = Span::from_hours(1);
 
 /// What one observation showed, as far as versions are concerned.
-struct Event {
+struct SiteEvent {
     page: PageId,
     time: Timestamp,
     status: ChangeStatus,
@@ -30,9 +30,9 @@ pub fn site_history(
     every: Option<Span>,
     until: Timestamp,
 ) -> anyhow::Result<SiteHistory> {
-    let mut events: Vec<Event> = Vec::new();
+    let mut events: Vec<SiteEvent> = Vec::new();
     store.observations(Selection::Of(site), ObservationOrder::ByTime, until, |observation| {
-        events.push(Event { page: observation.page, time: observation.time, status: observation.status });
+        events.push(SiteEvent { page: observation.page, time: observation.time, status: observation.status });
         Ok(())
     })?;
     let mut history = SiteHistory::new(site);
@@ -51,9 +51,9 @@ pub fn site_history(
         }
         let (page, is_there) = match pages.get(&event.page) {
             Some(known) => *known,
-            None => (history.add_page(&path_of(&store.url_of(event.page)?)), false),
+            None => (history.add_page(&path_and_query(&store.url_of(event.page)?)), false),
         };
-        let change = change_of(event.status, is_there);
+        let change = page_transition(event.status, is_there);
         if let Some(change) = change {
             of_pass.push((page, change));
         }
@@ -65,7 +65,7 @@ pub fn site_history(
 }
 
 /// What an observation changes in the version, for a page that is there or not.
-fn change_of(status: ChangeStatus, is_there: bool) -> Option<PageTransition> {
+fn page_transition(status: ChangeStatus, is_there: bool) -> Option<PageTransition> {
     match (status, is_there) {
         (ChangeStatus::Absent, _) => None,
         (ChangeStatus::Vanished | ChangeStatus::Redirected(_), true) => Some(PageTransition::Deleted),
@@ -90,7 +90,7 @@ fn close(history: &mut SiteHistory, of_pass: &mut Vec<(u32, PageTransition)>) {
             (_, PageTransition::Deleted) => PageTransition::Deleted,
             // It went and came back, or was updated several times.
             _ => PageTransition::Updated(
-                group.iter().map(|(_, change)| degree_of(*change)).fold(0.0, f32::max),
+                group.iter().map(|(_, change)| change_degree(*change)).fold(0.0, f32::max),
             ),
         };
         history.add_change(page, net, 0);
@@ -98,14 +98,14 @@ fn close(history: &mut SiteHistory, of_pass: &mut Vec<(u32, PageTransition)>) {
     of_pass.clear();
 }
 
-fn degree_of(change: PageTransition) -> f32 {
+fn change_degree(change: PageTransition) -> f32 {
     match change {
         PageTransition::Updated(degree) => degree,
         PageTransition::Inserted | PageTransition::Deleted => 1.0,
     }
 }
 
-fn median_wait(events: &[Event]) -> Span {
+fn median_wait(events: &[SiteEvent]) -> Span {
     let mut last: HashMap<PageId, Timestamp> = HashMap::new();
     let mut waits: Vec<Span> =
         events.iter().filter_map(|event| Some(event.time - last.insert(event.page, event.time)?)).collect();
@@ -114,7 +114,7 @@ fn median_wait(events: &[Event]) -> Span {
 }
 
 /// What follows the host.
-fn path_of(url: &str) -> String {
+fn path_and_query(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) => url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
         Err(_) => url.to_owned(),
@@ -129,12 +129,12 @@ mod tests {
     #[test]
     fn a_look_changes_the_version_by_what_was_there() {
         let changed = ChangeStatus::Changed(Importance::new(0.25));
-        assert_eq!(change_of(ChangeStatus::New, false), Some(PageTransition::Inserted));
-        assert_eq!(change_of(changed, true), Some(PageTransition::Updated(0.25)));
-        assert_eq!(change_of(ChangeStatus::Unchanged, true), None);
-        assert_eq!(change_of(ChangeStatus::Vanished, true), Some(PageTransition::Deleted));
-        assert_eq!(change_of(ChangeStatus::Vanished, false), None);
-        assert_eq!(change_of(ChangeStatus::Returned, false), Some(PageTransition::Inserted));
+        assert_eq!(page_transition(ChangeStatus::New, false), Some(PageTransition::Inserted));
+        assert_eq!(page_transition(changed, true), Some(PageTransition::Updated(0.25)));
+        assert_eq!(page_transition(ChangeStatus::Unchanged, true), None);
+        assert_eq!(page_transition(ChangeStatus::Vanished, true), Some(PageTransition::Deleted));
+        assert_eq!(page_transition(ChangeStatus::Vanished, false), None);
+        assert_eq!(page_transition(ChangeStatus::Returned, false), Some(PageTransition::Inserted));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use super::notice::Notice;
-use super::shape::{mail_of, request_of};
+use super::shape::{mail_message, http_request};
 use super::smtp::{Mail, MailServer};
 use perennial_archive::settings::{NotifyRule, Shape, Target};
 use perennial_archive::{Archive, now};
@@ -30,35 +30,35 @@ const MAX_SECRET_BYTES: usize = 4 << 10;
 
 /// Why a notice was not taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
+pub struct DeliveryFailure {
     /// In words.
     pub text: String,
     /// Whether this notice is refused, and others may be taken.
     pub is_refused: bool,
 }
 
-impl Failure {
+impl DeliveryFailure {
     /// The receiver is not there, or cannot take anything now.
-    pub(super) fn away(text: impl Into<String>) -> Failure {
-        Failure { text: text.into(), is_refused: false }
+    pub(super) fn away(text: impl Into<String>) -> DeliveryFailure {
+        DeliveryFailure { text: text.into(), is_refused: false }
     }
 
     /// The receiver does not want this one.
-    pub(super) fn refused(text: impl Into<String>) -> Failure {
-        Failure { text: text.into(), is_refused: true }
+    pub(super) fn refused(text: impl Into<String>) -> DeliveryFailure {
+        DeliveryFailure { text: text.into(), is_refused: true }
     }
 }
 
 /// Takes notices to those they are for.
-pub struct Courier {
+pub struct Notifier {
     runtime: Runtime,
     client: Client,
     archive: Archive,
 }
 
-impl Courier {
+impl Notifier {
     /// For the rules of an archive.
-    pub fn new(archive: &Archive) -> anyhow::Result<Courier> {
+    pub fn new(archive: &Archive) -> anyhow::Result<Notifier> {
         let table = &archive.settings().crawl;
         let limits = FetchLimits {
             connect_timeout: MAX_WAIT,
@@ -75,11 +75,11 @@ impl Courier {
             })?;
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Courier { runtime, client, archive: archive.clone() })
+        Ok(Notifier { runtime, client, archive: archive.clone() })
     }
 
     /// Delivers a notice, and waits until it is taken.
-    pub fn deliver(&self, rule: &NotifyRule, notice: &Notice) -> Result<(), Failure> {
+    pub fn deliver(&self, rule: &NotifyRule, notice: &Notice) -> Result<(), DeliveryFailure> {
         match &rule.to {
             Target::Web(shape, url) => self.runtime.block_on(self.post(rule, *shape, url, notice)),
             Target::Command(words) => self.runtime.block_on(run(words, self.archive.root(), notice)),
@@ -87,33 +87,33 @@ impl Courier {
         }
     }
 
-    async fn post(&self, rule: &NotifyRule, shape: Shape, url: &Url, notice: &Notice) -> Result<(), Failure> {
-        let (url, text) = request_of(shape, url, notice);
+    async fn post(&self, rule: &NotifyRule, shape: Shape, url: &Url, notice: &Notice) -> Result<(), DeliveryFailure> {
+        let (url, text) = http_request(shape, url, notice);
         let mut fields = Vec::new();
         if let Some(file) = &rule.token_file {
-            let token = self.secret(file).map_err(|error| Failure::away(format!("token_file: {error:#}")))?;
+            let token = self.secret(file).map_err(|error| DeliveryFailure::away(format!("token_file: {error:#}")))?;
             fields.push(("Authorization", format!("Bearer {token}")));
         }
         let status = self.client.post(&url, "application/json", &fields, &text.to_string(), true).await;
-        match status.map_err(|error| Failure::away(error.to_string()))? {
+        match status.map_err(|error| DeliveryFailure::away(error.to_string()))? {
             200..=299 => Ok(()),
             // It is there and does not want this one; another may be taken.
             status @ (400 | 413 | 415 | 422) => {
-                Err(Failure::refused(format!("the receiver answered {status}")))
+                Err(DeliveryFailure::refused(format!("the receiver answered {status}")))
             }
-            status => Err(Failure::away(format!("the receiver answered {status}"))),
+            status => Err(DeliveryFailure::away(format!("the receiver answered {status}"))),
         }
     }
 
-    async fn mail(&self, to: &str, notice: &Notice) -> Result<(), Failure> {
+    async fn mail(&self, to: &str, notice: &Notice) -> Result<(), DeliveryFailure> {
         let settings = self.archive.settings();
         let table = &settings.smtp;
         let from = if table.from.is_empty() { to } else { &table.from };
         let password = table.password_file.as_deref().map(|file| self.secret(file)).transpose();
-        let password = password.map_err(|error| Failure::away(format!("smtp.password_file: {error:#}")))?;
+        let password = password.map_err(|error| DeliveryFailure::away(format!("smtp.password_file: {error:#}")))?;
         let tls_roots = settings.crawl.tls_roots.as_ref().map(|file| self.archive.root().join(file));
         let server = MailServer { table, password: password.as_deref(), tls_roots: tls_roots.as_deref() };
-        let text = mail_of(notice, from, to, now());
+        let text = mail_message(notice, from, to, now());
         server.send(&Mail { from, to, text: &text }).await
     }
 
@@ -131,9 +131,9 @@ impl Courier {
 }
 
 /// Runs a program without a shell, with the notice on its standard input.
-async fn run(words: &[String], folder: &Path, notice: &Notice) -> Result<(), Failure> {
+async fn run(words: &[String], folder: &Path, notice: &Notice) -> Result<(), DeliveryFailure> {
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-    let failed = |error: &dyn std::fmt::Display| Failure::away(format!("{program}: {error}"));
+    let failed = |error: &dyn std::fmt::Display| DeliveryFailure::away(format!("{program}: {error}"));
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).current_dir(folder).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `notice` | a change in the state for which a rule holds -> a [`Notice`] of it |
 //! | `shape` | a notice -> what webhooks, Slack, ntfy, Apprise and mail take |
-//! | `take_in` | analyses that are new -> notices in the outbox |
+//! | `notice_maker` | analyses that are new -> notices in the outbox |
 //! | `smtp` | an e-mail -> a mail server |
 //! | `deliver` | a notice and a rule -> whoever it is for |
 //! | `sending` | what waits in the outbox -> sent; threads of their own beside a crawl |
@@ -17,9 +17,9 @@ mod notice;
 mod sending;
 mod shape;
 mod smtp;
-mod take_in;
+mod notice_maker;
 
-pub use deliver::{Courier, Failure};
-pub use notice::{Line, Notice, Reporter};
-pub use sending::{Sent, send_all, start_notifying};
-pub use take_in::{TakeIn, begin};
+pub use deliver::{Notifier, DeliveryFailure};
+pub use notice::{NoticeLine, Notice, NoticeWriter};
+pub use sending::{SendReport, send_all, start_notifying};
+pub use notice_maker::{NoticeMaker, open_outbox};

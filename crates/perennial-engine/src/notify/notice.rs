@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::shape::{body_of, title_of};
-use crate::analyse::{Content, Entry, Filters, headlines};
-use crate::changes::{Judge, Judged};
+use super::shape::{notice_text, notice_title};
+use crate::analyse::{ElementContent, OperationReport, AdFilters, headlines};
+use crate::changes::{ChangeMatcher, CandidateChange};
 use perennial_archive::Archive;
 use perennial_archive::store::{ChangeRow, Store};
 
@@ -40,7 +40,7 @@ pub struct Notice {
     /// How many headlines of a front page came, went or were rewritten
     pub headlines: Option<String>,
     /// What changed, the most important first
-    pub changes: Vec<Line>,
+    pub changes: Vec<NoticeLine>,
     /// How many changes there are, with those that are left out
     pub n_changes: usize,
     /// The comparison of both versions, or the page as it was
@@ -50,7 +50,7 @@ pub struct Notice {
 /// Words before and after.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
-pub struct Line {
+pub struct NoticeLine {
     pub op: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub before: Option<String>,
@@ -61,23 +61,23 @@ pub struct Line {
 impl Notice {
     /// One line that says what happened to which page.
     pub fn headline(&self) -> String {
-        title_of(self)
+        notice_title(self)
     }
 
     /// What changed, in lines.
     pub fn text(&self) -> String {
-        body_of(self)
+        notice_text(self)
     }
 
     /// A notice that says only that notices arrive.
-    pub fn trial(rule: &str, now: Timestamp) -> Notice {
-        let line = Line {
+    pub fn sample(rule: &str, now: Timestamp) -> Notice {
+        let line = NoticeLine {
             op: "update".into(),
             before: Some("what a page said".into()),
             after: Some("what it says now".into()),
         };
         Notice {
-            id: id_of(rule, "trial", now),
+            id: notice_id(rule, "trial", now),
             rule: rule.into(),
             kind: "edited".into(),
             url: "https://example.org/".into(),
@@ -96,39 +96,39 @@ impl Notice {
 }
 
 /// Tells of the changes of an archive, one after the other.
-pub struct Reporter<'s> {
-    judge: Judge<'s>,
+pub struct NoticeWriter<'s> {
+    matcher: ChangeMatcher<'s>,
 }
 
-impl<'s> Reporter<'s> {
+impl<'s> NoticeWriter<'s> {
     /// Reads from a store; filters say what is an advertisement.
-    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> Reporter<'s> {
-        Reporter { judge: Judge::new(archive, store, filters) }
+    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s AdFilters) -> NoticeWriter<'s> {
+        NoticeWriter { matcher: ChangeMatcher::new(archive, store, filters) }
     }
 
     /// Whether a condition holds.
-    pub(super) fn holds(&mut self, judged: &mut Judged<'_>, condition: &Condition) -> anyhow::Result<bool> {
-        self.judge.holds(judged, condition)
+    pub(super) fn holds(&mut self, candidate: &mut CandidateChange<'_>, condition: &Condition) -> anyhow::Result<bool> {
+        self.matcher.holds(candidate, condition)
     }
 
     /// The notice of a change.
     pub fn notice(
         &mut self,
-        judged: &mut Judged<'_>,
+        candidate: &mut CandidateChange<'_>,
         rule: &str,
         condition: &Condition,
         link: Option<&Url>,
     ) -> anyhow::Result<Notice> {
-        let (row, kind) = (judged.row, judged.kind);
-        let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
-        let mut entries = self.judge.entries(judged)?.to_vec();
-        entries.retain(Entry::is_worth_reporting);
-        let mut lines: Vec<Line> = entries.iter().filter_map(line_of).collect();
+        let (row, kind) = (candidate.row, candidate.kind);
+        let headlines = self.matcher.changed(candidate)?.and_then(|changed| headlines(&changed.delta));
+        let mut entries = self.matcher.entries(candidate)?.to_vec();
+        entries.retain(OperationReport::is_worth_reporting);
+        let mut lines: Vec<NoticeLine> = entries.iter().filter_map(notice_line).collect();
         if let Some(selector) = &condition.selector
-            && let Some((before, after)) = self.judge.selected(row, selector)?
+            && let Some((before, after)) = self.matcher.selected(row, selector)?
         {
             let whole = |text: &str| Some(line(text, MAX_COLUMNS)).filter(|text| !text.is_empty());
-            lines = vec![Line { op: "update".into(), before: whole(&before), after: whole(&after) }];
+            lines = vec![NoticeLine { op: "update".into(), before: whole(&before), after: whole(&after) }];
         }
         let n_changes = lines.len();
         lines.truncate(MAX_LINES);
@@ -137,7 +137,7 @@ impl<'s> Reporter<'s> {
         };
         let leads_to = row.identity.redirect_target().map(str::to_owned);
         Ok(Notice {
-            id: id_of(rule, &row.url, row.time),
+            id: notice_id(rule, &row.url, row.time),
             rule: rule.to_owned(),
             kind: kind.name().to_owned(),
             title: title(&row.title),
@@ -155,11 +155,11 @@ impl<'s> Reporter<'s> {
     }
 }
 
-fn line_of(entry: &Entry) -> Option<Line> {
-    let text = |content: &Option<Content>| {
+fn notice_line(entry: &OperationReport) -> Option<NoticeLine> {
+    let text = |content: &Option<ElementContent>| {
         content.as_ref().map(|content| line(&content.text, MAX_COLUMNS)).filter(|text| !text.is_empty())
     };
-    let line = Line { op: entry.op.to_owned(), before: text(&entry.before), after: text(&entry.after) };
+    let line = NoticeLine { op: entry.op.to_owned(), before: text(&entry.before), after: text(&entry.after) };
     (line.before != line.after && entry.element != "block").then_some(line)
 }
 
@@ -170,7 +170,7 @@ fn line(text: &str, n_columns: usize) -> String {
 }
 
 /// A notice has the same number whenever it is sent, so that whoever gets it twice can tell.
-fn id_of(rule: &str, url: &str, time: Timestamp) -> String {
+fn notice_id(rule: &str, url: &str, time: Timestamp) -> String {
     let digest = Sha256::digest(format!("{rule}\n{url}\n{}", time.as_millis()));
     data_encoding::HEXLOWER.encode(&digest[..16])
 }

@@ -8,9 +8,9 @@ use perennial_core::time::Span;
 use perennial_core::url::PageId;
 use serde::Serialize;
 
-use super::deliver::{Courier, Failure};
+use super::deliver::{Notifier, DeliveryFailure};
 use super::notice::Notice;
-use super::take_in::{TakeIn, begin};
+use super::notice_maker::{NoticeMaker, open_outbox};
 use crate::background::{PageFollower, join, next_pages};
 use perennial_archive::settings::NotifyRule;
 use perennial_archive::store::{Outbox, Waiting};
@@ -25,7 +25,7 @@ const MAX_IDLE: Duration = Duration::from_secs(600);
 
 /// What one rule has sent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Sent {
+pub struct SendReport {
     /// Its name.
     pub rule: String,
     /// Notices that were taken.
@@ -38,19 +38,19 @@ pub struct Sent {
 struct RuleSender {
     rule: NotifyRule,
     outbox: Outbox,
-    courier: Courier,
+    notifier: Notifier,
 }
 
 impl RuleSender {
     fn open(archive: &Archive, rule: &NotifyRule) -> anyhow::Result<RuleSender> {
         let outbox = Outbox::open_write(&archive.outbox_path())?;
-        Ok(RuleSender { rule: rule.clone(), outbox, courier: Courier::new(archive)? })
+        Ok(RuleSender { rule: rule.clone(), outbox, notifier: Notifier::new(archive)? })
     }
 
     /// Tries one notice.
-    fn send(&mut self, waiting: &Waiting) -> anyhow::Result<Result<(), Failure>> {
+    fn send(&mut self, waiting: &Waiting) -> anyhow::Result<Result<(), DeliveryFailure>> {
         let notice: Notice = serde_json::from_str(&waiting.body)?;
-        let delivered = self.courier.deliver(&self.rule, &notice);
+        let delivered = self.notifier.deliver(&self.rule, &notice);
         match &delivered {
             Ok(()) => self.outbox.put_sent(&self.rule.name, waiting.id, now())?,
             Err(failure) => {
@@ -99,11 +99,11 @@ impl RuleSender {
 
 /// Tries everything that waits once, also what has a pause; of a page that is refused nothing later is tried. The caller holds the archive's write
 /// lock.
-pub fn send_all(archive: &Archive, mut progress: impl FnMut(u64)) -> anyhow::Result<Vec<Sent>> {
+pub fn send_all(archive: &Archive, mut progress: impl FnMut(u64)) -> anyhow::Result<Vec<SendReport>> {
     let mut all = Vec::new();
     for rule in &archive.settings().notify {
         let mut sender = RuleSender::open(archive, rule)?;
-        let mut sent = Sent { rule: rule.name.clone(), n_sent: 0, error: None };
+        let mut sent = SendReport { rule: rule.name.clone(), n_sent: 0, error: None };
         let mut after = 0;
         while let Some(waiting) = sender.outbox.next(&rule.name, now(), true, after)? {
             after = waiting.id;
@@ -130,13 +130,13 @@ pub fn start_notifying(archive: &Archive) -> anyhow::Result<Option<PageFollower>
     if archive.settings().notify.is_empty() {
         return Ok(None);
     }
-    // Rules begin before anything is captured, so that they cover all that this crawl finds.
-    begin(archive)?;
+    // Rules open_outbox before anything is captured, so that they cover all that this crawl finds.
+    open_outbox(archive)?;
     let archive = archive.clone();
-    PageFollower::start("notices", move |pages| take_in_and_send(&archive, pages)).map(Some)
+    PageFollower::start("notices", move |pages| make_and_send(&archive, pages)).map(Some)
 }
 
-fn take_in_and_send(archive: &Archive, pages: &Receiver<PageId>) -> anyhow::Result<()> {
+fn make_and_send(archive: &Archive, pages: &Receiver<PageId>) -> anyhow::Result<()> {
     let mut wakers = Vec::new();
     let mut threads = Vec::new();
     for rule in &archive.settings().notify {
@@ -146,25 +146,25 @@ fn take_in_and_send(archive: &Archive, pages: &Receiver<PageId>) -> anyhow::Resu
         let thread = std::thread::Builder::new().name("notices to send".into());
         threads.push(thread.spawn(move || sender.run(&wake))?);
     }
-    let taken = take_in(archive, pages, &wakers);
+    let made = make_notices(archive, pages, &wakers);
     // Senders end when nobody can wake them any more.
     drop(wakers);
     let sent = threads.into_iter().map(join).collect::<anyhow::Result<Vec<()>>>();
-    taken.and(sent.map(drop))
+    made.and(sent.map(drop))
 }
 
-fn take_in(archive: &Archive, pages: &Receiver<PageId>, wakers: &[Sender<()>]) -> anyhow::Result<()> {
+fn make_notices(archive: &Archive, pages: &Receiver<PageId>, wakers: &[Sender<()>]) -> anyhow::Result<()> {
     let wake = || {
         for waker in wakers {
             // A sender that has ended has an error, which is told at the end.
             let _ = waker.send(());
         }
     };
-    let mut taker = TakeIn::open(archive)?;
-    taker.catch_up(|_, _| ())?;
+    let mut maker = NoticeMaker::open(archive)?;
+    maker.catch_up(|_, _| ())?;
     wake();
     while let Some(pages) = next_pages(pages, MAX_PAGES) {
-        if taker.take_in(&pages)? > 0 {
+        if maker.process(&pages)? > 0 {
             wake();
         }
     }

@@ -16,8 +16,8 @@ use perennial_archive::settings::notify::topic_of;
 const MAX_BODY_BYTES: usize = 2_900;
 
 /// Where a notice is posted, and what.
-pub(super) fn request_of(shape: Shape, url: &Url, notice: &Notice) -> (Url, Value) {
-    let (title, body) = (title_of(notice), body_of(notice));
+pub(super) fn http_request(shape: Shape, url: &Url, notice: &Notice) -> (Url, Value) {
+    let (title, body) = (notice_title(notice), notice_text(notice));
     match shape {
         Shape::Webhook => (url.clone(), json!(notice)),
         Shape::Slack => (url.clone(), slack(notice, &title, &body)),
@@ -54,13 +54,13 @@ fn slack_escaped(text: &str) -> String {
 }
 
 /// One line.
-pub(super) fn title_of(notice: &Notice) -> String {
+pub(super) fn notice_title(notice: &Notice) -> String {
     let name = notice.title.as_deref().unwrap_or(&notice.url);
     format!("{}: {name}", notice.kind)
 }
 
 /// What changed, in lines.
-pub(super) fn body_of(notice: &Notice) -> String {
+pub(super) fn notice_text(notice: &Notice) -> String {
     let mut body = String::new();
     let mut put = |line: &str| {
         if body.len() + line.len() < MAX_BODY_BYTES {
@@ -91,17 +91,17 @@ pub(super) fn body_of(notice: &Notice) -> String {
 }
 
 /// A whole e-mail with its head, in lines that end as SMTP wants them.
-pub(super) fn mail_of(notice: &Notice, from: &str, to: &str, now: Timestamp) -> String {
-    let subject = encoded_words(&title_of(notice));
+pub(super) fn mail_message(notice: &Notice, from: &str, to: &str, now: Timestamp) -> String {
+    let subject = encoded_words(&notice_title(notice));
     let host = from.split_once('@').map_or("localhost", |(_, host)| host);
     let mut mail = format!(
         "From: Perennial <{from}>\r\nTo: <{to}>\r\nSubject: {subject}\r\nDate: {}\r\nMessage-ID: <{}@{host}>\r\n\
          Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\
-         Content-Transfer-Encoding: base64\r\n\r\n",
+         ElementContent-Transfer-Encoding: base64\r\n\r\n",
         mail_date(now),
         notice.id
     );
-    let encoded = BASE64.encode(body_of(notice).as_bytes());
+    let encoded = BASE64.encode(notice_text(notice).as_bytes());
     for line in encoded.as_bytes().chunks(76) {
         mail.push_str(&String::from_utf8_lossy(line));
         mail.push_str("\r\n");
@@ -134,12 +134,12 @@ fn mail_date(now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::notice::Line;
+    use crate::notify::notice::NoticeLine;
     use proptest::prelude::*;
 
     fn notice(title: &str, words: &str) -> Notice {
-        let trial = Notice::trial("r", Timestamp::from_secs(0));
-        let line = Line { op: "insert".into(), before: None, after: Some(words.into()) };
+        let trial = Notice::sample("r", Timestamp::from_secs(0));
+        let line = NoticeLine { op: "insert".into(), before: None, after: Some(words.into()) };
         Notice { title: Some(title.into()), changes: vec![line], link: Some("http://a/x".into()), ..trial }
     }
 
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn slack_mentions_nobody() {
-        let (_, text) = request_of(
+        let (_, text) = http_request(
             Shape::Slack,
             &url("https://h.example/"),
             &notice("<!channel> & <https://evil|x>", "*b*"),
@@ -162,16 +162,16 @@ mod tests {
     #[test]
     fn ntfy_gets_its_topic_at_its_root() {
         let (server, text) =
-            request_of(Shape::Ntfy, &url("https://ntfy.example/sub/news"), &notice("T", "w"));
+            http_request(Shape::Ntfy, &url("https://ntfy.example/sub/news"), &notice("T", "w"));
         assert_eq!((server.as_str(), text["topic"].as_str()), ("https://ntfy.example/sub", Some("news")));
         assert_eq!(text["click"], "http://a/x");
-        let (server, _) = request_of(Shape::Ntfy, &url("https://ntfy.example/news"), &notice("T", "w"));
+        let (server, _) = http_request(Shape::Ntfy, &url("https://ntfy.example/news"), &notice("T", "w"));
         assert_eq!(server.as_str(), "https://ntfy.example/");
     }
 
     #[test]
     fn a_mail_has_a_head_and_a_body() {
-        let mail = mail_of(
+        let mail = mail_message(
             &notice("Brücke\r\nBcc: x@y", "w"),
             "a@b.org",
             "c@d.org",
@@ -188,7 +188,7 @@ mod tests {
         /// Whatever a page says, the head of a mail has the same fields, and its lines are short and plain.
         #[test]
         fn no_title_adds_to_the_head_of_a_mail(title in "\\PC{0,200}|[\\r\\n:a-z]{0,60}") {
-            let mail = mail_of(&notice(&title, &title), "a@b", "c@d", Timestamp::from_secs(0));
+            let mail = mail_message(&notice(&title, &title), "a@b", "c@d", Timestamp::from_secs(0));
             let head = mail.split("\r\n\r\n").next().unwrap();
             let fields = head.split("\r\n").filter(|line| !line.starts_with(' ')).count();
             prop_assert_eq!(fields, 9);

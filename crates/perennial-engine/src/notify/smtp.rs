@@ -17,7 +17,7 @@ use lettre::transport::smtp::extension::ClientId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::deliver::Failure;
+use super::deliver::DeliveryFailure;
 use perennial_archive::settings::{Security, SmtpTable};
 
 /// Bytes of everything that a server says before it has shown who it is.
@@ -44,16 +44,16 @@ pub(super) struct MailServer<'a> {
 
 impl MailServer<'_> {
     /// Hands a mail over.
-    pub(super) async fn send(&self, mail: &Mail<'_>) -> Result<(), Failure> {
+    pub(super) async fn send(&self, mail: &Mail<'_>) -> Result<(), DeliveryFailure> {
         match tokio::time::timeout(MAX_TIME, self.hand_over(mail)).await {
             Ok(done) => done,
-            Err(_) => Err(Failure::away(format!("the mail server took longer than {MAX_TIME:?}"))),
+            Err(_) => Err(DeliveryFailure::away(format!("the mail server took longer than {MAX_TIME:?}"))),
         }
     }
 
-    async fn hand_over(&self, mail: &Mail<'_>) -> Result<(), Failure> {
+    async fn hand_over(&self, mail: &Mail<'_>) -> Result<(), DeliveryFailure> {
         let wrong = |error: &dyn std::fmt::Display| {
-            Failure::away(format!("{} or {} is not an e-mail address: {error}", mail.from, mail.to))
+            DeliveryFailure::away(format!("{} or {} is not an e-mail address: {error}", mail.from, mail.to))
         };
         let from = mail.from.parse().map_err(|error| wrong(&error))?;
         let to = mail.to.parse().map_err(|error| wrong(&error))?;
@@ -62,8 +62,8 @@ impl MailServer<'_> {
         // What is refused for good here is this mail, not any mail.
         connection.send(&envelope, mail.text.as_bytes()).await.map_err(|error| {
             match error.is_permanent() {
-                true => Failure::refused(in_words(&error)),
-                false => Failure::away(in_words(&error)),
+                true => DeliveryFailure::refused(describe_error(&error)),
+                false => DeliveryFailure::away(describe_error(&error)),
             }
         })?;
         connection.abort().await;
@@ -71,41 +71,41 @@ impl MailServer<'_> {
     }
 
     /// A connection over which mail can be sent.
-    async fn connect(&self) -> Result<AsyncSmtpConnection, Failure> {
+    async fn connect(&self) -> Result<AsyncSmtpConnection, DeliveryFailure> {
         let Some((host, port)) = &self.table.server else {
-            return Err(Failure::away(
+            return Err(DeliveryFailure::away(
                 "no mail server: write server = \"mail.example.org:587\" below [smtp]",
             ));
         };
         let host = host.trim_matches(['[', ']']);
         let hello = ClientId::default();
-        let lost = |error: Error| Failure::away(in_words(&error));
+        let lost = |error: Error| DeliveryFailure::away(describe_error(&error));
         let no_tls = |reason: String| {
-            Failure::away(format!(
+            DeliveryFailure::away(format!(
                 "TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots"
             ))
         };
         if self.table.security == Security::Tls {
             let tls = Some(self.tls(host).map_err(no_tls)?);
             let opened = AsyncSmtpConnection::connect_tokio1((host, *port), None, &hello, tls, None).await;
-            let connection = opened.map_err(|error| no_tls(in_words(&error)))?;
+            let connection = opened.map_err(|error| no_tls(describe_error(&error)))?;
             return self.log_in(connection).await;
         }
         let tcp = TcpStream::connect((host, *port)).await;
-        let tcp = tcp.map_err(|error| Failure::away(format!("cannot connect to {host}:{port}: {error}")))?;
-        let stream = Box::new(ByByte { tcp, n_left: MAX_READ_BYTES });
+        let tcp = tcp.map_err(|error| DeliveryFailure::away(format!("cannot connect to {host}:{port}: {error}")))?;
+        let stream = Box::new(UnbufferedStream { tcp, n_left: MAX_READ_BYTES });
         let mut connection =
             AsyncSmtpConnection::connect_with_transport(stream, &hello).await.map_err(lost)?;
         if self.table.security == Security::None {
             return Ok(connection);
         }
         if !connection.can_starttls() {
-            return Err(Failure::away(
+            return Err(DeliveryFailure::away(
                 "the mail server offers no STARTTLS; without TLS nothing is sent: set security below [smtp]",
             ));
         }
         let tls = self.tls(host).map_err(no_tls)?;
-        connection.starttls(tls, &hello).await.map_err(|error| no_tls(in_words(&error)))?;
+        connection.starttls(tls, &hello).await.map_err(|error| no_tls(describe_error(&error)))?;
         self.log_in(connection).await
     }
 
@@ -120,24 +120,24 @@ impl MailServer<'_> {
         builder.build_rustls().map_err(|error| error.to_string())
     }
 
-    async fn log_in(&self, mut connection: AsyncSmtpConnection) -> Result<AsyncSmtpConnection, Failure> {
+    async fn log_in(&self, mut connection: AsyncSmtpConnection) -> Result<AsyncSmtpConnection, DeliveryFailure> {
         let user = &self.table.user;
         if user.is_empty() {
             return Ok(connection);
         }
         let password =
-            self.password.ok_or_else(|| Failure::away("[smtp] has a user and no password_file"))?;
+            self.password.ok_or_else(|| DeliveryFailure::away("[smtp] has a user and no password_file"))?;
         let credentials = Credentials::new(user.clone(), password.to_owned());
         let answer = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
         answer.map_err(|error| {
-            Failure::away(format!("cannot log in as {user}: {}; see [smtp]", in_words(&error)))
+            DeliveryFailure::away(format!("cannot log in as {user}: {}; see [smtp]", describe_error(&error)))
         })?;
         Ok(connection)
     }
 }
 
 /// What a server answered, or why it did not.
-fn in_words(error: &Error) -> String {
+fn describe_error(error: &Error) -> String {
     let text: String = match std::error::Error::source(error) {
         Some(source) => source.to_string().chars().take(200).collect(),
         None => error.to_string(),
@@ -152,18 +152,18 @@ fn in_words(error: &Error) -> String {
 /// A connection that is read byte by byte. `lettre` keeps what it has read ahead over STARTTLS, so that an answer which somebody on the way
 /// adds in plain text would be taken for one of the encrypted server. Read so, it is part of the handshake, which fails.
 #[derive(Debug)]
-struct ByByte {
+struct UnbufferedStream {
     tcp: TcpStream,
     n_left: usize,
 }
 
-impl AsyncTokioStream for ByByte {
+impl AsyncTokioStream for UnbufferedStream {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.peer_addr()
     }
 }
 
-impl AsyncRead for ByByte {
+impl AsyncRead for UnbufferedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -181,7 +181,7 @@ impl AsyncRead for ByByte {
     }
 }
 
-impl AsyncWrite for ByByte {
+impl AsyncWrite for UnbufferedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.tcp).poll_write(cx, buf)
     }

@@ -12,29 +12,29 @@ use perennial_archive::store::{AnalysedObservation, LookRow, ShownText, Store, T
 const PAGES_PER_COMMIT: usize = 64;
 
 /// Takes the analyses of pages into the text index.
-pub struct Indexer {
+pub struct TextIndexer {
     store: Store,
     texts: Texts,
 }
 
-impl Indexer {
+impl TextIndexer {
     /// The indexer of an archive, whose write lock the caller holds.
-    pub fn open(archive: &Archive) -> anyhow::Result<Indexer> {
-        Ok(Indexer { store: archive.store()?, texts: Texts::open_write(&archive.texts_path())? })
+    pub fn open(archive: &Archive) -> anyhow::Result<TextIndexer> {
+        Ok(TextIndexer { store: archive.store()?, texts: Texts::open_write(&archive.texts_path())? })
     }
 
     /// Takes in what is new of these pages, as one commit.
-    pub fn take_in(&mut self, pages: &[PageId]) -> anyhow::Result<()> {
+    pub fn index(&mut self, pages: &[PageId]) -> anyhow::Result<()> {
         let mut plans = Vec::with_capacity(pages.len());
         for &page in pages {
             plans.push(self.plan(page)?);
         }
         let store = &self.store;
-        self.texts.write(|commit| plans.iter().try_for_each(|plan| plan.carry_out(store, commit)))
+        self.texts.write(|commit| plans.iter().try_for_each(|plan| plan.apply(store, commit)))
     }
 
     /// What of a page is new. A page whose earlier analyses were made again is taken in from its first observation on.
-    fn plan(&self, page: PageId) -> anyhow::Result<Plan> {
+    fn plan(&self, page: PageId) -> anyhow::Result<IndexUpdate> {
         let seen = self.texts.seen(page)?;
         let is_anew = match seen {
             Some((until, n_lessons)) => self.store.count_analyses(page, until)? != n_lessons,
@@ -42,7 +42,7 @@ impl Indexer {
         };
         let from = seen.filter(|_| !is_anew);
         let looks = self.store.analysed_observations(page, from.map(|(until, _)| until))?;
-        Ok(Plan { page, is_anew, n_before: from.map_or(0, |(_, n_lessons)| n_lessons), looks })
+        Ok(IndexUpdate { page, is_anew, n_before: from.map_or(0, |(_, n_lessons)| n_lessons), looks })
     }
 
     /// The pages that have analyses which were not taken in.
@@ -57,15 +57,15 @@ impl Indexer {
     }
 }
 
-struct Plan {
+struct IndexUpdate {
     page: PageId,
     is_anew: bool,
     n_before: u64,
     looks: Vec<AnalysedObservation>,
 }
 
-impl Plan {
-    fn carry_out(&self, store: &Store, commit: &TextCommit<'_>) -> anyhow::Result<()> {
+impl IndexUpdate {
+    fn apply(&self, store: &Store, commit: &TextCommit<'_>) -> anyhow::Result<()> {
         if self.is_anew {
             commit.forget(self.page)?;
         }
@@ -97,11 +97,11 @@ impl Plan {
 
 /// Takes in every analysis that was not. `progress` is called with the number of pages that are done, and of all.
 pub fn catch_up(archive: &Archive, mut progress: impl FnMut(u64, u64)) -> anyhow::Result<()> {
-    let mut indexer = Indexer::open(archive)?;
+    let mut indexer = TextIndexer::open(archive)?;
     let behind = indexer.behind()?;
     let mut n_done = 0;
     for pages in behind.chunks(PAGES_PER_COMMIT) {
-        indexer.take_in(pages)?;
+        indexer.index(pages)?;
         n_done += pages.len() as u64;
         progress(n_done, behind.len() as u64);
     }
@@ -113,9 +113,9 @@ pub fn start_indexing(archive: &Archive) -> anyhow::Result<PageFollower> {
     let archive = archive.clone();
     PageFollower::start("text index", move |pages| {
         catch_up(&archive, |_, _| ())?;
-        let mut indexer = Indexer::open(&archive)?;
+        let mut indexer = TextIndexer::open(&archive)?;
         while let Some(pages) = next_pages(pages, PAGES_PER_COMMIT) {
-            indexer.take_in(&pages)?;
+            indexer.index(&pages)?;
         }
         Ok(())
     })

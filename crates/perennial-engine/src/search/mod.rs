@@ -4,15 +4,15 @@
 //! |---|---|
 //! | `indexer` | lessons that are new -> passages and stays in the text index; a thread of its own beside a crawl |
 //! | `terms` | a span -> the terms that came in it and were rare before |
-//! | `answer` | a question and a filter -> pages, the sentence on each, and the times at which it stood there |
+//! | `query` | a question and a filter -> pages, the sentence on each, and the times at which it stood there |
 //!
 //! The index follows the lessons: it knows for each page the last look that it has taken in, and takes in the later ones. It can
 //! be deleted at any time, and the next analysis makes it again.
 
-mod answer;
+mod query;
 mod indexer;
 mod terms;
 
-pub use answer::{Answer, Answers, Question, Sentence, answer};
-pub use indexer::{Indexer, catch_up, start_indexing};
-pub use terms::{NewTerm, NewTerms, TermsQuestion, new_terms};
+pub use query::{SearchHit, SearchHits, SearchQuery, Excerpt, find_pages};
+pub use indexer::{TextIndexer, catch_up, start_indexing};
+pub use terms::{NewTerm, NewTerms, TermsQuery, new_terms};

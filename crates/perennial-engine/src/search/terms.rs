@@ -21,7 +21,7 @@ const LEAST_SURPRISE: f64 = 10.83;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct TermsQuestion<'a> {
+pub struct TermsQuery<'a> {
     /// From when on terms are new.
     pub since: Timestamp,
     /// Until when; before this instant.
@@ -59,7 +59,7 @@ pub struct NewTerms {
 }
 
 /// Asks the index. Work: the passages that came in the span, and a bounded number of earlier ones for each of a bounded number of terms.
-pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuestion<'_>) -> anyhow::Result<NewTerms> {
+pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuery<'_>) -> anyhow::Result<NewTerms> {
     let pages = question.host.map(|host| store.pages_of_host(host)).transpose()?;
     let mut counts = TermCounts::default();
     let since = question.since;

@@ -13,7 +13,7 @@ use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use perennial_archive::store::{KnownFeed, Store};
-use perennial_engine::learn::Followed;
+use perennial_engine::learn::FollowedSites;
 
 /// Items of one feed that are counted.
 const MAX_ITEMS: usize = 1_000_000;
@@ -117,7 +117,7 @@ pub struct FeedStatistics {
 }
 
 /// The feeds of an archive, by what their items say.
-pub fn archive_statistics(store: &Store, followed: &Followed) -> anyhow::Result<FeedStatistics> {
+pub fn archive_statistics(store: &Store, followed: &FollowedSites) -> anyhow::Result<FeedStatistics> {
     let mut facts = Vec::new();
     let known = store.feeds()?;
     for feed in &known {
@@ -127,12 +127,12 @@ pub fn archive_statistics(store: &Store, followed: &Followed) -> anyhow::Result<
     Ok(summarise(facts, n_unread))
 }
 
-fn archived_feed_facts(store: &Store, feed: &KnownFeed, followed: &Followed) -> anyhow::Result<FeedFacts> {
+fn archived_feed_facts(store: &Store, feed: &KnownFeed, followed: &FollowedSites) -> anyhow::Result<FeedFacts> {
     let times = store.item_times(feed.page, MAX_ITEMS)?;
     Ok(FeedFacts {
         url: feed.url.clone(),
         format: feed.format.clone(),
-        tags: feed.seed.map(|seed| followed.tags_of_seed(seed).to_vec()).unwrap_or_default(),
+        tags: feed.seed.map(|seed| followed.seed_tags(seed).to_vec()).unwrap_or_default(),
         n_held: Some(feed.n_held as usize),
         n_items: feed.n_items as usize,
         n_gaps: feed.n_gaps,

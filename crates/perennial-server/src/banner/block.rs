@@ -6,7 +6,7 @@ use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use perennial_archive::store::{ChangeFilter, ChangeRow, Store};
-use perennial_engine::analyse::{ChangedReader, Entry, Filters};
+use perennial_engine::analyse::{ChangeReader, OperationReport, AdFilters};
 
 /// Words of a block that are compared.
 const MAX_WORDS: usize = 100;
@@ -45,15 +45,15 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
     // A capture has milliseconds, an address has seconds.
     let until = Timestamp::from_secs(at.as_secs() + 1);
     // The short list will do: nothing is weighed here.
-    let filters = Filters::built_in();
-    let mut reader = ChangedReader::new(store, &filters);
+    let filters = AdFilters::built_in();
+    let mut reader = ChangeReader::new(store, &filters);
     store.each_change(&filter, |row| {
         let is_before = row.time < until;
         if !is_before && found.next.is_some() {
             return Ok(());
         }
         let entries = reader.read(&row)?.map(|changed| changed.entries()).unwrap_or_default();
-        let side = |entry: &Entry| if is_before { entry.after.clone() } else { entry.before.clone() };
+        let side = |entry: &OperationReport| if is_before { entry.after.clone() } else { entry.before.clone() };
         let matching = entries
             .iter()
             .find(|entry| side(entry).is_some_and(|content| is_same_block(&words, &words_of(&content.text))));
@@ -67,13 +67,13 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
 }
 
 /// Words that went and words that came in the same block are one change of it to a reader.
-fn change_of(row: &ChangeRow, entry: &Entry, all: &[Entry]) -> BlockChange {
-    let is_partner = |other: &&Entry| {
-        let block = |entry: &Entry| entry.block_after.clone().or_else(|| entry.block_before.clone());
+fn change_of(row: &ChangeRow, entry: &OperationReport, all: &[OperationReport]) -> BlockChange {
+    let is_partner = |other: &&OperationReport| {
+        let block = |entry: &OperationReport| entry.block_after.clone().or_else(|| entry.block_before.clone());
         other.element == entry.element && block(other) == block(entry)
     };
     let text = |content: &Option<_>| {
-        content.as_ref().map(|content: &perennial_engine::analyse::Content| content.text.clone())
+        content.as_ref().map(|content: &perennial_engine::analyse::ElementContent| content.text.clone())
     };
     let came = || {
         all.iter()

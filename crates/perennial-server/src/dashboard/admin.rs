@@ -15,7 +15,7 @@ use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_archive::store::site_of;
 use perennial_engine::html::dates::counted;
-use perennial_engine::operate::log::{ActLine, each_act};
+use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
 
 /// Sites with their settings on one page, and acts that are shown.
 const MAX_FOLLOWED: usize = 500;
@@ -211,12 +211,12 @@ pub(crate) fn followed(place: Place<'_>, seeds: &[Seed]) -> Markup {
 pub(crate) struct View {
     n_acts: usize,
     /// The latest first.
-    acts: Vec<ActLine>,
+    acts: Vec<AuditEntry>,
 }
 
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let mut acts = Vec::new();
-    let read = each_act(request.served.pool.archive().root(), |act| acts.push(act));
+    let read = each_audit_entry(request.served.pool.archive().root(), |act| acts.push(act));
     read.map_err(|error| Problem::internal(&error.into()))?;
     let n_acts = acts.len();
     acts.reverse();

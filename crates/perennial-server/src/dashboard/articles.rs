@@ -12,7 +12,7 @@ use super::layout::{Place, Shell, Tab, page_address, query, version_address, wit
 use super::{Problem, Request, known_page};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnnouncedFilter, site_of};
-use perennial_engine::feeds::objects::{ArchivedObject, Templates, field_name};
+use perennial_engine::feeds::articles::{ArchivedArticle, SiteTemplates, field_name};
 use perennial_engine::html::dates::counted;
 
 /// Articles of one part of the list.
@@ -223,13 +223,13 @@ fn article(request: &Request<'_>, url: &str) -> anyhow::Result<Option<View>> {
             AnnouncedFilter { site: Some(&site), limit: Some(MAX_BESIDE), ..AnnouncedFilter::default() };
         (locked.store().announced_page(row.id)?, locked.store().announced_pages(&filter)?)
     };
-    let mut templates = Templates::of(&beside);
-    let found = ArchivedObject::of(&shared, &row.url, row.id, announced, &mut templates, (None, None))?;
+    let mut templates = SiteTemplates::new(&beside);
+    let found = ArchivedArticle::load(&shared, &row.url, row.id, announced, &mut templates, (None, None))?;
     let Some(further) = found.to_json(false) else { return Ok(None) };
     Ok(view_of(found, row.url, further))
 }
 
-fn view_of(found: ArchivedObject, page: String, mut further: Value) -> Option<View> {
+fn view_of(found: ArchivedArticle, page: String, mut further: Value) -> Option<View> {
     let latest = found.versions.last()?;
     for known in ["title", "text", "page", "capture", "versions", "time", "author"] {
         further.as_object_mut()?.remove(known);

@@ -17,7 +17,7 @@ use crate::pages;
 use perennial_archive::Snapshot;
 use perennial_archive::store::PageRow;
 use perennial_engine::html;
-use perennial_engine::html::dates::{month_name, month_of, start_of_day};
+use perennial_engine::html::dates::{month_name, year_and_month, start_of_day};
 
 /// Rows of one list.
 const MAX_ROWS: usize = 1_000;
@@ -62,7 +62,7 @@ fn render(calendar: &Calendar<'_>, place: Place<'_>) -> Markup {
     let n_captures: u64 = days.iter().map(|day| day.n_captures).sum();
     let mut years: BTreeMap<i16, u64> = BTreeMap::new();
     for day in days {
-        *years.entry(month_of(start_of_day(day.number)).0).or_default() += day.n_captures;
+        *years.entry(year_and_month(start_of_day(day.number)).0).or_default() += day.n_captures;
     }
     let last = years.keys().next_back().copied().unwrap_or(1970);
     let year = calendar.year.filter(|year| years.contains_key(year)).unwrap_or(last);
@@ -100,7 +100,7 @@ pub(crate) fn month(year: i16, month: usize, caption: Markup, cell: impl Fn(i64,
     let Ok(start) = Timestamp::parse(&format!("{year:04}-{month:02}-01")) else { return html! {} };
     let first = start.as_millis().div_euclid(86_400_000);
     let n_days =
-        (first..first + 31).take_while(|number| month_of(start_of_day(*number)) == (year, month)).count();
+        (first..first + 31).take_while(|number| year_and_month(start_of_day(*number)) == (year, month)).count();
     // 1 January 1970 was a Thursday.
     let n_before = (first + 3).rem_euclid(7) as usize;
     let cells: Vec<Option<usize>> =

@@ -12,7 +12,7 @@ use super::layout::{
 };
 use super::thumbnail;
 use perennial_archive::store::{ChangeRow, Store};
-use perennial_engine::analyse::{ChangedReader, Content, Entry};
+use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport};
 use perennial_engine::html::cut;
 use perennial_engine::html::dates::{counted, span_words};
 
@@ -76,7 +76,7 @@ impl ShownChange {
     /// A change with its words and a drawing of the page.
     pub(crate) fn whole(
         store: &Store,
-        reader: &mut ChangedReader<'_>,
+        reader: &mut ChangeReader<'_>,
         row: ChangeRow,
         n_more: usize,
     ) -> anyhow::Result<ShownChange> {
@@ -124,15 +124,15 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    pub(crate) fn read(reader: &mut ChangedReader<'_>, row: &ChangeRow) -> anyhow::Result<Reported> {
+    pub(crate) fn read(reader: &mut ChangeReader<'_>, row: &ChangeRow) -> anyhow::Result<Reported> {
         let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-        let is_told = |entry: &&Entry| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
+        let is_told = |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
         Ok(Reported::new(entries.iter().filter(is_told)))
     }
 
     /// Of these operations, the strongest first.
-    pub(crate) fn new<'e>(entries: impl Iterator<Item = &'e Entry>) -> Reported {
-        let told: Vec<&Entry> = entries.collect();
+    pub(crate) fn new<'e>(entries: impl Iterator<Item = &'e OperationReport>) -> Reported {
+        let told: Vec<&OperationReport> = entries.collect();
         let n_of = |op: &str| told.iter().filter(|entry| entry.op == op).count();
         Reported {
             words: told.iter().filter_map(|entry| words_of(entry)).take(MAX_WORDS).collect(),
@@ -159,9 +159,9 @@ pub(crate) fn event_of(seen: ChangeStatus) -> Option<&'static str> {
     }
 }
 
-fn words_of(entry: &Entry) -> Option<Words> {
+fn words_of(entry: &OperationReport) -> Option<Words> {
     let whole =
-        |content: &Option<Content>| content.as_ref().map(|content| content.text.clone()).unwrap_or_default();
+        |content: &Option<ElementContent>| content.as_ref().map(|content| content.text.clone()).unwrap_or_default();
     let (before, after) = match entry.op {
         "insert" => (String::new(), cut(&whole(&entry.after))),
         "delete" => (cut(&whole(&entry.before)), String::new()),

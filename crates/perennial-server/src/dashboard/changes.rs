@@ -12,12 +12,12 @@ use super::layout::{Place, Shell, Tab};
 use super::{Form, Problem, Request};
 use perennial_archive::store::{ChangeKey, Store};
 use perennial_archive::{Snapshot, now};
-use perennial_engine::analyse::Filters;
-use perennial_engine::changes::{Bounds, Change, Finder, Question};
+use perennial_engine::analyse::AdFilters;
+use perennial_engine::changes::{WorkLimits, MatchingChange, ChangeFinder, ChangeQuery};
 use perennial_engine::html::dates::{counted, grouped};
 
 /// Work for one page: changes that are shown, read with both versions, and looked at.
-const BOUNDS: Bounds = Bounds { max_found: 25, max_read: 300, max_rows: 20_000 };
+const BOUNDS: WorkLimits = WorkLimits { max_found: 25, max_read: 300, max_rows: 20_000 };
 /// Changes that a program may ask for at a time.
 const MAX_LIMIT: usize = 200;
 
@@ -90,7 +90,7 @@ impl Parameters {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Changes")]
 pub(crate) struct View {
-    changes: Vec<Change>,
+    changes: Vec<MatchingChange>,
     /// Where the list goes on.
     next: Option<String>,
     /// How many changes were looked at for this part.
@@ -107,8 +107,8 @@ pub(crate) struct View {
 }
 
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
-    let read = || -> Result<(Question, Option<ChangeKey>, usize), String> {
-        let question = Question::read(|name| request.query.get(name), now())?;
+    let read = || -> Result<(ChangeQuery, Option<ChangeKey>, usize), String> {
+        let question = ChangeQuery::read(|name| request.query.get(name), now())?;
         let after = request.given("after").map(str::parse).transpose();
         let after = after.map_err(|hint: String| format!("after: {hint}."))?;
         let limit = match request.given("limit").map(str::parse::<usize>) {
@@ -136,9 +136,9 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         }
     };
     request.with(|snapshot: &Snapshot| {
-        let filters = Filters::built_in();
-        let mut finder = Finder::new(snapshot.archive(), snapshot.store(), &filters, &question)?;
-        let found = finder.find(after.as_ref(), Bounds { max_found: limit, ..BOUNDS })?;
+        let filters = AdFilters::built_in();
+        let mut finder = ChangeFinder::new(snapshot.archive(), snapshot.store(), &filters, &question)?;
+        let found = finder.find(after.as_ref(), WorkLimits { max_found: limit, ..BOUNDS })?;
         view.next = found.next.map(|next| next.to_string());
         view.n_looked_at = found.n_rows;
         match request.form {
@@ -153,7 +153,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 }
 
 /// A change with the words that were asked for, and a drawing of the page.
-fn shown(store: &Store, change: Change) -> anyhow::Result<ShownChange> {
+fn shown(store: &Store, change: MatchingChange) -> anyhow::Result<ShownChange> {
     let reported = Reported::new(change.operations.iter());
     let tree = store.tree_at(change.page, change.after)?;
     let brief = ShownChange {

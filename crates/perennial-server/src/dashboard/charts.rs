@@ -9,7 +9,7 @@ use perennial_core::time::{Span, Timestamp};
 
 use super::components::Range;
 use perennial_engine::html::dates::{
-    day_and_minute, day_short, minute, month_name, month_of, start_of_day, weekday_of,
+    day_and_minute, day_short, minute, month_name, year_and_month, start_of_day, weekday,
 };
 
 /// A scale of time.
@@ -274,7 +274,7 @@ pub(crate) fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn
     for (place, value) in values.iter().enumerate() {
         let (number, x) = (first + place as i64, 100.0 * place as f64 / n);
         let start = start_of_day(number);
-        let (height, class) = (64.0 * value / top, if weekday_of(start) > 4 { "f2" } else { "f3" });
+        let (height, class) = (64.0 * value / top, if weekday(start) > 4 { "f2" } else { "f3" });
         let _ = write!(
             out,
             "<a href=\"{}\" tabindex=\"-1\"><rect class=\"{class}\" x=\"{x:.2}%\" width=\"{:.2}%\" y=\"{:.1}\" height=\"{height:.1}\">\
@@ -284,18 +284,18 @@ pub(crate) fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn
             64.0 - height,
             day_short(start)
         );
-        let is_new = month_of(start).1 != month;
+        let is_new = year_and_month(start).1 != month;
         if is_new
             && x < 94.0
-            && (place > 0 || n < 40.0 || month_of(start_of_day(number + 6)).1 == month_of(start).1)
+            && (place > 0 || n < 40.0 || year_and_month(start_of_day(number + 6)).1 == year_and_month(start).1)
         {
             let _ = write!(
                 out,
                 "<line class=\"ax\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"64\" y2=\"69\"/><text x=\"{x:.2}%\" dx=\"4\" y=\"80\">{}</text>",
-                month_name(month_of(start).1)
+                month_name(year_and_month(start).1)
             );
         }
-        month = month_of(start).1;
+        month = year_and_month(start).1;
     }
     let (left, right) = (framed.0.max(first) - first, (framed.1 - first + 1).min(values.len() as i64));
     let _ = write!(

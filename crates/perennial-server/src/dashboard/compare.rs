@@ -19,7 +19,7 @@ use crate::diff::{self, Around, DiffView, Original};
 use crate::pages;
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnalysisLine, PageRow, Store};
-use perennial_engine::analyse::{Comparison, ComparisonReport, Filters, KnownChange, PageSpec};
+use perennial_engine::analyse::{Comparison, ComparisonReport, AdFilters, StoredChange, PageSpec};
 use perennial_engine::html::dates::{counted, day_short, minute};
 
 /// The comparison of two versions, in a page.
@@ -208,10 +208,10 @@ impl<'a> Pair<'a> {
             let page = store.page(self.url)?.context("the page has gone")?;
             let before = store.tree_at(page.id, end_of(self.before))?;
             let trees = before.zip(store.tree_at(page.id, end_of(self.after))?);
-            (trees, KnownChange::between(store, self.url, self.before, self.after)?)
+            (trees, StoredChange::between(store, self.url, self.before, self.after)?)
         };
         let Some((before, after)) = trees else { return Ok(None) };
-        let filters = Filters::load(Some(request.served.pool.archive().root()))?;
+        let filters = AdFilters::load(Some(request.served.pool.archive().root()))?;
         let mut comparison =
             Comparison::new(before, after, &ImportanceConfig::default(), &filters, known.history());
         if let Some((importance, _)) = known.found {

@@ -24,8 +24,8 @@ use crate::pages;
 use crate::summary::Summary;
 use perennial_archive::store::{ChangeOrder, ChangeRow, Store, site_of};
 use perennial_archive::{Snapshot, now};
-use perennial_engine::analyse::{ChangedReader, Filters};
-use perennial_engine::changes::{Question, each_match};
+use perennial_engine::analyse::{ChangeReader, AdFilters};
+use perennial_engine::changes::{ChangeQuery, each_match};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
 
 /// Pages that are shown with their words.
@@ -101,7 +101,7 @@ fn load(request: &Request<'_>, looked: Option<Looked>) -> Result<View, Problem> 
     }
     let parameters = Parameters::of(request).or("since", "1d").or("least", "0.1");
     let last = request.with(|snapshot| snapshot.store().last_capture())?;
-    let question = Question::read(|name| parameters.get(name), last.unwrap_or_else(now));
+    let question = ChangeQuery::read(|name| parameters.get(name), last.unwrap_or_else(now));
     let question = question.map_err(Problem::bad_request)?;
     request.with_summary(|snapshot, standing| {
         let store = snapshot.store();
@@ -134,7 +134,7 @@ fn overview(
 }
 
 /// The matching changes by page, the latest first.
-fn strongest(snapshot: &Snapshot, question: &Question) -> anyhow::Result<Vec<Strongest>> {
+fn strongest(snapshot: &Snapshot, question: &ChangeQuery) -> anyhow::Result<Vec<Strongest>> {
     let mut strongest: HashMap<PageId, Strongest> = HashMap::new();
     each_match(snapshot.archive(), snapshot.store(), question, |row| match strongest.get_mut(&row.page) {
         Some((kept, n_more)) => {
@@ -169,8 +169,8 @@ fn shown(store: &Store, rows: Vec<Strongest>, order: ChangeOrder) -> anyhow::Res
         ChangeOrder::Oldest => groups.sort_by_key(time),
         ChangeOrder::Strongest => {}
     }
-    let filters = Filters::built_in();
-    let mut reader = ChangedReader::new(store, &filters);
+    let filters = AdFilters::built_in();
+    let mut reader = ChangeReader::new(store, &filters);
     let mut shown = Vec::with_capacity(groups.len());
     for group in groups {
         let mut rest = group.into_iter();

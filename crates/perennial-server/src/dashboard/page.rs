@@ -33,11 +33,11 @@ use perennial_archive::Snapshot;
 use perennial_archive::store::{
     AnalysisCounts, AnalysisDay, AnalysisLine, ChangeFilter, ChangeRow, PageRow, Store, TreeReader,
 };
-use perennial_engine::analyse::{ChangedReader, Filters};
+use perennial_engine::analyse::{ChangeReader, AdFilters};
 use perennial_engine::html::dates::{
-    counted, day_long, day_of_year, day_short, grouped, minute, month_name, month_of, start_of_day,
+    counted, day_long, day_of_year, day_short, grouped, minute, month_name, year_and_month, start_of_day,
 };
-use perennial_engine::learn::{expected_by_period, sureness_of};
+use perennial_engine::learn::{expected_by_period, confidence};
 
 /// The stretch that is shown whole.
 const WINDOW: Span = Span::from_hours(7 * 24);
@@ -296,8 +296,8 @@ fn versions_of(
         rows.insert(row.time, row);
         Ok(())
     })?;
-    let filters = Filters::built_in();
-    let mut reader = ChangedReader::new(store, &filters);
+    let filters = AdFilters::built_in();
+    let mut reader = ChangeReader::new(store, &filters);
     let mut n_told = 0;
     let mut shown = Vec::with_capacity(lines.len());
     for line in lines {
@@ -334,8 +334,8 @@ fn pictures_of(
     lines: &[AnalysisLine],
 ) -> anyhow::Result<Vec<Picture>> {
     let mut reader = TreeReader::new(store);
-    let filters = Filters::built_in();
-    let mut changed = ChangedReader::new(store, &filters);
+    let filters = AdFilters::built_in();
+    let mut changed = ChangeReader::new(store, &filters);
     let mut pictures = Vec::new();
     for line in lines.iter().filter(|line| {
         line.is_indexed && !matches!(line.status, ChangeStatus::Vanished | ChangeStatus::Redirected(_))
@@ -386,7 +386,7 @@ fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> any
 }
 
 fn clock_of(standing: &Summary, url: &str) -> LocalClock {
-    standing.followed.clock_of(url).unwrap_or_else(LocalClock::utc)
+    standing.followed.local_clock(url).unwrap_or_else(LocalClock::utc)
 }
 
 fn pattern_of(standing: &Summary, page: PageId, url: &str) -> Option<Pattern> {
@@ -400,7 +400,7 @@ fn pattern_of(standing: &Summary, page: PageId, url: &str) -> Option<Pattern> {
     Some(Pattern {
         workdays,
         weekends,
-        sureness: sureness_of(&belief),
+        sureness: confidence(&belief),
         peak: peak_of(&bars).map(|peak| (kind(peak.kind), peak.from_hour, peak.to_hour)),
         now: (kind(clock.kind_of(local.day)), local.millis_of_day as f64 / 3_600_000.0),
         zone: clock.zone().to_string(),
@@ -462,7 +462,7 @@ fn expected_of(
         belief.changes_per_day(),
         belief.n_visits,
         belief.n_changed,
-        100.0 * sureness_of(&belief)
+        100.0 * confidence(&belief)
     );
     if let (Some(ranked), Some(since)) = (ranked, why.last_visit) {
         let clock = clock_of(standing, url);
@@ -634,7 +634,7 @@ fn overview_of_days(view: &View, base: &str) -> Markup {
 fn calendar(view: &View, base: &str) -> Markup {
     let top = view.days.iter().map(|day| day.total).fold(0.0, f64::max);
     let mut months: Vec<(i16, usize)> =
-        view.days.iter().map(|day| month_of(start_of_day(day.number))).collect();
+        view.days.iter().map(|day| year_and_month(start_of_day(day.number))).collect();
     months.dedup();
     let cell = |number: i64, date: usize| {
         let found = view.days.binary_search_by_key(&number, |day| day.number).ok();

@@ -15,7 +15,7 @@ use super::{Form, Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_engine::analyse::PartEffect;
 use perennial_engine::html::dates::counted;
-use perennial_engine::operate::{Act, PartAct};
+use perennial_engine::admin::{AdminAction, PartAction};
 
 /// Edits that are looked at while somebody waits.
 const MAX_EDITS: usize = 200;
@@ -75,14 +75,14 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 }
 
 /// The part, read as the act itself would be.
-fn part_of(seed: &Seed, act: &str, request: &Request<'_>) -> Result<PartAct, String> {
-    let read = Act::read(|name| match name {
+fn part_of(seed: &Seed, act: &str, request: &Request<'_>) -> Result<PartAction, String> {
+    let read = AdminAction::read(|name| match name {
         "act" => Some(act),
         "url" => Some(seed.scope.seed.as_str()),
         name => request.query.get(name),
     })?;
     match read {
-        Act::Part(_, part) => Ok(part),
+        AdminAction::Part(_, part) => Ok(part),
         other => Err(format!("{} names no part", other.name())),
     }
 }

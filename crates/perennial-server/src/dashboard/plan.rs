@@ -14,7 +14,7 @@ use perennial_archive::lock::is_being_written;
 use perennial_archive::store::{PageKind, PageRow, Target, site_of};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
-use perennial_engine::learn::{Described, NextVisit};
+use perennial_engine::learn::{VisitDescriber, NextVisit};
 
 /// Visits that are listed.
 const MAX_VISITS: usize = 100;
@@ -111,7 +111,7 @@ pub(crate) fn why(snapshot: &Snapshot, standing: &Summary, url: &str) -> anyhow:
         );
         return Ok(why);
     };
-    if let Some(site) = standing.followed.paused_site_of(&why.url) {
+    if let Some(site) = standing.followed.paused_site(&why.url) {
         why.answer = "Its site is paused.".to_string();
         why.because.push(format!("{site} is not visited for now. perennial resume, or Resume on the page of the site, lets it go on."));
         return Ok(why);
@@ -134,7 +134,7 @@ fn add_next(
         Some(last) => format!("It was visited on this day, {}. ", short(*last)),
         None => String::new(),
     };
-    let described = Described { store: snapshot.store(), followed: &standing.followed };
+    let described = VisitDescriber { store: snapshot.store(), followed: &standing.followed };
     let next =
         why.next.as_ref().and_then(|visit| Some((Timestamp::parse(visit.at.as_deref()?).ok()?, visit)));
     if let Some((at, visit)) = next {

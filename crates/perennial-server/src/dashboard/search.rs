@@ -18,7 +18,7 @@ use super::{Problem, Request};
 use perennial_archive::Snapshot;
 use perennial_archive::store::{Store, Texts};
 use perennial_engine::html::dates::{counted, day_and_minute, minute, size};
-use perennial_engine::search::{Answer, Question, answer};
+use perennial_engine::search::{SearchHit, SearchQuery, find_pages};
 
 /// Pages that are shown, and their captures that are drawn.
 const MAX_ANSWERS: usize = 50;
@@ -156,43 +156,43 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
     };
     // A day that is named belongs to the span.
     let is_day = to.is_some_and(|to| to.len() == 10);
-    let question = Question {
+    let question = SearchQuery {
         host: asked.site.as_deref(),
         since,
         until: until.map(|until| if is_day { until + Span::from_hours(24) } else { until }),
         is_vanished: asked.is_vanished,
         is_important: asked.is_important,
         limit: MAX_ANSWERS,
-        ..Question::default()
+        ..SearchQuery::default()
     };
     let store = snapshot.store();
-    let found = answer(store, &texts, &words, &question)?;
+    let found = find_pages(store, &texts, &words, &question)?;
     if asked.is_important {
-        let all = Question { is_important: false, limit: 1, ..question };
+        let all = SearchQuery { is_important: false, limit: 1, ..question };
         let standing = request.served.standings.of(&request.served.pool)?;
         let bytes = standing.and_then(|standing| standing.text_bytes);
         view.restricted = Some(Restricted {
-            n_pages_in_all: answer(store, &texts, &words, &all)?.n_pages,
+            n_pages_in_all: find_pages(store, &texts, &words, &all)?.n_pages,
             text_bytes: bytes.map(|(searched, _)| searched),
             all_text_bytes: bytes.map(|(_, all)| all),
         });
     }
     (view.n_pages, view.is_partial) = (found.n_pages, found.is_partial);
     view.answers =
-        found.answers.into_iter().map(|answer| row(store, answer)).collect::<anyhow::Result<_>>()?;
+        found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
     Ok(())
 }
 
-fn row(store: &Store, answer: Answer) -> anyhow::Result<Row> {
-    let looks = store.analysed_observations(answer.page, None)?;
+fn row(store: &Store, hit: SearchHit) -> anyhow::Result<Row> {
+    let looks = store.analysed_observations(hit.page, None)?;
     let step = looks.len().div_ceil(MAX_LOOKS).max(1);
     Ok(Row {
-        url: answer.url,
-        title: answer.title,
-        text: answer.sentence.text,
-        found: answer.sentence.found,
-        place: answer.sentence.role.name(),
-        stays: answer.stays.into_iter().map(Presence::from).collect(),
+        url: hit.url,
+        title: hit.title,
+        text: hit.excerpt.text,
+        found: hit.excerpt.found,
+        place: hit.excerpt.role.name(),
+        stays: hit.stays.into_iter().map(Presence::from).collect(),
         looks: looks.iter().step_by(step).map(|look| look.time).collect(),
     })
 }

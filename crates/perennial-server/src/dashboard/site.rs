@@ -152,7 +152,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             pages.sort_by_key(|page| (std::cmp::Reverse(page.last_seen), page.page));
         }
         let clock =
-            standing.zip(pages.first()).and_then(|(standing, page)| standing.followed.clock_of(&page.url));
+            standing.zip(pages.first()).and_then(|(standing, page)| standing.followed.local_clock(&page.url));
         let clock = clock.unwrap_or_else(LocalClock::utc);
         let known = standing.and_then(|standing| standing.sites.iter().find(|site| site.host == host));
         let seeds = snapshot.archive().settings().seeds.iter();

@@ -12,7 +12,7 @@ use super::{Form, Problem, Request, SPANS};
 use perennial_archive::store::Texts;
 use perennial_archive::{Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, grouped};
-use perennial_engine::search::{TermsQuestion, new_terms};
+use perennial_engine::search::{TermsQuery, new_terms};
 
 /// Terms that are shown.
 const MAX_TERMS: usize = 60;
@@ -82,7 +82,7 @@ fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::R
         view.problem = Some("There is no text index of this release: `perennial analyse` makes it.".into());
         return Ok(view);
     };
-    let question = TermsQuestion { since: *view.since, until: None, host: site, limit: MAX_TERMS };
+    let question = TermsQuery { since: *view.since, until: None, host: site, limit: MAX_TERMS };
     let found = new_terms(store, &texts, &question)?;
     (view.n_passages, view.n_before, view.is_partial) = (found.n_passages, found.n_before, found.is_partial);
     view.terms = found

@@ -8,7 +8,7 @@ use perennial_core::page::segment::Block;
 
 use super::elements::Side;
 use super::words::Difference;
-use perennial_engine::analyse::{Comparison, Content, Entry};
+use perennial_engine::analyse::{Comparison, ElementContent, OperationReport};
 
 /// What a switch shows or hides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -106,7 +106,7 @@ struct Finder<'s, 't> {
 
 impl Finder<'_, '_> {
     /// `None` for a block that has nothing to show: its contents moved with other operations.
-    fn operation(&mut self, operation: &Operation<'_>, entry: &Entry, is_hub: bool) -> Option<Change> {
+    fn operation(&mut self, operation: &Operation<'_>, entry: &OperationReport, is_hub: bool) -> Option<Change> {
         let (before, after) = match operation.subject {
             Subject::Element { before, after } => {
                 let block_before = operation.block_before.unwrap_or_default();
@@ -164,7 +164,7 @@ impl Finder<'_, '_> {
         if before.len().max(after.len()) == 1 { "block" } else { "block of several" }
     }
 
-    fn item(&mut self, change: &ItemChange, entry: &Entry) -> Change {
+    fn item(&mut self, change: &ItemChange, entry: &OperationReport) -> Change {
         let before = change.before.as_ref().map(|item| self.before.find_item(item)).unwrap_or_default();
         let after = change.after.as_ref().map(|item| self.after.find_item(item)).unwrap_or_default();
         for (places, taken) in [(&before, &mut self.taken_before), (&after, &mut self.taken_after)] {
@@ -179,7 +179,7 @@ impl Finder<'_, '_> {
             ItemChangeKind::Readdress => (OperationKind::Update, "headline, address"),
             ItemChangeKind::Edit | ItemChangeKind::Respell => (OperationKind::Update, "teaser"),
         };
-        let text = |content: &Option<Content>| {
+        let text = |content: &Option<ElementContent>| {
             content.as_ref().map(|content| content.text.clone()).unwrap_or_default()
         };
         let (old, new) = (text(&entry.before), text(&entry.after));
@@ -206,7 +206,7 @@ impl Finder<'_, '_> {
                 continue;
             };
             let (before, after) = (self.before.find_item(item_before), self.after.find_item(item_after));
-            let (entry, title) = (Entry::default(), item_after.title.clone());
+            let (entry, title) = (OperationReport::default(), item_after.title.clone());
             let told = Told { difference: Difference::of("", ""), before: title.clone(), after: title };
             let change = self.change(OperationKind::Move, "headline", Group::Moves, &entry, before, after);
             changes.push(Change { told: Some(told), ..change });
@@ -219,7 +219,7 @@ impl Finder<'_, '_> {
         op: OperationKind,
         subject: &'static str,
         group: Group,
-        entry: &Entry,
+        entry: &OperationReport,
         before: Vec<usize>,
         after: Vec<usize>,
     ) -> Change {
@@ -264,7 +264,7 @@ pub(super) fn joined(side: &Side<'_>, places: &[usize]) -> String {
 }
 
 /// On a front page the headlines tell what changed: what weighs nothing beside them is their surroundings.
-fn group_of(entry: &Entry, is_hub: bool) -> Group {
+fn group_of(entry: &OperationReport, is_hub: bool) -> Group {
     match entry {
         _ if entry.advertisement => Group::Ads,
         _ if Noise(entry.noise).is_mostly_noise() || is_hub && entry.value == 0.0 => Group::Noise,

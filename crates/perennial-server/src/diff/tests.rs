@@ -6,15 +6,15 @@ use perennial_core::text::dom::{Dom, DomKind};
 use proptest::prelude::*;
 
 use super::*;
-use perennial_engine::analyse::{Filters, History};
+use perennial_engine::analyse::{AdFilters, NoiseSource};
 
 fn nothing(_: &str) -> Option<perennial_render::CapturedResource> {
     None
 }
 
 fn comparison(before: BlockTree, after: BlockTree) -> Comparison {
-    let filters = Filters::load(None).unwrap();
-    Comparison::new(before, after, &ImportanceConfig::default(), &filters, History::Unknown)
+    let filters = AdFilters::load(None).unwrap();
+    Comparison::new(before, after, &ImportanceConfig::default(), &filters, NoiseSource::Unknown)
 }
 
 fn body(comparison: &Comparison, before: &str, after: &str) -> Dom {

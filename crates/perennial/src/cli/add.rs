@@ -19,7 +19,7 @@ use perennial_archive::settings::site::{
 };
 use perennial_archive::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed};
 use perennial_core::schedule::amounts::{AmountError, parse_budget, parse_bytes};
-use perennial_engine::operate::Act;
+use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
 A site that is followed already gets the new settings instead of its old ones. The settings are in perennial.toml and may be \
@@ -107,11 +107,11 @@ impl Add {
         let archive = context.open()?;
         if let Some(file) = &self.from {
             let seeds = self.urls.iter().map(|url| self.seed(url)).collect();
-            context.perform(&archive, &Act::Follow(seeds))?;
+            context.perform(&archive, &AdminAction::Follow(seeds))?;
             return follow_list(context, file, &|url| self.seed(url));
         }
         let seeds: Vec<Seed> = self.urls.iter().map(|url| self.seed(url)).collect();
-        let n_sites = context.perform(&archive, &Act::Follow(seeds.clone()))?.settings.seeds.len();
+        let n_sites = context.perform(&archive, &AdminAction::Follow(seeds.clone()))?.settings.seeds.len();
         context.print(&seeds, |out| {
             for seed in &seeds {
                 writeln!(out, "added {} (scope {})", seed.scope.seed, seed.scope.kind)?;

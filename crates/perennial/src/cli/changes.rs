@@ -15,8 +15,8 @@ use regex::Regex;
 use super::{Context, Exit, parse_time};
 use perennial_archive::settings::site::parse_selector;
 use perennial_archive::store::{ChangeKey, ChangeOrder, Store};
-use perennial_engine::analyse::Filters;
-use perennial_engine::changes::{Bounds, Change, Finder, Question};
+use perennial_engine::analyse::AdFilters;
+use perennial_engine::changes::{WorkLimits, MatchingChange, ChangeFinder, ChangeQuery};
 
 /// Lists what happened to pages: edits, new pages, pages that vanished, moved or came back.
 #[derive(clap::Args)]
@@ -91,7 +91,7 @@ impl Changes {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();
-        let filters = Filters::load(Some(snapshot.archive().root()))?;
+        let filters = AdFilters::load(Some(snapshot.archive().root()))?;
         let n_waiting = store.count_backlog()?;
         if n_waiting > 0 {
             context.note(format!(
@@ -103,7 +103,7 @@ impl Changes {
         if is_latest {
             question.order = ChangeOrder::Latest;
         }
-        let mut finder = Finder::new(snapshot.archive(), store, &filters, &question)?;
+        let mut finder = ChangeFinder::new(snapshot.archive(), store, &filters, &question)?;
         if let Some(limit) = self.limit.filter(|_| is_latest) {
             let mut latest = Vec::new();
             listed(&mut finder, limit, &mut |change| {
@@ -130,7 +130,7 @@ impl Changes {
         Ok(Exit::Done)
     }
 
-    fn question(&self, store: &Store) -> anyhow::Result<Question> {
+    fn question(&self, store: &Store) -> anyhow::Result<ChangeQuery> {
         let place = match self.place.as_deref() {
             Some(url) if url.contains("://") => {
                 if store.page(url)?.is_none() {
@@ -167,19 +167,19 @@ impl Changes {
             Sort::Importance => ChangeOrder::Strongest,
             Sort::Time => ChangeOrder::Oldest,
         };
-        Ok(Question { condition, since: self.since, until: self.until, order })
+        Ok(ChangeQuery { condition, since: self.since, until: self.until, order })
     }
 }
 
 /// Calls `each` with the first changes of a list, at most `limit`.
 fn listed(
-    finder: &mut Finder<'_>,
+    finder: &mut ChangeFinder<'_>,
     limit: usize,
-    each: &mut dyn FnMut(Change) -> anyhow::Result<()>,
+    each: &mut dyn FnMut(MatchingChange) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let (mut after, mut n_left): (Option<ChangeKey>, usize) = (None, limit);
     while n_left > 0 {
-        let bounds = Bounds { max_found: n_left.min(AT_A_TIME), max_read: usize::MAX, max_rows: usize::MAX };
+        let bounds = WorkLimits { max_found: n_left.min(AT_A_TIME), max_read: usize::MAX, max_rows: usize::MAX };
         let found = finder.find(after.as_ref(), bounds)?;
         n_left -= found.changes.len();
         found.changes.into_iter().try_for_each(&mut *each)?;
@@ -191,14 +191,14 @@ fn listed(
     Ok(())
 }
 
-fn print(changes: &[Change], out: &mut dyn Write) -> std::io::Result<()> {
+fn print(changes: &[MatchingChange], out: &mut dyn Write) -> std::io::Result<()> {
     if changes.is_empty() {
         writeln!(out, "no such change")?;
     }
     changes.iter().try_for_each(|change| write_change(change, out))
 }
 
-fn write_change(change: &Change, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_change(change: &MatchingChange, out: &mut dyn Write) -> std::io::Result<()> {
     let noise = if change.noise { ", only noise" } else { "" };
     let (time, kind, url) = (change.after.to_rfc3339(), change.kind.name(), &change.url);
     writeln!(out, "{time} {kind} {url} importance {:.4}{noise}", change.importance)?;

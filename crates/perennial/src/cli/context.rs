@@ -10,7 +10,7 @@ use serde::ser::{SerializeSeq, Serializer as _};
 
 use perennial_archive::store::Store;
 use perennial_archive::{Archive, ArchiveWriter, Snapshot};
-use perennial_engine::operate::{self, Act, Done};
+use perennial_engine::admin::{self, AdminAction, AdminOutcome};
 use perennial_engine::search;
 
 /// The global options, resolved.
@@ -79,10 +79,10 @@ impl Context {
     }
 
     /// Performs an act of whoever runs this command, and says so in the archive's log.
-    pub fn perform(&self, archive: &Archive, act: &Act) -> anyhow::Result<Done> {
+    pub fn perform(&self, archive: &Archive, act: &AdminAction) -> anyhow::Result<AdminOutcome> {
         let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
         let who = user.map_or("command line".to_owned(), |user| format!("command line, {user}"));
-        operate::perform(archive, act, &who, perennial_archive::now())
+        admin::perform(archive, act, &who, perennial_archive::now())
     }
 
     /// Prints `data` as JSON with `--json`, else lets `human` write it. A broken pipe comes back as an error

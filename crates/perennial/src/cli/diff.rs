@@ -13,7 +13,7 @@ use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::renderer::{RendererArgs, config_of, has_nothing_to_read};
 use super::{Context, Exit};
 use perennial_archive::{SharedSnapshot, Snapshot};
-use perennial_engine::analyse::{Comparison, Filters, KnownChange, LoadedPage, PageSpec};
+use perennial_engine::analyse::{Comparison, AdFilters, StoredChange, LoadedPage, PageSpec};
 use perennial_server::diff::{DiffView, Original};
 
 /// Shows what changed between two versions of a page, and how much it matters.
@@ -78,7 +78,7 @@ impl Diff {
         let config = ImportanceConfig::of(self.importance);
         let known = match &snapshot {
             Some(snapshot) => known_change(&snapshot.lock(), &before, &after)?,
-            None => KnownChange::default(),
+            None => StoredChange::default(),
         };
         let mut comparison = Comparison::new(before, after, &config, &filters, known.history());
         if let Some((importance, _)) = known.found.filter(|_| config.form == ImportanceConfig::default().form)
@@ -93,9 +93,9 @@ impl Diff {
     }
 
     /// Addresses are judged with the archive's filter lists, if there is an archive; files need none.
-    fn filters(&self, context: &Context) -> anyhow::Result<Filters> {
+    fn filters(&self, context: &Context) -> anyhow::Result<AdFilters> {
         let dir = context.archive_dir();
-        Filters::load(dir.is_dir().then_some(dir.as_path()))
+        AdFilters::load(dir.is_dir().then_some(dir.as_path()))
     }
 
     fn print(
@@ -139,11 +139,11 @@ impl Diff {
 }
 
 /// What the archive knows of the change between two of its looks.
-fn known_change(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> anyhow::Result<KnownChange> {
+fn known_change(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> anyhow::Result<StoredChange> {
     let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
     match times.filter(|_| before.url == after.url) {
-        Some((from, to)) => KnownChange::between(snapshot.store(), &after.url, from, to),
-        None => Ok(KnownChange::default()),
+        Some((from, to)) => StoredChange::between(snapshot.store(), &after.url, from, to),
+        None => Ok(StoredChange::default()),
     }
 }
 

@@ -13,8 +13,8 @@ use perennial_archive::export::{self, export};
 use perennial_archive::parts::with_parts;
 use perennial_archive::store::Filter;
 use perennial_archive::{SharedSnapshot, Snapshot};
-use perennial_engine::analyse::{Filters, write_deltas, write_trees};
-use perennial_engine::feeds::objects::{self, ObjectFormat};
+use perennial_engine::analyse::{AdFilters, write_deltas, write_trees};
+use perennial_engine::feeds::articles::{self, ArticleFormat};
 
 const AFTER_HELP: &str = "\
 Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
@@ -99,7 +99,7 @@ enum ExportFormat {
 /// What it is made by.
 enum Maker {
     Records(export::Format),
-    Objects(ObjectFormat),
+    Objects(ArticleFormat),
     Trees,
     Deltas,
     Table(TableForm),
@@ -111,8 +111,8 @@ impl ExportFormat {
             ExportFormat::Wacz => Maker::Records(export::Format::Wacz),
             ExportFormat::Warc => Maker::Records(export::Format::Warc),
             ExportFormat::Cdxj => Maker::Records(export::Format::Cdxj),
-            ExportFormat::Objects => Maker::Objects(ObjectFormat::JsonLines),
-            ExportFormat::ObjectsMarkdown => Maker::Objects(ObjectFormat::Markdown),
+            ExportFormat::Objects => Maker::Objects(ArticleFormat::JsonLines),
+            ExportFormat::ObjectsMarkdown => Maker::Objects(ArticleFormat::Markdown),
             ExportFormat::Vixml => Maker::Trees,
             ExportFormat::Videlta => Maker::Deltas,
             ExportFormat::Csv => Maker::Table(TableForm::Csv),
@@ -138,7 +138,7 @@ impl Export {
                 write_trees(snapshot.store(), &filter, out, progress)
             }),
             Maker::Deltas => export_xml(context, "deltas", out, |snapshot, out, progress| {
-                let filters = Filters::load(Some(snapshot.archive().root()))?;
+                let filters = AdFilters::load(Some(snapshot.archive().root()))?;
                 write_deltas(snapshot.store(), &filters, &filter, out, progress)
             }),
             Maker::Table(form) => self.export_table(context, form, &filter, out),
@@ -189,15 +189,15 @@ impl Export {
     fn export_objects(
         &self,
         context: &Context,
-        format: ObjectFormat,
+        format: ArticleFormat,
         filter: &Filter,
         out: File,
     ) -> anyhow::Result<Told> {
         let shared = SharedSnapshot::new(context.snapshot()?);
-        let pages = objects::announced(&shared, filter)?;
+        let pages = articles::announced(&shared, filter)?;
         let bar = context.progress_count(pages.len() as u64, "reading objects");
         let mut out = BufWriter::new(out);
-        let report = objects::export(&shared, pages, filter, format, &mut out, &|| bar.inc(1));
+        let report = articles::export(&shared, pages, filter, format, &mut out, &|| bar.inc(1));
         bar.finish_and_clear();
         let report = report?;
         if report.n_objects == 0 {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::context::{json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
 use perennial_engine::analyse::PageSpec;
-use perennial_engine::feeds::objects::{field_name, json_of, json_of_edit, template_around};
+use perennial_engine::feeds::articles::{field_name, article_json, edit_json, template_around};
 
 /// Longer pages are cut here.
 const MAX_PAGE_BYTES: u64 = 32 << 20;
@@ -243,14 +243,14 @@ impl Teller<'_> {
             }
             return Ok(());
         }
-        let mut line = json_of(&object);
+        let mut line = article_json(&object);
         line["page"] = json!(name);
         if !job.id.is_null() {
             line["id"] = job.id.clone();
         }
         if let Some(before) = &before {
             line["same_version"] = json!(same_version(before, &object));
-            line["edits"] = edits(before, &object).iter().map(json_of_edit).collect();
+            line["edits"] = edits(before, &object).iter().map(edit_json).collect();
         }
         serde_json::to_writer(&mut self.out, &line)?;
         Ok(writeln!(self.out)?)

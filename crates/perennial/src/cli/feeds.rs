@@ -16,10 +16,10 @@ use perennial_archive::settings::site::parse_address;
 use perennial_archive::settings::{CrawlTable, Seed};
 use perennial_archive::store::KnownFeed;
 use perennial_crawler::CrawlOptions;
-use perennial_engine::feeds::discover::{FoundFeed, discover};
+use perennial_engine::feeds::discover::{DiscoveredFeed, discover};
 use perennial_engine::feeds::subscriptions::read_list;
 use perennial_engine::learn;
-use perennial_engine::operate::Act;
+use perennial_engine::admin::AdminAction;
 use perennial_fetch::Client;
 
 const AFTER_HELP: &str = "\
@@ -100,7 +100,7 @@ pub(super) fn follow_list(
 ) -> anyhow::Result<Exit> {
     let archive = context.open()?;
     let listed = read_list(file, like)?;
-    let done = context.perform(&archive, &Act::Follow(listed.seeds.clone()))?;
+    let done = context.perform(&archive, &AdminAction::Follow(listed.seeds.clone()))?;
     let n_sites = done.settings.seeds.len();
     for reason in listed.refused.iter().take(5) {
         context.note(reason);
@@ -234,7 +234,7 @@ impl Discover {
     }
 }
 
-fn print_found(feed: &FoundFeed, out: &mut dyn Write) -> io::Result<()> {
+fn print_found(feed: &DiscoveredFeed, out: &mut dyn Write) -> io::Result<()> {
     let newest = feed.newest.as_deref().map(|time| format!(", newest {time}")).unwrap_or_default();
     writeln!(out, "{}", feed.url)?;
     writeln!(out, "    {} \"{}\", {} items{newest}, {}", feed.format, feed.title, feed.n_items, feed.found)

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Context, Exit, parse_time};
 use perennial_crawler::log::{LogLine, each_line};
-use perennial_engine::operate::log::{ActLine, each_act};
+use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -73,7 +73,7 @@ impl Log {
             }
         };
         let mut acts = Vec::new();
-        each_act(&root, |act| acts.push(as_line(act)))?;
+        each_audit_entry(&root, |act| acts.push(as_line(act)))?;
         let mut acts = acts.into_iter().peekable();
         if !self.acts {
             each_line(&root, |line| {
@@ -125,7 +125,7 @@ impl Log {
 }
 
 /// An act among visits: its kind is `act`, its outcome `done`.
-fn as_line(act: ActLine) -> LogLine {
+fn as_line(act: AuditEntry) -> LogLine {
     LogLine {
         time: act.time,
         url: act.url,

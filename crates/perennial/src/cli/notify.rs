@@ -11,7 +11,7 @@ use perennial_archive::lock::WriteLock;
 use perennial_archive::settings::NotifyRule;
 use perennial_archive::store::{Outbox, RuleState};
 use perennial_archive::{Archive, now};
-use perennial_engine::notify::{Courier, Notice, Sent, TakeIn, begin, send_all};
+use perennial_engine::notify::{Notifier, Notice, NoticeMaker, SendReport, open_outbox, send_all};
 
 const AFTER_HELP: &str = "\
 Rules are [[notify]] in perennial.toml; `perennial watch` writes one, docs/notices.md explains them. A crawl sends notices by itself. \
@@ -136,11 +136,11 @@ impl Test {
             let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
             bail!("no rule has this name: there are {}", names.join(", "));
         }
-        let courier = Courier::new(archive)?;
+        let courier = Notifier::new(archive)?;
         let bar = context.progress_count(wanted.len() as u64, "sending trials");
         let mut tried = Vec::with_capacity(wanted.len());
         for rule in wanted {
-            let delivered = courier.deliver(rule, &Notice::trial(&rule.name, now()));
+            let delivered = courier.deliver(rule, &Notice::sample(&rule.name, now()));
             bar.inc(1);
             let error = delivered.err().map(|failure| failure.text);
             let (name, to) = (rule.name.clone(), rule.to.to_string());
@@ -163,12 +163,12 @@ impl Test {
 fn run(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
     // A crawl sends by itself: two senders would send twice.
     let _lock = WriteLock::take(archive.root())?;
-    let (_, n_forgotten) = begin(archive)?;
+    let (_, n_forgotten) = open_outbox(archive)?;
     if n_forgotten > 0 {
         context.note(format!("{n_forgotten} notices of rules that are gone were dropped"));
     }
     let bar = context.progress_count(0, "reading changes");
-    TakeIn::open(archive)?.catch_up(|n_done, n_all| {
+    NoticeMaker::open(archive)?.catch_up(|n_done, n_all| {
         bar.set_length(n_all);
         bar.set_position(n_done);
     })?;
@@ -186,7 +186,7 @@ fn run(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
     }
 }
 
-fn write_sent(out: &mut dyn Write, sent: &Sent) -> std::io::Result<()> {
+fn write_sent(out: &mut dyn Write, sent: &SendReport) -> std::io::Result<()> {
     match &sent.error {
         None => writeln!(out, "{}: {} sent", sent.rule, sent.n_sent),
         Some(error) => writeln!(out, "{}: {} sent, then not taken: {error}", sent.rule, sent.n_sent),

@@ -12,7 +12,7 @@ use super::extract::{write_edits, write_text};
 use super::{Context, Exit, parse_time};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::AnnouncedFilter;
-use perennial_engine::feeds::objects::{ArchivedObject, Templates};
+use perennial_engine::feeds::articles::{ArchivedArticle, SiteTemplates};
 
 const AFTER_HELP: &str = "\
 An object is what a feed announced and a capture shows: an article, a post, a message. A version counts when its own words, \
@@ -74,7 +74,7 @@ impl Objects {
         let (site, feed) = (self.site.as_deref(), self.feed.as_deref());
         let filter = AnnouncedFilter { site, feed, since: self.since, ..AnnouncedFilter::default() };
         let announced = shared.lock().store().announced_pages(&filter)?;
-        let mut templates = Templates::of(&announced);
+        let mut templates = SiteTemplates::new(&announced);
         let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };
         let progress = context.progress_count(announced.len() as u64, "reading objects");
         let mut n_told = 0;
@@ -85,7 +85,7 @@ impl Objects {
             }
             let told = {
                 let (url, id) = (page.url.clone(), page.page);
-                ArchivedObject::of(&shared, &url, id, Some(page), &mut templates, (None, None))?
+                ArchivedArticle::load(&shared, &url, id, Some(page), &mut templates, (None, None))?
             };
             if self.lets_through(&told) {
                 n_told += 1;
@@ -100,7 +100,7 @@ impl Objects {
         Ok(Exit::Done)
     }
 
-    fn lets_through(&self, told: &ArchivedObject) -> bool {
+    fn lets_through(&self, told: &ArchivedArticle) -> bool {
         let has_words = |re: &Regex| {
             told.versions.iter().any(|version| {
                 re.is_match(&version.object.title)
@@ -113,7 +113,7 @@ impl Objects {
             && self.text.as_ref().is_none_or(has_words)
     }
 
-    fn tell(&self, context: &Context, told: &ArchivedObject, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn tell(&self, context: &Context, told: &ArchivedArticle, out: &mut dyn Write) -> anyhow::Result<()> {
         if context.json {
             return write_json(told, out);
         }
@@ -131,8 +131,8 @@ impl OneObject {
         let page = shared.lock().store().page(&self.url)?.with_context(missing)?;
         let announced = shared.lock().store().announced_page(page.id)?;
         let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
-        let mut templates = Templates::of(&neighbours);
-        let told = ArchivedObject::of(&shared, &self.url, page.id, announced, &mut templates, (None, None))?;
+        let mut templates = SiteTemplates::new(&neighbours);
+        let told = ArchivedArticle::load(&shared, &self.url, page.id, announced, &mut templates, (None, None))?;
         let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };
         if context.json {
             write_json(&told, &mut *out)?;
@@ -148,14 +148,14 @@ impl OneObject {
     }
 }
 
-fn write_json(told: &ArchivedObject, out: &mut dyn Write) -> anyhow::Result<()> {
+fn write_json(told: &ArchivedArticle, out: &mut dyn Write) -> anyhow::Result<()> {
     let Some(line) = told.to_json(false) else { return Ok(()) };
     serde_json::to_writer(&mut *out, &line)?;
     Ok(writeln!(out)?)
 }
 
 /// One line, and what was edited if asked for.
-fn write_line(told: &ArchivedObject, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
+fn write_line(told: &ArchivedArticle, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
     let Some(latest) = told.versions.last() else { return Ok(()) };
     let time =
         told.announced.as_ref().map(|item| item.published.unwrap_or(item.first_seen)).or(latest.object.time);
@@ -175,7 +175,7 @@ fn write_line(told: &ArchivedObject, out: &mut dyn Write, with_edits: bool) -> s
 }
 
 /// Every version with its edits.
-fn write_history(told: &ArchivedObject, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_history(told: &ArchivedArticle, out: &mut dyn Write) -> std::io::Result<()> {
     if let Some(first) = told.versions.first() {
         writeln!(out, "first seen {}:\n", first.since.to_rfc3339())?;
         write_text(out, &first.object)?;

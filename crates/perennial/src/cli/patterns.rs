@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::context::{document_on_stdout, json_on_stdout, not_found};
 use super::{Context, Exit};
 use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
-use perennial_engine::learn::{self, Followed, PageHistory, expected_by_period, histories, sureness_of};
+use perennial_engine::learn::{self, FollowedSites, PageHistory, expected_by_period, histories, confidence};
 
 const AFTER_HELP: &str = "\
 A bar is the importance of change to expect in that hour of a day, or on that day of a week or \
@@ -135,14 +135,14 @@ impl Patterns {
         if let (true, Some(only)) = (found.is_empty(), &self.only) {
             return Err(not_found(store, only));
         }
-        let followed = Followed::of(archive, store)?;
+        let followed = FollowedSites::load(archive, store)?;
         let written = learn::schedule_config(&archive.settings().crawl, None);
         let config = ScheduleConfig { n_periods: self.periods, ..written };
         let scheduler = learn::scheduler(store, &followed, config, 0, now)?;
         found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
         found.truncate(self.top);
         let clock_of = |url: &str| {
-            let clock = given.clone().or_else(|| followed.clock_of(url)).unwrap_or_else(LocalClock::utc);
+            let clock = given.clone().or_else(|| followed.local_clock(url)).unwrap_or_else(LocalClock::utc);
             clock.with_holidays_from(self.holiday.iter().map(String::as_str))
         };
         let reports: Vec<PageReport> = found
@@ -200,7 +200,7 @@ fn report(
 
 /// What the scheduler expects, as plain averages are shown.
 fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
-    let sureness = sureness_of(belief);
+    let sureness = confidence(belief);
     let report = |(days, omega): (DayKind, Vec<f64>)| PatternReport {
         days: name_of_days(Days::Kind(days)),
         sureness,

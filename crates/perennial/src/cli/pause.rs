@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{Context, Exit};
-use perennial_engine::operate::Act;
+use perennial_engine::admin::AdminAction;
 
 const PAUSE_HELP: &str = "\
 A running crawl obeys within a few seconds. The pages stay known, and what was captured stays.
@@ -33,18 +33,18 @@ pub(super) struct Resume {
 
 impl Pause {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        perform(context, &Act::Pause(self.sites), "paused")
+        perform(context, &AdminAction::Pause(self.sites), "paused")
     }
 }
 
 impl Resume {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        perform(context, &Act::Resume(self.sites), "resumed")
+        perform(context, &AdminAction::Resume(self.sites), "resumed")
     }
 }
 
 /// Performs an act on sites and says of each what was done.
-pub(super) fn perform(context: &Context, act: &Act, done: &str) -> anyhow::Result<Exit> {
+pub(super) fn perform(context: &Context, act: &AdminAction, done: &str) -> anyhow::Result<Exit> {
     let lines = context.perform(&context.open()?, act)?.lines;
     context.print(&lines, |out| {
         lines.iter().try_for_each(|line| {

@@ -10,7 +10,7 @@ use perennial_archive::settings::PinnedPart;
 use perennial_archive::settings::parts::parse_share;
 use perennial_archive::settings::site::parse_selector;
 use perennial_engine::analyse::PartEffect;
-use perennial_engine::operate::{Act, PartAct};
+use perennial_engine::admin::{AdminAction, PartAction};
 
 const PIN_HELP: &str = "\
 SITE is the address of a site that is followed, or its host; `perennial list` shows them. Before anything is written, the edits of the last 30 days \
@@ -65,19 +65,19 @@ struct Told {
 impl Pin {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let selector = self.part.selector.clone();
-        self.part.run(context, PartAct::Pin(PinnedPart { selector, importance: self.importance }))
+        self.part.run(context, PartAction::Pin(PinnedPart { selector, importance: self.importance }))
     }
 }
 
 impl Ignore {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let act = PartAct::Ignore(self.part.selector.clone());
+        let act = PartAction::Ignore(self.part.selector.clone());
         self.part.run(context, act)
     }
 }
 
 impl Part {
-    fn run(self, context: &Context, act: PartAct) -> anyhow::Result<Exit> {
+    fn run(self, context: &Context, act: PartAction) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let seed = archive.settings().seeds.named(&self.site)?;
         let bar = context.progress_count(0, "reading changes");
@@ -85,7 +85,7 @@ impl Part {
         bar.finish_and_clear();
         let (effect, site) = (effect?, seed.scope.seed.to_string());
         if !self.dry_run {
-            context.perform(&archive, &Act::Part(site.clone(), act))?;
+            context.perform(&archive, &AdminAction::Part(site.clone(), act))?;
         }
         let told = Told { site, selector: self.selector.to_string(), is_written: !self.dry_run, effect };
         context.print(&told, |out| told.write(out))?;

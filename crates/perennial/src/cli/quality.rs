@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::context::not_found;
 use super::{Context, Exit, parse_time};
-use perennial_engine::learn::Followed;
+use perennial_engine::learn::FollowedSites;
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
 const AFTER_HELP: &str = "\
@@ -52,7 +52,7 @@ impl Quality {
             bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
-        let quality = measure(&snapshot, self.site.as_deref(), at, last, &Followed::of(archive, store)?)?;
+        let quality = measure(&snapshot, self.site.as_deref(), at, last, &FollowedSites::load(archive, store)?)?;
         if let (Some(site), true) = (&self.site, quality.sites.is_empty()) {
             return Err(not_found(store, site));
         }

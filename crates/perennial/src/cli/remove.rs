@@ -2,7 +2,7 @@
 
 use super::{Context, Exit};
 use clap::Args;
-use perennial_engine::operate::Act;
+use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
 What was captured stays in the archive.
@@ -23,7 +23,7 @@ impl Remove {
     /// Removes the seeds. An address that is no seed is an error, and then none is removed.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
-        let done = context.perform(&archive, &Act::Remove(self.sites))?;
+        let done = context.perform(&archive, &AdminAction::Remove(self.sites))?;
         let urls: Vec<&str> = done.lines.iter().map(|line| line.url.as_str()).collect();
         context.print(&urls, |out| urls.iter().try_for_each(|url| writeln!(out, "removed {url}")))?;
         Ok(Exit::Done)

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::pause::perform;
 use super::{Context, Exit};
-use perennial_engine::operate::Act;
+use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
 A running crawl visits it within seconds, else the next one does so first. The pause that a host got by its failures ends.
@@ -24,6 +24,6 @@ pub(super) struct Retry {
 
 impl Retry {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        perform(context, &Act::Retry(self.target), "to be visited now:")
+        perform(context, &AdminAction::Retry(self.target), "to be visited now:")
     }
 }

@@ -11,7 +11,7 @@ use super::serve::serve_beside;
 use super::{Context, Exit};
 use perennial_archive::settings::Seed;
 use perennial_archive::settings::site::parse_address;
-use perennial_engine::operate::Act;
+use perennial_engine::admin::AdminAction;
 use perennial_server::AdminOptions;
 
 const AFTER_HELP: &str = "\
@@ -49,7 +49,7 @@ impl Run {
         let seeds = &archive.settings().seeds;
         let wanted: Vec<Seed> =
             self.urls.iter().filter_map(|url| self.wanted(url, seeds.with_url(url))).collect();
-        context.perform(&archive, &Act::Follow(wanted))?;
+        context.perform(&archive, &AdminAction::Follow(wanted))?;
         let ends_soon = self.crawl.once && self.listen.is_none();
         if !self.no_serve && !ends_soon {
             // Opened anew: the sites are followed since.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Context, Exit, parse_time};
 use perennial_archive::store::Store;
 use perennial_archive::{Archive, now};
-use perennial_engine::learn::{self, AHEAD, Described, FAR_AHEAD, Followed, NextVisit, Pace, Plan};
+use perennial_engine::learn::{self, AHEAD, VisitDescriber, FAR_AHEAD, FollowedSites, NextVisit, PlannedBudget, VisitPlan};
 
 /// Addresses without a page that are listed for people; all of them are counted.
 const MOST_PROBES: usize = 10;
@@ -84,12 +84,12 @@ impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
-        let mut followed = Followed::of(archive, store)?;
+        let mut followed = FollowedSites::load(archive, store)?;
         if self.goal.is_some() {
             followed.forget_goals();
         }
         let at = self.at.unwrap_or_else(now);
-        let pace = Pace::of(archive, store, self.budget, at)?;
+        let pace = PlannedBudget::choose(archive, store, self.budget, at)?;
         let scheduler = self.scheduler(archive, store, &followed, &pace, at)?;
         if self.what_if {
             let report = what_if(&scheduler, pace.budget, at)?;
@@ -101,13 +101,13 @@ impl Schedule {
                 "{site} is paused: no visit of it is planned. `perennial resume {site}` lets it go on"
             ));
         }
-        let described = Described { store, followed: &followed };
+        let described = VisitDescriber { store, followed: &followed };
         if let Some(n) = self.next {
             let entries = described.next(&scheduler, at, n)?;
             context.print(&entries, |out| print_plan(&entries, 0, &pace, out))?;
             return Ok(Exit::Done);
         }
-        let plan = Plan::of(&scheduler, at, self.top);
+        let plan = VisitPlan::new(&scheduler, at, self.top);
         let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let probes = plan.probes.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let mut planned = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
@@ -126,15 +126,15 @@ impl Schedule {
         &self,
         archive: &Archive,
         store: &Store,
-        followed: &Followed,
-        pace: &Pace,
+        followed: &FollowedSites,
+        pace: &PlannedBudget,
         at: Timestamp,
     ) -> anyhow::Result<Scheduler> {
         let written = learn::schedule_config(&archive.settings().crawl, Some(pace.budget));
         let goal = self.goal.unwrap_or(written.goal);
         let config = ScheduleConfig { strategy: self.strategy, goal, ..written };
         let mut scheduler = learn::scheduler(store, followed, config, 0, at)?;
-        pace.tell_spent(store, &mut scheduler, at)?;
+        pace.record_spent(store, &mut scheduler, at)?;
         Ok(scheduler)
     }
 }
@@ -178,7 +178,7 @@ fn expected_of(scheduler: &Scheduler, budget: Budget, at: Timestamp, ahead: Span
     answer
 }
 
-fn print_plan(entries: &[NextVisit], n_probes: usize, pace: &Pace, out: &mut dyn Write) -> io::Result<()> {
+fn print_plan(entries: &[NextVisit], n_probes: usize, pace: &PlannedBudget, out: &mut dyn Write) -> io::Result<()> {
     if entries.is_empty() {
         return writeln!(
             out,
@@ -216,11 +216,11 @@ fn when(entry: &NextVisit, unknown: &str) -> String {
     at.map_or_else(|| unknown.to_owned(), |at| local_minute(at, None))
 }
 
-fn in_pace_words(pace: &Pace) -> String {
+fn in_pace_words(pace: &PlannedBudget) -> String {
     format!("{:.1} fetches an hour ({})", pace.budget.visits_in(Span::from_hours(1)), pace.source)
 }
 
-fn print_what_if(lines: &[WhatIf], pace: &Pace, out: &mut dyn Write) -> io::Result<()> {
+fn print_what_if(lines: &[WhatIf], pace: &PlannedBudget, out: &mut dyn Write) -> io::Result<()> {
     let hours = lines.first().map_or(0.0, |line| line.hours);
     writeln!(
         out,

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::context::not_found;
 use super::{Context, Exit, parse_time};
 use perennial_archive::store::{Store, Texts};
-use perennial_engine::search::{Answer, Answers, Question, Sentence, answer};
+use perennial_engine::search::{SearchHit, SearchHits, SearchQuery, Excerpt, find_pages};
 
 const AFTER_HELP: &str = "\
 Looks through everything that a reader could read on any analysed page at any time. Words in one \
@@ -99,7 +99,7 @@ impl Search {
             bail!("nothing of this archive can be searched yet: `perennial analyse` makes the text index");
         };
         self.check_place(snapshot.store())?;
-        let question = Question {
+        let question = SearchQuery {
             host: self.site.as_deref(),
             url: self.page.as_deref(),
             since: self.since,
@@ -108,7 +108,7 @@ impl Search {
             is_important: self.important,
             limit: self.limit,
         };
-        let answers = answer(snapshot.store(), &texts, &query, &question)?;
+        let answers = find_pages(snapshot.store(), &texts, &query, &question)?;
         context.print(&found(&answers), |out| write_answers(out, &answers))?;
         Ok(Exit::Done)
     }
@@ -126,19 +126,19 @@ impl Search {
     }
 }
 
-fn found(answers: &Answers) -> Found<'_> {
-    let page = |answer: &'_ Answer| -> (Vec<(usize, usize)>, Vec<FoundStay>) {
-        let found = answer.sentence.found.iter().map(|at| (at.start, at.end)).collect();
-        (found, answer.stays.iter().map(found_stay).collect())
+fn found(answers: &SearchHits) -> Found<'_> {
+    let page = |hit: &'_ SearchHit| -> (Vec<(usize, usize)>, Vec<FoundStay>) {
+        let found = hit.excerpt.found.iter().map(|at| (at.start, at.end)).collect();
+        (found, hit.stays.iter().map(found_stay).collect())
     };
-    let pages = answers.answers.iter().map(|answer| {
-        let (found, stays) = page(answer);
+    let pages = answers.hits.iter().map(|hit| {
+        let (found, stays) = page(hit);
         FoundPage {
-            url: &answer.url,
-            title: answer.title.as_deref(),
-            text: &answer.sentence.text,
+            url: &hit.url,
+            title: hit.title.as_deref(),
+            text: &hit.excerpt.text,
             found,
-            role: answer.sentence.role.name(),
+            role: hit.excerpt.role.name(),
             stays,
         }
     });
@@ -154,18 +154,18 @@ fn found_stay(stay: &Stay) -> FoundStay {
     }
 }
 
-fn write_answers(out: &mut dyn Write, answers: &Answers) -> std::io::Result<()> {
-    if answers.answers.is_empty() {
+fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<()> {
+    if answers.hits.is_empty() {
         return writeln!(out, "no page said so: try fewer words, or part of a word with * behind it");
     }
-    for answer in &answers.answers {
-        writeln!(out, "{}  {}", answer.url, answer.title.as_deref().unwrap_or_default())?;
-        writeln!(out, "  {}: {}", answer.sentence.role.name(), marked(&answer.sentence))?;
-        for stay in &answer.stays {
+    for hit in &answers.hits {
+        writeln!(out, "{}  {}", hit.url, hit.title.as_deref().unwrap_or_default())?;
+        writeln!(out, "  {}: {}", hit.excerpt.role.name(), marked(&hit.excerpt))?;
+        for stay in &hit.stays {
             writeln!(out, "  {}", told(stay))?;
         }
     }
-    let n_shown = answers.answers.len();
+    let n_shown = answers.hits.len();
     match (answers.is_partial, answers.n_pages > n_shown) {
         (true, _) => writeln!(
             out,
@@ -189,17 +189,17 @@ fn told(stay: &Stay) -> String {
 }
 
 /// The text with the words that answer in brackets.
-fn marked(sentence: &Sentence) -> String {
-    let mut text = String::from(if sentence.is_cut.0 { "..." } else { "" });
+fn marked(excerpt: &Excerpt) -> String {
+    let mut text = String::from(if excerpt.is_cut.0 { "..." } else { "" });
     let mut done = 0;
-    for at in &sentence.found {
+    for at in &excerpt.found {
         if at.start >= done {
-            text += &format!("{}[{}]", &sentence.text[done..at.start], &sentence.text[at.clone()]);
+            text += &format!("{}[{}]", &excerpt.text[done..at.start], &excerpt.text[at.clone()]);
             done = at.end;
         }
     }
-    text += &sentence.text[done..];
-    if sentence.is_cut.1 {
+    text += &excerpt.text[done..];
+    if excerpt.is_cut.1 {
         text += "...";
     }
     text

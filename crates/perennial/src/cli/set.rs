@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::pause::perform;
 use super::{Context, Exit};
-use perennial_engine::operate::Act;
+use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
 Only what is named is changed, and a running crawl obeys within a few seconds. An empty value takes a setting back.
@@ -38,7 +38,7 @@ pub(super) struct Set {
 
 impl Set {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let act = Act::read(|name| match name {
+        let act = AdminAction::read(|name| match name {
             "act" => Some("set"),
             "url" => Some(&self.site),
             "weight" => self.weight.as_deref(),

@@ -10,8 +10,8 @@ use perennial_core::time::Timestamp;
 use super::csv;
 use perennial_archive::Archive;
 use perennial_archive::store::{Cell, ChangeOrder, Filter, each_view_row, site_of, sql_views};
-use perennial_engine::analyse::{Content, Entry, Filters};
-use perennial_engine::changes::{Bounds, Change, Finder, Question};
+use perennial_engine::analyse::{ElementContent, OperationReport, AdFilters};
+use perennial_engine::changes::{WorkLimits, MatchingChange, ChangeFinder, ChangeQuery};
 
 /// What a file has a row for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -110,13 +110,13 @@ fn each_operation(
     each: &mut dyn FnMut(&[Cell]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let snapshot = archive.snapshot()?;
-    let filters = Filters::load(Some(archive.root()))?;
-    let mut question = Question { since: filter.since, until: filter.until, ..Question::default() };
+    let filters = AdFilters::load(Some(archive.root()))?;
+    let mut question = ChangeQuery { since: filter.since, until: filter.until, ..ChangeQuery::default() };
     question.order = ChangeOrder::Oldest;
     question.condition.with_noise = true;
     question.condition.place = filter.place();
-    let mut finder = Finder::new(archive, snapshot.store(), &filters, &question)?;
-    let bounds = Bounds { max_found: AT_A_TIME, max_read: usize::MAX, max_rows: usize::MAX };
+    let mut finder = ChangeFinder::new(archive, snapshot.store(), &filters, &question)?;
+    let bounds = WorkLimits { max_found: AT_A_TIME, max_read: usize::MAX, max_rows: usize::MAX };
     let mut after = None;
     loop {
         let found = finder.find(after.as_ref(), bounds)?;
@@ -130,11 +130,11 @@ fn each_operation(
     }
 }
 
-fn operation_row(change: &Change, entry: &Entry) -> Vec<Cell> {
+fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<Cell> {
     let text = |text: &str| Cell::Text(text.to_owned());
     let maybe = |value: Option<&str>| value.map_or(Cell::Null, text);
-    let words = |side: &Option<Content>| side.as_ref().map_or(Cell::Null, |content| text(&content.text));
-    let address = |side: &Option<Content>| {
+    let words = |side: &Option<ElementContent>| side.as_ref().map_or(Cell::Null, |content| text(&content.text));
+    let address = |side: &Option<ElementContent>| {
         let address = side.as_ref().map(|content| content.address.as_str());
         maybe(address.filter(|address| !address.is_empty()))
     };

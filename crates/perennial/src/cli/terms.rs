@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::context::not_found;
 use super::{Context, Exit, parse_time};
 use perennial_archive::store::Texts;
-use perennial_engine::search::{NewTerm, NewTerms, TermsQuestion, new_terms};
+use perennial_engine::search::{NewTerm, NewTerms, TermsQuery, new_terms};
 
 const AFTER_HELP: &str = "\
 A term is a word or two words in a row. Counted are the paragraphs, headings, cells and links that came to pages in the span and have it, without \
@@ -73,7 +73,7 @@ impl Terms {
             return Err(not_found(store, site));
         }
         let (since, until) = (self.since, self.until);
-        let question = TermsQuestion { since, until, host: self.site.as_deref(), limit: self.limit };
+        let question = TermsQuery { since, until, host: self.site.as_deref(), limit: self.limit };
         let found = new_terms(store, &texts, &question)?;
         let report = Report {
             since: since.to_rfc3339(),

@@ -12,7 +12,7 @@ use super::{Context, Exit};
 use perennial_archive::settings::notify::parse_name;
 use perennial_archive::settings::site::{parse_address, parse_selector};
 use perennial_archive::settings::{NotifyRule, Seed, Target, put_rule};
-use perennial_engine::operate::Act;
+use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
 TARGET is webhook:URL (JSON), slack:URL, ntfy:URL, apprise:URL, email:ADDRESS (by the server below [smtp] in perennial.toml), or \
@@ -81,7 +81,7 @@ impl Watch {
             let seed = Seed::of_host(self.url.clone());
             let scope = Scope { kind: ScopeKind::Page, ..seed.scope };
             let seed = Seed { scope, allow_private: self.allow_private, ..seed };
-            context.perform(&archive, &Act::Follow(vec![seed]))?;
+            context.perform(&archive, &AdminAction::Follow(vec![seed]))?;
         }
         let rules = self.rules();
         rules.iter().try_for_each(|rule| put_rule(&path, rule))?;

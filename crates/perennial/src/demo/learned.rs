@@ -2,12 +2,12 @@
 
 use super::web::LivingWeb;
 use perennial_archive::Archive;
-use perennial_engine::learn::{self, Followed};
+use perennial_engine::learn::{self, FollowedSites};
 
 /// Learned changes an hour by local hour of a workday; empty for a page that was never captured.
 pub(super) fn rates_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
     let store = archive.store()?;
-    let followed = Followed::of(archive, &store)?;
+    let followed = FollowedSites::load(archive, &store)?;
     let scheduler = learn::scheduler(
         &store,
         &followed,

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::context::{document_on_stdout, json_on_stdout};
 use crate::cli::{Context, Exit};
-use perennial_engine::learn::Followed;
+use perennial_engine::learn::FollowedSites;
 use perennial_lab::feeds::charts::figures;
 use perennial_lab::feeds::intervals::{IntervalSummary, quantile};
 use perennial_lab::feeds::statistics::{CURVES, FeedStatistics, archive_statistics, file_statistics};
@@ -42,7 +42,7 @@ impl Feeds {
         let statistics = match self.paths.is_empty() {
             true => {
                 let snapshot = context.snapshot()?;
-                archive_statistics(snapshot.store(), &Followed::of(snapshot.archive(), snapshot.store())?)?
+                archive_statistics(snapshot.store(), &FollowedSites::load(snapshot.archive(), snapshot.store())?)?
             }
             false => {
                 let bar = context.progress_count(0, "files");

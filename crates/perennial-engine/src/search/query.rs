@@ -17,7 +17,7 @@ const CONTEXT_CHARS: usize = 120;
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]
-pub struct Question<'a> {
+pub struct SearchQuery<'a> {
     /// Only pages of this host, with its port if that is unusual.
     pub host: Option<&'a str>,
     /// Only this page.
@@ -34,7 +34,7 @@ pub struct Question<'a> {
     pub limit: usize,
 }
 
-impl Question<'_> {
+impl SearchQuery<'_> {
     /// Whether a page that said it at these times is asked for. Only whole stays tell: a passage that was edited and still answers
     /// is no other answer.
     fn holds(&self, stays: &[Stay]) -> bool {
@@ -49,7 +49,7 @@ impl Question<'_> {
 
 /// A page that said it.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct SearchHit {
     /// Which page.
     pub page: PageId,
     /// Its address.
@@ -59,12 +59,12 @@ pub struct Answer {
     /// When it said so, in order of time.
     pub stays: Vec<Stay>,
     /// The words as they stood there last.
-    pub sentence: Sentence,
+    pub excerpt: Excerpt,
 }
 
 /// A part of a passage with the words that answer.
 #[derive(Clone, Debug)]
-pub struct Sentence {
+pub struct Excerpt {
     /// The text around them.
     pub text: String,
     /// Where they stand in it, in bytes.
@@ -77,22 +77,22 @@ pub struct Sentence {
 
 /// The pages that said it, those where it appeared last first.
 #[derive(Clone, Debug, Default)]
-pub struct Answers {
+pub struct SearchHits {
     /// The pages.
-    pub answers: Vec<Answer>,
-    /// Pages that were found; there are more than `answers` where a limit was reached.
+    pub hits: Vec<SearchHit>,
+    /// Pages that were found; there are more than `hits` where a limit was reached.
     pub n_pages: usize,
     /// Whether the question has so many answers that only the latest were looked at.
     pub is_partial: bool,
 }
 
 /// Asks the index.
-pub fn answer(
+pub fn find_pages(
     store: &Store,
     texts: &Texts,
     query: &Query,
-    question: &Question<'_>,
-) -> anyhow::Result<Answers> {
+    question: &SearchQuery<'_>,
+) -> anyhow::Result<SearchHits> {
     let pages = match (question.url, question.host) {
         (Some(url), _) => Some(store.page(url)?.map(|page| page.id).into_iter().collect::<Vec<_>>()),
         (None, Some(host)) => Some(store.pages_of_host(host)?),
@@ -116,18 +116,18 @@ pub fn answer(
     said.sort_by_key(|(page, stays, _)| (std::cmp::Reverse(stays.last().map(|stay| stay.first)), *page));
     let n_pages = said.len();
     said.truncate(question.limit);
-    let mut answers = Vec::with_capacity(said.len());
+    let mut hits = Vec::with_capacity(said.len());
     for (page, stays, latest) in said {
-        let sentence = sentence(query, &latest);
-        answers.push(Answer {
+        let excerpt = excerpt(query, &latest);
+        hits.push(SearchHit {
             page,
             url: store.url_of(page)?,
             title: store.title_of(page)?,
             stays,
-            sentence,
+            excerpt,
         });
     }
-    Ok(Answers { answers, n_pages, is_partial })
+    Ok(SearchHits { hits, n_pages, is_partial })
 }
 
 /// Where the first whole word at or behind a place begins; the place itself in a script without blanks.
@@ -144,7 +144,7 @@ fn word_end(text: &str, least: usize, at: usize) -> usize {
 }
 
 /// The part of a passage around the first words that answer.
-fn sentence(query: &Query, found: &FoundStay) -> Sentence {
+fn excerpt(query: &Query, found: &FoundStay) -> Excerpt {
     let text = &found.text;
     let places = query.find(text);
     let first = places.first().cloned().unwrap_or(0..0);
@@ -154,7 +154,7 @@ fn sentence(query: &Query, found: &FoundStay) -> Sentence {
         text[first.end..].char_indices().nth(CONTEXT_CHARS).map_or(text.len(), |(at, _)| first.end + at);
     let end = word_end(text, first.end, end);
     let inside = places.iter().filter(|place| place.start >= start && place.end <= end);
-    Sentence {
+    Excerpt {
         text: text[start..end].to_owned(),
         found: inside.map(|place| place.start - start..place.end - start).collect(),
         role: found.role,

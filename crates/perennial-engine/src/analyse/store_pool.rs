@@ -6,15 +6,15 @@ use perennial_archive::Archive;
 use perennial_archive::store::Store;
 
 /// A pool of open connections.
-pub struct Readers {
+pub struct StorePool {
     archive: Archive,
     idle: Mutex<Vec<Store>>,
 }
 
-impl Readers {
+impl StorePool {
     /// Readers of an archive's state. Connections are opened when they are needed.
-    pub fn new(archive: &Archive) -> Readers {
-        Readers { archive: archive.clone(), idle: Mutex::default() }
+    pub fn new(archive: &Archive) -> StorePool {
+        StorePool { archive: archive.clone(), idle: Mutex::default() }
     }
 
     /// Calls `work` with a connection that no other thread uses meanwhile.

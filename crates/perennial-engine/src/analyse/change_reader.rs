@@ -10,29 +10,29 @@ use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
-use super::compare::{History, weigh};
-use super::{Entry, Filters, reported_entries};
+use super::compare::{NoiseSource, weigh};
+use super::{OperationReport, AdFilters, reported_entries};
 use perennial_archive::store::{ChangeRow, Store, TreeReader};
 
 /// What changed between two observations in a row.
-pub struct Changed {
+pub struct ChangeDetails {
     /// The operations.
     pub delta: Delta,
     /// How much each of them matters, with what the page's history says of its noise.
     pub assessment: Assessment,
 }
 
-impl Changed {
+impl ChangeDetails {
     /// The operations for people, most important first.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<OperationReport> {
         reported_entries(&self.delta, &self.assessment)
     }
 }
 
 /// Reads the changes of an archive, one after the other.
-pub struct ChangedReader<'s> {
+pub struct ChangeReader<'s> {
     trees: TreeReader<'s>,
-    filters: &'s Filters,
+    filters: &'s AdFilters,
     /// The later tree of the change that was read last of each page: the next change of the page begins with it.
     latest: HashMap<PageId, (Timestamp, BlockTree)>,
     /// Elements of these trees.
@@ -42,14 +42,14 @@ pub struct ChangedReader<'s> {
 /// Elements of all trees that are kept: about a hundred megabytes.
 const MAX_LATEST: usize = 400_000;
 
-impl<'s> ChangedReader<'s> {
+impl<'s> ChangeReader<'s> {
     /// Reads from a store; filters say what is an advertisement.
-    pub fn new(store: &'s Store, filters: &'s Filters) -> ChangedReader<'s> {
-        ChangedReader { trees: TreeReader::new(store), filters, latest: HashMap::new(), n_latest: 0 }
+    pub fn new(store: &'s Store, filters: &'s AdFilters) -> ChangeReader<'s> {
+        ChangeReader { trees: TreeReader::new(store), filters, latest: HashMap::new(), n_latest: 0 }
     }
 
     /// What a change consists of; `None` where one of the two observations was not laid out, or a reader sees no difference.
-    pub fn read(&mut self, row: &ChangeRow) -> anyhow::Result<Option<Changed>> {
+    pub fn read(&mut self, row: &ChangeRow) -> anyhow::Result<Option<ChangeDetails>> {
         let Some(time_before) = row.before.filter(|_| row.n_operations > 0) else { return Ok(None) };
         let kept = self.latest.remove(&row.page);
         self.n_latest -= kept.as_ref().map_or(0, |(_, tree)| n_elements(tree));
@@ -63,10 +63,10 @@ impl<'s> ChangedReader<'s> {
             return Ok(None);
         };
         let delta = diff(&before, &after);
-        let history = History::Stored(&row.noise);
+        let history = NoiseSource::Stored(&row.noise);
         let assessment = weigh(&delta, &ImportanceConfig::default(), self.filters, &row.url, history);
         self.keep(row.page, row.time, after);
-        Ok(Some(Changed { delta, assessment }))
+        Ok(Some(ChangeDetails { delta, assessment }))
     }
 
     fn keep(&mut self, page: PageId, time: Timestamp, tree: BlockTree) {

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`log`] | acts <-> lines of `acts.log` |
 
-pub mod log;
+pub mod audit;
 
 use anyhow::{Context, anyhow, bail};
 use perennial_core::page::segment::Selector;
@@ -17,8 +17,8 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::scope::ScopeKind;
 use url::Url;
 
-use crate::analyse::{Filters, PartEffect, PartFate, PartQuestion};
-use log::{ActLine, ActLog};
+use crate::analyse::{AdFilters, PartEffect, PartTreatment, PartEffectQuery};
+use audit::{AuditEntry, AuditLog};
 use perennial_archive::settings::crawl::parse_goal;
 use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
 use perennial_archive::settings::site::{parse_address, parse_selector, parse_weight};
@@ -28,7 +28,7 @@ use perennial_archive::{Archive, SharedSnapshot};
 
 /// What somebody decided. Sites are named by address or host, as [`perennial_archive::settings::Seeds::named`] finds them.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum AdminAction {
     /// Follow these, with these settings.
     Follow(Vec<Seed>),
     /// Follow them no longer.
@@ -38,16 +38,16 @@ pub enum Act {
     /// Visit them again.
     Resume(Vec<String>),
     /// Give a site other settings.
-    Set(String, Change),
+    Set(String, SettingsChange),
     /// Name a part of a site's pages.
-    Part(String, PartAct),
+    Part(String, PartAction),
     /// Visit a page, or what fails on a host, as soon as politeness allows it.
     Retry(String),
 }
 
 /// Settings that are to be others; `None`: as they are. `Some(None)`: as usual.
 #[derive(Clone, Default, Debug)]
-pub struct Change {
+pub struct SettingsChange {
     /// How much the site matters beside others.
     pub weight: Option<f64>,
     /// Visits of its pages.
@@ -60,7 +60,7 @@ pub struct Change {
 
 /// What is decided about a part of pages.
 #[derive(Clone, Debug)]
-pub enum PartAct {
+pub enum PartAction {
     /// It counts most.
     Pin(PinnedPart),
     /// It is not looked at.
@@ -71,17 +71,17 @@ pub enum PartAct {
 
 /// What was done.
 #[derive(Debug)]
-pub struct Done {
+pub struct AdminOutcome {
     /// What the log says of it.
-    pub lines: Vec<ActLine>,
+    pub lines: Vec<AuditEntry>,
     /// The settings as they are now.
     pub settings: Settings,
 }
 
-impl Act {
+impl AdminAction {
     /// The act that fields of a form or of JSON name. What opens this machine (`allow_private`) is no field: that is decided at the
     /// machine itself.
-    pub fn read<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<Act, String> {
+    pub fn read<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<AdminAction, String> {
         let given = |name: &str| field(name).map(str::trim).filter(|text| !text.is_empty());
         let needed = |name: &str| given(name).ok_or_else(|| format!("`{name}` is missing"));
         let site = || needed("url").map(str::to_owned);
@@ -95,22 +95,22 @@ impl Act {
                         .map_err(|error| error.to_string())
                         .map_err(wrong("scope"))?;
                 }
-                Act::Follow(vec![Change::read(&field)?.of(&seed)])
+                AdminAction::Follow(vec![SettingsChange::read(&field)?.apply_to(&seed)])
             }
-            "remove" => Act::Remove(vec![site()?]),
-            "pause" => Act::Pause(vec![site()?]),
-            "resume" => Act::Resume(vec![site()?]),
-            "set" => Act::Set(site()?, Change::read(&field)?),
-            "retry" => Act::Retry(site()?),
+            "remove" => AdminAction::Remove(vec![site()?]),
+            "pause" => AdminAction::Pause(vec![site()?]),
+            "resume" => AdminAction::Resume(vec![site()?]),
+            "set" => AdminAction::Set(site()?, SettingsChange::read(&field)?),
+            "retry" => AdminAction::Retry(site()?),
             part @ ("pin" | "ignore" | "release") => {
                 let selector = parse_selector(needed("selector")?).map_err(wrong("selector"))?;
                 let share = given("importance").map(parse_share).transpose().map_err(wrong("importance"))?;
                 let part = match part {
-                    "pin" => PartAct::Pin(PinnedPart { selector, importance: share }),
-                    "ignore" => PartAct::Ignore(selector),
-                    _ => PartAct::Release(selector),
+                    "pin" => PartAction::Pin(PinnedPart { selector, importance: share }),
+                    "ignore" => PartAction::Ignore(selector),
+                    _ => PartAction::Release(selector),
                 };
-                Act::Part(site()?, part)
+                AdminAction::Part(site()?, part)
             }
             other => {
                 return Err(format!(
@@ -123,23 +123,23 @@ impl Act {
     /// Its name in the log and in forms.
     pub fn name(&self) -> &'static str {
         match self {
-            Act::Follow(_) => "add",
-            Act::Remove(_) => "remove",
-            Act::Pause(_) => "pause",
-            Act::Resume(_) => "resume",
-            Act::Set(..) => "set",
-            Act::Part(_, PartAct::Pin(_)) => "pin",
-            Act::Part(_, PartAct::Ignore(_)) => "ignore",
-            Act::Part(_, PartAct::Release(_)) => "release",
-            Act::Retry(_) => "retry",
+            AdminAction::Follow(_) => "add",
+            AdminAction::Remove(_) => "remove",
+            AdminAction::Pause(_) => "pause",
+            AdminAction::Resume(_) => "resume",
+            AdminAction::Set(..) => "set",
+            AdminAction::Part(_, PartAction::Pin(_)) => "pin",
+            AdminAction::Part(_, PartAction::Ignore(_)) => "ignore",
+            AdminAction::Part(_, PartAction::Release(_)) => "release",
+            AdminAction::Retry(_) => "retry",
         }
     }
 }
 
-impl Change {
-    fn read<'a>(field: &impl Fn(&str) -> Option<&'a str>) -> Result<Change, String> {
+impl SettingsChange {
+    fn read<'a>(field: &impl Fn(&str) -> Option<&'a str>) -> Result<SettingsChange, String> {
         // An empty field of a form means that the setting is as usual.
-        fn read<T>(name: &str, text: Option<&str>, parse: impl Fn(&str) -> Result<T, String>) -> Read<T> {
+        fn read<T>(name: &str, text: Option<&str>, parse: impl Fn(&str) -> Result<T, String>) -> FieldValue<T> {
             let Some(text) = text.map(str::trim) else { return Ok(None) };
             let value = Some(text).filter(|text| !text.is_empty()).map(parse).transpose();
             value.map(Some).map_err(|cure| format!("{name}: {cure}"))
@@ -147,7 +147,7 @@ impl Change {
         let hour = Span::from_hours(1);
         let budget = |text: &str| parse_budget(text, hour).map_err(|error| error.to_string());
         let bytes = |text: &str| parse_bytes(text).map_err(|error| error.to_string());
-        Ok(Change {
+        Ok(SettingsChange {
             weight: read("weight", field("weight"), parse_weight)?.map(|weight| weight.unwrap_or(1.0)),
             budget: read("budget", field("budget"), budget)?,
             bytes_per_day: read("bytes_per_day", field("bytes_per_day"), bytes)?,
@@ -156,7 +156,7 @@ impl Change {
     }
 
     /// A site with these settings.
-    fn of(&self, seed: &Seed) -> Seed {
+    fn apply_to(&self, seed: &Seed) -> Seed {
         let mut seed = seed.clone();
         seed.weight = self.weight.unwrap_or(seed.weight);
         seed.allowance.visits = self.budget.unwrap_or(seed.allowance.visits);
@@ -166,23 +166,23 @@ impl Change {
     }
 }
 
-type Read<T> = Result<Option<Option<T>>, String>;
+type FieldValue<T> = Result<Option<Option<T>>, String>;
 
-impl PartAct {
+impl PartAction {
     /// The part.
     pub fn selector(&self) -> &Selector {
         match self {
-            PartAct::Pin(part) => &part.selector,
-            PartAct::Ignore(selector) | PartAct::Release(selector) => selector,
+            PartAction::Pin(part) => &part.selector,
+            PartAction::Ignore(selector) | PartAction::Release(selector) => selector,
         }
     }
 
     /// What the part would be; `None` where it is taken back.
-    pub fn fate(&self) -> Option<PartFate> {
+    pub fn treatment(&self) -> Option<PartTreatment> {
         match self {
-            PartAct::Pin(part) => Some(PartFate::Pinned(part.importance.unwrap_or(PINNED_SHARE))),
-            PartAct::Ignore(_) => Some(PartFate::Ignored),
-            PartAct::Release(_) => None,
+            PartAction::Pin(part) => Some(PartTreatment::Pinned(part.importance.unwrap_or(PINNED_SHARE))),
+            PartAction::Ignore(_) => Some(PartTreatment::Ignored),
+            PartAction::Release(_) => None,
         }
     }
 
@@ -194,75 +194,75 @@ impl PartAct {
         most: usize,
         progress: &dyn Fn(),
     ) -> anyhow::Result<PartEffect> {
-        let Some(fate) = self.fate() else { return Ok(PartEffect::default()) };
+        let Some(treatment) = self.treatment() else { return Ok(PartEffect::default()) };
         let snapshot = SharedSnapshot::new(archive.snapshot()?);
         let latest = snapshot.lock().store().latest_capture_time()?;
         let since = latest.map(|latest| latest - Span::from_hours(24 * 30));
-        let filters = Filters::load(Some(archive.root()))?;
+        let filters = AdFilters::load(Some(archive.root()))?;
         let seeds = &archive.settings().seeds;
         let is_of = |url: &str| {
             let owner =
                 Url::parse(url).ok().and_then(|url| seeds.of_page(&url).map(|owner| &owner.scope.seed));
             owner == Some(&seed.scope.seed)
         };
-        PartQuestion { selector: self.selector(), fate, since, most }
-            .answer(&snapshot, &filters, is_of, progress)
+        PartEffectQuery { selector: self.selector(), treatment, since, most }
+            .estimate(&snapshot, &filters, is_of, progress)
     }
 
     /// A site with it.
-    pub fn of(&self, seed: &Seed) -> Seed {
+    pub fn apply_to(&self, seed: &Seed) -> Seed {
         let parts = match self {
-            PartAct::Pin(part) => seed.parts.with_pin(part.clone()),
-            PartAct::Ignore(selector) => seed.parts.with_ignored(selector.clone()),
-            PartAct::Release(selector) => seed.parts.without(selector),
+            PartAction::Pin(part) => seed.parts.with_pin(part.clone()),
+            PartAction::Ignore(selector) => seed.parts.with_ignored(selector.clone()),
+            PartAction::Release(selector) => seed.parts.without(selector),
         };
         Seed { parts, ..seed.clone() }
     }
 }
 
 /// Performs an act: edits the settings and says so in the log, or does neither and says why.
-pub fn perform(archive: &Archive, act: &Act, who: &str, now: Timestamp) -> anyhow::Result<Done> {
+pub fn perform(archive: &Archive, act: &AdminAction, who: &str, now: Timestamp) -> anyhow::Result<AdminOutcome> {
     let path = archive.settings_path();
     // Opened and locked first: what cannot be told is not done.
-    let mut log = ActLog::open(archive.root())?;
+    let mut log = AuditLog::open(archive.root())?;
     let known = Settings::load(&path)?;
     let named = |names: &[String]| -> anyhow::Result<Vec<Url>> {
         names.iter().map(|name| Ok(known.seeds.named(name)?.scope.seed.clone())).collect()
     };
     let one = |name: &String| named(std::slice::from_ref(name));
     let edited = match act {
-        Act::Follow(seeds) => settings::follow(&path, seeds)?,
-        Act::Remove(names) => {
+        AdminAction::Follow(seeds) => settings::follow(&path, seeds)?,
+        AdminAction::Remove(names) => {
             let urls = named(names)?;
             settings::unfollow(&path, &urls)?;
             urls.into_iter().map(|url| Edited { url, is_new: false, changed: Vec::new() }).collect()
         }
-        Act::Pause(names) => {
+        AdminAction::Pause(names) => {
             settings::change(&path, &named(names)?, |seed| Seed { paused: true, ..seed.clone() })?
         }
-        Act::Resume(names) => {
+        AdminAction::Resume(names) => {
             settings::change(&path, &named(names)?, |seed| Seed { paused: false, ..seed.clone() })?
         }
-        Act::Set(name, change) => settings::change(&path, &one(name)?, |seed| change.of(seed))?,
-        Act::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.of(seed))?,
-        Act::Retry(target) => {
-            let lines = vec![ActLine::new(now, who, act.name(), &retried(&known, target)?, String::new())];
+        AdminAction::Set(name, change) => settings::change(&path, &one(name)?, |seed| change.apply_to(&seed))?,
+        AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(&seed))?,
+        AdminAction::Retry(target) => {
+            let lines = vec![AuditEntry::new(now, who, act.name(), &retried(&known, target)?, String::new())];
             lines.iter().try_for_each(|line| log.put(line))?;
-            return Ok(Done { lines, settings: known });
+            return Ok(AdminOutcome { lines, settings: known });
         }
     };
     let line = |edited: &Edited| {
         let name = if edited.is_new || act.name() != "add" { act.name() } else { "set" };
         // That it is paused is what the act is called.
         let told = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
-        ActLine::new(now, who, name, edited.url.as_str(), told.collect::<Vec<_>>().join(", "))
+        AuditEntry::new(now, who, name, edited.url.as_str(), told.collect::<Vec<_>>().join(", "))
     };
-    let lines: Vec<ActLine> = edited.iter().map(line).collect();
+    let lines: Vec<AuditEntry> = edited.iter().map(line).collect();
     lines
         .iter()
         .try_for_each(|line| log.put(line))
         .context("the settings are changed, and the log does not tell it")?;
-    Ok(Done { lines, settings: Settings::load(&path)? })
+    Ok(AdminOutcome { lines, settings: Settings::load(&path)? })
 }
 
 /// What is to be visited again: a page of a site that is followed and not paused, or a host with such a site.
@@ -294,8 +294,8 @@ fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
 mod tests {
     use super::*;
 
-    fn read(fields: &[(&str, &str)]) -> Result<Act, String> {
-        Act::read(|name| fields.iter().find(|(field, _)| *field == name).map(|(_, value)| *value))
+    fn read(fields: &[(&str, &str)]) -> Result<AdminAction, String> {
+        AdminAction::read(|name| fields.iter().find(|(field, _)| *field == name).map(|(_, value)| *value))
     }
 
     fn archive() -> (tempfile::TempDir, Archive) {
@@ -322,7 +322,7 @@ mod tests {
             perform(&archive, &read(step).unwrap(), "a test", now).unwrap();
         }
         let mut told = Vec::new();
-        log::each_act(archive.root(), |line| told.push(format!("{} {} {}", line.act, line.url, line.detail)))
+        audit::each_audit_entry(archive.root(), |line| told.push(format!("{} {} {}", line.act, line.url, line.detail)))
             .unwrap();
         assert_eq!(
             told,
@@ -354,7 +354,7 @@ mod tests {
         }
         assert_eq!(std::fs::read_to_string(archive.settings_path()).unwrap(), before);
         let mut n_acts = 0;
-        log::each_act(archive.root(), |_| n_acts += 1).unwrap();
+        audit::each_audit_entry(archive.root(), |_| n_acts += 1).unwrap();
         assert_eq!(n_acts, 0);
     }
 

@@ -30,7 +30,7 @@ const N_AROUND: usize = 12;
 const MAX_LISTED: usize = 200;
 
 /// One version of an object.
-pub struct ObjectVersion {
+pub struct ArticleVersion {
     /// The capture that showed it first.
     pub since: Timestamp,
     /// What it says.
@@ -38,26 +38,26 @@ pub struct ObjectVersion {
 }
 
 /// An object with all that is known of it.
-pub struct ArchivedObject {
+pub struct ArchivedArticle {
     /// The page that holds it.
     pub url: String,
     /// The item that announced it first.
     pub announced: Option<AnnouncedPage>,
     /// The oldest first.
-    pub versions: Vec<ObjectVersion>,
+    pub versions: Vec<ArticleVersion>,
     /// Captures that could not be read.
     pub n_unread: u64,
 }
 
 /// What the pages of a site share, made once for each site.
-pub struct Templates {
+pub struct SiteTemplates {
     neighbours: HashMap<String, Vec<String>>,
     made: HashMap<String, Option<Template>>,
 }
 
-impl Templates {
+impl SiteTemplates {
     /// The neighbours of a page are the other pages of its site that feeds announced.
-    pub fn of(announced: &[AnnouncedPage]) -> Templates {
+    pub fn new(announced: &[AnnouncedPage]) -> SiteTemplates {
         let mut neighbours: HashMap<String, Vec<String>> = HashMap::new();
         for page in announced {
             let of_site = neighbours.entry(site_of(&page.url)).or_default();
@@ -65,10 +65,10 @@ impl Templates {
                 of_site.push(page.url.clone());
             }
         }
-        Templates { neighbours, made: HashMap::new() }
+        SiteTemplates { neighbours, made: HashMap::new() }
     }
 
-    fn of_page(&mut self, shared: &SharedSnapshot, url: &str) -> Option<&Template> {
+    fn template(&mut self, shared: &SharedSnapshot, url: &str) -> Option<&Template> {
         let site = site_of(url);
         if !self.made.contains_key(&site) {
             let urls = self.neighbours.get(&site).map_or(&[][..], Vec::as_slice);
@@ -133,26 +133,26 @@ fn is_damage(cause: CutCause) -> bool {
 /// From when and until when captures count.
 pub type Period = (Option<Timestamp>, Option<Timestamp>);
 
-impl ArchivedObject {
+impl ArchivedArticle {
     /// Reads the versions of a page, as far as they can be read.
-    pub fn of(
+    pub fn load(
         shared: &SharedSnapshot,
         url: &str,
         page: PageId,
         announced: Option<AnnouncedPage>,
-        templates: &mut Templates,
+        templates: &mut SiteTemplates,
         (since, until): Period,
-    ) -> anyhow::Result<ArchivedObject> {
+    ) -> anyhow::Result<ArchivedArticle> {
         let mut rows = shared.lock().store().versions_of(page)?;
         rows.retain(|row| {
             since.is_none_or(|since| row.last_time >= since)
                 && until.is_none_or(|until| row.first_time < until)
         });
-        let template = templates.of_page(shared, url);
+        let template = templates.template(shared, url);
         let title = announced.as_ref().map(|item| item.title.as_str());
         let description =
             announced.as_ref().map(|item| item.summary.as_str()).filter(|text| !text.is_empty());
-        let (mut versions, mut n_unread): (Vec<ObjectVersion>, u64) = (Vec::new(), 0);
+        let (mut versions, mut n_unread): (Vec<ArticleVersion>, u64) = (Vec::new(), 0);
         for row in rows.iter().skip(rows.len().saturating_sub(MAX_VERSIONS)) {
             // One capture that is damaged does not take the others with it.
             let Ok(page) = read(shared, url, Some(row.first_time)) else {
@@ -163,16 +163,16 @@ impl ArchivedObject {
             let object = extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
             let is_new = versions.last().is_none_or(|last| !same_version(&last.object, &object));
             if is_new && !(object.text.is_empty() && object.title.is_empty()) {
-                versions.push(ObjectVersion { since: row.first_time, object });
+                versions.push(ArticleVersion { since: row.first_time, object });
             }
         }
-        Ok(ArchivedObject { url: url.to_owned(), announced, versions, n_unread })
+        Ok(ArchivedArticle { url: url.to_owned(), announced, versions, n_unread })
     }
 
     /// All of it, the latest version first and whole. With `is_whole` the others are whole too; without, they are told by their edits.
     pub fn to_json(&self, is_whole: bool) -> Option<Value> {
         let latest = self.versions.last()?;
-        let mut line = json_of(&latest.object);
+        let mut line = article_json(&latest.object);
         line["page"] = json!(self.url);
         line["capture"] = json!(latest.since.to_rfc3339());
         if let Some(announced) = &self.announced {
@@ -180,12 +180,12 @@ impl ArchivedObject {
             line["published"] = json!(announced.published.map(Timestamp::to_rfc3339));
             line["first_seen"] = json!(announced.first_seen.to_rfc3339());
         }
-        let mut before: Option<&ObjectVersion> = None;
+        let mut before: Option<&ArticleVersion> = None;
         let mut versions = Vec::new();
         for (place, version) in self.versions.iter().enumerate() {
             let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
             let mut said = json!({ "since": version.since.to_rfc3339(), "title": version.object.title });
-            said["edits"] = edits.iter().map(json_of_edit).collect();
+            said["edits"] = edits.iter().map(edit_json).collect();
             if is_whole && place + 1 < self.versions.len() {
                 said["lead"] = json!(version.object.lead);
                 said["text"] = json!(version.object.text);
@@ -200,7 +200,7 @@ impl ArchivedObject {
     /// Headline, author, time and text of the latest version, free of layout, for corpora and for readers of a later time. With `is_whole`
     /// also pictures, and what earlier versions said.
     pub fn write_markdown(&self, out: &mut dyn Write, is_whole: bool) -> io::Result<()> {
-        let Some((ObjectVersion { since, object }, earlier)) = self.versions.split_last() else {
+        let Some((ArticleVersion { since, object }, earlier)) = self.versions.split_last() else {
             return Ok(());
         };
         writeln!(out, "# {}\n", one_line(&object.title))?;
@@ -248,7 +248,7 @@ fn plain_line(line: &str) -> String {
 
 /// How an export of objects is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ObjectFormat {
+pub enum ArticleFormat {
     /// One object a line.
     JsonLines,
     /// One after the other, for people.
@@ -257,7 +257,7 @@ pub enum ObjectFormat {
 
 /// What was exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ObjectsReport {
+pub struct ArticleExportCounts {
     /// Objects.
     pub n_objects: u64,
     /// Their versions.
@@ -279,36 +279,36 @@ pub fn export(
     shared: &SharedSnapshot,
     pages: Vec<AnnouncedPage>,
     filter: &Filter,
-    format: ObjectFormat,
+    format: ArticleFormat,
     out: &mut dyn Write,
     progress: &dyn Fn(),
-) -> anyhow::Result<ObjectsReport> {
+) -> anyhow::Result<ArticleExportCounts> {
     // Of one page too the neighbours are needed, to know what it shares with them.
     let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
-    let mut templates = Templates::of(&neighbours);
-    let mut report = ObjectsReport::default();
+    let mut templates = SiteTemplates::new(&neighbours);
+    let mut report = ArticleExportCounts::default();
     for page in pages {
         let (url, id) = (page.url.clone(), page.page);
         let period = (filter.since, filter.until);
-        let object = ArchivedObject::of(shared, &url, id, Some(page), &mut templates, period)?;
+        let object = ArchivedArticle::load(shared, &url, id, Some(page), &mut templates, period)?;
         report.n_unread += object.n_unread;
         progress();
         let Some(line) = object.to_json(true) else { continue };
         report.n_objects += 1;
         report.n_versions += object.versions.len() as u64;
         match format {
-            ObjectFormat::JsonLines => {
+            ArticleFormat::JsonLines => {
                 serde_json::to_writer(&mut *out, &line)?;
                 writeln!(out)?;
             }
-            ObjectFormat::Markdown => object.write_markdown(out, true)?,
+            ArticleFormat::Markdown => object.write_markdown(out, true)?,
         }
     }
     Ok(report)
 }
 
 /// An object as programs read it.
-pub fn json_of(object: &Object) -> Value {
+pub fn article_json(object: &Object) -> Value {
     json!({
         "title": object.title,
         "lead": object.lead,
@@ -325,7 +325,7 @@ pub fn json_of(object: &Object) -> Value {
 }
 
 /// An edit as programs read it.
-pub fn json_of_edit(edit: &Edit) -> Value {
+pub fn edit_json(edit: &Edit) -> Value {
     let run = |run: &Run| match run {
         Run::Kept(words) => json!({"kept": words}),
         Run::TakenOut(words) => json!({"taken_out": words}),
@@ -346,15 +346,15 @@ pub fn field_name(field: Field) -> &'static str {
 mod tests {
     use super::*;
 
-    fn version(secs: i64, title: &str, text: &str) -> ObjectVersion {
+    fn version(secs: i64, title: &str, text: &str) -> ArticleVersion {
         let object = Object { title: title.into(), text: text.into(), ..Object::default() };
-        ObjectVersion { since: Timestamp::from_secs(secs), object }
+        ArticleVersion { since: Timestamp::from_secs(secs), object }
     }
 
-    fn edited() -> ArchivedObject {
+    fn edited() -> ArchivedArticle {
         let versions =
             vec![version(0, "One dead", "- First.\n\n# Second."), version(60, "Two dead", "Third.")];
-        ArchivedObject { url: "http://a.example/1".into(), announced: None, versions, n_unread: 0 }
+        ArchivedArticle { url: "http://a.example/1".into(), announced: None, versions, n_unread: 0 }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use perennial_archive::store::ChangeOrder;
 
 /// What is asked of the changes of an archive.
 #[derive(Clone, Debug, Default)]
-pub struct Question {
+pub struct ChangeQuery {
     /// What must hold for a change.
     pub condition: Condition,
     /// Not before this instant.
@@ -25,9 +25,9 @@ pub struct Question {
 /// The longest value of a parameter.
 const MAX_VALUE_BYTES: usize = 2_000;
 
-impl Question {
+impl ChangeQuery {
     /// Reads a question; `given` gives the value of a parameter, `now` is what lengths of time are counted back from.
-    pub fn read<'q>(given: impl Fn(&str) -> Option<&'q str>, now: Timestamp) -> Result<Question, String> {
+    pub fn read<'q>(given: impl Fn(&str) -> Option<&'q str>, now: Timestamp) -> Result<ChangeQuery, String> {
         let given = |key: &str| given(key).map(str::trim).filter(|text| !text.is_empty());
         fn parsed<T>(
             key: &str,
@@ -58,7 +58,7 @@ impl Question {
             },
             with_noise: given("noise").is_some_and(|value| matches!(value, "1" | "true" | "yes")),
         };
-        Ok(Question {
+        Ok(ChangeQuery {
             condition,
             since: parsed("since", given("since"), time)?,
             until: parsed("until", given("until"), time)?,
@@ -132,9 +132,9 @@ mod tests {
 
     use super::*;
 
-    fn read(query: &str) -> Result<Question, String> {
+    fn read(query: &str) -> Result<ChangeQuery, String> {
         let query = Query::parse(query);
-        Question::read(|name| query.get(name), Timestamp::from_secs(1_000_000))
+        ChangeQuery::read(|name| query.get(name), Timestamp::from_secs(1_000_000))
     }
 
     #[test]

@@ -7,38 +7,38 @@ use perennial_core::page::segment::{BlockTree, Selector};
 use perennial_core::search::passages;
 use perennial_core::time::Timestamp;
 
-use crate::analyse::{Changed, ChangedReader, Entry, Filters, part_texts};
+use crate::analyse::{ChangeDetails, ChangeReader, OperationReport, AdFilters, part_texts};
 use perennial_archive::store::{ChangeRow, Store, site_of};
 use perennial_archive::{Archive, SharedSnapshot};
 
 /// Judges the changes of an archive, one after the other.
-pub struct Judge<'s> {
+pub struct ChangeMatcher<'s> {
     archive: &'s Archive,
     store: &'s Store,
-    reader: ChangedReader<'s>,
+    reader: ChangeReader<'s>,
     /// For conditions that name a part by a selector.
     pages: Option<SharedSnapshot>,
 }
 
 /// A change with whatever conditions have asked of it.
-pub struct Judged<'r> {
+pub struct CandidateChange<'r> {
     /// The change.
     pub row: &'r ChangeRow,
     /// What happened.
     pub kind: ChangeKind,
     site: String,
     /// Read when a condition asks for it; the inner `None`: nothing can be compared.
-    changed: Option<Option<Changed>>,
-    entries: Option<Vec<Entry>>,
+    changed: Option<Option<ChangeDetails>>,
+    entries: Option<Vec<OperationReport>>,
     /// Both trees, likewise.
     trees: Option<[Option<BlockTree>; 2]>,
 }
 
-impl<'r> Judged<'r> {
+impl<'r> CandidateChange<'r> {
     /// Of a change nothing was asked yet.
-    pub fn new(row: &'r ChangeRow) -> Judged<'r> {
+    pub fn new(row: &'r ChangeRow) -> CandidateChange<'r> {
         let kind = ChangeKind::of(row.status, row.title_before.is_some());
-        Judged { row, kind, site: site_of(&row.url), changed: None, entries: None, trees: None }
+        CandidateChange { row, kind, site: site_of(&row.url), changed: None, entries: None, trees: None }
     }
 
     fn change(&self) -> notice::Change<'_> {
@@ -57,58 +57,58 @@ impl<'r> Judged<'r> {
     }
 }
 
-impl<'s> Judge<'s> {
+impl<'s> ChangeMatcher<'s> {
     /// Reads from a store; filters say what is an advertisement.
-    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> Judge<'s> {
-        Judge { archive, store, reader: ChangedReader::new(store, filters), pages: None }
+    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s AdFilters) -> ChangeMatcher<'s> {
+        ChangeMatcher { archive, store, reader: ChangeReader::new(store, filters), pages: None }
     }
 
     /// Whether a condition holds.
-    pub fn holds(&mut self, judged: &mut Judged<'_>, condition: &Condition) -> anyhow::Result<bool> {
-        if !condition.may_hold(&judged.change()) {
+    pub fn holds(&mut self, candidate: &mut CandidateChange<'_>, condition: &Condition) -> anyhow::Result<bool> {
+        if !condition.may_hold(&candidate.change()) {
             return Ok(false);
         }
-        if condition.asks_for_operations(judged.kind) {
-            self.entries(judged)?;
+        if condition.asks_for_operations(candidate.kind) {
+            self.entries(candidate)?;
         }
         let mut selected = None;
         if let Some(selector) = &condition.selector {
-            selected = self.selected(judged.row, selector)?;
+            selected = self.selected(candidate.row, selector)?;
             if selected.is_none() {
                 return Ok(false);
             }
         } else if condition.asks_for_texts() {
-            self.read_trees(judged)?;
+            self.read_trees(candidate)?;
         }
-        let changed = judged.changed.as_ref().and_then(Option::as_ref);
+        let changed = candidate.changed.as_ref().and_then(Option::as_ref);
         let mut said = Said {
             is_headline_rewritten: changed.is_some_and(|changed| is_rewritten(&changed.delta)),
-            operations: judged.entries.iter().flatten().map(reported_operation).collect(),
+            operations: candidate.entries.iter().flatten().map(reported_operation).collect(),
             ..Said::default()
         };
         if let Some((before, after)) = &selected {
             (said.before, said.after) = (vec![before.as_str()], vec![after.as_str()]);
-        } else if let Some([before, after]) = &judged.trees {
+        } else if let Some([before, after]) = &candidate.trees {
             (said.before, said.after) = (texts(before), texts(after));
         }
-        Ok(condition.holds(&judged.change(), &said))
+        Ok(condition.holds(&candidate.change(), &said))
     }
 
     /// What changed between both versions, where both can be compared.
-    pub fn changed<'j>(&mut self, judged: &'j mut Judged<'_>) -> anyhow::Result<Option<&'j Changed>> {
-        if judged.changed.is_none() {
-            judged.changed = Some(self.reader.read(judged.row)?);
+    pub fn changed<'j>(&mut self, candidate: &'j mut CandidateChange<'_>) -> anyhow::Result<Option<&'j ChangeDetails>> {
+        if candidate.changed.is_none() {
+            candidate.changed = Some(self.reader.read(candidate.row)?);
         }
-        Ok(judged.changed.as_ref().and_then(Option::as_ref))
+        Ok(candidate.changed.as_ref().and_then(Option::as_ref))
     }
 
     /// The operations between both versions for people, most important first.
-    pub fn entries<'j>(&mut self, judged: &'j mut Judged<'_>) -> anyhow::Result<&'j [Entry]> {
-        if judged.entries.is_none() {
-            let entries = self.changed(judged)?.map(Changed::entries).unwrap_or_default();
-            judged.entries = Some(entries);
+    pub fn entries<'j>(&mut self, candidate: &'j mut CandidateChange<'_>) -> anyhow::Result<&'j [OperationReport]> {
+        if candidate.entries.is_none() {
+            let entries = self.changed(candidate)?.map(ChangeDetails::entries).unwrap_or_default();
+            candidate.entries = Some(entries);
         }
-        Ok(judged.entries.as_deref().unwrap_or_default())
+        Ok(candidate.entries.as_deref().unwrap_or_default())
     }
 
     /// The words of a part in both versions.
@@ -125,13 +125,13 @@ impl<'s> Judge<'s> {
     }
 
     /// The trees of both versions; there is none where there was no page.
-    fn read_trees(&self, judged: &mut Judged<'_>) -> anyhow::Result<()> {
-        if judged.trees.is_none() {
-            let row = judged.row;
+    fn read_trees(&self, candidate: &mut CandidateChange<'_>) -> anyhow::Result<()> {
+        if candidate.trees.is_none() {
+            let row = candidate.row;
             let tree = |time: Option<Timestamp>| {
                 time.map(|time| self.store.tree_at(row.page, time)).transpose().map(Option::flatten)
             };
-            judged.trees = Some([
+            candidate.trees = Some([
                 tree(row.before.filter(|_| row.status.had_page()))?,
                 tree(Some(row.time).filter(|_| row.status.is_page()))?,
             ]);
@@ -149,7 +149,7 @@ fn is_rewritten(delta: &Delta) -> bool {
 }
 
 /// An operation as a filter of operations looks at it.
-pub(super) fn reported_operation(entry: &Entry) -> ReportedOperation<'_> {
+pub(super) fn reported_operation(entry: &OperationReport) -> ReportedOperation<'_> {
     ReportedOperation {
         op: entry.op,
         element: entry.element,

@@ -18,7 +18,7 @@ const MAX_LINE_BYTES: u64 = 64 << 10;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "Act")]
-pub struct ActLine {
+pub struct AuditEntry {
     /// When, RFC 3339.
     pub time: String,
     /// Who: the command line with its user, or the dashboard with the number of the session.
@@ -31,9 +31,9 @@ pub struct ActLine {
     pub detail: String,
 }
 
-impl ActLine {
-    pub(super) fn new(time: Timestamp, who: &str, act: &str, url: &str, detail: String) -> ActLine {
-        ActLine {
+impl AuditEntry {
+    pub(super) fn new(time: Timestamp, who: &str, act: &str, url: &str, detail: String) -> AuditEntry {
+        AuditEntry {
             time: time.to_rfc3339(),
             who: who.to_owned(),
             act: act.to_owned(),
@@ -44,21 +44,21 @@ impl ActLine {
 }
 
 /// The log, open for appending and locked until it is dropped.
-pub(super) struct ActLog {
+pub(super) struct AuditLog {
     file: File,
 }
 
-impl ActLog {
-    pub(super) fn open(root: &Path) -> anyhow::Result<ActLog> {
+impl AuditLog {
+    pub(super) fn open(root: &Path) -> anyhow::Result<AuditLog> {
         let path = path_in(root);
         let context = || format!("cannot write {}: the archive cannot be changed here", path.display());
         let file = OpenOptions::new().create(true).append(true).open(&path).with_context(context)?;
         file.lock().with_context(context)?;
-        Ok(ActLog { file })
+        Ok(AuditLog { file })
     }
 
     /// Appends a line. Whoever reads the log meanwhile finds it whole or not at all.
-    pub(super) fn put(&mut self, line: &ActLine) -> anyhow::Result<()> {
+    pub(super) fn put(&mut self, line: &AuditEntry) -> anyhow::Result<()> {
         let text = format!("{}\n", serde_json::to_string(line)?);
         self.file.write_all(text.as_bytes())?;
         Ok(self.file.sync_data()?)
@@ -70,25 +70,25 @@ fn path_in(root: &Path) -> PathBuf {
 }
 
 /// Calls `each` with every act, oldest first. Lines that cannot be read are skipped.
-pub fn each_act(root: &Path, each: impl FnMut(ActLine)) -> io::Result<()> {
-    Acts::from_start(root).read(each)
+pub fn each_audit_entry(root: &Path, each: impl FnMut(AuditEntry)) -> io::Result<()> {
+    AuditReader::from_start(root).read(each)
 }
 
 /// The log, read on from where it was read before.
 #[derive(Debug)]
-pub struct Acts {
+pub struct AuditReader {
     path: PathBuf,
     at: u64,
 }
 
-impl Acts {
+impl AuditReader {
     /// From the first act on.
-    pub fn from_start(root: &Path) -> Acts {
-        Acts { path: path_in(root), at: 0 }
+    pub fn from_start(root: &Path) -> AuditReader {
+        AuditReader { path: path_in(root), at: 0 }
     }
 
     /// Calls `each` with every act since the last time.
-    pub fn read(&mut self, mut each: impl FnMut(ActLine)) -> io::Result<()> {
+    pub fn read(&mut self, mut each: impl FnMut(AuditEntry)) -> io::Result<()> {
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             file => file?,
@@ -126,15 +126,15 @@ mod tests {
     #[test]
     fn acts_are_read_once_each_and_whole() {
         let dir = tempfile::tempdir().unwrap();
-        let mut acts = Acts::from_start(dir.path());
-        let read = |acts: &mut Acts| {
+        let mut acts = AuditReader::from_start(dir.path());
+        let read = |acts: &mut AuditReader| {
             let mut urls = Vec::new();
             acts.read(|line| urls.push(line.url)).unwrap();
             urls
         };
         assert!(read(&mut acts).is_empty(), "there is no log yet");
-        let line = |url: &str| ActLine::new(Timestamp::EPOCH, "me", "retry", url, String::new());
-        let put = |url: &str| ActLog::open(dir.path()).unwrap().put(&line(url)).unwrap();
+        let line = |url: &str| AuditEntry::new(Timestamp::EPOCH, "me", "retry", url, String::new());
+        let put = |url: &str| AuditLog::open(dir.path()).unwrap().put(&line(url)).unwrap();
         put("a");
         put("b\n\u{202e}");
         assert_eq!(read(&mut acts), ["a", "b\n\u{202e}"]);

@@ -25,26 +25,26 @@ const CHECK_EVERY: u32 = 64;
 
 /// Layouts by structure, shared by all threads that analyse.
 #[derive(Default)]
-pub(super) struct Plans {
-    kept: Mutex<KeptPlans>,
+pub(super) struct LayoutCache {
+    kept: Mutex<CachedPlans>,
 }
 
 #[derive(Default)]
-struct KeptPlans {
-    by_key: HashMap<u64, KeptPlan>,
+struct CachedPlans {
+    by_key: HashMap<u64, CachedPlan>,
     n_nodes: usize,
     /// Counts all uses, so that each plan knows when it was last used.
     n_uses: u64,
 }
 
 /// Addresses and hashes of what was captured there.
-type Requisites = Vec<(String, u64)>;
+type SubresourceHashes = Vec<(String, u64)>;
 
-struct KeptPlan {
+struct CachedPlan {
     /// None: this structure cannot be reused.
     plan: Option<Arc<Plan>>,
     /// Stylesheets, and images whose size moves boxes.
-    subresources: Arc<Requisites>,
+    subresources: Arc<SubresourceHashes>,
     n_reused: u32,
     last_use: u64,
 }
@@ -58,7 +58,7 @@ pub(super) struct Structure<'a> {
 }
 
 /// What can be reused of an earlier layout.
-pub(super) enum Offer<'a> {
+pub(super) enum Reuse<'a> {
     /// Nothing: the page is laid out by the engine.
     None,
     /// This layout is reused.
@@ -69,7 +69,7 @@ pub(super) enum Offer<'a> {
 
 impl<'a> Structure<'a> {
     /// Reads the structure. Pages of one folder may share a layout: their relative addresses mean the same.
-    pub(super) fn of(base: &'a Url, nodes: &'a [ParsedNode<'a>]) -> Structure<'a> {
+    pub(super) fn new(base: &'a Url, nodes: &'a [ParsedNode<'a>]) -> Structure<'a> {
         let mut hasher = DefaultHasher::new();
         base.join(".").ok().as_ref().map(Url::as_str).hash(&mut hasher);
         let fingerprint = fingerprint(nodes, 0);
@@ -95,19 +95,19 @@ impl<'a> Structure<'a> {
 
 /// The subresources that a layout looked up.
 #[derive(Default)]
-pub(super) struct Asked(Mutex<Requisites>);
+pub(super) struct LookupLog(Mutex<SubresourceHashes>);
 
-impl Asked {
+impl LookupLog {
     /// Looks a subresource up and notes it.
     pub(super) fn find(&self, lookup: &SubresourceLookup<'_>, url: &str) -> Option<CapturedResource> {
         let found = lookup(url);
-        let noted = (url.to_owned(), hash_of(found.as_ref()));
+        let noted = (url.to_owned(), content_hash(found.as_ref()));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
         found
     }
 }
 
-fn hash_of(captured: Option<&CapturedResource>) -> u64 {
+fn content_hash(captured: Option<&CapturedResource>) -> u64 {
     let Some(captured) = captured else { return 0 };
     let mut hasher = DefaultHasher::new();
     captured.status.hash(&mut hasher);
@@ -118,21 +118,21 @@ fn hash_of(captured: Option<&CapturedResource>) -> u64 {
     hasher.finish()
 }
 
-impl Plans {
+impl LayoutCache {
     /// The layout of the last page with this structure around the content of this one.
-    pub(super) fn offer<'a>(&self, structure: &Structure<'a>, lookup: &SubresourceLookup<'_>) -> Offer<'a> {
-        let Some((plan, subresources, n_reused)) = self.find(structure.key) else { return Offer::None };
-        if subresources.iter().any(|(url, hash)| hash_of(lookup(url).as_ref()) != *hash) {
-            return Offer::None;
+    pub(super) fn reuse<'a>(&self, structure: &Structure<'a>, lookup: &SubresourceLookup<'_>) -> Reuse<'a> {
+        let Some((plan, subresources, n_reused)) = self.find(structure.key) else { return Reuse::None };
+        if subresources.iter().any(|(url, hash)| content_hash(lookup(url).as_ref()) != *hash) {
+            return Reuse::None;
         }
-        let Some(layout) = plan.fill(structure.nodes, structure.base.as_str()) else { return Offer::None };
+        let Some(layout) = plan.fill(structure.nodes, structure.base.as_str()) else { return Reuse::None };
         match n_reused % CHECK_EVERY {
-            0 => Offer::Check(layout),
-            _ => Offer::Layout(layout),
+            0 => Reuse::Check(layout),
+            _ => Reuse::Layout(layout),
         }
     }
 
-    fn find(&self, key: u64) -> Option<(Arc<Plan>, Arc<Requisites>, u32)> {
+    fn find(&self, key: u64) -> Option<(Arc<Plan>, Arc<SubresourceHashes>, u32)> {
         let mut kept = self.lock();
         kept.n_uses += 1;
         let n_uses = kept.n_uses;
@@ -143,12 +143,12 @@ impl Plans {
     }
 
     /// Keeps the boxes that the engine made, for the next page with this structure.
-    pub(super) fn keep(&self, structure: &Structure<'_>, boxes: Boxes, asked: Asked) {
+    pub(super) fn keep(&self, structure: &Structure<'_>, boxes: Boxes, lookups: LookupLog) {
         if boxes.nodes.len() > MAX_NODES_OF_ONE {
             return;
         }
         let sized = structure.sized_images();
-        let mut subresources = asked.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut subresources = lookups.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         subresources.retain(|(url, _)| !sized.contains(url));
         self.put(structure.key, Some(Plan::new(structure.fingerprint, boxes)), subresources);
     }
@@ -158,26 +158,26 @@ impl Plans {
         self.put(structure.key, None, Vec::new());
     }
 
-    fn put(&self, key: u64, plan: Option<Plan>, subresources: Requisites) {
+    fn put(&self, key: u64, plan: Option<Plan>, subresources: SubresourceHashes) {
         let mut kept = self.lock();
         kept.n_uses += 1;
         kept.n_nodes += plan.as_ref().map_or(1, Plan::n_nodes);
         let n_reused = kept.by_key.get(&key).map_or(0, |entry| entry.n_reused);
         let is_refused = kept.by_key.get(&key).is_some_and(|entry| entry.plan.is_none());
         let plan = plan.filter(|_| !is_refused).map(Arc::new);
-        let entry = KeptPlan { plan, subresources: Arc::new(subresources), n_reused, last_use: kept.n_uses };
+        let entry = CachedPlan { plan, subresources: Arc::new(subresources), n_reused, last_use: kept.n_uses };
         if let Some(before) = kept.by_key.insert(key, entry) {
             kept.n_nodes -= before.plan.map_or(1, |plan| plan.n_nodes());
         }
         kept.make_room();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, KeptPlans> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CachedPlans> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl KeptPlans {
+impl CachedPlans {
     /// Forgets the half that was not used for longest.
     fn make_room(&mut self) {
         if self.n_nodes <= MAX_NODES {

@@ -3,9 +3,9 @@
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
-use super::notice::Reporter;
-use crate::analyse::Filters;
-use crate::changes::Judged;
+use super::notice::NoticeWriter;
+use crate::analyse::AdFilters;
+use crate::changes::CandidateChange;
 use perennial_archive::Archive;
 use perennial_archive::store::{NewNotice, Outbox, Store, TakenIn};
 
@@ -14,7 +14,7 @@ const PAGES_PER_COMMIT: usize = 32;
 
 /// Opens the outbox of an archive for its rules. A rule that is new hears of what is captured from now on, whatever is analysed
 /// later. Gives the number of notices that rules had to send which are not there any more.
-pub fn begin(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
+pub fn open_outbox(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
     let mut outbox = Outbox::open_write(&archive.outbox_path())?;
     let names: Vec<&str> = archive.settings().notify.iter().map(|rule| rule.name.as_str()).collect();
     let n_forgotten = outbox.keep_rules(&names, archive.store()?.latest_capture_time()?)?;
@@ -22,23 +22,23 @@ pub fn begin(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
 }
 
 /// Takes the analyses of pages into the outbox.
-pub struct TakeIn {
+pub struct NoticeMaker {
     archive: Archive,
     store: Store,
-    filters: Filters,
+    filters: AdFilters,
     outbox: Outbox,
     /// For each rule the last capture before it was there.
     since: Vec<Option<Timestamp>>,
 }
 
-impl TakeIn {
+impl NoticeMaker {
     /// For an archive whose outbox was begun.
-    pub fn open(archive: &Archive) -> anyhow::Result<TakeIn> {
+    pub fn open(archive: &Archive) -> anyhow::Result<NoticeMaker> {
         let outbox = Outbox::open_write(&archive.outbox_path())?;
         let since = archive.settings().notify.iter().map(|rule| outbox.since(&rule.name));
         let since = since.collect::<anyhow::Result<_>>()?;
-        let filters = Filters::load(Some(archive.root()))?;
-        Ok(TakeIn { archive: archive.clone(), store: archive.store()?, filters, outbox, since })
+        let filters = AdFilters::load(Some(archive.root()))?;
+        Ok(NoticeMaker { archive: archive.clone(), store: archive.store()?, filters, outbox, since })
     }
 
     /// Takes in every analysis that was not. `progress` is called with the number of pages that are done, and of all.
@@ -46,7 +46,7 @@ impl TakeIn {
         let pages = self.store.pages_analysed_after(self.earliest())?;
         let (mut n_done, mut n_notices) = (0, 0);
         for part in pages.chunks(PAGES_PER_COMMIT) {
-            n_notices += self.take_in(part)?;
+            n_notices += self.process(part)?;
             n_done += part.len() as u64;
             progress(n_done, pages.len() as u64);
         }
@@ -54,12 +54,12 @@ impl TakeIn {
     }
 
     /// Takes in what is new of these pages, as one commit. Gives the number of notices.
-    pub fn take_in(&mut self, pages: &[PageId]) -> anyhow::Result<u64> {
+    pub fn process(&mut self, pages: &[PageId]) -> anyhow::Result<u64> {
         let mut taken = Vec::with_capacity(pages.len());
         {
-            let mut reporter = Reporter::new(&self.archive, &self.store, &self.filters);
+            let mut writer = NoticeWriter::new(&self.archive, &self.store, &self.filters);
             for &page in pages {
-                taken.extend(self.taken_of(&mut reporter, page)?);
+                taken.extend(self.new_notices(&mut writer, page)?);
             }
         }
         self.outbox.put(&taken)?;
@@ -72,7 +72,7 @@ impl TakeIn {
     }
 
     /// What is new of a page; `None` when nothing is.
-    fn taken_of(&self, reporter: &mut Reporter<'_>, page: PageId) -> anyhow::Result<Option<TakenIn>> {
+    fn new_notices(&self, writer: &mut NoticeWriter<'_>, page: PageId) -> anyhow::Result<Option<TakenIn>> {
         let url = self.store.url_of(page)?;
         let after = self.outbox.seen(&url)?.max(self.earliest());
         // Analyses that come meanwhile are taken in the next time.
@@ -81,12 +81,12 @@ impl TakeIn {
         };
         let mut notices = Vec::new();
         for row in &self.store.changes_of(page, after, until)? {
-            let mut judged = Judged::new(row);
+            let mut candidate = CandidateChange::new(row);
             let rules = self.archive.settings().notify.iter().zip(&self.since);
             for (rule, _) in rules.filter(|(_, since)| Some(row.time) > **since) {
-                if reporter.holds(&mut judged, &rule.condition)? {
+                if writer.holds(&mut candidate, &rule.condition)? {
                     let notice =
-                        reporter.notice(&mut judged, &rule.name, &rule.condition, rule.link.as_ref())?;
+                        writer.notice(&mut candidate, &rule.name, &rule.condition, rule.link.as_ref())?;
                     let body = serde_json::to_string(&notice)?;
                     notices.push(NewNotice { rule: rule.name.clone(), time: row.time, body });
                 }

@@ -14,7 +14,7 @@ use perennial_core::page::importance::Importance;
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
-use perennial_engine::analyse::{Analyst, AdFilters, analyse_backlog};
+use perennial_engine::analyse::{AdFilters, Analyst, analyse_backlog};
 use perennial_engine::learn;
 
 /// Versions of each page that are captured.

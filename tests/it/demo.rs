@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use perennial::demo::LivingWeb;
 use perennial_core::time::Timestamp;
-use perennial_engine::analyse::{Analyst, AdFilters, PageText};
+use perennial_engine::analyse::{AdFilters, Analyst, PageText};
 use perennial_render::CapturedResource;
 
 use crate::program::{folder, perennial};
@@ -172,7 +172,8 @@ fn balanced_is_ahead_of_a_fixed_interval_in_every_measure_but_coherence() {
 #[test]
 fn a_reused_layout_gives_the_blocks_of_a_full_one() {
     let web = LivingWeb::new(5, Timestamp::parse("2026-03-02").unwrap(), 3);
-    let analyst = Analyst::with_worker(env!("CARGO_BIN_EXE_perennial").into(), AdFilters::load(None).unwrap());
+    let analyst =
+        Analyst::with_worker(env!("CARGO_BIN_EXE_perennial").into(), AdFilters::load(None).unwrap());
     let style = |url: &str| {
         let body = perennial::demo::STYLE.as_bytes().to_vec();
         url.ends_with(".css").then(|| CapturedResource { status: 200, content_type: "text/css".into(), body })

@@ -12,7 +12,7 @@ use perennial_core::url::PageId;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::recorder::RecorderMessage;
-use perennial_engine::analyse::{PageHeadline, PageAnalyses, PageAnalyst};
+use perennial_engine::analyse::{PageAnalyses, PageAnalyst, PageHeadline};
 use perennial_engine::background;
 
 /// The result of analysing the captures of a page since its last analysis.

@@ -420,7 +420,12 @@ impl Policy {
     }
 
     /// Takes in the outcome that the analysis of a page found; `None` when it found none.
-    pub(super) fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>, headlines: Vec<PageHeadline>) {
+    pub(super) fn learned(
+        &mut self,
+        page: PageId,
+        outcome: Option<VisitOutcome>,
+        headlines: Vec<PageHeadline>,
+    ) {
         self.large.remove(&page);
         if let Some((by_answer, at)) = self.analysing.remove(&page) {
             self.tell_scheduler(page, outcome.unwrap_or(by_answer), at);

@@ -14,7 +14,7 @@ use crate::body::Body;
 use perennial_archive::store::ChangeOrder;
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::AdFilters;
-use perennial_engine::changes::{WorkLimits, ChangeFinder, CandidateChange, ChangeQuery};
+use perennial_engine::changes::{CandidateChange, ChangeFinder, ChangeQuery, WorkLimits};
 use perennial_engine::notify::{Notice, NoticeWriter};
 
 /// Entries of a feed, and the work that it may take.
@@ -48,7 +48,12 @@ fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &ChangeQuery) ->
     let mut told = Vec::new();
     for change in found.changes {
         if let Some(row) = store.change_at(change.page, change.after)? {
-            told.push(reporter.notice(&mut CandidateChange::new(&row), "", &question.condition, link.as_ref())?);
+            told.push(reporter.notice(
+                &mut CandidateChange::new(&row),
+                "",
+                &question.condition,
+                link.as_ref(),
+            )?);
         }
     }
     Ok(told)

@@ -18,7 +18,7 @@ use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
 use perennial_archive::store::{Counts, Failing, Store, Texts};
 use perennial_archive::{Archive, Snapshot, now};
-use perennial_engine::learn::{self, VisitDescriber, FollowedSites, NextVisit, PlannedBudget, VisitPlan};
+use perennial_engine::learn::{self, FollowedSites, NextVisit, PlannedBudget, VisitDescriber, VisitPlan};
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
 /// Archives with no more captures are reckoned while a request waits.
@@ -314,7 +314,12 @@ fn add_counts(overview: &mut Overview, counts: &Counts, warc_bytes: u64) {
         (instant(&counts.first_capture), instant(&counts.last_capture));
 }
 
-fn add_spending(overview: &mut Overview, store: &Store, pace: &PlannedBudget, at: Timestamp) -> anyhow::Result<()> {
+fn add_spending(
+    overview: &mut Overview,
+    store: &Store,
+    pace: &PlannedBudget,
+    at: Timestamp,
+) -> anyhow::Result<()> {
     let hours = store.spent_by_hour(at, N_HOURS)?;
     if hours.iter().all(|n| *n == 0) {
         return Ok(());

@@ -17,7 +17,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::scope::ScopeKind;
 use url::Url;
 
-use crate::analyse::{AdFilters, PartEffect, PartTreatment, PartEffectQuery};
+use crate::analyse::{AdFilters, PartEffect, PartEffectQuery, PartTreatment};
 use audit::{AuditEntry, AuditLog};
 use perennial_archive::settings::crawl::parse_goal;
 use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
@@ -139,7 +139,11 @@ impl AdminAction {
 impl SettingsChange {
     fn read<'a>(field: &impl Fn(&str) -> Option<&'a str>) -> Result<SettingsChange, String> {
         // An empty field of a form means that the setting is as usual.
-        fn read<T>(name: &str, text: Option<&str>, parse: impl Fn(&str) -> Result<T, String>) -> FieldValue<T> {
+        fn read<T>(
+            name: &str,
+            text: Option<&str>,
+            parse: impl Fn(&str) -> Result<T, String>,
+        ) -> FieldValue<T> {
             let Some(text) = text.map(str::trim) else { return Ok(None) };
             let value = Some(text).filter(|text| !text.is_empty()).map(parse).transpose();
             value.map(Some).map_err(|cure| format!("{name}: {cure}"))
@@ -221,7 +225,12 @@ impl PartAction {
 }
 
 /// Performs an act: edits the settings and says so in the log, or does neither and says why.
-pub fn perform(archive: &Archive, act: &AdminAction, who: &str, now: Timestamp) -> anyhow::Result<AdminOutcome> {
+pub fn perform(
+    archive: &Archive,
+    act: &AdminAction,
+    who: &str,
+    now: Timestamp,
+) -> anyhow::Result<AdminOutcome> {
     let path = archive.settings_path();
     // Opened and locked first: what cannot be told is not done.
     let mut log = AuditLog::open(archive.root())?;
@@ -243,7 +252,9 @@ pub fn perform(archive: &Archive, act: &AdminAction, who: &str, now: Timestamp) 
         AdminAction::Resume(names) => {
             settings::change(&path, &named(names)?, |seed| Seed { paused: false, ..seed.clone() })?
         }
-        AdminAction::Set(name, change) => settings::change(&path, &one(name)?, |seed| change.apply_to(&seed))?,
+        AdminAction::Set(name, change) => {
+            settings::change(&path, &one(name)?, |seed| change.apply_to(&seed))?
+        }
         AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(&seed))?,
         AdminAction::Retry(target) => {
             let lines = vec![AuditEntry::new(now, who, act.name(), &retried(&known, target)?, String::new())];
@@ -322,8 +333,10 @@ mod tests {
             perform(&archive, &read(step).unwrap(), "a test", now).unwrap();
         }
         let mut told = Vec::new();
-        audit::each_audit_entry(archive.root(), |line| told.push(format!("{} {} {}", line.act, line.url, line.detail)))
-            .unwrap();
+        audit::each_audit_entry(archive.root(), |line| {
+            told.push(format!("{} {} {}", line.act, line.url, line.detail))
+        })
+        .unwrap();
         assert_eq!(
             told,
             [

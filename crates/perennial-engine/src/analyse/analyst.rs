@@ -14,7 +14,7 @@ use perennial_render::parsed::parsed_nodes;
 use perennial_render::{PageLimits, SubresourceLookup, WorkerCommand, WorkerPool, structural};
 
 use super::AdFilters;
-use super::layout_cache::{LookupLog, Reuse, LayoutCache, Structure};
+use super::layout_cache::{LayoutCache, LookupLog, Reuse, Structure};
 use perennial_archive::Archive;
 use perennial_archive::links::LARGE_TEXT_BYTES;
 use perennial_archive::settings::Seeds;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use perennial_core::page::segment::vixml;
 
-use super::{ChangeReader, AdFilters};
+use super::{AdFilters, ChangeReader};
 use perennial_archive::store::{ChangeFilter, Filter, Store};
 
 /// Writes the trees of the captures that a filter lets through: Vi-XML documents below one root. A capture that showed what the one

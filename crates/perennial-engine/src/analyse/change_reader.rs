@@ -11,7 +11,7 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
 use super::compare::{NoiseSource, weigh};
-use super::{OperationReport, AdFilters, reported_entries};
+use super::{AdFilters, OperationReport, reported_entries};
 use perennial_archive::store::{ChangeRow, Store, TreeReader};
 
 /// What changed between two observations in a row.

@@ -365,7 +365,8 @@ pub fn headlines(delta: &Delta) -> Option<String> {
 fn entry(operation: &Operation) -> OperationReport {
     let name = |reference: Option<&[u16]>| reference.map(|numbers| BlockRef(numbers.to_vec()).to_string());
     let content = |element: Option<&Element>| {
-        element.map(|element| ElementContent { text: element.text().into(), address: element.address().into() })
+        element
+            .map(|element| ElementContent { text: element.text().into(), address: element.address().into() })
     };
     let (before, after) = match operation.subject {
         Subject::Element { before, after } => (content(before), content(after)),
@@ -421,7 +422,9 @@ mod tests {
     fn changed_addresses_are_shown() {
         let content =
             |text: &str, address: &str| Some(ElementContent { text: text.into(), address: address.into() });
-        let update = |before, after| OperationReport { op: "update", before, after, ..OperationReport::default() }.summary();
+        let update = |before, after| {
+            OperationReport { op: "update", before, after, ..OperationReport::default() }.summary()
+        };
         assert_eq!(update(content("Form", "/a"), content("Form", "/b")), "Form: /a => /b");
         assert_eq!(
             update(content("Old form", "/a"), content("New form", "/b")),

@@ -165,7 +165,8 @@ impl LayoutCache {
         let n_reused = kept.by_key.get(&key).map_or(0, |entry| entry.n_reused);
         let is_refused = kept.by_key.get(&key).is_some_and(|entry| entry.plan.is_none());
         let plan = plan.filter(|_| !is_refused).map(Arc::new);
-        let entry = CachedPlan { plan, subresources: Arc::new(subresources), n_reused, last_use: kept.n_uses };
+        let entry =
+            CachedPlan { plan, subresources: Arc::new(subresources), n_reused, last_use: kept.n_uses };
         if let Some(before) = kept.by_key.insert(key, entry) {
             kept.n_nodes -= before.plan.map_or(1, |plan| plan.n_nodes());
         }

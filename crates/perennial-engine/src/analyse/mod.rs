@@ -26,21 +26,22 @@ mod bulk;
 mod change_reader;
 mod compare;
 mod filters;
-mod part;
 mod layout_cache;
-mod store_pool;
+mod part;
 mod spec;
+mod store_pool;
 mod subresources;
 
 pub use analyst::{Analyst, PageText};
-pub use backlog::{BacklogCounts, PageHeadline, PageAnalyses, PageAnalyst, analyse_backlog};
+pub use backlog::{BacklogCounts, PageAnalyses, PageAnalyst, PageHeadline, analyse_backlog};
 pub use bulk::{write_deltas, write_trees};
 pub use change_reader::{ChangeDetails, ChangeReader};
 pub use compare::{
-    Comparison, ComparisonReport, ElementContent, OperationReport, NoiseSource, StoredChange, headlines, reported_entries,
+    Comparison, ComparisonReport, ElementContent, NoiseSource, OperationReport, StoredChange, headlines,
+    reported_entries,
 };
 pub use filters::{AdFilters, update as update_filters};
-pub use part::{ImportanceShift, PartEffect, PartTreatment, PartEffectQuery, part_texts};
-pub use store_pool::StorePool;
+pub use part::{ImportanceShift, PartEffect, PartEffectQuery, PartTreatment, part_texts};
 pub use spec::{LoadedPage, PageSpec};
+pub use store_pool::StorePool;
 pub use subresources::SubresourceCache;

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::compare::{NoiseSource, weigh};
-use super::{ElementContent, OperationReport, AdFilters, PageSpec, reported_entries};
+use super::{AdFilters, ElementContent, OperationReport, PageSpec, reported_entries};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{ChangeFilter, ChangeRow};
 
@@ -227,9 +227,16 @@ fn difference(other: &ImportanceShift) -> f64 {
 }
 
 impl PartEffect {
-    fn add(&mut self, row: &ChangeRow, entries: &[OperationReport], (before, after): &(String, String), then: f64) {
+    fn add(
+        &mut self,
+        row: &ChangeRow,
+        entries: &[OperationReport],
+        (before, after): &(String, String),
+        then: f64,
+    ) {
         let importance = row.status.reported_importance().get();
-        let is_inside = |entry: &OperationReport| is_in_part(&entry.before, before) && is_in_part(&entry.after, after);
+        let is_inside =
+            |entry: &OperationReport| is_in_part(&entry.before, before) && is_in_part(&entry.after, after);
         let counted: Vec<&OperationReport> = entries.iter().filter(|entry| entry.share > 0.0).collect();
         self.n_changes += 1;
         self.importance += importance;

@@ -104,7 +104,9 @@ impl PageSpec {
             PageSpec::Archived { url, time } => {
                 load_archived(snapshot.context("an archived page needs an archive")?, url, *time)
             }
-            PageSpec::Live(url) => load_live(url, if allow_private { PrivateAccess::Any } else { PrivateAccess::None }),
+            PageSpec::Live(url) => {
+                load_live(url, if allow_private { PrivateAccess::Any } else { PrivateAccess::None })
+            }
         }
     }
 }
@@ -188,7 +190,13 @@ fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
     let name = path.display().to_string();
     let format = DocumentFormat::of_file(&name, &bytes);
     let content = PageContent::read(FILE_URL, &name, None, format, &bytes)?;
-    Ok(LoadedPage::new(FILE_URL.to_string(), name, perennial_archive::now(), content, SubresourceSource::Folder(folder)))
+    Ok(LoadedPage::new(
+        FILE_URL.to_string(),
+        name,
+        perennial_archive::now(),
+        content,
+        SubresourceSource::Folder(folder),
+    ))
 }
 
 /// The content of a page: HTML, or the blocks of another document.
@@ -329,7 +337,8 @@ fn load_live(url: &str, private: PrivateAccess) -> anyhow::Result<LoadedPage<'st
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
-    let live = LiveFetcher { client: Client::new(agent, limits, None), runtime, private, named: named.origin() };
+    let live =
+        LiveFetcher { client: Client::new(agent, limits, None), runtime, private, named: named.origin() };
     let (url, captured) = live.fetch(&named, None)?;
     if !(200..300).contains(&captured.status) {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
@@ -337,7 +346,13 @@ fn load_live(url: &str, private: PrivateAccess) -> anyhow::Result<LoadedPage<'st
     let time = perennial_archive::now();
     let content_type = Some(captured.content_type.as_str()).filter(|content_type| !content_type.is_empty());
     let content = PageContent::from_response(url.as_str(), &time.to_rfc3339(), content_type, &captured.body)?;
-    Ok(LoadedPage::new(url.into(), time.to_rfc3339(), time, content, SubresourceSource::Network(Box::new(live))))
+    Ok(LoadedPage::new(
+        url.into(),
+        time.to_rfc3339(),
+        time,
+        content,
+        SubresourceSource::Network(Box::new(live)),
+    ))
 }
 
 /// Fetches a page and its subresources from the web and stores nothing.

@@ -7,8 +7,8 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
 use super::matcher::reported_operation;
-use super::{MatchingChange, ChangeMatcher, CandidateChange, ChangeQuery};
-use crate::analyse::{OperationReport, AdFilters, headlines};
+use super::{CandidateChange, ChangeMatcher, ChangeQuery, MatchingChange};
+use crate::analyse::{AdFilters, OperationReport, headlines};
 use perennial_archive::Archive;
 use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, Store, Texts, Turn};
 
@@ -74,13 +74,22 @@ impl<'s> ChangeFinder<'s> {
         question: &'s ChangeQuery,
     ) -> anyhow::Result<ChangeFinder<'s>> {
         let texts = Texts::open_read(&archive.texts_path())?;
-        Ok(ChangeFinder { matcher: ChangeMatcher::new(archive, store, filters), store, texts, question, ahead: None })
+        Ok(ChangeFinder {
+            matcher: ChangeMatcher::new(archive, store, filters),
+            store,
+            texts,
+            question,
+            ahead: None,
+        })
     }
 
     /// The part of the list behind a place, or its beginning.
     pub fn find(&mut self, after: Option<&ChangeKey>, bounds: WorkLimits) -> anyhow::Result<ChangeBatch> {
-        let mut part =
-            BatchBuilder { found: ChangeBatch { changes: Vec::new(), next: None, n_rows: 0 }, n_read: 0, bounds };
+        let mut part = BatchBuilder {
+            found: ChangeBatch { changes: Vec::new(), next: None, n_rows: 0 },
+            n_read: 0,
+            bounds,
+        };
         let mut keys = match self.ahead.take().filter(|ahead| ahead.begin_behind(after)) {
             Some(ahead) => ahead,
             None => match self.keys_by_words(after)? {
@@ -117,13 +126,15 @@ impl<'s> ChangeFinder<'s> {
             part.found.n_rows += 1;
             if let Some(row) = self.store.change_at(key.page, key.time)? {
                 let mut candidate = CandidateChange::new(&row);
-                let matching_operations = match self.matcher.holds(&mut candidate, &self.question.condition)? {
-                    true => Some(self.matching_operations(&mut candidate)?),
-                    false => None,
-                };
+                let matching_operations =
+                    match self.matcher.holds(&mut candidate, &self.question.condition)? {
+                        true => Some(self.matching_operations(&mut candidate)?),
+                        false => None,
+                    };
                 part.n_read += usize::from(candidate.is_read());
                 let kind = candidate.kind;
-                let change = matching_operations.map(|(headlines, entries)| MatchingChange::new(row, kind, headlines, entries));
+                let change = matching_operations
+                    .map(|(headlines, entries)| MatchingChange::new(row, kind, headlines, entries));
                 part.found.changes.extend(change);
             }
             if part.is_full() {
@@ -136,7 +147,10 @@ impl<'s> ChangeFinder<'s> {
     }
 
     /// The headlines of a change, and the operations that were asked for.
-    fn matching_operations(&mut self, candidate: &mut CandidateChange<'_>) -> anyhow::Result<(Option<String>, Vec<OperationReport>)> {
+    fn matching_operations(
+        &mut self,
+        candidate: &mut CandidateChange<'_>,
+    ) -> anyhow::Result<(Option<String>, Vec<OperationReport>)> {
         let headlines = self.matcher.changed(candidate)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.matcher.entries(candidate)?.to_vec();
         entries.retain(|entry| self.question.condition.lets_through(&reported_operation(entry)));

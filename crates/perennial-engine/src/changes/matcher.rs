@@ -7,7 +7,7 @@ use perennial_core::page::segment::{BlockTree, Selector};
 use perennial_core::search::passages;
 use perennial_core::time::Timestamp;
 
-use crate::analyse::{ChangeDetails, ChangeReader, OperationReport, AdFilters, part_texts};
+use crate::analyse::{AdFilters, ChangeDetails, ChangeReader, OperationReport, part_texts};
 use perennial_archive::store::{ChangeRow, Store, site_of};
 use perennial_archive::{Archive, SharedSnapshot};
 
@@ -64,7 +64,11 @@ impl<'s> ChangeMatcher<'s> {
     }
 
     /// Whether a condition holds.
-    pub fn holds(&mut self, candidate: &mut CandidateChange<'_>, condition: &Condition) -> anyhow::Result<bool> {
+    pub fn holds(
+        &mut self,
+        candidate: &mut CandidateChange<'_>,
+        condition: &Condition,
+    ) -> anyhow::Result<bool> {
         if !condition.may_hold(&candidate.change()) {
             return Ok(false);
         }
@@ -95,7 +99,10 @@ impl<'s> ChangeMatcher<'s> {
     }
 
     /// What changed between both versions, where both can be compared.
-    pub fn changed<'j>(&mut self, candidate: &'j mut CandidateChange<'_>) -> anyhow::Result<Option<&'j ChangeDetails>> {
+    pub fn changed<'j>(
+        &mut self,
+        candidate: &'j mut CandidateChange<'_>,
+    ) -> anyhow::Result<Option<&'j ChangeDetails>> {
         if candidate.changed.is_none() {
             candidate.changed = Some(self.reader.read(candidate.row)?);
         }
@@ -103,7 +110,10 @@ impl<'s> ChangeMatcher<'s> {
     }
 
     /// The operations between both versions for people, most important first.
-    pub fn entries<'j>(&mut self, candidate: &'j mut CandidateChange<'_>) -> anyhow::Result<&'j [OperationReport]> {
+    pub fn entries<'j>(
+        &mut self,
+        candidate: &'j mut CandidateChange<'_>,
+    ) -> anyhow::Result<&'j [OperationReport]> {
         if candidate.entries.is_none() {
             let entries = self.changed(candidate)?.map(ChangeDetails::entries).unwrap_or_default();
             candidate.entries = Some(entries);

@@ -16,6 +16,6 @@ mod matcher;
 mod query;
 
 pub use change::MatchingChange;
-pub use find::{WorkLimits, ChangeFinder, ChangeBatch, each_match};
-pub use matcher::{ChangeMatcher, CandidateChange};
+pub use find::{ChangeBatch, ChangeFinder, WorkLimits, each_match};
+pub use matcher::{CandidateChange, ChangeMatcher};
 pub use query::ChangeQuery;

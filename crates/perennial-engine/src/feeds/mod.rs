@@ -6,6 +6,6 @@
 //! | [`subscriptions`] | a list of addresses, OPML -> sites to follow |
 //! | [`articles`] | announced pages -> their articles, with versions |
 
-pub mod discover;
 pub mod articles;
+pub mod discover;
 pub mod subscriptions;

@@ -21,7 +21,9 @@ mod versions;
 
 pub use followed::FollowedSites;
 pub use history::{PageHistory, histories};
-pub use plan::{AHEAD, VisitDescriber, FAR_AHEAD, NextVisit, PlannedBudget, VisitPlan, expected_by_period, confidence};
+pub use plan::{
+    AHEAD, FAR_AHEAD, NextVisit, PlannedBudget, VisitDescriber, VisitPlan, confidence, expected_by_period,
+};
 pub use publishing::publishing;
 pub use ranks::{page_ranks, rank};
 pub use versions::site_history;

@@ -76,7 +76,12 @@ impl PlannedBudget {
     }
 
     /// Tells a scheduler what was spent already of the period in which an instant lies.
-    pub fn record_spent(&self, store: &Store, scheduler: &mut Scheduler, at: Timestamp) -> anyhow::Result<()> {
+    pub fn record_spent(
+        &self,
+        store: &Store,
+        scheduler: &mut Scheduler,
+        at: Timestamp,
+    ) -> anyhow::Result<()> {
         let period = self.budget.period.as_millis().max(1);
         let since = Timestamp::from_millis(at.as_millis().div_euclid(period).saturating_mul(period));
         scheduler.set_spent(store.spent(OVERALL, since)?.0, at);

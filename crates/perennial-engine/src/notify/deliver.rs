@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use super::notice::Notice;
-use super::shape::{mail_message, http_request};
+use super::shape::{http_request, mail_message};
 use super::smtp::{Mail, MailServer};
 use perennial_archive::settings::{NotifyRule, Shape, Target};
 use perennial_archive::{Archive, now};
@@ -87,11 +87,18 @@ impl Notifier {
         }
     }
 
-    async fn post(&self, rule: &NotifyRule, shape: Shape, url: &Url, notice: &Notice) -> Result<(), DeliveryFailure> {
+    async fn post(
+        &self,
+        rule: &NotifyRule,
+        shape: Shape,
+        url: &Url,
+        notice: &Notice,
+    ) -> Result<(), DeliveryFailure> {
         let (url, text) = http_request(shape, url, notice);
         let mut fields = Vec::new();
         if let Some(file) = &rule.token_file {
-            let token = self.secret(file).map_err(|error| DeliveryFailure::away(format!("token_file: {error:#}")))?;
+            let token =
+                self.secret(file).map_err(|error| DeliveryFailure::away(format!("token_file: {error:#}")))?;
             fields.push(("Authorization", format!("Bearer {token}")));
         }
         let status = self.client.post(&url, "application/json", &fields, &text.to_string(), true).await;
@@ -110,7 +117,8 @@ impl Notifier {
         let table = &settings.smtp;
         let from = if table.from.is_empty() { to } else { &table.from };
         let password = table.password_file.as_deref().map(|file| self.secret(file)).transpose();
-        let password = password.map_err(|error| DeliveryFailure::away(format!("smtp.password_file: {error:#}")))?;
+        let password =
+            password.map_err(|error| DeliveryFailure::away(format!("smtp.password_file: {error:#}")))?;
         let tls_roots = settings.crawl.tls_roots.as_ref().map(|file| self.archive.root().join(file));
         let server = MailServer { table, password: password.as_deref(), tls_roots: tls_roots.as_deref() };
         let text = mail_message(notice, from, to, now());

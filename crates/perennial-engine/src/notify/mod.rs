@@ -14,12 +14,12 @@
 
 mod deliver;
 mod notice;
+mod notice_maker;
 mod sending;
 mod shape;
 mod smtp;
-mod notice_maker;
 
-pub use deliver::{Notifier, DeliveryFailure};
-pub use notice::{NoticeLine, Notice, NoticeWriter};
-pub use sending::{SendReport, send_all, start_notifying};
+pub use deliver::{DeliveryFailure, Notifier};
+pub use notice::{Notice, NoticeLine, NoticeWriter};
 pub use notice_maker::{NoticeMaker, open_outbox};
+pub use sending::{SendReport, send_all, start_notifying};

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::shape::{notice_text, notice_title};
-use crate::analyse::{ElementContent, OperationReport, AdFilters, headlines};
-use crate::changes::{ChangeMatcher, CandidateChange};
+use crate::analyse::{AdFilters, ElementContent, OperationReport, headlines};
+use crate::changes::{CandidateChange, ChangeMatcher};
 use perennial_archive::Archive;
 use perennial_archive::store::{ChangeRow, Store};
 
@@ -107,7 +107,11 @@ impl<'s> NoticeWriter<'s> {
     }
 
     /// Whether a condition holds.
-    pub(super) fn holds(&mut self, candidate: &mut CandidateChange<'_>, condition: &Condition) -> anyhow::Result<bool> {
+    pub(super) fn holds(
+        &mut self,
+        candidate: &mut CandidateChange<'_>,
+        condition: &Condition,
+    ) -> anyhow::Result<bool> {
         self.matcher.holds(candidate, condition)
     }
 

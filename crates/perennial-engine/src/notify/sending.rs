@@ -8,7 +8,7 @@ use perennial_core::time::Span;
 use perennial_core::url::PageId;
 use serde::Serialize;
 
-use super::deliver::{Notifier, DeliveryFailure};
+use super::deliver::{DeliveryFailure, Notifier};
 use super::notice::Notice;
 use super::notice_maker::{NoticeMaker, open_outbox};
 use crate::background::{PageFollower, join, next_pages};

@@ -92,7 +92,8 @@ impl MailServer<'_> {
             return self.log_in(connection).await;
         }
         let tcp = TcpStream::connect((host, *port)).await;
-        let tcp = tcp.map_err(|error| DeliveryFailure::away(format!("cannot connect to {host}:{port}: {error}")))?;
+        let tcp =
+            tcp.map_err(|error| DeliveryFailure::away(format!("cannot connect to {host}:{port}: {error}")))?;
         let stream = Box::new(UnbufferedStream { tcp, n_left: MAX_READ_BYTES });
         let mut connection =
             AsyncSmtpConnection::connect_with_transport(stream, &hello).await.map_err(lost)?;
@@ -120,7 +121,10 @@ impl MailServer<'_> {
         builder.build_rustls().map_err(|error| error.to_string())
     }
 
-    async fn log_in(&self, mut connection: AsyncSmtpConnection) -> Result<AsyncSmtpConnection, DeliveryFailure> {
+    async fn log_in(
+        &self,
+        mut connection: AsyncSmtpConnection,
+    ) -> Result<AsyncSmtpConnection, DeliveryFailure> {
         let user = &self.table.user;
         if user.is_empty() {
             return Ok(connection);

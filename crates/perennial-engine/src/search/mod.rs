@@ -9,10 +9,10 @@
 //! The index follows the lessons: it knows for each page the last look that it has taken in, and takes in the later ones. It can
 //! be deleted at any time, and the next analysis makes it again.
 
-mod query;
 mod indexer;
+mod query;
 mod terms;
 
-pub use query::{SearchHit, SearchHits, SearchQuery, Excerpt, find_pages};
 pub use indexer::{TextIndexer, catch_up, start_indexing};
+pub use query::{Excerpt, SearchHit, SearchHits, SearchQuery, find_pages};
 pub use terms::{NewTerm, NewTerms, TermsQuery, new_terms};

@@ -119,13 +119,7 @@ pub fn find_pages(
     let mut hits = Vec::with_capacity(said.len());
     for (page, stays, latest) in said {
         let excerpt = excerpt(query, &latest);
-        hits.push(SearchHit {
-            page,
-            url: store.url_of(page)?,
-            title: store.title_of(page)?,
-            stays,
-            excerpt,
-        });
+        hits.push(SearchHit { page, url: store.url_of(page)?, title: store.title_of(page)?, stays, excerpt });
     }
     Ok(SearchHits { hits, n_pages, is_partial })
 }

@@ -6,7 +6,7 @@ use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use perennial_archive::store::{ChangeFilter, ChangeRow, Store};
-use perennial_engine::analyse::{ChangeReader, OperationReport, AdFilters};
+use perennial_engine::analyse::{AdFilters, ChangeReader, OperationReport};
 
 /// Words of a block that are compared.
 const MAX_WORDS: usize = 100;
@@ -53,7 +53,8 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
             return Ok(());
         }
         let entries = reader.read(&row)?.map(|changed| changed.entries()).unwrap_or_default();
-        let side = |entry: &OperationReport| if is_before { entry.after.clone() } else { entry.before.clone() };
+        let side =
+            |entry: &OperationReport| if is_before { entry.after.clone() } else { entry.before.clone() };
         let matching = entries
             .iter()
             .find(|entry| side(entry).is_some_and(|content| is_same_block(&words, &words_of(&content.text))));
@@ -69,7 +70,8 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
 /// Words that went and words that came in the same block are one change of it to a reader.
 fn change_of(row: &ChangeRow, entry: &OperationReport, all: &[OperationReport]) -> BlockChange {
     let is_partner = |other: &&OperationReport| {
-        let block = |entry: &OperationReport| entry.block_after.clone().or_else(|| entry.block_before.clone());
+        let block =
+            |entry: &OperationReport| entry.block_after.clone().or_else(|| entry.block_before.clone());
         other.element == entry.element && block(other) == block(entry)
     };
     let text = |content: &Option<_>| {

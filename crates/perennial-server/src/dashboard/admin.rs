@@ -14,8 +14,8 @@ use super::layout::{AdminAccess, Place, Shell, Tab, site_address};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_archive::store::site_of;
-use perennial_engine::html::dates::counted;
 use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
+use perennial_engine::html::dates::counted;
 
 /// Sites with their settings on one page, and acts that are shown.
 const MAX_FOLLOWED: usize = 500;

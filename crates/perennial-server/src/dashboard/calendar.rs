@@ -17,7 +17,7 @@ use crate::pages;
 use perennial_archive::Snapshot;
 use perennial_archive::store::PageRow;
 use perennial_engine::html;
-use perennial_engine::html::dates::{month_name, year_and_month, start_of_day};
+use perennial_engine::html::dates::{month_name, start_of_day, year_and_month};
 
 /// Rows of one list.
 const MAX_ROWS: usize = 1_000;
@@ -99,8 +99,9 @@ fn about(base: &str, url: &str) -> Markup {
 pub(crate) fn month(year: i16, month: usize, caption: Markup, cell: impl Fn(i64, usize) -> Markup) -> Markup {
     let Ok(start) = Timestamp::parse(&format!("{year:04}-{month:02}-01")) else { return html! {} };
     let first = start.as_millis().div_euclid(86_400_000);
-    let n_days =
-        (first..first + 31).take_while(|number| year_and_month(start_of_day(*number)) == (year, month)).count();
+    let n_days = (first..first + 31)
+        .take_while(|number| year_and_month(start_of_day(*number)) == (year, month))
+        .count();
     // 1 January 1970 was a Thursday.
     let n_before = (first + 3).rem_euclid(7) as usize;
     let cells: Vec<Option<usize>> =

@@ -126,7 +126,8 @@ pub(crate) struct Reported {
 impl Reported {
     pub(crate) fn read(reader: &mut ChangeReader<'_>, row: &ChangeRow) -> anyhow::Result<Reported> {
         let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-        let is_told = |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
+        let is_told =
+            |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
         Ok(Reported::new(entries.iter().filter(is_told)))
     }
 
@@ -160,8 +161,9 @@ pub(crate) fn event_of(seen: ChangeStatus) -> Option<&'static str> {
 }
 
 fn words_of(entry: &OperationReport) -> Option<Words> {
-    let whole =
-        |content: &Option<ElementContent>| content.as_ref().map(|content| content.text.clone()).unwrap_or_default();
+    let whole = |content: &Option<ElementContent>| {
+        content.as_ref().map(|content| content.text.clone()).unwrap_or_default()
+    };
     let (before, after) = match entry.op {
         "insert" => (String::new(), cut(&whole(&entry.after))),
         "delete" => (cut(&whole(&entry.before)), String::new()),

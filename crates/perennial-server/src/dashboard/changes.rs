@@ -13,7 +13,7 @@ use super::{Form, Problem, Request};
 use perennial_archive::store::{ChangeKey, Store};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::AdFilters;
-use perennial_engine::changes::{WorkLimits, MatchingChange, ChangeFinder, ChangeQuery};
+use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 use perennial_engine::html::dates::{counted, grouped};
 
 /// Work for one page: changes that are shown, read with both versions, and looked at.

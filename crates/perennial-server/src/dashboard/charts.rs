@@ -9,7 +9,7 @@ use perennial_core::time::{Span, Timestamp};
 
 use super::components::Range;
 use perennial_engine::html::dates::{
-    day_and_minute, day_short, minute, month_name, year_and_month, start_of_day, weekday,
+    day_and_minute, day_short, minute, month_name, start_of_day, weekday, year_and_month,
 };
 
 /// A scale of time.
@@ -287,7 +287,9 @@ pub(crate) fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn
         let is_new = year_and_month(start).1 != month;
         if is_new
             && x < 94.0
-            && (place > 0 || n < 40.0 || year_and_month(start_of_day(number + 6)).1 == year_and_month(start).1)
+            && (place > 0
+                || n < 40.0
+                || year_and_month(start_of_day(number + 6)).1 == year_and_month(start).1)
         {
             let _ = write!(
                 out,

@@ -19,7 +19,7 @@ use crate::diff::{self, Around, DiffView, Original};
 use crate::pages;
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnalysisLine, PageRow, Store};
-use perennial_engine::analyse::{Comparison, ComparisonReport, AdFilters, StoredChange, PageSpec};
+use perennial_engine::analyse::{AdFilters, Comparison, ComparisonReport, PageSpec, StoredChange};
 use perennial_engine::html::dates::{counted, day_short, minute};
 
 /// The comparison of two versions, in a page.

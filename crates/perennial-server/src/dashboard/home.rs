@@ -24,7 +24,7 @@ use crate::pages;
 use crate::summary::Summary;
 use perennial_archive::store::{ChangeOrder, ChangeRow, Store, site_of};
 use perennial_archive::{Snapshot, now};
-use perennial_engine::analyse::{ChangeReader, AdFilters};
+use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::changes::{ChangeQuery, each_match};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
 

@@ -33,11 +33,11 @@ use perennial_archive::Snapshot;
 use perennial_archive::store::{
     AnalysisCounts, AnalysisDay, AnalysisLine, ChangeFilter, ChangeRow, PageRow, Store, TreeReader,
 };
-use perennial_engine::analyse::{ChangeReader, AdFilters};
+use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::html::dates::{
-    counted, day_long, day_of_year, day_short, grouped, minute, month_name, year_and_month, start_of_day,
+    counted, day_long, day_of_year, day_short, grouped, minute, month_name, start_of_day, year_and_month,
 };
-use perennial_engine::learn::{expected_by_period, confidence};
+use perennial_engine::learn::{confidence, expected_by_period};
 
 /// The stretch that is shown whole.
 const WINDOW: Span = Span::from_hours(7 * 24);

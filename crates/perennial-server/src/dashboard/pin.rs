@@ -13,9 +13,9 @@ use super::layout::{
 };
 use super::{Form, Problem, Request};
 use perennial_archive::settings::Seed;
+use perennial_engine::admin::{AdminAction, PartAction};
 use perennial_engine::analyse::PartEffect;
 use perennial_engine::html::dates::counted;
-use perennial_engine::admin::{AdminAction, PartAction};
 
 /// Edits that are looked at while somebody waits.
 const MAX_EDITS: usize = 200;

@@ -14,7 +14,7 @@ use perennial_archive::lock::is_being_written;
 use perennial_archive::store::{PageKind, PageRow, Target, site_of};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
-use perennial_engine::learn::{VisitDescriber, NextVisit};
+use perennial_engine::learn::{NextVisit, VisitDescriber};
 
 /// Visits that are listed.
 const MAX_VISITS: usize = 100;

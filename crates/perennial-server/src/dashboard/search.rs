@@ -178,8 +178,7 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
         });
     }
     (view.n_pages, view.is_partial) = (found.n_pages, found.is_partial);
-    view.answers =
-        found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
+    view.answers = found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
     Ok(())
 }
 

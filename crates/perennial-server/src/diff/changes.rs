@@ -106,7 +106,12 @@ struct Finder<'s, 't> {
 
 impl Finder<'_, '_> {
     /// `None` for a block that has nothing to show: its contents moved with other operations.
-    fn operation(&mut self, operation: &Operation<'_>, entry: &OperationReport, is_hub: bool) -> Option<Change> {
+    fn operation(
+        &mut self,
+        operation: &Operation<'_>,
+        entry: &OperationReport,
+        is_hub: bool,
+    ) -> Option<Change> {
         let (before, after) = match operation.subject {
             Subject::Element { before, after } => {
                 let block_before = operation.block_before.unwrap_or_default();

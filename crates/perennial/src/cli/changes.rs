@@ -16,7 +16,7 @@ use super::{Context, Exit, parse_time};
 use perennial_archive::settings::site::parse_selector;
 use perennial_archive::store::{ChangeKey, ChangeOrder, Store};
 use perennial_engine::analyse::AdFilters;
-use perennial_engine::changes::{WorkLimits, MatchingChange, ChangeFinder, ChangeQuery};
+use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
 /// Lists what happened to pages: edits, new pages, pages that vanished, moved or came back.
 #[derive(clap::Args)]
@@ -179,7 +179,8 @@ fn listed(
 ) -> anyhow::Result<()> {
     let (mut after, mut n_left): (Option<ChangeKey>, usize) = (None, limit);
     while n_left > 0 {
-        let bounds = WorkLimits { max_found: n_left.min(AT_A_TIME), max_read: usize::MAX, max_rows: usize::MAX };
+        let bounds =
+            WorkLimits { max_found: n_left.min(AT_A_TIME), max_read: usize::MAX, max_rows: usize::MAX };
         let found = finder.find(after.as_ref(), bounds)?;
         n_left -= found.changes.len();
         found.changes.into_iter().try_for_each(&mut *each)?;

@@ -13,7 +13,7 @@ use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::renderer::{RendererArgs, config_of, has_nothing_to_read};
 use super::{Context, Exit};
 use perennial_archive::{SharedSnapshot, Snapshot};
-use perennial_engine::analyse::{Comparison, AdFilters, StoredChange, LoadedPage, PageSpec};
+use perennial_engine::analyse::{AdFilters, Comparison, LoadedPage, PageSpec, StoredChange};
 use perennial_server::diff::{DiffView, Original};
 
 /// Shows what changed between two versions of a page, and how much it matters.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::context::{json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
 use perennial_engine::analyse::PageSpec;
-use perennial_engine::feeds::articles::{field_name, article_json, edit_json, template_around};
+use perennial_engine::feeds::articles::{article_json, edit_json, field_name, template_around};
 
 /// Longer pages are cut here.
 const MAX_PAGE_BYTES: u64 = 32 << 20;

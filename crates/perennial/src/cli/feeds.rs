@@ -16,10 +16,10 @@ use perennial_archive::settings::site::parse_address;
 use perennial_archive::settings::{CrawlTable, Seed};
 use perennial_archive::store::KnownFeed;
 use perennial_crawler::CrawlOptions;
+use perennial_engine::admin::AdminAction;
 use perennial_engine::feeds::discover::{DiscoveredFeed, discover};
 use perennial_engine::feeds::subscriptions::read_list;
 use perennial_engine::learn;
-use perennial_engine::admin::AdminAction;
 use perennial_fetch::Client;
 
 const AFTER_HELP: &str = "\

@@ -11,7 +11,7 @@ use perennial_archive::lock::WriteLock;
 use perennial_archive::settings::NotifyRule;
 use perennial_archive::store::{Outbox, RuleState};
 use perennial_archive::{Archive, now};
-use perennial_engine::notify::{Notifier, Notice, NoticeMaker, SendReport, open_outbox, send_all};
+use perennial_engine::notify::{Notice, NoticeMaker, Notifier, SendReport, open_outbox, send_all};
 
 const AFTER_HELP: &str = "\
 Rules are [[notify]] in perennial.toml; `perennial watch` writes one, docs/notices.md explains them. A crawl sends notices by itself. \

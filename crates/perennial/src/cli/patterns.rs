@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::context::{document_on_stdout, json_on_stdout, not_found};
 use super::{Context, Exit};
 use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
-use perennial_engine::learn::{self, FollowedSites, PageHistory, expected_by_period, histories, confidence};
+use perennial_engine::learn::{self, FollowedSites, PageHistory, confidence, expected_by_period, histories};
 
 const AFTER_HELP: &str = "\
 A bar is the importance of change to expect in that hour of a day, or on that day of a week or \

@@ -9,8 +9,8 @@ use super::{Context, Exit};
 use perennial_archive::settings::PinnedPart;
 use perennial_archive::settings::parts::parse_share;
 use perennial_archive::settings::site::parse_selector;
-use perennial_engine::analyse::PartEffect;
 use perennial_engine::admin::{AdminAction, PartAction};
+use perennial_engine::analyse::PartEffect;
 
 const PIN_HELP: &str = "\
 SITE is the address of a site that is followed, or its host; `perennial list` shows them. Before anything is written, the edits of the last 30 days \

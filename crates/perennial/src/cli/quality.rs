@@ -52,7 +52,8 @@ impl Quality {
             bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
-        let quality = measure(&snapshot, self.site.as_deref(), at, last, &FollowedSites::load(archive, store)?)?;
+        let quality =
+            measure(&snapshot, self.site.as_deref(), at, last, &FollowedSites::load(archive, store)?)?;
         if let (Some(site), true) = (&self.site, quality.sites.is_empty()) {
             return Err(not_found(store, site));
         }

@@ -11,7 +11,9 @@ use serde::Serialize;
 use super::{Context, Exit, parse_time};
 use perennial_archive::store::Store;
 use perennial_archive::{Archive, now};
-use perennial_engine::learn::{self, AHEAD, VisitDescriber, FAR_AHEAD, FollowedSites, NextVisit, PlannedBudget, VisitPlan};
+use perennial_engine::learn::{
+    self, AHEAD, FAR_AHEAD, FollowedSites, NextVisit, PlannedBudget, VisitDescriber, VisitPlan,
+};
 
 /// Addresses without a page that are listed for people; all of them are counted.
 const MOST_PROBES: usize = 10;
@@ -178,7 +180,12 @@ fn expected_of(scheduler: &Scheduler, budget: Budget, at: Timestamp, ahead: Span
     answer
 }
 
-fn print_plan(entries: &[NextVisit], n_probes: usize, pace: &PlannedBudget, out: &mut dyn Write) -> io::Result<()> {
+fn print_plan(
+    entries: &[NextVisit],
+    n_probes: usize,
+    pace: &PlannedBudget,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if entries.is_empty() {
         return writeln!(
             out,

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::context::not_found;
 use super::{Context, Exit, parse_time};
 use perennial_archive::store::{Store, Texts};
-use perennial_engine::search::{SearchHit, SearchHits, SearchQuery, Excerpt, find_pages};
+use perennial_engine::search::{Excerpt, SearchHit, SearchHits, SearchQuery, find_pages};
 
 const AFTER_HELP: &str = "\
 Looks through everything that a reader could read on any analysed page at any time. Words in one \

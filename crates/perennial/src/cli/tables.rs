@@ -10,8 +10,8 @@ use perennial_core::time::Timestamp;
 use super::csv;
 use perennial_archive::Archive;
 use perennial_archive::store::{Cell, ChangeOrder, Filter, each_view_row, site_of, sql_views};
-use perennial_engine::analyse::{ElementContent, OperationReport, AdFilters};
-use perennial_engine::changes::{WorkLimits, MatchingChange, ChangeFinder, ChangeQuery};
+use perennial_engine::analyse::{AdFilters, ElementContent, OperationReport};
+use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
 /// What a file has a row for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -133,7 +133,8 @@ fn each_operation(
 fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<Cell> {
     let text = |text: &str| Cell::Text(text.to_owned());
     let maybe = |value: Option<&str>| value.map_or(Cell::Null, text);
-    let words = |side: &Option<ElementContent>| side.as_ref().map_or(Cell::Null, |content| text(&content.text));
+    let words =
+        |side: &Option<ElementContent>| side.as_ref().map_or(Cell::Null, |content| text(&content.text));
     let address = |side: &Option<ElementContent>| {
         let address = side.as_ref().map(|content| content.address.as_str());
         maybe(address.filter(|address| !address.is_empty()))

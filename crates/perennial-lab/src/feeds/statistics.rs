@@ -127,7 +127,11 @@ pub fn archive_statistics(store: &Store, followed: &FollowedSites) -> anyhow::Re
     Ok(summarise(facts, n_unread))
 }
 
-fn archived_feed_facts(store: &Store, feed: &KnownFeed, followed: &FollowedSites) -> anyhow::Result<FeedFacts> {
+fn archived_feed_facts(
+    store: &Store,
+    feed: &KnownFeed,
+    followed: &FollowedSites,
+) -> anyhow::Result<FeedFacts> {
     let times = store.item_times(feed.page, MAX_ITEMS)?;
     Ok(FeedFacts {
         url: feed.url.clone(),

@@ -42,7 +42,10 @@ impl Feeds {
         let statistics = match self.paths.is_empty() {
             true => {
                 let snapshot = context.snapshot()?;
-                archive_statistics(snapshot.store(), &FollowedSites::load(snapshot.archive(), snapshot.store())?)?
+                archive_statistics(
+                    snapshot.store(),
+                    &FollowedSites::load(snapshot.archive(), snapshot.store())?,
+                )?
             }
             false => {
                 let bar = context.progress_count(0, "files");

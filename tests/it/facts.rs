@@ -160,6 +160,6 @@ fn ranks(archive: &Path, state: &Connection) -> BTreeMap<String, f32> {
     urls_by_number(state)
         .into_iter()
         .filter(|(_, url)| captured.contains(url))
-        .map(|(page, url)| (url, perennial_engine::learn::rank_of(&ranks, PageId(page))))
+        .map(|(page, url)| (url, perennial_engine::learn::rank(&ranks, PageId(page))))
         .collect()
 }

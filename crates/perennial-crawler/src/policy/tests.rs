@@ -29,7 +29,7 @@ fn config() -> PolicyConfig {
 
 fn policy(config: PolicyConfig, order: VisitOrder, allowance: Allowance) -> Policy {
     let seed = Seed::of_host("http://a.example/".parse().unwrap());
-    let followed = Followed::from_seeds(Seeds::new(vec![seed]).numbered(vec![SEED]));
+    let followed = FollowedSites::from_seeds(Seeds::new(vec![seed]).numbered(vec![SEED]));
     let spending = Spending::new(Allowance::default(), [(SEED, allowance)].into_iter());
     Policy::new(config, order, followed, spending, start())
 }

@@ -14,7 +14,7 @@ use crate::page::segment::Block;
 use crate::text::figures::{Figure, is_passing, judge};
 
 /// Most elements whose changes are counted. Those with the fewest changes are forgotten first.
-const MAX_LIVELY: usize = 128;
+const MAX_CHANGING: usize = 128;
 /// Most vanished elements, and most vanished words, that are remembered.
 const MAX_VANISHED: usize = 512;
 /// How much noise an element is that comes back after it had gone.
@@ -24,7 +24,7 @@ const MOSTLY_NOISE: f64 = 0.6;
 /// A change of at most this many words may be a nonce.
 const FEW_WORDS: usize = 2;
 /// A document that nobody can read, and that was another one at so many observations in a row, tells nothing any more.
-const RESTLESS: u16 = 5;
+const MIN_CHANGES_IN_A_ROW: u16 = 5;
 /// Stands for the whole of a document that nobody can read among the elements whose changes are counted.
 const WHOLE: u64 = 0;
 /// A text with more words than this tells more than a date.
@@ -38,7 +38,7 @@ pub struct NoiseHistory {
     /// Looks at the page after the first.
     n_visits: u32,
     /// How often elements changed by few or no new words, by the element's present ID, most recent last.
-    lively: Vec<(u64, u16)>,
+    changing: Vec<(u64, u16)>,
     /// Elements that went, most recent last.
     vanished: VecDeque<u32>,
     /// Words that went, most recent last.
@@ -82,16 +82,20 @@ impl NoiseHistory {
     /// How much of an operation is noise, judged by the visits before.
     pub fn noise(&self, operation: &Operation) -> Noise {
         let noise = match (operation.kind, operation.subject) {
-            (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => self.returning(element),
-            (OperationKind::Delete, Subject::Element { before: Some(element), .. }) => self.rotating(element),
+            (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => {
+                self.insert_noise(element)
+            }
+            (OperationKind::Delete, Subject::Element { before: Some(element), .. }) => {
+                self.delete_noise(element)
+            }
             (OperationKind::Update, Subject::Element { before: Some(before), after: Some(after) }) => {
-                self.quiet(before, after)
+                self.update_noise(before, after)
             }
             (OperationKind::Insert, Subject::Block(Some(block))) => {
-                mean(block, |element| self.returning(element))
+                mean_noise(block, |element| self.insert_noise(element))
             }
             (OperationKind::Delete, Subject::Block(Some(block))) => {
-                mean(block, |element| self.rotating(element))
+                mean_noise(block, |element| self.delete_noise(element))
             }
             _ => 0.0,
         };
@@ -101,7 +105,7 @@ impl NoiseHistory {
     /// Records a visit that found the page unchanged.
     pub fn record_unchanged(&mut self) {
         self.n_visits = self.n_visits.saturating_add(1);
-        self.lively.retain(|(id, _)| *id != WHOLE);
+        self.changing.retain(|(id, _)| *id != WHOLE);
     }
 
     /// Records a visit that found another document and could not read it, and says how much of that is noise. A camera, a counter, a
@@ -109,11 +113,11 @@ impl NoiseHistory {
     /// does it tell. `is_soon`: the observation before was not long ago, so that a file that is published once a day would have been
     /// the same at some of them.
     pub fn record_unreadable(&mut self, is_soon: bool) -> Noise {
-        let place = self.lively.iter().position(|(id, _)| *id == WHOLE);
-        let n_before = place.map_or(0, |place| self.lively.remove(place).1);
+        let place = self.changing.iter().position(|(id, _)| *id == WHOLE);
+        let n_before = place.map_or(0, |place| self.changing.remove(place).1);
         self.n_visits = self.n_visits.saturating_add(1);
-        self.remember_lively(WHOLE, n_before.saturating_add(u16::from(is_soon)));
-        Noise(if n_before >= RESTLESS - 1 { 1.0 } else { 1.0 - 1.0 / f64::from(1 + n_before) })
+        self.remember_changing(WHOLE, n_before.saturating_add(u16::from(is_soon)));
+        Noise(if n_before >= MIN_CHANGES_IN_A_ROW - 1 { 1.0 } else { 1.0 - 1.0 / f64::from(1 + n_before) })
     }
 
     /// Records a visit and the changes that it found.
@@ -125,23 +129,23 @@ impl NoiseHistory {
                     self.record_update(before, after);
                 }
                 (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => {
-                    self.record_came(element);
+                    self.record_insert(element);
                 }
                 (OperationKind::Delete, Subject::Element { before: Some(element), .. }) => {
-                    self.record_went(element);
+                    self.record_delete(element);
                 }
                 (OperationKind::Insert, Subject::Block(Some(block))) => {
-                    elements(block).for_each(|element| self.record_came(&element));
+                    elements(block).for_each(|element| self.record_insert(&element));
                 }
                 (OperationKind::Delete, Subject::Block(Some(block))) => {
-                    elements(block).for_each(|element| self.record_went(&element));
+                    elements(block).for_each(|element| self.record_delete(&element));
                 }
                 _ => {}
             }
         }
     }
 
-    fn returning(&self, element: &Element) -> f64 {
+    fn insert_noise(&self, element: &Element) -> f64 {
         if is_passing(element.text()) {
             return 1.0;
         }
@@ -149,7 +153,7 @@ impl NoiseHistory {
     }
 
     /// An element that went and came back before will do so again.
-    fn rotating(&self, element: &Element) -> f64 {
+    fn delete_noise(&self, element: &Element) -> f64 {
         if is_passing(element.text()) {
             return 1.0;
         }
@@ -158,10 +162,10 @@ impl NoiseHistory {
 
     fn n_changes(&self, element: &Element) -> u16 {
         let id = element.id().0;
-        self.lively.iter().find(|(other, _)| *other == id).map_or(0, |(_, n)| *n)
+        self.changing.iter().find(|(other, _)| *other == id).map_or(0, |(_, n)| *n)
     }
 
-    fn quiet(&self, before: &Element, after: &Element) -> f64 {
+    fn update_noise(&self, before: &Element, after: &Element) -> f64 {
         let n_new = self.new_words(before, after);
         let (n_changes, n_visits) = (f64::from(self.n_changes(before)), f64::from(self.n_visits));
         let at_nearly_every_visit = n_visits >= 4.0 && n_changes >= 0.8 * n_visits;
@@ -188,54 +192,56 @@ impl NoiseHistory {
     fn new_words(&self, before: &Element, after: &Element) -> usize {
         let known: HashSet<&str> = words(before).collect();
         words(after)
-            .filter(|word| !known.contains(word) && !is_measure(word) && !self.words.contains(&hash(word)))
+            .filter(|word| {
+                !known.contains(word) && !is_number_or_date(word) && !self.words.contains(&hash(word))
+            })
             .count()
     }
 
     fn record_update(&mut self, before: &Element, after: &Element) {
         let is_small = self.new_words(before, after) <= FEW_WORDS;
-        let place = self.lively.iter().position(|(id, _)| *id == before.id().0);
-        let n_changes = place.map_or(0, |place| self.lively.remove(place).1);
+        let place = self.changing.iter().position(|(id, _)| *id == before.id().0);
+        let n_changes = place.map_or(0, |place| self.changing.remove(place).1);
         if is_small {
-            self.remember_lively(after.id().0, n_changes.saturating_add(1));
+            self.remember_changing(after.id().0, n_changes.saturating_add(1));
         }
         let kept: HashSet<&str> = words(after).collect();
-        for word in words(before).filter(|word| !kept.contains(word) && !is_measure(word)) {
+        for word in words(before).filter(|word| !kept.contains(word) && !is_number_or_date(word)) {
             remember(&mut self.words, hash(word));
         }
     }
 
-    fn record_came(&mut self, element: &Element) {
+    fn record_insert(&mut self, element: &Element) {
         let id = short_id(element);
         if let Some(place) = self.vanished.iter().position(|other| *other == id) {
             self.vanished.remove(place);
             let n_changes = self.n_changes(element);
-            self.lively.retain(|(other, _)| *other != element.id().0);
-            self.remember_lively(element.id().0, n_changes.saturating_add(1));
+            self.changing.retain(|(other, _)| *other != element.id().0);
+            self.remember_changing(element.id().0, n_changes.saturating_add(1));
         }
     }
 
-    fn record_went(&mut self, element: &Element) {
+    fn record_delete(&mut self, element: &Element) {
         remember(&mut self.vanished, short_id(element));
     }
 
-    fn remember_lively(&mut self, id: u64, n_changes: u16) {
-        if self.lively.len() >= MAX_LIVELY
-            && let Some(least) = (0..self.lively.len()).min_by_key(|&place| self.lively[place].1)
+    fn remember_changing(&mut self, id: u64, n_changes: u16) {
+        if self.changing.len() >= MAX_CHANGING
+            && let Some(least) = (0..self.changing.len()).min_by_key(|&place| self.changing[place].1)
         {
-            self.lively.remove(least);
+            self.changing.remove(least);
         }
-        self.lively.push((id, n_changes));
+        self.changing.push((id, n_changes));
     }
 
     /// The stored form. It has at most about six kilobytes, and some dozens of bytes for a quiet page.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.n_visits.to_le_bytes());
-        for n in [self.lively.len(), self.vanished.len(), self.words.len()] {
+        for n in [self.changing.len(), self.vanished.len(), self.words.len()] {
             bytes.extend((n as u16).to_le_bytes());
         }
-        for (id, n_changes) in &self.lively {
+        for (id, n_changes) in &self.changing {
             bytes.extend(id.to_le_bytes());
             bytes.extend(n_changes.to_le_bytes());
         }
@@ -247,7 +253,7 @@ impl NoiseHistory {
 
     /// Reads what [`NoiseHistory::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<NoiseHistory, NoiseError> {
-        let mut input = Input { bytes, offset: 0 };
+        let mut input = ByteReader { bytes, offset: 0 };
         if input.take::<1>()? != [FORMAT] {
             return Err(NoiseError { offset: 0, reason: "unknown format" });
         }
@@ -258,7 +264,7 @@ impl NoiseHistory {
         }
         let mut history = NoiseHistory { n_visits, ..NoiseHistory::default() };
         for _ in 0..lengths[0] {
-            history.lively.push((u64::from_le_bytes(input.take()?), u16::from_le_bytes(input.take()?)));
+            history.changing.push((u64::from_le_bytes(input.take()?), u16::from_le_bytes(input.take()?)));
         }
         for _ in 0..lengths[1] {
             history.vanished.push_back(u32::from_le_bytes(input.take()?));
@@ -270,12 +276,12 @@ impl NoiseHistory {
     }
 }
 
-struct Input<'a> {
+struct ByteReader<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
-impl Input<'_> {
+impl ByteReader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], NoiseError> {
         let found = self.bytes.get(self.offset..self.offset + N).and_then(|bytes| bytes.try_into().ok());
         let taken = found.ok_or(NoiseError { offset: self.offset, reason: "cut short" })?;
@@ -314,7 +320,7 @@ fn words(element: &Element) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a word is a number, a date, a time or a token with digits: what a program writes anew without news.
-fn is_measure(word: &str) -> bool {
+fn is_number_or_date(word: &str) -> bool {
     if word.bytes().any(|byte| byte.is_ascii_digit()) {
         return true;
     }
@@ -390,7 +396,7 @@ fn elements(block: &Block) -> impl Iterator<Item = Element> {
     block.walk().flat_map(Element::all_of)
 }
 
-fn mean(block: &Block, noise: impl Fn(&Element) -> f64) -> f64 {
+fn mean_noise(block: &Block, noise: impl Fn(&Element) -> f64) -> f64 {
     let (n, sum) = elements(block).fold((0.0, 0.0), |(n, sum), element| (n + 1.0, sum + noise(&element)));
     if n == 0.0 { 0.0 } else { sum / n }
 }

@@ -29,7 +29,7 @@ impl Charset {
     pub fn of(bytes: &[u8], content_type: Option<&str>) -> Charset {
         match Encoding::for_bom(bytes) {
             Some((encoding, _)) => Charset(encoding),
-            None => Charset(encoding_of(bytes, content_type)),
+            None => Charset(detect_encoding(bytes, content_type)),
         }
     }
 
@@ -67,7 +67,7 @@ pub fn decode_text<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Cow<'a, s
 /// Decodes a text, and returns its encoding too.
 pub fn decode_with_charset<'a>(bytes: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, Charset) {
     // `decode` itself lets a byte order mark win.
-    let (text, encoding, _) = encoding_of(bytes, content_type).decode(bytes);
+    let (text, encoding, _) = detect_encoding(bytes, content_type).decode(bytes);
     (text, Charset(encoding))
 }
 
@@ -122,7 +122,7 @@ fn is_nearly_utf8(bytes: &[u8]) -> bool {
     n_broken * 10 <= n_foreign
 }
 
-fn encoding_of(bytes: &[u8], content_type: Option<&str>) -> &'static Encoding {
+fn detect_encoding(bytes: &[u8], content_type: Option<&str>) -> &'static Encoding {
     let head = &bytes[..bytes.len().min(META_BYTES)];
     content_type
         .and_then(|text| charset_in(text.as_bytes()))

@@ -118,13 +118,13 @@ impl Dom {
         );
         let options = TokenizerOpts { discard_bom: true, ..TokenizerOpts::default() };
         let gate = read_tokens(html, Gate::new(builder), options);
-        let mut dom = Dom::of(gate.builder.sink.nodes.into_inner());
+        let mut dom = Dom::from_sink_nodes(gate.builder.sink.nodes.into_inner());
         dom.has_body_text = dom.child_of_root("body").is_some_and(|body| dom.has_text(body));
         dom
     }
 
     /// Puts what hangs below the document in order and leaves comments out.
-    fn of(mut made: Vec<SinkNode>) -> Dom {
+    fn from_sink_nodes(mut made: Vec<SinkNode>) -> Dom {
         let mut nodes: Vec<DomNode> = Vec::with_capacity(made.len());
         let is_element = |made: &[SinkNode], node: u32| {
             matches!(made[node as usize].kind, SinkKind::Node(DomKind::Element { .. }))

@@ -82,7 +82,7 @@ pub struct Link {
 
 /// All references of an HTML page in document order, each address once per kind.
 pub fn find_links(html: &str, page_url: &Url, charset: Charset) -> Vec<Link> {
-    let found = read_tokens(html, Collector::default(), TokenizerOpts::default()).0.into_inner();
+    let found = read_tokens(html, LinkSink::default(), TokenizerOpts::default()).0.into_inner();
     let base = found.base.as_deref().and_then(|href| page_url.join(href.trim()).ok());
     resolve(found.references, base.as_ref().unwrap_or(page_url), charset)
 }
@@ -132,13 +132,13 @@ fn absolute(href: &str, base: &Url, charset: Charset) -> Option<Url> {
 }
 
 #[derive(Default)]
-struct Found {
+struct ReferenceCollector {
     base: Option<String>,
     references: Vec<Reference>,
     is_in_style: bool,
 }
 
-impl Found {
+impl ReferenceCollector {
     fn push(&mut self, href: Option<&str>, kind: LinkKind, rel: &str) {
         let has_room = self.references.len() < MAX_LINKS;
         if let Some(href) = href.filter(|href| has_room && href.len() <= MAX_URL_BYTES) {
@@ -226,9 +226,9 @@ impl Found {
 }
 
 #[derive(Default)]
-struct Collector(RefCell<Found>);
+struct LinkSink(RefCell<ReferenceCollector>);
 
-impl TokenSink for Collector {
+impl TokenSink for LinkSink {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {

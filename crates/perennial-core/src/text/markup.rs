@@ -42,7 +42,7 @@ pub fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
     // Most text needs no escape: what lies between two is written at once.
     let mut written = 0;
     for (at, character) in text.char_indices() {
-        let Some(escape) = escape_of(character) else { continue };
+        let Some(escape) = escape(character) else { continue };
         out.write_str(&text[written..at])?;
         out.write_str(escape)?;
         written = at + character.len_utf8();
@@ -62,7 +62,7 @@ fn is_forbidden(character: char) -> bool {
     matches!(character, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }
 
-fn escape_of(character: char) -> Option<&'static str> {
+fn escape(character: char) -> Option<&'static str> {
     match character {
         '&' => Some("&amp;"),
         '<' => Some("&lt;"),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::structure::shallow;
-use super::tree::Nodes;
+use super::tree::DiffTree;
 use super::{Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove};
 use crate::page::segment::{Block, BlockTree};
 
@@ -18,8 +18,8 @@ impl Delta {
         if let Some(replacement) = &self.replacement {
             return Ok((**replacement).clone());
         }
-        let nodes = Nodes::of(before);
-        let plan = Plan::of(self, &nodes)?;
+        let nodes = DiffTree::new(before);
+        let plan = ApplyPlan::new(self, &nodes)?;
         let mut tree = BlockTree {
             url: self.url.clone(),
             version: self.to.clone(),
@@ -40,33 +40,33 @@ const MAX_DEPTH: usize = 500;
 
 /// The origin of a block of the version after.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum BlockSource<'a> {
     Kept(usize),
     New(&'a Block),
 }
 
 /// The delta, ordered as the builder of the tree needs it.
-struct Plan<'a> {
-    nodes: &'a Nodes<'a>,
+struct ApplyPlan<'a> {
+    nodes: &'a DiffTree<'a>,
     /// Blocks that do not keep their place among their siblings: they were deleted, or `placed` names them.
     has_left: Vec<bool>,
     /// By the parent's reference after: place and source.
-    placed: HashMap<&'a [u16], Vec<(usize, Source<'a>)>>,
+    placed: HashMap<&'a [u16], Vec<(usize, BlockSource<'a>)>>,
     within: HashMap<&'a [u16], &'a BlockDelta>,
     moved_out: HashMap<&'a [u16], Vec<&'a ElementMove>>,
     moved_in: HashMap<&'a [u16], Vec<&'a ElementMove>>,
     looks: HashMap<&'a [u16], &'a Appearance>,
 }
 
-impl<'a> Plan<'a> {
-    fn of(delta: &'a Delta, nodes: &'a Nodes<'a>) -> Result<Plan<'a>, ApplyError> {
+impl<'a> ApplyPlan<'a> {
+    fn new(delta: &'a Delta, nodes: &'a DiffTree<'a>) -> Result<ApplyPlan<'a>, ApplyError> {
         let numbers: HashMap<Vec<u16>, usize> = (1..nodes.len()).map(|n| (nodes.reference(n).0, n)).collect();
         let number = |reference: &[u16]| {
             let found = numbers.get(reference).copied();
             found
                 .ok_or_else(|| ApplyError(format!("it has no block {}", super::BlockRef(reference.to_vec()))))
         };
-        let mut plan = Plan {
+        let mut plan = ApplyPlan {
             nodes,
             has_left: vec![false; nodes.len()],
             placed: HashMap::new(),
@@ -78,7 +78,7 @@ impl<'a> Plan<'a> {
         for operation in delta.structure.iter().chain(&delta.nested) {
             match operation {
                 BlockOperation::Insert(block) => {
-                    block.walk().for_each(|block| plan.place(&block.reference, Source::New(block)));
+                    block.walk().for_each(|block| plan.place(&block.reference, BlockSource::New(block)));
                 }
                 BlockOperation::Delete(block) => {
                     for block in block.walk() {
@@ -91,7 +91,7 @@ impl<'a> Plan<'a> {
                     if std::mem::replace(&mut plan.has_left[from], true) {
                         return Err(ApplyError("it moves one block twice".into()));
                     }
-                    plan.place(&to.0, Source::Kept(from));
+                    plan.place(&to.0, BlockSource::Kept(from));
                 }
             }
         }
@@ -100,7 +100,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn place(&mut self, reference: &'a [u16], source: Source<'a>) {
+    fn place(&mut self, reference: &'a [u16], source: BlockSource<'a>) {
         if let Some((last, parent)) = reference.split_last() {
             self.placed.entry(parent).or_default().push((usize::from(last.saturating_sub(1)), source));
         }
@@ -112,7 +112,7 @@ impl<'a> Plan<'a> {
             return Err(ApplyError(format!("it nests blocks deeper than {MAX_DEPTH}")));
         }
         let kept = source.into_iter().flat_map(|source| &self.nodes.all[source].children);
-        let kept = kept.copied().filter(|&child| !self.has_left[child]).map(Source::Kept);
+        let kept = kept.copied().filter(|&child| !self.has_left[child]).map(BlockSource::Kept);
         let placed = self.placed.get(reference.as_slice()).cloned().unwrap_or_default();
         let mut blocks = Vec::new();
         for child in fill(kept, placed.into_iter()) {
@@ -123,17 +123,17 @@ impl<'a> Plan<'a> {
         Ok(blocks)
     }
 
-    fn block(&self, reference: &mut Vec<u16>, source: Source) -> Result<Block, ApplyError> {
+    fn block(&self, reference: &mut Vec<u16>, source: BlockSource) -> Result<Block, ApplyError> {
         let (mut block, number) = match source {
-            Source::New(new) => (self.fresh(reference, new), None),
-            Source::Kept(number) => (self.kept(reference, number)?, Some(number)),
+            BlockSource::New(new) => (self.fresh(reference, new), None),
+            BlockSource::Kept(number) => (self.kept(reference, number)?, Some(number)),
         };
         block.children = self.children(reference, number)?;
         Ok(block)
     }
 
     fn fresh(&self, reference: &[u16], new: &Block) -> Block {
-        let mut lists = Lists::of(new);
+        let mut lists = ElementLists::new(new);
         self.move_in(reference, &mut lists);
         lists.into_block(shallow(new))
     }
@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
             block.places = look.places.clone().unwrap_or(block.places);
         }
         let home = self.nodes.reference(number);
-        let mut lists = Lists::of(was);
+        let mut lists = ElementLists::new(was);
         let within = self.within.get(home.0.as_slice()).copied();
         let moved_out = self.moved_out.get(home.0.as_slice());
         if within.is_some() || moved_out.is_some() {
@@ -172,7 +172,7 @@ impl<'a> Plan<'a> {
         self.moved_in.get(reference).cloned().unwrap_or_default()
     }
 
-    fn move_in(&self, reference: &[u16], lists: &mut Lists) {
+    fn move_in(&self, reference: &[u16], lists: &mut ElementLists) {
         lists.put_in(Vec::new(), &self.arriving(reference));
     }
 }
@@ -206,11 +206,11 @@ fn fill<T>(kept: impl Iterator<Item = T>, placed: impl Iterator<Item = (usize, T
 }
 
 /// The three lists of a block, as elements.
-struct Lists([Vec<Element>; 3]);
+struct ElementLists([Vec<Element>; 3]);
 
-impl Lists {
-    fn of(block: &Block) -> Lists {
-        let mut lists = Lists(Default::default());
+impl ElementLists {
+    fn new(block: &Block) -> ElementLists {
+        let mut lists = ElementLists(Default::default());
         for element in Element::all_of(block) {
             lists.0[element.kind() as usize].push(element);
         }

@@ -8,16 +8,16 @@
 use std::collections::HashMap;
 
 use super::matching::Matching;
-use super::similar::{Open, pair_similar};
+use super::similar::{UnmatchedElement, pair_similar};
 use super::structure::longest_increasing;
-use super::tree::Nodes;
+use super::tree::DiffTree;
 use super::words::n_words;
 use super::{BlockDelta, Delta, Element, ElementKind, ElementMove, Update};
 use crate::page::segment::{Block, NodeId};
 
 /// Elements that moved, by block number and kind, with their places.
 #[derive(Default)]
-pub(super) struct Settled {
+pub(super) struct MovedElements {
     pub(super) moved_out: HashMap<(usize, ElementKind), Vec<u32>>,
     pub(super) moved_in: HashMap<(usize, ElementKind), Vec<u32>>,
 }
@@ -33,7 +33,7 @@ struct ListMatch {
 }
 
 /// One pair of blocks, or a block that came or went, with its three lists.
-struct Entry {
+struct BlockPair {
     before: Option<usize>,
     after: Option<usize>,
     lists: [ListMatch; 3],
@@ -41,33 +41,38 @@ struct Entry {
 
 /// An element of both versions: block and place before, block and place after.
 #[derive(Clone, Copy)]
-pub(super) struct Pair {
+pub(super) struct ElementPair {
     pub(super) kind: ElementKind,
     pub(super) before: (usize, u32),
     pub(super) after: (usize, u32),
 }
 
 /// What became of the elements.
-pub(super) struct Found {
+pub(super) struct ElementMatches {
     /// What moved, for the blocks that came and went.
-    pub(super) settled: Settled,
+    pub(super) moved: MovedElements,
     /// Partner blocks with the same content.
     pub(super) same_leaves: Vec<(usize, usize)>,
     /// The elements of the other blocks that are in the same block after.
-    pub(super) pairs: Vec<Pair>,
+    pub(super) pairs: Vec<ElementPair>,
     /// The elements that are in another block.
-    pub(super) moves: Vec<Pair>,
+    pub(super) moves: Vec<ElementPair>,
 }
 
 /// Adds all changes within blocks to the delta, and returns what became of the elements.
-pub(super) fn find_changes(before: &Nodes, after: &Nodes, matching: &Matching, delta: &mut Delta) -> Found {
+pub(super) fn find_changes(
+    before: &DiffTree,
+    after: &DiffTree,
+    matching: &Matching,
+    delta: &mut Delta,
+) -> ElementMatches {
     let (mut entries, same_leaves) = entries(before, after, matching);
     let moves = find_moves(before, after, &mut entries);
-    let mut settled = Settled::default();
+    let mut moved = MovedElements::default();
     let mut n_moved_in: HashMap<usize, [u32; 3]> = HashMap::new();
-    for &Pair { kind, before: (b, i), after: (a, j) } in &moves {
-        settled.moved_out.entry((b, kind)).or_default().push(i);
-        settled.moved_in.entry((a, kind)).or_default().push(j);
+    for &ElementPair { kind, before: (b, i), after: (a, j) } in &moves {
+        moved.moved_out.entry((b, kind)).or_default().push(i);
+        moved.moved_in.entry((a, kind)).or_default().push(j);
         n_moved_in.entry(a).or_default()[kind as usize] += 1;
     }
     let mut pairs = Vec::new();
@@ -83,17 +88,17 @@ pub(super) fn find_changes(before: &Nodes, after: &Nodes, matching: &Matching, d
         for kind in ElementKind::ALL {
             let list = &entry.lists[kind as usize];
             let both = list.stayed.iter().chain(&list.updated);
-            pairs.extend(both.map(|&(i, j)| Pair { kind, before: (b, i), after: (a, j) }));
+            pairs.extend(both.map(|&(i, j)| ElementPair { kind, before: (b, i), after: (a, j) }));
         }
     }
-    Found { settled, same_leaves, pairs, moves }
+    ElementMatches { moved, same_leaves, pairs, moves }
 }
 
 /// Adds the elements that are in another block to the delta; `has_moved` says which of them are read in another order.
 pub(super) fn add_moves(
-    before: &Nodes,
-    after: &Nodes,
-    moves: &[Pair],
+    before: &DiffTree,
+    after: &DiffTree,
+    moves: &[ElementPair],
     has_moved: &[bool],
     delta: &mut Delta,
 ) {
@@ -104,7 +109,11 @@ pub(super) fn add_moves(
 }
 
 /// The blocks whose content changed, and partners with the same content.
-fn entries(before: &Nodes, after: &Nodes, matching: &Matching) -> (Vec<Entry>, Vec<(usize, usize)>) {
+fn entries(
+    before: &DiffTree,
+    after: &DiffTree,
+    matching: &Matching,
+) -> (Vec<BlockPair>, Vec<(usize, usize)>) {
     let (mut entries, mut same_leaves) = (Vec::new(), Vec::new());
     for (a, partner) in matching.to_before.iter().enumerate().skip(1) {
         let Some(is) = after.all[a].block else { continue };
@@ -117,12 +126,12 @@ fn entries(before: &Nodes, after: &Nodes, matching: &Matching) -> (Vec<Entry>, V
             continue;
         }
         let lists = ElementKind::ALL.map(|kind| match_same_ids(was, is, kind));
-        entries.push(Entry { before: *partner, after: Some(a), lists });
+        entries.push(BlockPair { before: *partner, after: Some(a), lists });
     }
     for b in (1..before.len()).filter(|&b| matching.to_after[b].is_none()) {
         let Some(was) = before.all[b].block else { continue };
         let lists = ElementKind::ALL.map(|kind| all_rest(n_elements(was, kind)));
-        entries.push(Entry { before: Some(b), after: None, lists });
+        entries.push(BlockPair { before: Some(b), after: None, lists });
     }
     (entries, same_leaves)
 }
@@ -202,7 +211,7 @@ fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMat
 }
 
 /// Takes the moved elements out of those without a partner.
-fn find_moves(before: &Nodes, after: &Nodes, entries: &mut [Entry]) -> Vec<Pair> {
+fn find_moves(before: &DiffTree, after: &DiffTree, entries: &mut [BlockPair]) -> Vec<ElementPair> {
     let mut moves = Vec::new();
     for kind in ElementKind::ALL {
         let mut sources = left_over(before, entries, kind);
@@ -214,7 +223,7 @@ fn find_moves(before: &Nodes, after: &Nodes, entries: &mut [Entry]) -> Vec<Pair>
             let Some((a, is)) = entry.after.and_then(|a| Some((a, after.all[a].block?))) else { continue };
             entry.lists[kind as usize].rest_after.retain(|&j| {
                 let source = sources.get_mut(&id_at(is, kind, j)).and_then(Vec::pop);
-                moves.extend(source.map(|before| Pair { kind, before, after: (a, j) }));
+                moves.extend(source.map(|before| ElementPair { kind, before, after: (a, j) }));
                 gone.entry(source.map_or(0, |(b, _)| b)).or_default().extend(source.map(|(_, i)| i));
                 source.is_none()
             });
@@ -229,7 +238,11 @@ fn find_moves(before: &Nodes, after: &Nodes, entries: &mut [Entry]) -> Vec<Pair>
 }
 
 /// Elements without a partner by ID, the first of each ID last.
-fn left_over(before: &Nodes, entries: &[Entry], kind: ElementKind) -> HashMap<NodeId, Vec<(usize, u32)>> {
+fn left_over(
+    before: &DiffTree,
+    entries: &[BlockPair],
+    kind: ElementKind,
+) -> HashMap<NodeId, Vec<(usize, u32)>> {
     let mut sources: HashMap<NodeId, Vec<(usize, u32)>> = HashMap::new();
     for entry in entries.iter().rev() {
         let Some((b, was)) = entry.before.and_then(|b| Some((b, before.all[b].block?))) else { continue };
@@ -240,8 +253,8 @@ fn left_over(before: &Nodes, entries: &[Entry], kind: ElementKind) -> HashMap<No
     sources
 }
 
-fn element_move(before: &Nodes, after: &Nodes, pair: &Pair) -> Option<ElementMove> {
-    let &Pair { kind, before: (b, from_index), after: (a, to_index) } = pair;
+fn element_move(before: &DiffTree, after: &DiffTree, pair: &ElementPair) -> Option<ElementMove> {
+    let &ElementPair { kind, before: (b, from_index), after: (a, to_index) } = pair;
     let is = after.all[a].block?;
     Some(ElementMove {
         from: before.reference(b),
@@ -256,34 +269,34 @@ fn element_move(before: &Nodes, after: &Nodes, pair: &Pair) -> Option<ElementMov
 fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
     for kind in [ElementKind::Link, ElementKind::Image] {
         let list = &mut lists[kind as usize];
-        pair_by(list, |i| text_at(was, kind, i), |j| text_at(is, kind, j));
-        pair_by(list, |i| address_at(was, kind, i), |j| address_at(is, kind, j));
+        pair_by_key(list, |i| text_at(was, kind, i), |j| text_at(is, kind, j));
+        pair_by_key(list, |i| address_at(was, kind, i), |j| address_at(is, kind, j));
     }
     for kind in ElementKind::ALL {
         let list = &mut lists[kind as usize];
         if list.rest_before.is_empty() || list.rest_after.is_empty() {
             continue;
         }
-        let kept = kept_in_order(list);
-        let open = |text, place| Open { text, place };
-        let open_before: Vec<Open> = list
+        let kept = pairs_in_order(list);
+        let open = |text, place| UnmatchedElement { text, place };
+        let open_before: Vec<UnmatchedElement> = list
             .rest_before
             .iter()
             .map(|&i| open(text_at(was, kind, i), kept.partition_point(|pair| pair.0 < i)))
             .collect();
-        let open_after: Vec<Open> = list
+        let open_after: Vec<UnmatchedElement> = list
             .rest_after
             .iter()
             .map(|&j| open(text_at(is, kind, j), kept.partition_point(|pair| pair.1 < j)))
             .collect();
         let pairs = pair_similar(&open_before, &open_after);
         let pairs = pairs.into_iter().map(|(i, j)| (list.rest_before[i], list.rest_after[j])).collect();
-        take_updated(list, pairs);
+        accept_updates(list, pairs);
     }
 }
 
 /// The largest part of the elements that have a partner which is in the same order in both versions: what the others stand between.
-fn kept_in_order(list: &ListMatch) -> Vec<(u32, u32)> {
+fn pairs_in_order(list: &ListMatch) -> Vec<(u32, u32)> {
     let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);
     let places: Vec<usize> = pairs.iter().map(|pair| pair.0 as usize).collect();
@@ -292,7 +305,7 @@ fn kept_in_order(list: &ListMatch) -> Vec<(u32, u32)> {
 }
 
 /// Pairs elements without a partner that have the same key, in order.
-fn pair_by<'a>(
+fn pair_by_key<'a>(
     list: &mut ListMatch,
     key_before: impl Fn(u32) -> &'a str,
     key_after: impl Fn(u32) -> &'a str,
@@ -309,10 +322,10 @@ fn pair_by<'a>(
         .iter()
         .filter_map(|&j| Some((places.get_mut(key_after(j)).and_then(Vec::pop)?, j)))
         .collect();
-    take_updated(list, pairs);
+    accept_updates(list, pairs);
 }
 
-fn take_updated(list: &mut ListMatch, mut pairs: Vec<(u32, u32)>) {
+fn accept_updates(list: &mut ListMatch, mut pairs: Vec<(u32, u32)>) {
     pairs.sort_unstable();
     list.rest_before.retain(|i| pairs.binary_search_by_key(i, |pair| pair.0).is_err());
     pairs.sort_unstable_by_key(|pair| pair.1);
@@ -333,7 +346,7 @@ fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 
             before: element_at(was, kind, i),
             after: element_at(is, kind, j),
         }));
-        let respelled = list.stayed.iter().filter(|&&(i, j)| spelled_otherwise(was, is, kind, i, j));
+        let respelled = list.stayed.iter().filter(|&&(i, j)| has_different_spelling(was, is, kind, i, j));
         block.respelled.extend(respelled.map(|&(_, j)| (j, element_at(is, kind, j))));
         block.reordered.extend(order_after(list).map(|order| (kind, order)));
     }
@@ -345,11 +358,11 @@ fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 
         let n_inserted = lists[kind as usize].rest_after.len() as u32;
         block.n_elements[kind as usize] = n_elements(was, kind) as u32 + n_inserted + moved_in[kind as usize];
     }
-    block.n_words = n_words_of(was);
+    block.n_words = n_block_words(was);
     Some(block)
 }
 
-fn spelled_otherwise(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32) -> bool {
+fn has_different_spelling(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32) -> bool {
     text_at(was, kind, i) != text_at(is, kind, j) || address_at(was, kind, i) != address_at(is, kind, j)
 }
 
@@ -367,7 +380,7 @@ fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
 }
 
 /// Number of words in the texts and names of a block.
-pub(super) fn n_words_of(block: &Block) -> u32 {
+pub(super) fn n_block_words(block: &Block) -> u32 {
     let links = block.links.iter().map(|link| n_words(&link.name));
     let images = block.images.iter().map(|image| n_words(&image.name));
     let texts = block.texts.iter().map(|text| n_words(&text.text));

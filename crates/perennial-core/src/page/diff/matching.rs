@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::tree::Nodes;
+use super::tree::DiffTree;
 use super::words::{hash, n_shared, word_hashes};
 use crate::page::segment::{Block, NodeId};
 
@@ -36,7 +36,7 @@ impl Matching {
     }
 }
 
-pub(super) fn match_blocks(before: &Nodes, after: &Nodes) -> Matching {
+pub(super) fn match_blocks(before: &DiffTree, after: &DiffTree) -> Matching {
     let mut matching = Matching { to_after: vec![None; before.len()], to_before: vec![None; after.len()] };
     matching.pair(0, 0);
     if match_same_reference(before, after, &mut matching) {
@@ -50,7 +50,7 @@ pub(super) fn match_blocks(before: &Nodes, after: &Nodes) -> Matching {
 }
 
 /// Walks both trees at once; true when that matched every block.
-fn match_same_reference(before: &Nodes, after: &Nodes, matching: &mut Matching) -> bool {
+fn match_same_reference(before: &DiffTree, after: &DiffTree, matching: &mut Matching) -> bool {
     let mut pending = vec![(0, 0)];
     let mut n_paired = 1;
     while let Some((b, a)) = pending.pop() {
@@ -65,12 +65,12 @@ fn match_same_reference(before: &Nodes, after: &Nodes, matching: &mut Matching) 
     n_paired == before.len() && n_paired == after.len()
 }
 
-fn same_id(before: &Nodes, after: &Nodes, b: usize, a: usize) -> bool {
+fn same_id(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> bool {
     before.all[b].block.map(|block| block.id) == after.all[a].block.map(|block| block.id)
 }
 
 /// Pairs two blocks of one ID and all within them; returns how many.
-fn pair_subtrees(before: &Nodes, after: &Nodes, b: usize, a: usize, matching: &mut Matching) -> usize {
+fn pair_subtrees(before: &DiffTree, after: &DiffTree, b: usize, a: usize, matching: &mut Matching) -> usize {
     let mut pending = vec![(b, a)];
     let mut n_paired = 0;
     while let Some((b, a)) = pending.pop() {
@@ -81,10 +81,10 @@ fn pair_subtrees(before: &Nodes, after: &Nodes, b: usize, a: usize, matching: &m
     n_paired
 }
 
-fn match_same_id(before: &Nodes, after: &Nodes, matching: &mut Matching) {
+fn match_same_id(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
     let mut candidates: HashMap<NodeId, Vec<usize>> = HashMap::new();
     for b in (1..before.len()).rev() {
-        if let Some(block) = before.all[b].block.filter(|block| !is_void(block)) {
+        if let Some(block) = before.all[b].block.filter(|block| !is_empty_leaf(block)) {
             candidates.entry(block.id).or_default().push(b);
         }
     }
@@ -104,11 +104,11 @@ fn match_same_id(before: &Nodes, after: &Nodes, matching: &mut Matching) {
 }
 
 /// Whether it is empty. The ID of an empty block tells nothing.
-fn is_void(block: &Block) -> bool {
+fn is_empty_leaf(block: &Block) -> bool {
     block.is_leaf() && block.links.is_empty() && block.images.is_empty() && block.texts.is_empty()
 }
 
-fn all_free(before: &Nodes, after: &Nodes, b: usize, a: usize, matching: &Matching) -> bool {
+fn all_free(before: &DiffTree, after: &DiffTree, b: usize, a: usize, matching: &Matching) -> bool {
     let mut pending = vec![(b, a)];
     while let Some((b, a)) = pending.pop() {
         if !matching.both_free(b, a) {
@@ -120,16 +120,16 @@ fn all_free(before: &Nodes, after: &Nodes, b: usize, a: usize, matching: &Matchi
 }
 
 /// A leaf whose partner is still open, with sorted hashes of what it holds.
-struct OpenLeaf {
+struct UnmatchedLeaf {
     number: usize,
     features: Vec<u32>,
 }
 
-fn open_leaves(nodes: &Nodes, partners: &[Option<usize>]) -> Vec<OpenLeaf> {
+fn unmatched_leaves(nodes: &DiffTree, partners: &[Option<usize>]) -> Vec<UnmatchedLeaf> {
     let open = (1..nodes.len()).filter(|&n| partners[n].is_none() && nodes.all[n].children.is_empty());
     open.filter_map(|number| {
         let features = features(nodes.all[number].block?);
-        Some(OpenLeaf { number, features })
+        Some(UnmatchedLeaf { number, features })
     })
     .collect()
 }
@@ -145,9 +145,9 @@ fn features(block: &Block) -> Vec<u32> {
     features
 }
 
-fn match_similar_leaves(before: &Nodes, after: &Nodes, matching: &mut Matching) {
-    let open_before = open_leaves(before, &matching.to_after);
-    let open_after = open_leaves(after, &matching.to_before);
+fn match_similar_leaves(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
+    let open_before = unmatched_leaves(before, &matching.to_after);
+    let open_after = unmatched_leaves(after, &matching.to_before);
     let mut scored: Vec<(f64, usize, usize)> = Vec::new();
     for (i, j) in candidate_pairs(before, after, &open_before, &open_after) {
         let (b, a) = (&open_before[i], &open_after[j]);
@@ -177,7 +177,7 @@ fn similarity(before: &[u32], after: &[u32]) -> f64 {
     (of_both + of_smaller) / 2.0
 }
 
-fn preference(before: &Nodes, after: &Nodes, b: usize, a: usize) -> f64 {
+fn preference(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> f64 {
     let same_level = before.all[b].depth == after.all[a].depth;
     let same_reference = same_level && before.reference(b) == after.reference(a);
     f64::from(u8::from(same_reference)) * 0.1 + f64::from(u8::from(same_level)) * 0.05
@@ -185,10 +185,10 @@ fn preference(before: &Nodes, after: &Nodes, b: usize, a: usize) -> f64 {
 
 /// Pairs of open leaves that share a rare feature or a reference, as places in the two lists.
 fn candidate_pairs(
-    before: &Nodes,
-    after: &Nodes,
-    open_before: &[OpenLeaf],
-    open_after: &[OpenLeaf],
+    before: &DiffTree,
+    after: &DiffTree,
+    open_before: &[UnmatchedLeaf],
+    open_after: &[UnmatchedLeaf],
 ) -> Vec<(usize, usize)> {
     let features = open_before.iter().map(|leaf| leaf.features.as_slice());
     let mut pairs = pairs_by_shared(features, open_after.iter().map(|leaf| leaf.features.as_slice()));
@@ -240,7 +240,7 @@ fn dedup_from(pairs: &mut Vec<(usize, usize)>, start: usize) {
 }
 
 /// An inner block is matched to the block from which most of its content came, from the deepest level up.
-fn match_by_votes(before: &Nodes, after: &Nodes, matching: &mut Matching) {
+fn match_by_votes(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
     let (sizes_before, sizes_after) = (sizes(before), sizes(after));
     let mut levels: Vec<Vec<usize>> = Vec::new();
     for a in 1..after.len() {
@@ -268,7 +268,7 @@ fn match_by_votes(before: &Nodes, after: &Nodes, matching: &mut Matching) {
 }
 
 /// Elements of each block and of all within it, at least 1.
-fn sizes(nodes: &Nodes) -> Vec<usize> {
+fn sizes(nodes: &DiffTree) -> Vec<usize> {
     let mut sizes = vec![1; nodes.len()];
     for number in (1..nodes.len()).rev() {
         if let Some(block) = nodes.all[number].block {
@@ -280,8 +280,8 @@ fn sizes(nodes: &Nodes) -> Vec<usize> {
 }
 
 fn most_votes(
-    before: &Nodes,
-    after: &Nodes,
+    before: &DiffTree,
+    after: &DiffTree,
     a: usize,
     sizes: &[usize],
     matching: &Matching,
@@ -298,7 +298,7 @@ fn most_votes(
 
 /// Pairs the open blocks between neighbours that are partners, when both sides have the same number of blocks there and
 /// each is in the column of its counterpart.
-fn match_between_neighbours(before: &Nodes, after: &Nodes, matching: &mut Matching) {
+fn match_between_neighbours(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
     for a in 0..after.len() {
         let Some(b) = matching.to_before[a] else { continue };
         let mut gap_before = gaps(before, b, a, &matching.to_after, after);
@@ -313,11 +313,11 @@ fn match_between_neighbours(before: &Nodes, after: &Nodes, matching: &mut Matchi
 
 /// Open children of a block, grouped by the last matched child before them (0 when there is none).
 fn gaps(
-    nodes: &Nodes,
+    nodes: &DiffTree,
     parent: usize,
     partner: usize,
     partners: &[Option<usize>],
-    other: &Nodes,
+    other: &DiffTree,
 ) -> BTreeMap<usize, Vec<usize>> {
     let mut gaps: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut anchor = 0;
@@ -332,8 +332,8 @@ fn gaps(
 }
 
 fn pair_columns(
-    before: &Nodes,
-    after: &Nodes,
+    before: &DiffTree,
+    after: &DiffTree,
     open_before: &[usize],
     open_after: &[usize],
     matching: &mut Matching,
@@ -346,7 +346,7 @@ fn pair_columns(
     }
 }
 
-fn same_column(before: &Nodes, after: &Nodes, b: usize, a: usize) -> bool {
+fn same_column(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> bool {
     let (Some(before), Some(after)) = (before.all[b].block, after.all[a].block) else { return false };
     before.is_leaf() == after.is_leaf()
         && (before.rect.x - after.rect.x).abs() <= SAME_COLUMN_PX

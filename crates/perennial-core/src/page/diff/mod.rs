@@ -70,13 +70,13 @@ pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
 }
 
 fn find_operations(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
-    let (before, after) = (tree::Nodes::of(before), tree::Nodes::of(after));
+    let (before, after) = (tree::DiffTree::new(before), tree::DiffTree::new(after));
     let matching = matching::match_blocks(&before, &after);
     let found = elements::find_changes(&before, &after, &matching, delta);
-    structure::find_structure(&before, &after, &matching, &found.settled, delta);
+    structure::find_structure(&before, &after, &matching, &found.moved, delta);
     let relocated = structure::find_relocated(&before, &after, &matching);
     if !(relocated.is_empty() && found.moves.is_empty()) {
-        let order = order::find_order(&before, &after, &found, &relocated);
+        let order = order::find_visible_moves(&before, &after, &found, &relocated);
         structure::add_moves(&before, &after, &relocated, &order.has_block_moved, delta);
         elements::add_moves(&before, &after, &found.moves, &order.has_element_moved, delta);
     }

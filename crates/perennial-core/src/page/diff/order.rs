@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use super::elements::{Found, Pair};
+use super::elements::{ElementMatches, ElementPair};
 use super::structure::Relocated;
-use super::tree::Nodes;
+use super::tree::DiffTree;
 use super::words::hash;
 use super::{ElementKind, n_words};
 use crate::page::segment::{Block, Piece};
@@ -19,51 +19,56 @@ const WEIGHT: u64 = 1 << 10;
 const MAX_TRIED: usize = 2;
 
 /// What is read in another order than before.
-pub(super) struct Order {
+pub(super) struct MoveVisibility {
     /// For each block that is elsewhere in the tree, whether it moved to a reader.
     pub(super) has_block_moved: Vec<bool>,
     /// For each element that is in another block, whether it moved to a reader.
     pub(super) has_element_moved: Vec<bool>,
 }
 
-pub(super) fn find_order(before: &Nodes, after: &Nodes, found: &Found, relocated: &[Relocated]) -> Order {
-    let carriers = carriers(after, relocated);
-    let (was, is) = (Reading::of(before), Reading::of(after));
-    let partners = partners(&was, &is, found, &carriers);
-    let is_in_order = in_order(&was, &is, &partners);
+pub(super) fn find_visible_moves(
+    before: &DiffTree,
+    after: &DiffTree,
+    found: &ElementMatches,
+    relocated: &[Relocated],
+) -> MoveVisibility {
+    let nearest_relocated = nearest_relocated(after, relocated);
+    let (was, is) = (ReadingOrder::new(before), ReadingOrder::new(after));
+    let partners = partners(&was, &is, found, &nearest_relocated);
+    let is_in_order = heaviest_common_order(&was, &is, &partners);
     let (mut moved, mut total) = (vec![0u64; relocated.len()], vec![0u64; relocated.len()]);
     for (rank, read) in is.all.iter().enumerate().filter(|(rank, _)| partners[*rank].is_some()) {
-        let mut carrier = carriers[read.leaf];
+        let mut carrier = nearest_relocated[read.leaf];
         while let Some(number) = carrier {
             total[number] += read.weight;
             moved[number] += if is_in_order[rank] { 0 } else { read.weight };
-            carrier = carriers[after.all[relocated[number].after].parent];
+            carrier = nearest_relocated[after.all[relocated[number].after].parent];
         }
     }
     let has_block_moved = moved.iter().zip(&total).map(|(moved, total)| 2 * moved > *total).collect();
-    let has_moved = |pair: &Pair| {
+    let has_moved = |pair: &ElementPair| {
         is.rank(pair.kind, pair.after).is_some_and(|rank| is.all[rank].is_seen && !is_in_order[rank])
     };
-    Order { has_block_moved, has_element_moved: found.moves.iter().map(has_moved).collect() }
+    MoveVisibility { has_block_moved, has_element_moved: found.moves.iter().map(has_moved).collect() }
 }
 
 /// For each block after the nearest relocated block at or above it.
-fn carriers(after: &Nodes, relocated: &[Relocated]) -> Vec<Option<usize>> {
-    let mut carriers: Vec<Option<usize>> = vec![None; after.len()];
+fn nearest_relocated(after: &DiffTree, relocated: &[Relocated]) -> Vec<Option<usize>> {
+    let mut nearest_relocated: Vec<Option<usize>> = vec![None; after.len()];
     for (number, block) in relocated.iter().enumerate() {
-        carriers[block.after] = Some(number);
+        nearest_relocated[block.after] = Some(number);
     }
     // Each block comes after its parent.
     for number in 1..after.len() {
-        if carriers[number].is_none() {
-            carriers[number] = carriers[after.all[number].parent];
+        if nearest_relocated[number].is_none() {
+            nearest_relocated[number] = nearest_relocated[after.all[number].parent];
         }
     }
-    carriers
+    nearest_relocated
 }
 
 /// An element as it is read.
-struct Read {
+struct ReadElement {
     leaf: usize,
     words: u32,
     weight: u64,
@@ -72,15 +77,15 @@ struct Read {
 }
 
 /// All elements of a page as they are read, and the rank of each.
-struct Reading {
-    all: Vec<Read>,
+struct ReadingOrder {
+    all: Vec<ReadElement>,
     /// For each leaf the ranks of its links, images and texts.
     ranks: Vec<[Vec<u32>; 3]>,
 }
 
-impl Reading {
-    fn of(nodes: &Nodes) -> Reading {
-        let mut reading = Reading { all: Vec::new(), ranks: Vec::with_capacity(nodes.len()) };
+impl ReadingOrder {
+    fn new(nodes: &DiffTree) -> ReadingOrder {
+        let mut reading = ReadingOrder { all: Vec::new(), ranks: Vec::with_capacity(nodes.len()) };
         for (leaf, node) in nodes.all.iter().enumerate() {
             let block = node.block.filter(|block| block.is_leaf());
             let ranks = block.map(|block| reading.add(leaf, block));
@@ -107,7 +112,12 @@ impl Reading {
                 *place = self.all.len() as u32;
                 let has_words = is_text && words.contains(char::is_alphanumeric);
                 let weight = 1 + if has_words { n_words(words) as u64 } else { 0 };
-                self.all.push(Read { leaf, words: hash(words), weight, is_seen: has_words || !is_text });
+                self.all.push(ReadElement {
+                    leaf,
+                    words: hash(words),
+                    weight,
+                    is_seen: has_words || !is_text,
+                });
             }
         }
         ranks
@@ -121,17 +131,18 @@ impl Reading {
 
 /// For each rank after that of its partner before, and whether it kept its place in the tree.
 fn partners(
-    was: &Reading,
-    is: &Reading,
-    found: &Found,
-    carriers: &[Option<usize>],
+    was: &ReadingOrder,
+    is: &ReadingOrder,
+    found: &ElementMatches,
+    nearest_relocated: &[Option<usize>],
 ) -> Vec<Option<(usize, bool)>> {
     let mut partners = vec![None; is.all.len()];
     let mut pair = |kind: ElementKind, before: (usize, u32), after: (usize, u32), has_stayed: bool| {
         if let (Some(rank_before), Some(rank)) = (was.rank(kind, before), is.rank(kind, after)) {
             // A text that was edited may have been taken for another one.
-            let is_steady =
-                has_stayed && carriers[after.0].is_none() && was.all[rank_before].words == is.all[rank].words;
+            let is_steady = has_stayed
+                && nearest_relocated[after.0].is_none()
+                && was.all[rank_before].words == is.all[rank].words;
             partners[rank] = Some((rank_before, is_steady));
         }
     };
@@ -149,14 +160,18 @@ fn partners(
 
 /// Marks the ranks after that are in the heaviest part that is in the same order in both versions. A tree of best sums makes it
 /// O(n log n).
-fn in_order(was: &Reading, is: &Reading, partners: &[Option<(usize, bool)>]) -> Vec<bool> {
-    let echoes = Echoes::of(was, is);
+fn heaviest_common_order(
+    was: &ReadingOrder,
+    is: &ReadingOrder,
+    partners: &[Option<(usize, bool)>],
+) -> Vec<bool> {
+    let occurrences = WordOccurrences::new(was, is);
     let mut best = BestSums { sums: vec![(0, None); was.all.len() + 1] };
     // Each step: the rank after, and the step before it.
     let mut steps: Vec<(usize, Option<usize>)> = Vec::new();
     for (rank, read) in is.all.iter().enumerate() {
         let mut tried: Vec<(usize, bool)> = partners[rank].into_iter().collect();
-        tried.extend(echoes.around(rank, read.words).map(|before| (before as usize, false)));
+        tried.extend(occurrences.around(rank, read.words).map(|before| (before as usize, false)));
         // The partner itself is tried as what it is.
         tried.sort_unstable_by_key(|&(before, is_steady)| (before, !is_steady));
         tried.dedup_by_key(|each| each.0);
@@ -177,15 +192,15 @@ fn in_order(was: &Reading, is: &Reading, partners: &[Option<(usize, bool)>]) -> 
 }
 
 /// Where the same words are read in the version before.
-struct Echoes {
+struct WordOccurrences {
     before: HashMap<u32, Vec<u32>>,
     /// For each rank after, how many times its words were read until then.
     ordinals: Vec<u32>,
     n_after: HashMap<u32, u32>,
 }
 
-impl Echoes {
-    fn of(was: &Reading, is: &Reading) -> Echoes {
+impl WordOccurrences {
+    fn new(was: &ReadingOrder, is: &ReadingOrder) -> WordOccurrences {
         let mut before: HashMap<u32, Vec<u32>> = HashMap::new();
         for (rank, read) in (0u32..).zip(&was.all) {
             before.entry(read.words).or_default().push(rank);
@@ -197,7 +212,7 @@ impl Echoes {
             ordinals.push(*n);
             *n += 1;
         }
-        Echoes { before, ordinals, n_after }
+        WordOccurrences { before, ordinals, n_after }
     }
 
     /// Ranks before with the same words: those that are as far from the first and from the last of them, and their neighbours.
@@ -251,12 +266,12 @@ mod tests {
     use super::*;
 
     /// Readings of the same words in two orders.
-    fn readings(places: &[usize], weights: &[u64]) -> (Reading, Reading) {
-        let read = |n: usize| Read { leaf: 0, words: n as u32, weight: weights[n], is_seen: true };
+    fn readings(places: &[usize], weights: &[u64]) -> (ReadingOrder, ReadingOrder) {
+        let read = |n: usize| ReadElement { leaf: 0, words: n as u32, weight: weights[n], is_seen: true };
         let mut order: Vec<usize> = (0..places.len()).collect();
-        let was = Reading { all: order.iter().map(|n| read(*n)).collect(), ranks: Vec::new() };
+        let was = ReadingOrder { all: order.iter().map(|n| read(*n)).collect(), ranks: Vec::new() };
         order.sort_by_key(|n| places[*n]);
-        (was, Reading { all: order.into_iter().map(read).collect(), ranks: Vec::new() })
+        (was, ReadingOrder { all: order.into_iter().map(read).collect(), ranks: Vec::new() })
     }
 
     proptest! {
@@ -272,7 +287,7 @@ mod tests {
                 ranks.windows(2).all(|pair| pair[0] < pair[1])
             };
             let weight = |part: u32| stays(part).map(|n| is.all[n].weight).sum::<u64>();
-            let found = in_order(&was, &is, &vec![None; is.all.len()]);
+            let found = heaviest_common_order(&was, &is, &vec![None; is.all.len()]);
             let found = found.iter().enumerate().map(|(n, stays)| u32::from(*stays) << n).sum::<u32>();
             prop_assert!(is_ordered(found));
             let best = (0..1u32 << is.all.len()).filter(|part| is_ordered(*part)).map(weight).max();

@@ -33,7 +33,7 @@ const AT_PLACE: f64 = 0.5;
 
 /// An element without a partner.
 #[derive(Clone, Copy)]
-pub(super) struct Open<'a> {
+pub(super) struct UnmatchedElement<'a> {
     pub(super) text: &'a str,
     /// How many elements that stayed stand before it. The same number in both versions is the same place.
     pub(super) place: usize,
@@ -42,7 +42,7 @@ pub(super) struct Open<'a> {
 type Pairs = Vec<(usize, usize)>;
 
 /// Pairs of the first and the second list that are one text, edited; each is in one pair at most.
-pub(super) fn pair_similar(before: &[Open], after: &[Open]) -> Pairs {
+pub(super) fn pair_similar(before: &[UnmatchedElement], after: &[UnmatchedElement]) -> Pairs {
     let mut taken = (vec![false; before.len()], vec![false; after.len()]);
     let mut pairs = pair_numbered(before, after, true, &mut taken);
     pairs.extend(pair_numbered(before, after, false, &mut taken));
@@ -51,8 +51,9 @@ pub(super) fn pair_similar(before: &[Open], after: &[Open]) -> Pairs {
     if open_before.is_empty() || open_after.is_empty() {
         return pairs;
     }
-    let texts_before: Vec<Text> = open_before.iter().map(|&i| Text::of(&before[i])).collect();
-    let texts_after: Vec<Text> = open_after.iter().map(|&j| Text::of(&after[j])).collect();
+    let texts_before: Vec<ComparedText> =
+        open_before.iter().map(|&i| ComparedText::new(&before[i])).collect();
+    let texts_after: Vec<ComparedText> = open_after.iter().map(|&j| ComparedText::new(&after[j])).collect();
     let mut tried = at_the_same_place(&texts_before, &texts_after);
     tried.extend(with_the_same_features(&texts_before, &texts_after));
     tried.sort_unstable();
@@ -81,13 +82,14 @@ pub(super) fn pair_similar(before: &[Open], after: &[Open]) -> Pairs {
 /// Pairs texts that differ in numbers alone, in order: those at the same place, or those anywhere. Numbers without words are one only
 /// where they stood.
 fn pair_numbered(
-    before: &[Open],
-    after: &[Open],
+    before: &[UnmatchedElement],
+    after: &[UnmatchedElement],
     at_place: bool,
     taken: &mut (Vec<bool>, Vec<bool>),
 ) -> Pairs {
-    let key =
-        |open: &Open| Some((without_numbers(open.text, at_place)?, if at_place { open.place } else { 0 }));
+    let key = |open: &UnmatchedElement| {
+        Some((without_numbers(open.text, at_place)?, if at_place { open.place } else { 0 }))
+    };
     let mut places: HashMap<(String, usize), Vec<usize>> = HashMap::new();
     for (i, open) in before.iter().enumerate().rev().filter(|(i, _)| !taken.0[*i]) {
         if let Some(key) = key(open) {
@@ -128,7 +130,7 @@ fn without_numbers(text: &str, without_words: bool) -> Option<String> {
 }
 
 /// A text with its words, and its letters where it is short.
-struct Text {
+struct ComparedText {
     place: usize,
     words: Vec<u32>,
     /// Pairs of letters, sorted.
@@ -136,8 +138,8 @@ struct Text {
     letters: Vec<char>,
 }
 
-impl Text {
-    fn of(open: &Open) -> Text {
+impl ComparedText {
+    fn new(open: &UnmatchedElement) -> ComparedText {
         let mut words = word_hashes(open.text);
         words.sort_unstable();
         let (mut pairs, mut letters) = (Vec::new(), Vec::new());
@@ -149,7 +151,7 @@ impl Text {
         if letters.len() > MAX_SHORT {
             letters.clear();
         }
-        Text { place: open.place, words, pairs, letters }
+        ComparedText { place: open.place, words, pairs, letters }
     }
 
     /// What it can be found by: words, and pairs of letters where it is short. A clash of the two does no harm.
@@ -164,7 +166,7 @@ fn distinct(sorted: &[u32]) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// Pairs between the same neighbours, counted from the first and from the last of them. Both lists are in order of place.
-fn at_the_same_place(before: &[Text], after: &[Text]) -> Pairs {
+fn at_the_same_place(before: &[ComparedText], after: &[ComparedText]) -> Pairs {
     let mut tried = Vec::new();
     let mut first = 0;
     for group in after.chunk_by(|x, y| x.place == y.place) {
@@ -184,7 +186,7 @@ fn at_the_same_place(before: &[Text], after: &[Text]) -> Pairs {
 }
 
 /// Pairs that share one of the rarest features of the text after, nearest first.
-fn with_the_same_features(before: &[Text], after: &[Text]) -> Pairs {
+fn with_the_same_features(before: &[ComparedText], after: &[ComparedText]) -> Pairs {
     let mut holders: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, text) in before.iter().enumerate() {
         text.features().for_each(|feature| holders.entry(feature).or_default().push(i));
@@ -205,7 +207,7 @@ fn with_the_same_features(before: &[Text], after: &[Text]) -> Pairs {
 }
 
 /// How far apart two texts are; `None` where they are two texts.
-fn distance(before: &Text, after: &Text) -> Option<f64> {
+fn distance(before: &ComparedText, after: &ComparedText) -> Option<f64> {
     let by_words = bag_distance(&before.words, &after.words);
     if by_words <= UPDATED {
         return Some(by_words);
@@ -250,8 +252,8 @@ mod tests {
     }
 
     fn pair_at(before: &[&str], places_before: &[usize], after: &[&str], places_after: &[usize]) -> Pairs {
-        fn open<'a>(texts: &[&'a str], places: &[usize]) -> Vec<Open<'a>> {
-            texts.iter().zip(places).map(|(text, place)| Open { text, place: *place }).collect()
+        fn open<'a>(texts: &[&'a str], places: &[usize]) -> Vec<UnmatchedElement<'a>> {
+            texts.iter().zip(places).map(|(text, place)| UnmatchedElement { text, place: *place }).collect()
         }
         let mut pairs = pair_similar(&open(before, places_before), &open(after, places_after));
         pairs.sort_unstable();

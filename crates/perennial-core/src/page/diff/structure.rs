@@ -2,26 +2,26 @@
 
 use std::collections::HashMap;
 
-use super::elements::Settled;
+use super::elements::MovedElements;
 use super::matching::Matching;
-use super::tree::Nodes;
+use super::tree::DiffTree;
 use super::{Appearance, BlockOperation, Delta, ElementKind};
 use crate::page::segment::Block;
 
-/// Adds the structural operations and appearances to the delta. `settled` names the elements of inserted and deleted
+/// Adds the structural operations and appearances to the delta. `moved_elements` names the elements of inserted and deleted
 /// blocks that moved. They are not part of those insertions and deletions.
 pub(super) fn find_structure(
-    before: &Nodes,
-    after: &Nodes,
+    before: &DiffTree,
+    after: &DiffTree,
     matching: &Matching,
-    settled: &Settled,
+    moved_elements: &MovedElements,
     delta: &mut Delta,
 ) {
     for (number, partner) in matching.to_before.iter().enumerate().skip(1) {
         match partner {
             None if matching.to_before[after.all[number].parent].is_some() => {
-                let block = payload(after, number, &matching.to_before, &settled.moved_in);
-                keep(block, BlockOperation::Insert, delta);
+                let block = unmatched_part(after, number, &matching.to_before, &moved_elements.moved_in);
+                add_block_operation(block, BlockOperation::Insert, delta);
             }
             Some(partner) => delta.appearances.extend(appearance(before, after, *partner, number)),
             None => {}
@@ -30,14 +30,14 @@ pub(super) fn find_structure(
     for number in 1..before.len() {
         let parent_stays = matching.to_after[before.all[number].parent].is_some();
         if matching.to_after[number].is_none() && parent_stays {
-            let block = payload(before, number, &matching.to_after, &settled.moved_out);
-            keep(block, BlockOperation::Delete, delta);
+            let block = unmatched_part(before, number, &matching.to_after, &moved_elements.moved_out);
+            add_block_operation(block, BlockOperation::Delete, delta);
         }
     }
 }
 
 /// A block that holds nothing of its own is a wrapper: a reader sees neither that it came nor that it went.
-fn keep(block: Option<Block>, wrap: fn(Block) -> BlockOperation, delta: &mut Delta) {
+fn add_block_operation(block: Option<Block>, wrap: fn(Block) -> BlockOperation, delta: &mut Delta) {
     let Some(block) = block else { return };
     let is_read = block
         .walk()
@@ -47,8 +47,8 @@ fn keep(block: Option<Block>, wrap: fn(Block) -> BlockOperation, delta: &mut Del
 }
 
 /// The block with what has no partner: blocks within, and elements that did not move.
-fn payload(
-    nodes: &Nodes,
+fn unmatched_part(
+    nodes: &DiffTree,
     number: usize,
     partners: &[Option<usize>],
     moved: &HashMap<(usize, ElementKind), Vec<u32>>,
@@ -59,7 +59,7 @@ fn payload(
     copy.images = without(&block.images, moved.get(&(number, ElementKind::Image)));
     copy.texts = without(&block.texts, moved.get(&(number, ElementKind::Text)));
     let open = nodes.all[number].children.iter().filter(|&&child| partners[child].is_none());
-    copy.children = open.filter_map(|&child| payload(nodes, child, partners, moved)).collect();
+    copy.children = open.filter_map(|&child| unmatched_part(nodes, child, partners, moved)).collect();
     Some(copy)
 }
 
@@ -81,7 +81,7 @@ fn without<T: Clone>(all: &[T], gone: Option<&Vec<u32>>) -> Vec<T> {
     (0u32..).zip(all).filter(|(index, _)| !gone.contains(index)).map(|(_, item)| item.clone()).collect()
 }
 
-fn appearance(before: &Nodes, after: &Nodes, b: usize, a: usize) -> Option<Appearance> {
+fn appearance(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> Option<Appearance> {
     let (was, is) = (before.all[b].block?, after.all[a].block?);
     let importance = (is.is_leaf() && was.importance != is.importance).then_some(is.importance);
     let appearance = Appearance {
@@ -107,7 +107,7 @@ pub(super) struct Relocated {
 }
 
 /// The blocks with another parent, and those that are not in the largest set of siblings that kept their order.
-pub(super) fn find_relocated(before: &Nodes, after: &Nodes, matching: &Matching) -> Vec<Relocated> {
+pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Matching) -> Vec<Relocated> {
     let mut found = Vec::new();
     for (parent, node) in after.all.iter().enumerate() {
         let home = matching.to_before[parent];
@@ -124,8 +124,8 @@ pub(super) fn find_relocated(before: &Nodes, after: &Nodes, matching: &Matching)
 
 /// Adds the moves of blocks to the delta; `is_seen` says which of them change the order of what is read.
 pub(super) fn add_moves(
-    before: &Nodes,
-    after: &Nodes,
+    before: &DiffTree,
+    after: &DiffTree,
     relocated: &[Relocated],
     is_seen: &[bool],
     delta: &mut Delta,

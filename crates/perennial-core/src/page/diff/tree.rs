@@ -4,7 +4,7 @@ use super::BlockRef;
 use crate::page::segment::{Block, BlockTree};
 
 /// One block; the root stands for the page itself.
-pub(super) struct Node<'a> {
+pub(super) struct DiffNode<'a> {
     /// `None` for the root alone.
     pub(super) block: Option<&'a Block>,
     pub(super) parent: usize,
@@ -16,14 +16,14 @@ pub(super) struct Node<'a> {
 }
 
 /// All blocks of a tree, each before its children; number 0 is the root.
-pub(super) struct Nodes<'a> {
-    pub(super) all: Vec<Node<'a>>,
+pub(super) struct DiffTree<'a> {
+    pub(super) all: Vec<DiffNode<'a>>,
 }
 
-impl<'a> Nodes<'a> {
-    pub(super) fn of(tree: &'a BlockTree) -> Nodes<'a> {
-        let root = Node { block: None, parent: 0, position: 0, depth: 0, children: Vec::new() };
-        let mut nodes = Nodes { all: vec![root] };
+impl<'a> DiffTree<'a> {
+    pub(super) fn new(tree: &'a BlockTree) -> DiffTree<'a> {
+        let root = DiffNode { block: None, parent: 0, position: 0, depth: 0, children: Vec::new() };
+        let mut nodes = DiffTree { all: vec![root] };
         let mut pending: Vec<(usize, usize, &Block)> = Vec::new();
         pending.extend(tree.blocks.iter().enumerate().rev().map(|(position, block)| (0, position, block)));
         while let Some((parent, position, block)) = pending.pop() {
@@ -37,7 +37,7 @@ impl<'a> Nodes<'a> {
         let number = self.all.len();
         let depth = self.all[parent].depth + 1;
         self.all[parent].children.push(number);
-        self.all.push(Node { block: Some(block), parent, position, depth, children: Vec::new() });
+        self.all.push(DiffNode { block: Some(block), parent, position, depth, children: Vec::new() });
         number
     }
 

@@ -297,21 +297,21 @@ fn root(xml: &str) -> Option<String> {
 fn read(xml: &str) -> Result<Delta, XmlError> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
-    let mut reading = Reading::default();
+    let mut state = VideltaReader::default();
     loop {
         let offset = reader.buffer_position();
         let fail = |reason: String| XmlError { format: "Vi-Delta", offset, reason };
         match reader.read_event().map_err(|error| fail(error.to_string()))? {
-            Event::Start(tag) if reading.holds_vixml(tag.name().0) => {
+            Event::Start(tag) if state.holds_vixml(tag.name().0) => {
                 let start = offset as usize;
                 reader.read_to_end(tag.name()).map_err(|error| fail(error.to_string()))?;
                 let block = xml.get(start..reader.buffer_position() as usize).unwrap_or_default();
-                reading.vixml(block).map_err(fail)?;
+                state.vixml(block).map_err(fail)?;
             }
-            Event::Start(tag) => reading.start(&tag).map_err(fail)?,
-            Event::Text(text) => reading.text(&text.xml10_content()).map_err(fail)?,
-            Event::End(_) => reading.end(),
-            Event::Eof => return reading.finish().map_err(fail),
+            Event::Start(tag) => state.start(&tag).map_err(fail)?,
+            Event::Text(text) => state.text(&text.xml10_content()).map_err(fail)?,
+            Event::End(_) => state.end(),
+            Event::Eof => return state.finish().map_err(fail),
             _ => {}
         }
     }
@@ -319,13 +319,13 @@ fn read(xml: &str) -> Result<Delta, XmlError> {
 
 /// The state of reading a delta, with the names of the open elements.
 #[derive(Default)]
-struct Reading {
+struct VideltaReader {
     delta: Option<Delta>,
     open: Vec<String>,
     order_of: Option<ElementKind>,
 }
 
-impl Reading {
+impl VideltaReader {
     /// A block of `<Structure>` is Vi-XML.
     fn holds_vixml(&self, tag: &str) -> bool {
         let open: Vec<&str> = self.open.iter().map(String::as_str).collect();
@@ -381,7 +381,9 @@ impl Reading {
                 item.places.push(place);
             }
             (["Delta", "Look"], "Block", Some(delta)) => delta.appearances.push(read_look(tag)?),
-            (["Delta", "Block"], "Order", _) => self.order_of = Some(kind_of(&vixml::text(tag, "of")?)?),
+            (["Delta", "Block"], "Order", _) => {
+                self.order_of = Some(element_kind_from_tag(&vixml::text(tag, "of")?)?)
+            }
             (["Delta", "Block", group], "link" | "img" | "txt", Some(delta)) => {
                 if let Some(block) = delta.blocks.last_mut() {
                     read_change(group, tag, block)?;
@@ -492,13 +494,13 @@ fn optional<T: FromStr>(tag: &BytesStart, name: &str) -> Result<Option<T>, Strin
     if has(tag, name) { parse(tag, name).map(Some) } else { Ok(None) }
 }
 
-fn kind_of(tag: &str) -> Result<ElementKind, String> {
+fn element_kind_from_tag(tag: &str) -> Result<ElementKind, String> {
     let found = ElementKind::ALL.into_iter().find(|kind| self::tag(*kind) == tag);
     found.ok_or_else(|| format!("{tag:?} is no element: link, img and txt are"))
 }
 
 fn read_change(group: &str, tag: &BytesStart, block: &mut BlockDelta) -> Result<(), String> {
-    let kind = kind_of(tag.name().0)?;
+    let kind = element_kind_from_tag(tag.name().0)?;
     let place: u32 = parse(tag, "n")?;
     match group {
         "Insert" => block.inserted.push((place, read_element(tag, kind, "")?)),
@@ -537,7 +539,7 @@ fn read_move(tag: &BytesStart) -> Result<ElementMove, String> {
         to: reference(tag, "toBlock")?,
         to_index: parse(tag, "toN")?,
         importance: parse(tag, "importance")?,
-        element: read_element(tag, kind_of(tag.name().0)?, "")?,
+        element: read_element(tag, element_kind_from_tag(tag.name().0)?, "")?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! Comma-separated values -> a text a row, with the names of its columns.
 
-use super::draft::{Draft, Place, Unit};
+use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
 
 /// Cells of a row that are read.
 const MAX_CELLS: usize = 256;
@@ -8,9 +8,9 @@ const MAX_CELLS: usize = 256;
 const MAX_HEAD_BYTES: usize = 4096;
 
 /// Reads rows. The first one names the columns, if none of its cells is a number.
-pub(super) fn read(text: &str) -> Draft {
-    let separator = separator_of(text);
-    let mut draft = Draft::default();
+pub(super) fn read(text: &str) -> DocumentDraft {
+    let separator = detect_separator(text);
+    let mut draft = DocumentDraft::default();
     let mut names: Option<Vec<String>> = None;
     let mut rest = text;
     while let Some((cells, after)) = take_row(rest, separator) {
@@ -20,7 +20,7 @@ pub(super) fn read(text: &str) -> Draft {
         }
         match &names {
             None if cells.iter().all(|cell| is_name(cell)) => {
-                draft.add(Unit::of_text(&cells.join(", "), Place::Heading));
+                draft.add(DocumentUnit::from_text(&cells.join(", "), UnitPlacement::Heading));
                 names = Some(cells);
             }
             None => {
@@ -38,7 +38,7 @@ fn is_name(cell: &str) -> bool {
 }
 
 /// The row as a reader takes it in: `road: Ring; limit: 50`.
-fn row(cells: &[String], names: &[String]) -> Unit {
+fn row(cells: &[String], names: &[String]) -> DocumentUnit {
     let shown = cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty());
     let shown: Vec<String> = shown
         .map(|(column, cell)| match names.get(column) {
@@ -47,11 +47,11 @@ fn row(cells: &[String], names: &[String]) -> Unit {
         })
         .collect();
     let key = cells.first().cloned().unwrap_or_default();
-    Unit { texts: vec![shown.join("; ")], key, ..Unit::default() }
+    DocumentUnit { texts: vec![shown.join("; ")], key, ..DocumentUnit::default() }
 }
 
 /// The separator that stands most often at the top.
-fn separator_of(text: &str) -> char {
+fn detect_separator(text: &str) -> char {
     let head = &text[..text.floor_char_boundary(MAX_HEAD_BYTES)];
     let count = |separator: &char| head.matches(*separator).count();
     // Of several that are equally many the last one counts.

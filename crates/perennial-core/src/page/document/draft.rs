@@ -28,7 +28,7 @@ const OF_ENDS: f32 = 0.05;
 
 /// What a reader takes in at once: a paragraph, a row, a record, an item of a feed.
 #[derive(Default)]
-pub(super) struct Unit {
+pub(super) struct DocumentUnit {
     /// Its texts, in reading order.
     pub(super) texts: Vec<String>,
     /// Its links: name and address.
@@ -37,12 +37,12 @@ pub(super) struct Unit {
     pub(super) images: Vec<(String, String)>,
     /// What names the unit while its content changes, such as the first cell of a row. Blocks end by it.
     pub(super) key: String,
-    pub(super) place: Place,
+    pub(super) place: UnitPlacement,
 }
 
 /// How a unit stands among the others.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Place {
+pub(super) enum UnitPlacement {
     /// In a block with its neighbours.
     #[default]
     Among,
@@ -52,11 +52,11 @@ pub(super) enum Place {
     Apart,
 }
 
-impl Unit {
+impl DocumentUnit {
     /// A unit of one text.
-    pub(super) fn of_text(text: &str, place: Place) -> Unit {
+    pub(super) fn from_text(text: &str, place: UnitPlacement) -> DocumentUnit {
         let key: Vec<&str> = text.split_whitespace().take(2).collect();
-        Unit { texts: vec![text.to_owned()], key: key.join(" "), place, ..Unit::default() }
+        DocumentUnit { texts: vec![text.to_owned()], key: key.join(" "), place, ..DocumentUnit::default() }
     }
 
     fn is_empty(&self) -> bool {
@@ -70,7 +70,7 @@ impl Unit {
 
 /// A document that is being read.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct DocumentDraft {
     pub(super) title: String,
     blocks: Vec<Block>,
     /// Words so far.
@@ -83,14 +83,14 @@ pub(super) struct Draft {
     is_closed: bool,
 }
 
-impl Draft {
+impl DocumentDraft {
     /// Whether nothing more is kept.
     pub(super) fn is_full(&self) -> bool {
         self.n_elements >= MAX_ELEMENTS || self.n_bytes >= MAX_BYTES
     }
 
     /// Adds a unit; one that is empty changes nothing.
-    pub(super) fn add(&mut self, mut unit: Unit) {
+    pub(super) fn add(&mut self, mut unit: DocumentUnit) {
         unit.texts = unit.texts.iter().flat_map(|text| pieces(text)).collect();
         if unit.is_empty() {
             return;
@@ -99,7 +99,7 @@ impl Draft {
             self.is_cut = true;
             return;
         }
-        let begins = self.is_closed || self.blocks.is_empty() || unit.place != Place::Among;
+        let begins = self.is_closed || self.blocks.is_empty() || unit.place != UnitPlacement::Among;
         if begins && self.blocks.len() < MAX_BLOCKS {
             self.blocks.push(Block::leaf(Vec::new(), Vec::new(), Vec::new()));
         }
@@ -113,16 +113,16 @@ impl Draft {
         block.images.extend(unit.images.into_iter().map(|(name, source)| Image::new(name, source)));
         block.texts.extend(unit.texts.into_iter().map(Text::new));
         let n_elements = block.texts.len() + block.links.len() + block.images.len();
-        self.is_closed = unit.place == Place::Apart
+        self.is_closed = unit.place == UnitPlacement::Apart
             || n_elements >= MAX_BLOCK_ELEMENTS
-            || unit.place == Place::Among && ends_block(&unit.key);
+            || unit.place == UnitPlacement::Among && ends_block(&unit.key);
     }
 
     /// What a reader takes in with a unit. The first words of a document are read by more people than the last ones.
-    fn weight(&mut self, unit: &Unit) -> f32 {
+    fn weight(&mut self, unit: &DocumentUnit) -> f32 {
         let names = unit.links.iter().chain(&unit.images).map(|(name, _)| name);
         let n_words = unit.texts.iter().chain(names).map(|text| n_words(text)).sum::<usize>().max(1) as f32;
-        let of_heading = if unit.place == Place::Heading { HEADING_WEIGHT } else { 1.0 };
+        let of_heading = if unit.place == UnitPlacement::Heading { HEADING_WEIGHT } else { 1.0 };
         let of_place = 1.0 + HALF_WORDS / (HALF_WORDS + self.n_words);
         self.n_words += n_words;
         n_words * of_heading * of_place

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::draft::{Draft, MAX_ELEMENTS, Place, Unit};
+use super::draft::{DocumentDraft, DocumentUnit, MAX_ELEMENTS, UnitPlacement};
 
 /// Members that name a record, the first that is there.
 const NAMES: [&str; 8] = ["id", "@id", "key", "slug", "name", "title", "url", "date"];
@@ -13,9 +13,9 @@ const NAMES: [&str; 8] = ["id", "@id", "key", "slug", "name", "title", "url", "d
 const MAX_PATH_BYTES: usize = 200;
 
 /// Reads a document; `None` when it is no JSON.
-pub(super) fn read(text: &str) -> Option<Draft> {
+pub(super) fn read(text: &str) -> Option<DocumentDraft> {
     let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()?;
-    let mut draft = Draft::default();
+    let mut draft = DocumentDraft::default();
     match &value {
         Value::Object(members) => {
             let title = ["title", "name"].iter().find_map(|name| members.get(*name)?.as_str());
@@ -23,35 +23,35 @@ pub(super) fn read(text: &str) -> Option<Draft> {
             add_members(&mut draft, members);
         }
         Value::Array(list) => add_records(&mut draft, "", list),
-        value => add(&mut draft, "", value, Place::Among),
+        value => add(&mut draft, "", value, UnitPlacement::Among),
     }
     Some(draft)
 }
 
 /// Plain values stand together; a member with members of its own is a block, and each record of a list is a unit.
-fn add_members(draft: &mut Draft, members: &Map<String, Value>) {
+fn add_members(draft: &mut DocumentDraft, members: &Map<String, Value>) {
     for (name, value) in members {
         match value {
-            Value::Object(_) => add(draft, name, value, Place::Apart),
+            Value::Object(_) => add(draft, name, value, UnitPlacement::Apart),
             Value::Array(list) => add_records(draft, name, list),
-            _ => add(draft, name, value, Place::Among),
+            _ => add(draft, name, value, UnitPlacement::Among),
         }
     }
 }
 
-fn add_records(draft: &mut Draft, path: &str, list: &[Value]) {
+fn add_records(draft: &mut DocumentDraft, path: &str, list: &[Value]) {
     for (number, value) in list.iter().enumerate() {
-        add(draft, &path_of_record(path, number, value), value, Place::Among);
+        add(draft, &record_path(path, number, value), value, UnitPlacement::Among);
     }
 }
 
-fn add(draft: &mut Draft, path: &str, value: &Value, place: Place) {
+fn add(draft: &mut DocumentDraft, path: &str, value: &Value, place: UnitPlacement) {
     let mut texts = Vec::new();
     if !draft.is_full() {
         collect(path, value, &mut texts);
     }
     draft.is_cut |= draft.is_full() || texts.len() >= MAX_ELEMENTS;
-    draft.add(Unit { texts, key: path.to_owned(), place, ..Unit::default() });
+    draft.add(DocumentUnit { texts, key: path.to_owned(), place, ..DocumentUnit::default() });
 }
 
 /// The texts of all values within. The parser bounds the nesting.
@@ -68,7 +68,7 @@ fn collect(path: &str, value: &Value, texts: &mut Vec<String>) {
         }
         Value::Array(list) => {
             for (number, value) in list.iter().enumerate() {
-                collect(&path_of_record(path, number, value), value, texts);
+                collect(&record_path(path, number, value), value, texts);
             }
         }
         Value::Null => {}
@@ -79,7 +79,7 @@ fn collect(path: &str, value: &Value, texts: &mut Vec<String>) {
 }
 
 /// A record is named by what identifies it, or else by its number. A plain value of a list needs no name.
-fn path_of_record(path: &str, number: usize, value: &Value) -> String {
+fn record_path(path: &str, number: usize, value: &Value) -> String {
     let name = match value {
         Value::Object(members) => NAMES.iter().find_map(|name| match members.get(*name)? {
             Value::String(text) => Some(text.clone()),

@@ -1,6 +1,6 @@
 //! Plain text -> paragraphs under headings.
 
-use super::draft::{Draft, Place, Unit};
+use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
 
 /// A heading has at most so many letters.
 const MAX_HEADING_LETTERS: usize = 80;
@@ -8,8 +8,8 @@ const MAX_HEADING_LETTERS: usize = 80;
 const MAX_PARAGRAPH_LINES: usize = 24;
 
 /// Reads paragraphs, which blank lines divide.
-pub(super) fn read(text: &str) -> Draft {
-    let mut draft = Draft::default();
+pub(super) fn read(text: &str) -> DocumentDraft {
+    let mut draft = DocumentDraft::default();
     let mut paragraph: Vec<&str> = Vec::new();
     for line in text.lines() {
         if line.trim().is_empty() {
@@ -24,18 +24,18 @@ pub(super) fn read(text: &str) -> Draft {
 }
 
 /// Adds a paragraph, after the headings at its top.
-pub(super) fn add_paragraph(draft: &mut Draft, mut lines: &[&str]) {
+pub(super) fn add_paragraph(draft: &mut DocumentDraft, mut lines: &[&str]) {
     while let Some((heading, rest)) = take_heading(lines) {
         if draft.title.is_empty() {
             heading.clone_into(&mut draft.title);
         }
-        draft.add(Unit::of_text(heading, Place::Heading));
+        draft.add(DocumentUnit::from_text(heading, UnitPlacement::Heading));
         lines = rest;
     }
     if lines.len() > MAX_PARAGRAPH_LINES || lines.iter().any(|line| is_item(line)) {
-        return lines.iter().for_each(|line| draft.add(Unit::of_text(line, Place::Among)));
+        return lines.iter().for_each(|line| draft.add(DocumentUnit::from_text(line, UnitPlacement::Among)));
     }
-    draft.add(Unit::of_text(&lines.join(" "), Place::Among));
+    draft.add(DocumentUnit::from_text(&lines.join(" "), UnitPlacement::Among));
 }
 
 /// A first line that is marked as a heading (`# ...`, or underlined), or that stands alone and is none of a sentence.

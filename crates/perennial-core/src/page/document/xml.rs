@@ -5,7 +5,7 @@
 
 use url::Url;
 
-use super::draft::{Draft, Place, Unit};
+use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
 use crate::text::xml::{Piece, Scanner, Tag, unescaped};
 
 /// Bytes of the text of one element.
@@ -16,54 +16,54 @@ const MAX_NAME_BYTES: usize = 100;
 const MAX_DEPTH: usize = 256;
 
 /// Reads a document; relative links resolve against its address.
-pub(super) fn read(text: &str, url: &str) -> Draft {
-    let mut reading = Reading { base: Url::parse(url).ok(), ..Reading::default() };
+pub(super) fn read(text: &str, url: &str) -> DocumentDraft {
+    let mut reader = UnitReader { base: Url::parse(url).ok(), ..UnitReader::default() };
     for piece in Scanner::new(text) {
         match piece {
             Piece::Start(tag) => {
-                reading.start(&tag);
+                reader.start(&tag);
                 if tag.is_empty {
-                    reading.end();
+                    reader.end();
                 }
             }
-            Piece::Text(text) => reading.text(&text),
-            Piece::Literal(text) => reading.text(text),
-            Piece::End(_) => reading.end(),
+            Piece::Text(text) => reader.text(&text),
+            Piece::Literal(text) => reader.text(text),
+            Piece::End(_) => reader.end(),
         }
     }
-    reading.finish()
+    reader.finish()
 }
 
 /// An open element.
-struct Open {
+struct OpenElement {
     name: String,
     text: String,
     href: Option<String>,
 }
 
 #[derive(Default)]
-struct Reading {
-    draft: Draft,
+struct UnitReader {
+    draft: DocumentDraft,
     base: Option<Url>,
-    open: Vec<Open>,
+    open: Vec<OpenElement>,
     /// Elements that are open below those that are remembered.
     n_deeper: usize,
     is_feed: bool,
     /// What is said so far of the item, or of the child of the root, that is open.
-    unit: Unit,
-    item: Item,
+    unit: DocumentUnit,
+    item: OpenItem,
 }
 
 /// An item of a feed, or the feed itself.
 #[derive(Default)]
-struct Item {
+struct OpenItem {
     is_open: bool,
     title: String,
     link: String,
     texts: Vec<String>,
 }
 
-impl Reading {
+impl UnitReader {
     fn start(&mut self, tag: &Tag<'_>) {
         if self.open.len() >= MAX_DEPTH {
             self.n_deeper += 1;
@@ -91,7 +91,7 @@ impl Reading {
                 key => self.unit.texts.push(format!("{name} {key}: {value}")),
             }
         }
-        self.open.push(Open { name, text: String::new(), href });
+        self.open.push(OpenElement { name, text: String::new(), href });
     }
 
     fn text(&mut self, piece: &str) {
@@ -107,12 +107,12 @@ impl Reading {
         }
         let Some(open) = self.open.pop() else { return };
         match self.is_feed {
-            true => self.end_of_feed_element(open),
-            false => self.end_of_element(&open),
+            true => self.end_feed_element(open),
+            false => self.end_element(&open),
         }
     }
 
-    fn end_of_element(&mut self, open: &Open) {
+    fn end_element(&mut self, open: &OpenElement) {
         let text = open.text.trim();
         if !text.is_empty() {
             if self.draft.title.is_empty() && open.name == "title" {
@@ -132,7 +132,7 @@ impl Reading {
         self.draft.add(unit);
     }
 
-    fn end_of_feed_element(&mut self, open: Open) {
+    fn end_feed_element(&mut self, open: OpenElement) {
         let text = without_tags(open.text.trim());
         match open.name.as_str() {
             name if is_item(name) => self.close_item(),
@@ -157,7 +157,8 @@ impl Reading {
             Some(base) => base.join(&item.link).map(String::from).unwrap_or(item.link.clone()),
             None => item.link.clone(),
         };
-        let mut unit = Unit { key: item.title.clone(), place: Place::Apart, ..Unit::default() };
+        let mut unit =
+            DocumentUnit { key: item.title.clone(), place: UnitPlacement::Apart, ..DocumentUnit::default() };
         unit.texts = item.texts;
         match item.link.is_empty() {
             true if !item.title.is_empty() => unit.texts.insert(0, item.title),
@@ -167,12 +168,12 @@ impl Reading {
         self.draft.add(unit);
     }
 
-    fn finish(mut self) -> Draft {
+    fn finish(mut self) -> DocumentDraft {
         // A file that was cut short ends with what was open.
         while let Some(open) = self.open.pop() {
             match self.is_feed {
-                true => self.end_of_feed_element(open),
-                false => self.end_of_element(&open),
+                true => self.end_feed_element(open),
+                false => self.end_element(&open),
             }
         }
         match self.is_feed {

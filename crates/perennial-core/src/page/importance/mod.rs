@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 use crate::page::diff::{Delta, Operation};
 use hub::Hub;
-use weigh::{Part, Surroundings, is_unread, part};
+use weigh::{OperationContext, OperationPart, is_unread, part};
 
 /// 0 to 1, checked at construction.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
@@ -145,17 +145,17 @@ pub fn assess(
     if delta.replacement.is_some() {
         return Assessment { importance: Importance::FULL, contributions: Vec::new() };
     }
-    let around = Surroundings::of(delta);
+    let context = OperationContext::new(delta);
     let is_monotone = config.form == Form::Monotone;
     let hub = Hub::of(delta).filter(|_| is_monotone);
     let mut contributions: Vec<Contribution> = Vec::new();
-    let mut whole = Whole::default();
+    let mut whole = ImportanceSum::default();
     for operation in delta.operations() {
         let judgement = judge(&operation);
         let prose = hub.as_ref().map_or(1.0, |hub| hub.share_of_prose(&operation));
         let is_read = !(is_monotone && (delta.has_same_words || is_unread(&operation)));
-        let part = part(&operation, config, &around, judgement);
-        let part = Part { share: prose * part.share, ..part };
+        let part = part(&operation, config, &context, judgement);
+        let part = OperationPart { share: prose * part.share, ..part };
         whole.add(&operation, part, is_read);
         let value = part.as_read() * if is_read { 1.0 } else { UNREAD };
         contributions.push(Contribution { value, share: 0.0, judgement, is_read });
@@ -172,20 +172,23 @@ pub fn assess(
 
 /// What all operations change together. Those of one block are parts of that block and add up; one more never lowers the whole.
 #[derive(Default)]
-struct Whole<'a> {
-    blocks: BTreeMap<(bool, Option<&'a [u16]>), Part>,
+struct ImportanceSum<'a> {
+    blocks: BTreeMap<(bool, Option<&'a [u16]>), OperationPart>,
     /// What is left by blocks that came, went or moved: of what is read, and of the rest.
     left: [Option<f64>; 2],
 }
 
-impl<'a> Whole<'a> {
-    fn add(&mut self, operation: &Operation<'a>, part: Part, is_read: bool) {
+impl<'a> ImportanceSum<'a> {
+    fn add(&mut self, operation: &Operation<'a>, part: OperationPart, is_read: bool) {
         if operation.within.is_none() {
             let left = self.left[usize::from(is_read)].get_or_insert(1.0);
             *left *= 1.0 - part.as_read();
             return;
         }
-        let all = self.blocks.entry((is_read, operation.block_after)).or_insert(Part { share: 0.0, ..part });
+        let all = self
+            .blocks
+            .entry((is_read, operation.block_after))
+            .or_insert(OperationPart { share: 0.0, ..part });
         all.share += part.share;
         all.most = all.most.max(part.most);
     }

@@ -9,7 +9,7 @@ use crate::page::segment::{Block, BlockRole, key_of};
 use crate::text::figures::{Figure, judge};
 
 /// The blocks with changes, and the kinds of operation and of element that occur in each.
-pub(super) struct Surroundings<'a> {
+pub(super) struct OperationContext<'a> {
     blocks: HashMap<&'a [u16], &'a BlockDelta>,
     kinds: HashMap<&'a [u16], (u8, u8)>,
     /// Words that went into each block from others, and out of it.
@@ -18,8 +18,8 @@ pub(super) struct Surroundings<'a> {
     length: f64,
 }
 
-impl<'a> Surroundings<'a> {
-    pub(super) fn of(delta: &'a Delta) -> Surroundings<'a> {
+impl<'a> OperationContext<'a> {
+    pub(super) fn new(delta: &'a Delta) -> OperationContext<'a> {
         let blocks = delta.blocks.iter().map(|block| (block.after.0.as_slice(), block)).collect();
         let mut kinds: HashMap<&[u16], (u8, u8)> = HashMap::new();
         for operation in delta.operations() {
@@ -31,12 +31,12 @@ impl<'a> Surroundings<'a> {
         }
         let mut moved = [HashMap::new(), HashMap::new()];
         for each in delta.moves.iter().chain(&delta.shifted) {
-            *moved[0].entry(each.to.0.as_slice()).or_default() += mass(&each.element);
-            *moved[1].entry(each.from.0.as_slice()).or_default() += mass(&each.element);
+            *moved[0].entry(each.to.0.as_slice()).or_default() += element_mass(&each.element);
+            *moved[1].entry(each.from.0.as_slice()).or_default() += element_mass(&each.element);
         }
         let length = f64::from(delta.length);
         let length = if length.is_finite() { length.clamp(1.0, MAX_LENGTH) } else { 1.0 };
-        Surroundings { blocks, kinds, moved, length }
+        OperationContext { blocks, kinds, moved, length }
     }
 
     /// The block around an element, its number of kinds of operation, its number of kinds of element.
@@ -53,7 +53,7 @@ const MAX_LENGTH: f64 = 1e4;
 
 /// How much of the page an operation changes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct OperationPart {
     /// Its share of the page's importance, less what is noise or advertisement.
     pub(super) share: f64,
     /// The share of its whole block: the most that all operations in it can change.
@@ -62,7 +62,7 @@ pub(super) struct Part {
     pub(super) length: f64,
 }
 
-impl Part {
+impl OperationPart {
     /// A reader takes in a part of a long page, and the share of that part counts.
     pub(super) fn as_read(&self) -> f64 {
         1.0 - (1.0 - self.share.min(self.most).clamp(0.0, 1.0)).powf(self.length)
@@ -73,9 +73,9 @@ impl Part {
 pub(super) fn part(
     operation: &Operation,
     config: &ImportanceConfig,
-    around: &Surroundings,
+    context: &OperationContext,
     judgement: Judgement,
-) -> Part {
+) -> OperationPart {
     let news = 1.0 - judgement.noise.clamp(0.0, 1.0);
     let weight = if judgement.is_advertisement && config.form != Form::Visual2009 {
         config.advertisement_weight
@@ -83,23 +83,23 @@ pub(super) fn part(
         1.0
     };
     let importance = match operation.subject {
-        Subject::Block(Some(block)) => importance_of_content(operation, block, around),
+        Subject::Block(Some(block)) => importance_of_content(operation, block, context),
         Subject::Element { .. } if config.form == Form::Monotone => importance_of_block(operation),
         _ => f64::from(operation.importance),
     };
     let share = match operation.subject {
         Subject::Block(_) => operation_weight(operation.kind, config),
-        Subject::Element { before, after } => element_share(operation, before, after, config, around),
+        Subject::Element { before, after } => element_share(operation, before, after, config, context),
     };
-    let length = if config.form == Form::Monotone { length_at(operation, around) } else { 1.0 };
-    Part { share: importance * share * weight * news, most: importance.clamp(0.0, 1.0), length }
+    let length = if config.form == Form::Monotone { length_at(operation, context) } else { 1.0 };
+    OperationPart { share: importance * share * weight * news, most: importance.clamp(0.0, 1.0), length }
 }
 
 /// What stands around the content is not read through, whatever its length.
-fn length_at(operation: &Operation, around: &Surroundings) -> f64 {
+fn length_at(operation: &Operation, context: &OperationContext) -> f64 {
     match operation.role {
         Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Advertisement) => 1.0,
-        _ => around.length,
+        _ => context.length,
     }
 }
 
@@ -115,14 +115,14 @@ fn importance_of_block(operation: &Operation) -> f64 {
 
 /// A block that came or went counts with the leaves that came or went with it, and each of those with what it did not get from
 /// another block or leave to one: that can be read before and after.
-fn importance_of_content(operation: &Operation, block: &Block, around: &Surroundings) -> f64 {
+fn importance_of_content(operation: &Operation, block: &Block, context: &OperationContext) -> f64 {
     let is_read = |leaf: &&Block| {
         leaf.is_leaf() && !(leaf.links.is_empty() && leaf.images.is_empty() && leaf.texts.is_empty())
     };
-    let moved = &around.moved[usize::from(operation.kind == OperationKind::Delete)];
+    let moved = &context.moved[usize::from(operation.kind == OperationKind::Delete)];
     let part = |leaf: &Block| match moved.get(leaf.reference.as_slice()) {
         Some(moved) => {
-            let own = mass_of(leaf);
+            let own = leaf_mass(leaf);
             f64::from(leaf.importance) * own / (own + moved).max(1.0)
         }
         None => f64::from(leaf.importance),
@@ -130,7 +130,7 @@ fn importance_of_content(operation: &Operation, block: &Block, around: &Surround
     block.walk().filter(is_read).map(part).sum()
 }
 
-fn mass_of(leaf: &Block) -> f64 {
+fn leaf_mass(leaf: &Block) -> f64 {
     let links = leaf.links.iter().map(|link| link_mass(&link.name));
     let texts = leaf.texts.iter().map(|text| n_words(&text.text) as f64);
     links.chain(texts).sum::<f64>() + WORDS_OF_IMAGE * leaf.images.len() as f64
@@ -152,9 +152,9 @@ fn element_share(
     before: Option<&Element>,
     after: Option<&Element>,
     config: &ImportanceConfig,
-    around: &Surroundings,
+    context: &OperationContext,
 ) -> f64 {
-    let Some((block, n_operations, n_kinds)) = around.at(operation) else { return 0.0 };
+    let Some((block, n_operations, n_kinds)) = context.at(operation) else { return 0.0 };
     let Some(kind) = operation.element_kind() else { return 0.0 };
     let weight = operation_weight(operation.kind, config);
     let distance = || match (before, after) {
@@ -179,7 +179,7 @@ fn element_share(
                 (Some(before), Some(after)) if operation.kind == OperationKind::Update => {
                     words_changed(before, after)
                 }
-                _ => before.into_iter().chain(after).map(mass).fold(0.0, f64::max),
+                _ => before.into_iter().chain(after).map(element_mass).fold(0.0, f64::max),
             };
             weight * share_of_words(operation.kind, change, block)
         }
@@ -188,11 +188,12 @@ fn element_share(
 
 /// How many words an update counts as.
 fn words_changed(before: &Element, after: &Element) -> f64 {
-    let mass = mass(before).max(mass(after));
+    let element_mass = element_mass(before).max(element_mass(after));
     if before.text() == after.text() {
-        return mass * if leads_elsewhere(before, after) { 0.5 } else { 0.05 };
+        return element_mass * if leads_elsewhere(before, after) { 0.5 } else { 0.05 };
     }
-    let changed = mass * word_distance(&bare(before.text()), &bare(after.text()));
+    let changed = element_mass
+        * word_distance(&words_without_punctuation(before.text()), &words_without_punctuation(after.text()));
     let changed = match judge(before.text(), after.text()) {
         Figure::News => changed.max(WORDS_OF_FIGURE),
         _ => changed,
@@ -206,7 +207,7 @@ fn words_changed(before: &Element, after: &Element) -> f64 {
 }
 
 /// A text without the signs around its words: other signs are no other words.
-fn bare(text: &str) -> String {
+fn words_without_punctuation(text: &str) -> String {
     let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -238,7 +239,7 @@ const WORDS_OF_LINK: f64 = 4.0;
 /// The number of words that a number with a unit or a label counts as: it stands for a sentence.
 const WORDS_OF_FIGURE: f64 = 15.0;
 
-fn mass(element: &Element) -> f64 {
+fn element_mass(element: &Element) -> f64 {
     match element.kind() {
         ElementKind::Image => WORDS_OF_IMAGE,
         ElementKind::Link => link_mass(element.text()),

@@ -263,8 +263,8 @@ impl Block {
     }
 
     /// This block and all within, in reading order, each before its children.
-    pub fn walk(&self) -> Walk<'_> {
-        Walk { pending: vec![self] }
+    pub fn walk(&self) -> BlockWalk<'_> {
+        BlockWalk { pending: vec![self] }
     }
 
     /// What a leaf holds, in the order in which it is read. Where the tree does not tell, texts come before links and images.
@@ -335,11 +335,11 @@ fn seal_all(blocks: &mut [Block], above: &[u16]) {
 }
 
 /// Blocks in reading order, each before its children.
-pub struct Walk<'a> {
+pub struct BlockWalk<'a> {
     pending: Vec<&'a Block>,
 }
 
-impl<'a> Iterator for Walk<'a> {
+impl<'a> Iterator for BlockWalk<'a> {
     type Item = &'a Block;
 
     fn next(&mut self) -> Option<&'a Block> {
@@ -389,8 +389,8 @@ impl BlockTree {
     }
 
     /// All blocks in reading order, each before its children.
-    pub fn walk(&self) -> Walk<'_> {
-        Walk { pending: self.blocks.iter().rev().collect() }
+    pub fn walk(&self) -> BlockWalk<'_> {
+        BlockWalk { pending: self.blocks.iter().rev().collect() }
     }
 
     /// The leaf blocks in reading order.

@@ -23,9 +23,9 @@ pub(super) fn regions(blocks: &mut [VisualBlock], coherence: u8, has_article: bo
         return Vec::new();
     }
     let heaviest_kept = 10 - coherence.clamp(1, 10);
-    join_scraps(blocks, heaviest_kept);
+    merge_scraps(blocks, heaviest_kept);
     if has_article {
-        part_articles(blocks, heaviest_kept);
+        separate_article_edges(blocks, heaviest_kept);
     }
     let all = region(blocks, 0, blocks.len(), heaviest_kept);
     if all.children.is_empty() { vec![all] } else { all.children }
@@ -54,7 +54,7 @@ const MIN_WORDS_APART: u32 = 12;
 
 /// What stands above the first paragraph of an article (headline, author, date, buttons, the first picture with its caption) and what
 /// follows the last one (about the author, tags, subscriptions) are blocks beside its text.
-fn part_articles(blocks: &mut [VisualBlock], heaviest_kept: u8) {
+fn separate_article_edges(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     let mut first = 0;
     while first < blocks.len() {
         let end =
@@ -91,7 +91,7 @@ const MAX_ROUNDS: usize = 6;
 
 /// A few words on their own (a date, a button, a caption) are not a block to a reader. They join the neighbour
 /// behind the lighter separator.
-fn join_scraps(blocks: &mut [VisualBlock], heaviest_kept: u8) {
+fn merge_scraps(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     let page_mass: f32 = blocks.iter().map(|block| block.facts.mass).sum();
     for _ in 0..MAX_ROUNDS {
         let mut has_joined = false;
@@ -100,7 +100,7 @@ fn join_scraps(blocks: &mut [VisualBlock], heaviest_kept: u8) {
             let end =
                 (first + 1..blocks.len()).find(|i| blocks[*i].weight > heaviest_kept).unwrap_or(blocks.len());
             if is_scrap(&blocks[first..end], page_mass) {
-                has_joined |= join(blocks, first, end, heaviest_kept);
+                has_joined |= merge_scrap(blocks, first, end, heaviest_kept);
             }
             first = end;
         }
@@ -110,7 +110,7 @@ fn join_scraps(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     }
 }
 
-fn join(blocks: &mut [VisualBlock], first: usize, end: usize, heaviest_kept: u8) -> bool {
+fn merge_scrap(blocks: &mut [VisualBlock], first: usize, end: usize, heaviest_kept: u8) -> bool {
     let above = (first > 0).then(|| blocks[first].weight);
     let below = blocks.get(end).map(|block| block.weight);
     let at = match (above, below) {

@@ -3,20 +3,20 @@
 
 use url::Url;
 
-use super::facts::{NONE, Page, is_image};
+use super::facts::{NONE, PageFacts, is_image};
 use super::id::IgnoredParameters;
 use super::{Block, Image, Link, NodeId, Spot, Text};
 use crate::page::layout::LayoutNode;
 
 /// Resolves addresses of one page.
-pub(super) struct Addresses<'a> {
+pub(super) struct UrlResolver<'a> {
     base: Option<Url>,
     ignored: &'a IgnoredParameters,
 }
 
-impl<'a> Addresses<'a> {
-    pub(super) fn new(base_url: &str, ignored: &'a IgnoredParameters) -> Addresses<'a> {
-        Addresses { base: Url::parse(base_url).ok(), ignored }
+impl<'a> UrlResolver<'a> {
+    pub(super) fn new(base_url: &str, ignored: &'a IgnoredParameters) -> UrlResolver<'a> {
+        UrlResolver { base: Url::parse(base_url).ok(), ignored }
     }
 
     /// The absolute address, or the text as written when it cannot be resolved.
@@ -41,8 +41,8 @@ impl<'a> Addresses<'a> {
 }
 
 /// The content of the nodes from `start` up to, not including, `end`.
-pub(super) fn leaf(page: &Page, addresses: &Addresses, start: u32, end: u32) -> Block {
-    let mut reading = Reading {
+pub(super) fn leaf(page: &PageFacts, addresses: &UrlResolver, start: u32, end: u32) -> Block {
+    let mut reader = LeafReader {
         page,
         addresses,
         block: Block::leaf(vec![], vec![], vec![]),
@@ -52,11 +52,11 @@ pub(super) fn leaf(page: &Page, addresses: &Addresses, start: u32, end: u32) -> 
         within: Vec::new(),
     };
     for index in start..end {
-        reading.visit(index);
+        reader.visit(index);
     }
-    reading.close_link();
-    reading.close_text();
-    reading.block
+    reader.close_link();
+    reader.close_text();
+    reader.block
 }
 
 struct OpenLink {
@@ -68,25 +68,25 @@ struct OpenLink {
 }
 
 /// The state of reading: the link and the paragraph that are open.
-struct Reading<'a> {
-    page: &'a Page<'a>,
-    addresses: &'a Addresses<'a>,
+struct LeafReader<'a> {
+    page: &'a PageFacts<'a>,
+    addresses: &'a UrlResolver<'a>,
     block: Block,
     link: Option<OpenLink>,
     text: Option<(u32, String)>,
     n_breaks: u8,
     /// The links and images within the open text. Their places count its bytes as written until it is closed.
-    within: Vec<(Standing, usize)>,
+    within: Vec<(PositionedKind, usize)>,
 }
 
 /// Which list of places a number belongs to.
 #[derive(Clone, Copy)]
-enum Standing {
+enum PositionedKind {
     Link,
     Image,
 }
 
-impl Reading<'_> {
+impl LeafReader<'_> {
     fn visit(&mut self, index: u32) {
         if self.page.anchors[index as usize] != self.link.as_ref().map_or(NONE, |link| link.anchor) {
             self.close_link();
@@ -147,7 +147,7 @@ impl Reading<'_> {
             self.visit_image(index, node);
         } else if let Some(value) = button_text(node) {
             self.close_text();
-            self.block.texts.extend(text_of(value));
+            self.block.texts.extend(folded_text(value));
         }
     }
 
@@ -166,13 +166,13 @@ impl Reading<'_> {
         }
         let (spot, is_within_text) = self.here();
         if is_within_text {
-            self.within.push((Standing::Image, self.block.images.len()));
+            self.within.push((PositionedKind::Image, self.block.images.len()));
         }
         self.block.places.images.push(spot);
         self.block.images.push(Image::ignoring(self.addresses.ignored, name, source));
     }
 
-    /// The place that reading has reached, and whether it is within a text that is still open.
+    /// The place that the reader has reached, and whether it is within a text that is still open.
     fn here(&self) -> (Spot, bool) {
         let text = self.block.texts.len() as u32;
         match &self.text {
@@ -208,7 +208,7 @@ impl Reading<'_> {
         }
         let address = self.addresses.resolve(node.attribute("href").unwrap_or(""));
         if link.is_within_text && self.text.is_some() && link.spot.text == self.block.texts.len() as u32 {
-            self.within.push((Standing::Link, self.block.links.len()));
+            self.within.push((PositionedKind::Link, self.block.links.len()));
         }
         self.block.places.links.push(link.spot);
         self.block.links.push(Link::ignoring(self.addresses.ignored, name, address));
@@ -231,10 +231,10 @@ impl Reading<'_> {
         }
     }
 
-    fn spot(&mut self, (standing, number): &(Standing, usize)) -> Option<&mut Spot> {
-        match standing {
-            Standing::Link => self.block.places.links.get_mut(*number),
-            Standing::Image => self.block.places.images.get_mut(*number),
+    fn spot(&mut self, (kind, number): &(PositionedKind, usize)) -> Option<&mut Spot> {
+        match kind {
+            PositionedKind::Link => self.block.places.links.get_mut(*number),
+            PositionedKind::Image => self.block.places.images.get_mut(*number),
         }
     }
 
@@ -245,7 +245,7 @@ impl Reading<'_> {
     }
 }
 
-fn text_of(text: &str) -> Option<Text> {
+fn folded_text(text: &str) -> Option<Text> {
     let text = fold(text);
     (!text.is_empty()).then(|| Text::new(text))
 }

@@ -15,9 +15,9 @@ use selectors::context::{
 };
 use selectors::matching::{ElementSelectorFlags, matches_selector_list};
 use selectors::parser::{NonTSPseudoClass, PseudoElement, SelectorImpl};
-use selectors::{Element as SelectorElement, OpaqueElement, SelectorList};
+use selectors::{Element, OpaqueElement, SelectorList};
 
-use super::facts::{NONE, Page};
+use super::facts::{NONE, PageFacts};
 use crate::text::dom::Dom;
 
 /// Steps from element to element and comparisons of one selector on one page. `a b` on the largest page that is read takes at most 50
@@ -27,7 +27,7 @@ const MAX_WORK: u64 = 60_000_000;
 const BYTES_PER_STEP: usize = 32;
 
 /// Elements and texts in document order.
-pub(super) trait Tree {
+pub(super) trait ElementTree {
     fn n_nodes(&self) -> u32;
     fn parent(&self, node: u32) -> Option<u32>;
     /// Name of an element; `None` for a text.
@@ -35,7 +35,7 @@ pub(super) trait Tree {
     fn attribute(&self, node: u32, name: &str) -> Option<&str>;
 }
 
-impl Tree for Page<'_> {
+impl ElementTree for PageFacts<'_> {
     fn n_nodes(&self) -> u32 {
         self.parents.len() as u32
     }
@@ -54,7 +54,7 @@ impl Tree for Page<'_> {
     }
 }
 
-impl Tree for Dom {
+impl ElementTree for Dom {
     fn n_nodes(&self) -> u32 {
         self.nodes.len() as u32
     }
@@ -73,16 +73,16 @@ impl Tree for Dom {
 }
 
 /// One selector on one page.
-pub(super) struct Finder<'s, T> {
+pub(super) struct SelectorMatcher<'s, T> {
     list: &'s SelectorList<Css>,
-    search: Search<'s, T>,
+    search: SelectorSearch<'s, T>,
     caches: SelectorCaches,
 }
 
-impl<'s, T: Tree> Finder<'s, T> {
-    pub(super) fn new(list: &'s SelectorList<Css>, tree: &'s T) -> Finder<'s, T> {
-        let search = Search { tree, relatives: OnceCell::new(), work_left: Cell::new(MAX_WORK) };
-        Finder { list, search, caches: SelectorCaches::default() }
+impl<'s, T: ElementTree> SelectorMatcher<'s, T> {
+    pub(super) fn new(list: &'s SelectorList<Css>, tree: &'s T) -> SelectorMatcher<'s, T> {
+        let search = SelectorSearch { tree, relatives: OnceCell::new(), work_left: Cell::new(MAX_WORK) };
+        SelectorMatcher { list, search, caches: SelectorCaches::default() }
     }
 
     /// Whether the selector matches a node.
@@ -99,13 +99,13 @@ impl<'s, T: Tree> Finder<'s, T> {
             MatchingForInvalidation::No,
         );
         let is_found =
-            matches_selector_list(self.list, &Element { search: &self.search, node }, &mut context);
+            matches_selector_list(self.list, &SelectorNode { search: &self.search, node }, &mut context);
         // Within `:not`, what was not searched looks like a match.
         is_found && self.search.spend(0)
     }
 }
 
-struct Search<'t, T> {
+struct SelectorSearch<'t, T> {
     tree: &'t T,
     /// Only some selectors need them.
     relatives: OnceCell<Vec<Relatives>>,
@@ -120,7 +120,7 @@ struct Relatives {
     first_child: u32,
 }
 
-impl<T: Tree> Search<'_, T> {
+impl<T: ElementTree> SelectorSearch<'_, T> {
     /// False once the search has cost too much.
     fn spend(&self, work: u64) -> bool {
         self.work_left.set(self.work_left.get().saturating_sub(work));
@@ -132,7 +132,7 @@ impl<T: Tree> Search<'_, T> {
     }
 }
 
-fn relatives(tree: &impl Tree) -> Vec<Relatives> {
+fn relatives(tree: &impl ElementTree) -> Vec<Relatives> {
     let none = Relatives { previous: NONE, next: NONE, first_child: NONE };
     let mut relatives = vec![none; tree.n_nodes() as usize];
     let mut last_children = vec![NONE; relatives.len()];
@@ -148,26 +148,26 @@ fn relatives(tree: &impl Tree) -> Vec<Relatives> {
     relatives
 }
 
-struct Element<'t, T> {
-    search: &'t Search<'t, T>,
+struct SelectorNode<'t, T> {
+    search: &'t SelectorSearch<'t, T>,
     node: u32,
 }
 
-impl<T> Clone for Element<'_, T> {
+impl<T> Clone for SelectorNode<'_, T> {
     fn clone(&self) -> Self {
-        Element { search: self.search, node: self.node }
+        SelectorNode { search: self.search, node: self.node }
     }
 }
 
-impl<T> fmt::Debug for Element<'_, T> {
+impl<T> fmt::Debug for SelectorNode<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "element {}", self.node)
     }
 }
 
-impl<'t, T: Tree> Element<'t, T> {
+impl<'t, T: ElementTree> SelectorNode<'t, T> {
     fn at(&self, node: u32) -> Option<Self> {
-        (node != NONE && self.search.spend(1)).then_some(Element { search: self.search, node })
+        (node != NONE && self.search.spend(1)).then_some(SelectorNode { search: self.search, node })
     }
 
     fn attribute(&self, name: &str) -> Option<&'t str> {
@@ -177,7 +177,7 @@ impl<'t, T: Tree> Element<'t, T> {
     }
 }
 
-impl<T: Tree> SelectorElement for Element<'_, T> {
+impl<T: ElementTree> Element for SelectorNode<'_, T> {
     type Impl = Css;
 
     fn opaque(&self) -> OpaqueElement {

@@ -6,7 +6,7 @@
 //! node that holds both. Blocks stay in document order, so that each block is a run of nodes and every visible word
 //! is in exactly one block.
 
-use super::facts::{Facts, NONE, Page, is_heading};
+use super::facts::{Facts, NONE, PageFacts, is_heading};
 use super::purpose::Purpose;
 use super::teasers::Teasers;
 use crate::page::layout::{Display, Rect};
@@ -111,8 +111,8 @@ impl VisualBlock {
 }
 
 /// The page's visual blocks in document order, with the separators between them.
-pub(super) fn visual_blocks(page: &Page, cues: &Cues, teasers: Option<&Teasers>) -> Vec<VisualBlock> {
-    let mut walk = Walk { page, cues, teasers, page_mass: 0.0, pending: 0, blocks: Vec::new() };
+pub(super) fn visual_blocks(page: &PageFacts, cues: &Cues, teasers: Option<&Teasers>) -> Vec<VisualBlock> {
+    let mut walk = PageCutter { page, cues, teasers, page_mass: 0.0, pending: 0, blocks: Vec::new() };
     if let Some(root) = page.facts.first().filter(|root| root.has_content()) {
         walk.page_mass = root.mass;
         walk.divide(0, Purpose::Unknown, 0);
@@ -124,7 +124,7 @@ pub(super) fn visual_blocks(page: &Page, cues: &Cues, teasers: Option<&Teasers>)
 }
 
 /// What takes part in a comparison: a child, or a run of inline children (a virtual text node).
-struct Unit {
+struct CutUnit {
     start: u32,
     /// `None` for a run of inline children.
     node: Option<u32>,
@@ -132,8 +132,8 @@ struct Unit {
     is_after_line: bool,
 }
 
-struct Walk<'a> {
-    page: &'a Page<'a>,
+struct PageCutter<'a> {
+    page: &'a PageFacts<'a>,
     cues: &'a Cues,
     teasers: Option<&'a Teasers>,
     page_mass: f32,
@@ -141,27 +141,27 @@ struct Walk<'a> {
     blocks: Vec<VisualBlock>,
 }
 
-impl Walk<'_> {
+impl PageCutter<'_> {
     /// Divides a node, given its purpose or that of the nodes above it.
     fn divide(&mut self, node: u32, purpose: Purpose, depth: usize) {
         let mut units = self.units(node);
         if matches!(purpose, Purpose::Main | Purpose::Article) {
-            units.iter_mut().for_each(keep_in_article);
+            units.iter_mut().for_each(clear_header_purpose);
         }
-        let mut before: Option<&Unit> = None;
+        let mut before: Option<&CutUnit> = None;
         for unit in &units {
             if let Some(before) = before {
                 self.pending = self.weigh(before, unit);
             }
             match unit.node.filter(|node| depth < MAX_DEPTH && self.is_dividable(*node)) {
-                Some(node) => self.divide(node, inherit(purpose, unit.facts.purpose), depth + 1),
-                None => self.emit(unit, inherit(purpose, unit.facts.purpose)),
+                Some(node) => self.divide(node, inherited_purpose(purpose, unit.facts.purpose), depth + 1),
+                None => self.emit(unit, inherited_purpose(purpose, unit.facts.purpose)),
             }
             before = Some(unit);
         }
     }
 
-    fn emit(&mut self, unit: &Unit, purpose: Purpose) {
+    fn emit(&mut self, unit: &CutUnit, purpose: Purpose) {
         self.blocks.push(VisualBlock {
             start: unit.start,
             facts: unit.facts.clone(),
@@ -184,7 +184,7 @@ impl Walk<'_> {
     }
 
     /// Whether what a unit says stands in a caption or, but for a fifth of it, in several.
-    fn is_captions(&self, unit: &Unit) -> bool {
+    fn is_captions(&self, unit: &CutUnit) -> bool {
         if self.is_within(unit.start, |node| self.is_caption(node)) {
             return true;
         }
@@ -215,8 +215,8 @@ impl Walk<'_> {
     }
 
     /// The children that show something. Neighbouring inline children make one run.
-    fn units(&self, node: u32) -> Vec<Unit> {
-        let mut units: Vec<Unit> = Vec::new();
+    fn units(&self, node: u32) -> Vec<CutUnit> {
+        let mut units: Vec<CutUnit> = Vec::new();
         let mut is_after_line = false;
         for child in self.page.children(node) {
             let facts = self.page.facts(child);
@@ -236,13 +236,13 @@ impl Walk<'_> {
         units
     }
 
-    fn unit(&self, child: u32, is_inline: bool, is_after_line: bool) -> Unit {
+    fn unit(&self, child: u32, is_inline: bool, is_after_line: bool) -> CutUnit {
         let mut facts = self.page.facts(child).clone();
         if is_inline {
             facts.n_paragraphs = 1;
             facts.kind = 0;
         }
-        Unit { start: child, node: (!is_inline).then_some(child), facts, is_after_line }
+        CutUnit { start: child, node: (!is_inline).then_some(child), facts, is_after_line }
     }
 
     /// Whether it is part of running text (a text node or virtual text node of VIPS).
@@ -268,7 +268,7 @@ impl Walk<'_> {
     }
 
     /// The weight of the separator between two neighbours (VIPS section 4.2.2, with the cues of today's pages).
-    fn weigh(&self, before: &Unit, after: &Unit) -> u8 {
+    fn weigh(&self, before: &CutUnit, after: &CutUnit) -> u8 {
         let (a, b) = (&before.facts, &after.facts);
         let cues = self.cues;
         let mut weight = match (a.n_paragraphs > 1, b.n_paragraphs > 1) {
@@ -294,7 +294,7 @@ impl Walk<'_> {
 
     /// Whether it may be one of several items of a kind. A part of a table that lays out the page may not, because such
     /// cells are columns of the page and such rows differ from each other.
-    fn is_list_item(&self, unit: &Unit) -> bool {
+    fn is_list_item(&self, unit: &CutUnit) -> bool {
         let Some(node) = unit.node else { return false };
         let is_part_of_layout = match &*self.page.node(node).tag {
             "td" | "th" => unit.facts.has_blocks,
@@ -305,14 +305,14 @@ impl Walk<'_> {
     }
 
     fn weigh_place(&self, a: &Facts, b: &Facts) -> f32 {
-        match place(&a.rect, &b.rect) {
-            Place::Below(gap) => self.cues.distance * steps(gap),
-            Place::Beside => {
+        match relative_position(&a.rect, &b.rect) {
+            RelativePosition::Below(gap) => self.cues.distance * distance_steps(gap),
+            RelativePosition::Beside => {
                 let is_column =
                     a.mass.min(b.mass) > 0.01 * self.page_mass && a.n_paragraphs.min(b.n_paragraphs) > 1;
                 if is_column { self.cues.columns } else { 0.0 }
             }
-            Place::Overlapping => 0.0,
+            RelativePosition::Overlapping => 0.0,
         }
     }
 
@@ -328,9 +328,9 @@ impl Walk<'_> {
         if is_heading { -self.cues.heading_above } else { 0.0 }
     }
 
-    fn weigh_teasers(&self, before: &Unit, after: &Unit) -> f32 {
+    fn weigh_teasers(&self, before: &CutUnit, after: &CutUnit) -> f32 {
         let Some(teasers) = self.teasers else { return 0.0 };
-        let share = |unit: &Unit| teasers.share(unit.start, unit.facts.end);
+        let share = |unit: &CutUnit| teasers.share(unit.start, unit.facts.end);
         let (one, other) = (share(before), share(after));
         let are_unlike = one.max(other) > 0.8 && one.min(other) < 0.2;
         // A heading above a list belongs to the list.
@@ -355,7 +355,7 @@ impl Walk<'_> {
 }
 
 /// The header inside an article is the title of the article and not the header of the site.
-fn keep_in_article(unit: &mut Unit) {
+fn clear_header_purpose(unit: &mut CutUnit) {
     if unit.facts.purpose == Purpose::Header {
         unit.facts.purpose = Purpose::Unknown;
     }
@@ -364,7 +364,7 @@ fn keep_in_article(unit: &mut Unit) {
 /// Whether two nodes are columns: side by side and of different widths. Columns of a grid may have the same name, but
 /// cards of one kind are equally wide.
 fn are_unlike_columns(a: &Facts, b: &Facts) -> bool {
-    let is_beside = matches!(place(&a.rect, &b.rect), Place::Beside);
+    let is_beside = matches!(relative_position(&a.rect, &b.rect), RelativePosition::Beside);
     is_beside
         && a.n_paragraphs.min(b.n_paragraphs) > 1
         && a.rect.w.max(b.rect.w) > 1.5 * a.rect.w.min(b.rect.w)
@@ -375,31 +375,31 @@ fn is_small(facts: &Facts) -> bool {
 }
 
 /// A purpose that sets a node apart holds for all nodes below, until one of them has such a purpose of its own.
-fn inherit(above: Purpose, own: Purpose) -> Purpose {
+fn inherited_purpose(above: Purpose, own: Purpose) -> Purpose {
     if own.is_landmark() || above == Purpose::Unknown { own } else { above }
 }
 
 /// Two lines of space are one step. Steps are rounded to halves, and the bounds between them are not multiples of 8, which
 /// designers choose, so that a fraction of a pixel does not decide.
-fn steps(gap: f32) -> f32 {
+fn distance_steps(gap: f32) -> f32 {
     ((gap - 14.0) / 16.0).floor().clamp(0.0, 4.0) / 2.0
 }
 
-enum Place {
+enum RelativePosition {
     /// Below, with this many pixels between.
     Below(f32),
     Beside,
     Overlapping,
 }
 
-fn place(a: &Rect, b: &Rect) -> Place {
+fn relative_position(a: &Rect, b: &Rect) -> RelativePosition {
     let shared = a.bottom().min(b.bottom()) - a.y.max(b.y);
     let is_apart = b.x >= a.right() - 2.0 || a.x >= b.right() - 2.0;
     if is_apart && shared > 0.3 * a.h.min(b.h) {
-        Place::Beside
+        RelativePosition::Beside
     } else if b.y >= a.bottom() - 2.0 {
-        Place::Below(b.y - a.bottom())
+        RelativePosition::Below(b.y - a.bottom())
     } else {
-        Place::Overlapping
+        RelativePosition::Overlapping
     }
 }

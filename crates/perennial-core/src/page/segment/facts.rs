@@ -5,8 +5,8 @@
 //! heights, because the y of an embedded engine is unreliable and a longer paragraph must not move a cut
 //! elsewhere on the page.
 
-use super::purpose::{Purpose, purpose_of, unnamed_purpose_of};
-use super::selector::{Selector, found_nodes};
+use super::purpose::{Purpose, element_purpose, purpose_by_markup};
+use super::selector::{Selector, matching_nodes};
 use crate::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
 /// No node.
@@ -22,7 +22,7 @@ const AREA_PER_CONTROL: f32 = 3000.0;
 const MIN_PROSE_LETTERS: u32 = 250;
 
 /// A colour that stands for any background image.
-const PICTURED: Rgba = Rgba { r: 1, g: 2, b: 3, a: 4 };
+const HAS_IMAGE: Rgba = Rgba { r: 1, g: 2, b: 3, a: 4 };
 
 /// Facts about one subtree, or a run of neighbouring ones.
 #[derive(Clone, Debug, Default)]
@@ -121,7 +121,7 @@ impl Facts {
 }
 
 /// A layout with the facts about each node.
-pub(super) struct Page<'a> {
+pub(super) struct PageFacts<'a> {
     pub(super) layout: &'a Layout<'a>,
     pub(super) parents: Vec<u32>,
     pub(super) first_children: Vec<u32>,
@@ -135,11 +135,11 @@ pub(super) struct Page<'a> {
     pub(super) facts: Vec<Facts>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> PageFacts<'a> {
     /// A page as a reader sees it who does not look at what the selectors find.
-    pub(super) fn new(layout: &'a Layout<'a>, ignored: &[Selector]) -> Page<'a> {
+    pub(super) fn new(layout: &'a Layout<'a>, ignored: &[Selector]) -> PageFacts<'a> {
         let n_nodes = layout.nodes.len().min(NONE as usize - 1);
-        let mut page = Page {
+        let mut page = PageFacts {
             layout,
             parents: parents(&layout.nodes[..n_nodes]),
             first_children: vec![NONE; n_nodes],
@@ -151,10 +151,10 @@ impl<'a> Page<'a> {
         };
         let has_boxes = layout.nodes.iter().any(|node| is_content(node) && is_boxed(node) && node.is_visible);
         page.facts = vec![Facts::default(); n_nodes];
-        let is_ignored = found_nodes(&page, ignored);
-        page.look_down(has_boxes, &is_ignored);
-        page.sum_up();
-        page.doubt_names();
+        let is_ignored = matching_nodes(&page, ignored);
+        page.inherit_from_ancestors(has_boxes, &is_ignored);
+        page.sum_over_subtrees();
+        page.discard_implausible_purposes();
         page
     }
 
@@ -164,8 +164,9 @@ impl<'a> Page<'a> {
         let mut n_words = 0;
         for (index, node) in self.layout.nodes.iter().enumerate().take(self.parents.len()) {
             let above = self.parents[index];
-            is_held[index] =
-                above != NONE && is_held[above as usize] || hides(node) || holds_words_of_its_own(node);
+            is_held[index] = above != NONE && is_held[above as usize]
+                || hides_subtree(node)
+                || holds_words_of_its_own(node);
             let is_lost = node.is_text() && node.is_visible && !is_held[index] && !self.is_seen[index];
             if is_lost
                 && node.rect.w == 0.0
@@ -180,13 +181,13 @@ impl<'a> Page<'a> {
 
     /// A class name never outweighs a block's own prose: what holds a large part of the page's prose is no advertisement, overlay or
     /// widget, whatever its name says.
-    fn doubt_names(&mut self) {
+    fn discard_implausible_purposes(&mut self) {
         let n_all = self.facts.first().map_or(0, |root| root.n_prose_letters) as f32;
         for index in 0..self.facts.len() {
             let (purpose, n_prose) = (self.facts[index].purpose, self.facts[index].n_prose_letters);
             let Some(most) = purpose.most_prose() else { continue };
             if n_prose >= MIN_PROSE_LETTERS && n_prose as f32 > most * n_all {
-                self.facts[index].purpose = unnamed_purpose_of(&self.layout.nodes[index]);
+                self.facts[index].purpose = purpose_by_markup(&self.layout.nodes[index]);
             }
         }
     }
@@ -214,7 +215,7 @@ impl<'a> Page<'a> {
     }
 
     /// What nodes take from those above them: visibility, background, link, paragraph.
-    fn look_down(&mut self, has_boxes: bool, is_ignored: &[bool]) {
+    fn inherit_from_ancestors(&mut self, has_boxes: bool, is_ignored: &[bool]) {
         let mut is_hidden = vec![false; self.parents.len()];
         for index in 0..self.parents.len() {
             let node = &self.layout.nodes[index];
@@ -226,7 +227,7 @@ impl<'a> Page<'a> {
             let has_lines = !node.is_text() && node.display != Display::Inline;
             self.paragraphs[index] = if has_lines { index as u32 } else { above(&self.paragraphs) };
             is_hidden[index] = parent.is_some_and(|parent| is_hidden[parent])
-                || hides(node)
+                || hides_subtree(node)
                 || is_ignored.get(index).is_some_and(|is_ignored| *is_ignored);
             self.is_seen[index] = !is_hidden[index] && node.is_visible && (!has_boxes || is_in_sight(node));
             self.facts[index] = self.own_facts(index, parent);
@@ -242,8 +243,8 @@ impl<'a> Page<'a> {
             ..Facts::default()
         };
         if !node.is_text() {
-            facts.purpose = purpose_of(node);
-            facts.kind = kind_of(node);
+            facts.purpose = element_purpose(node);
+            facts.kind = node_kind(node);
         }
         if self.is_seen[index] {
             self.add_own_content(index, &mut facts);
@@ -282,7 +283,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn sum_up(&mut self) {
+    fn sum_over_subtrees(&mut self) {
         for index in (0..self.parents.len()).rev() {
             self.close(index);
             let parent = self.parents[index];
@@ -318,18 +319,18 @@ impl<'a> Page<'a> {
 
 /// The parent of each node.
 fn parents(nodes: &[LayoutNode]) -> Vec<u32> {
-    let mut path = Path { open: Vec::new(), is_open: vec![false; nodes.len()] };
+    let mut path = OpenPath { open: Vec::new(), is_open: vec![false; nodes.len()] };
     let parents = nodes.iter().enumerate().map(|(index, node)| path.enter(index, node.parent));
     parents.map(|parent| parent.map_or(NONE, |parent| parent as u32)).collect()
 }
 
 /// The nodes that are open at a place in document order.
-struct Path {
+struct OpenPath {
     open: Vec<usize>,
     is_open: Vec<bool>,
 }
 
-impl Path {
+impl OpenPath {
     /// Steps to the next node and returns its parent. A parent that document order has already left would make subtrees
     /// overlap, so that such a node gets the root as its parent.
     fn enter(&mut self, index: usize, parent: Option<u32>) -> Option<usize> {
@@ -346,7 +347,7 @@ impl Path {
 }
 
 /// Whether it hides its whole subtree.
-fn hides(node: &LayoutNode) -> bool {
+fn hides_subtree(node: &LayoutNode) -> bool {
     (!node.is_text() && node.display == Display::None)
         || matches!(
             &*node.tag,
@@ -429,7 +430,7 @@ pub(super) fn is_heading(node: &LayoutNode) -> bool {
 
 fn own_background(node: &LayoutNode, above: Option<Rgba>) -> Rgba {
     match above {
-        _ if node.has_background_image && !node.is_text() => PICTURED,
+        _ if node.has_background_image && !node.is_text() => HAS_IMAGE,
         _ if node.background.a >= 26 => node.background,
         Some(above) => above,
         None => Rgba { r: 255, g: 255, b: 255, a: 255 },
@@ -473,7 +474,7 @@ fn finite(rect: &Rect) -> Rect {
 }
 
 /// Tag and first class without digits: `li.post-17` and `li.post-18` are of one kind.
-fn kind_of(node: &LayoutNode) -> u64 {
+fn node_kind(node: &LayoutNode) -> u64 {
     let class = node.attribute("class").and_then(|class| class.split_ascii_whitespace().next()).unwrap_or("");
     let letters = class.bytes().filter(|byte| !byte.is_ascii_digit());
     let bytes = node.tag.bytes().chain([b'.']).chain(letters);

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use url::Url;
 
-use super::facts::{NONE, Page, is_heading};
+use super::facts::{NONE, PageFacts, is_heading};
 use super::item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
 use super::purpose::Purpose;
 use super::teasers::Teasers;
@@ -36,32 +36,34 @@ const LESSER_WEIGHT: f32 = 0.2;
 const MAX_NAMED_SHARE: f32 = 0.25;
 
 /// Finds the items of a page, and for each node how many words of items stand before it.
-pub(super) fn find_items(page: &Page, base_url: &str) -> (ItemList, Teasers) {
+pub(super) fn find_items(page: &PageFacts, base_url: &str) -> (ItemList, Teasers) {
     if page.facts.is_empty() {
         return (ItemList::default(), Teasers::default());
     }
-    let zones = Zones::of(page);
-    let mut links = Links::of(page, &zones, base_url);
+    let zones = PageZones::new(page);
+    let mut links = CandidateLinks::new(page, &zones, base_url);
     links.mark_strong(page, &zones);
-    let records = records_of(page, &links);
-    let mut places: Vec<Found> =
-        records.iter().map(|&(root, key)| Found::of(page, &zones, root, Some(key), &links)).collect();
+    let records = find_records(page, &links);
+    let mut places: Vec<ItemCandidate> = records
+        .iter()
+        .map(|&(root, key)| ItemCandidate::new(page, &zones, root, Some(key), &links))
+        .collect();
     let mut is_covered = vec![false; page.facts.len()];
-    cover(page, &places, &mut is_covered);
+    mark_covered(page, &places, &mut is_covered);
     places.extend(plain_records(page, &zones, &links, &is_covered));
     places.sort_by_key(|place| place.root);
-    let accepted = accepted_templates(&places, &links);
+    let accepted = list_templates(&places, &links);
     places.retain(|place| accepted.contains(&place.template) && !place.title.is_empty());
     links.drop_sections(&mut places);
     let mut is_covered = vec![false; page.facts.len()];
-    cover(page, &places, &mut is_covered);
-    let (n_prose_words, n_body_words) = prose_of(page, &zones, &is_covered);
+    mark_covered(page, &places, &mut is_covered);
+    let (n_prose_words, n_body_words) = count_prose_words(page, &zones, &is_covered);
     let n_item_words = places.iter().map(|place| page.facts(place.root).n_words).sum();
-    let teasers = Teasers::of(page, &is_covered);
+    let teasers = Teasers::new(page, &is_covered);
     (ItemList { items: join_places(places, &links), n_item_words, n_prose_words, n_body_words }, teasers)
 }
 
-fn cover(page: &Page, places: &[Found], is_covered: &mut [bool]) {
+fn mark_covered(page: &PageFacts, places: &[ItemCandidate], is_covered: &mut [bool]) {
     for place in places {
         let end = page.facts(place.root).end as usize;
         is_covered[place.root as usize..end].fill(true);
@@ -69,7 +71,7 @@ fn cover(page: &Page, places: &[Found], is_covered: &mut [bool]) {
 }
 
 /// In which parts of the page each node stands.
-struct Zones {
+struct PageZones {
     /// Navigation, footer, header of the page, and questions about cookies.
     is_frame: Vec<bool>,
     /// Side columns, and boxes of what others read.
@@ -79,12 +81,12 @@ struct Zones {
     headings: Vec<u32>,
 }
 
-impl Zones {
-    fn of(page: &Page) -> Zones {
+impl PageZones {
+    fn new(page: &PageFacts) -> PageZones {
         let n_nodes = page.facts.len();
         let n_words = page.facts.first().map_or(0, |root| root.n_words) as f32;
         let mut is_entry = vec![false; n_nodes];
-        let mut zones = Zones {
+        let mut zones = PageZones {
             is_frame: vec![false; n_nodes],
             is_aside: vec![false; n_nodes],
             is_advertisement: vec![false; n_nodes],
@@ -144,25 +146,25 @@ fn is_side_box(purpose: Purpose) -> bool {
 
 /// No key, one, or several, in a part of the page.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-enum Keys {
+enum KeySet {
     #[default]
     None,
     One(u32),
     Many,
 }
 
-impl Keys {
-    fn join(self, other: Keys) -> Keys {
+impl KeySet {
+    fn join(self, other: KeySet) -> KeySet {
         match (self, other) {
-            (Keys::None, keys) | (keys, Keys::None) => keys,
-            (Keys::One(one), Keys::One(other)) if one == other => self,
-            _ => Keys::Many,
+            (KeySet::None, keys) | (keys, KeySet::None) => keys,
+            (KeySet::One(one), KeySet::One(other)) if one == other => self,
+            _ => KeySet::Many,
         }
     }
 }
 
 /// The links of a page by the key of their addresses.
-struct Links {
+struct CandidateLinks {
     /// The key of each node that is a link outside the frame.
     keys: Vec<u32>,
     names: Vec<String>,
@@ -170,10 +172,10 @@ struct Links {
     is_strong: Vec<bool>,
 }
 
-impl Links {
-    fn of(page: &Page, zones: &Zones, base_url: &str) -> Links {
+impl CandidateLinks {
+    fn new(page: &PageFacts, zones: &PageZones, base_url: &str) -> CandidateLinks {
         let base = Url::parse(base_url).ok();
-        let mut links = Links {
+        let mut links = CandidateLinks {
             keys: vec![NONE; page.facts.len()],
             names: Vec::new(),
             addresses: Vec::new(),
@@ -205,7 +207,7 @@ impl Links {
 
     /// The host to which at least half of the items lead; `None` for a page of links to all the world, on which no item is
     /// beside the point because of its host.
-    fn main_host(&self, places: &[Found]) -> Option<&str> {
+    fn main_host(&self, places: &[ItemCandidate]) -> Option<&str> {
         let mut keys: Vec<u32> = places.iter().filter_map(|place| place.key).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -219,7 +221,7 @@ impl Links {
     }
 
     /// Marks the keys that some link makes strong.
-    fn mark_strong(&mut self, page: &Page, zones: &Zones) {
+    fn mark_strong(&mut self, page: &PageFacts, zones: &PageZones) {
         let mut n_plain: Vec<u32> = vec![0; page.facts.len()];
         for index in 0..page.facts.len() {
             let node = page.node(index as u32);
@@ -245,14 +247,14 @@ impl Links {
     }
 
     /// A heading without a link makes the only address beside it strong, as where a link lies over a whole card.
-    fn mark_headed(&mut self, page: &Page, zones: &Zones) {
+    fn mark_headed(&mut self, page: &PageFacts, zones: &PageZones) {
         let keys = self.keys_below(page, |_| true);
         for index in 0..page.facts.len() {
             let is_own = zones.headings[index] == index as u32 && !zones.is_frame[index];
             if !is_own
                 || page.facts[index].n_words == 0
                 || page.anchors[index] != NONE
-                || keys[index] != Keys::None
+                || keys[index] != KeySet::None
             {
                 continue;
             }
@@ -260,20 +262,20 @@ impl Links {
                 page.parents.get(*at as usize).copied().filter(|parent| *parent != NONE)
             });
             let found =
-                above.take(MAX_CLIMB).filter(|at| *at != NONE).find(|at| keys[*at as usize] != Keys::None);
-            if let Some(Keys::One(key)) = found.map(|at| keys[at as usize]) {
+                above.take(MAX_CLIMB).filter(|at| *at != NONE).find(|at| keys[*at as usize] != KeySet::None);
+            if let Some(KeySet::One(key)) = found.map(|at| keys[at as usize]) {
                 self.is_strong[key as usize] = true;
             }
         }
     }
 
     /// The keys at or below each node.
-    fn keys_below(&self, page: &Page, counts: impl Fn(u32) -> bool) -> Vec<Keys> {
-        let mut below = vec![Keys::None; page.facts.len()];
+    fn keys_below(&self, page: &PageFacts, counts: impl Fn(u32) -> bool) -> Vec<KeySet> {
+        let mut below = vec![KeySet::None; page.facts.len()];
         for index in (0..page.facts.len()).rev() {
             let key = self.keys[index];
             if key != NONE && counts(key) {
-                below[index] = below[index].join(Keys::One(key));
+                below[index] = below[index].join(KeySet::One(key));
             }
             let parent = page.parents[index];
             if parent != NONE {
@@ -284,7 +286,7 @@ impl Links {
     }
 
     /// Drops places that lead to a section of the site: an address under which two other items lie.
-    fn drop_sections(&self, places: &mut Vec<Found>) {
+    fn drop_sections(&self, places: &mut Vec<ItemCandidate>) {
         let mut names: Vec<&str> =
             places.iter().filter_map(|place| Some(self.names[place.key? as usize].as_str())).collect();
         names.sort_unstable();
@@ -315,7 +317,7 @@ fn resolve(base: Option<&Url>, href: &str) -> Option<Url> {
 }
 
 /// The roots of all records with their keys: the largest parts with one strong key.
-fn records_of(page: &Page, links: &Links) -> Vec<(u32, u32)> {
+fn find_records(page: &PageFacts, links: &CandidateLinks) -> Vec<(u32, u32)> {
     let keys = links.keys_below(page, |key| links.is_strong[key as usize]);
     let n_headings = headings_below(page);
     let is_short = |index: usize| {
@@ -323,7 +325,7 @@ fn records_of(page: &Page, links: &Links) -> Vec<(u32, u32)> {
         facts.n_words as f32 * (1.0 - facts.link_share()) <= MAX_RECORD_WORDS
     };
     let is_record = |index: usize| match keys[index] {
-        Keys::One(key) if n_headings[index] <= MAX_RECORD_HEADINGS && is_short(index) => Some(key),
+        KeySet::One(key) if n_headings[index] <= MAX_RECORD_HEADINGS && is_short(index) => Some(key),
         _ => None,
     };
     let mut records = Vec::new();
@@ -341,7 +343,7 @@ fn records_of(page: &Page, links: &Links) -> Vec<(u32, u32)> {
 }
 
 /// Headings with words at or below each node that are neither in a link nor around one.
-fn headings_below(page: &Page) -> Vec<u16> {
+fn headings_below(page: &PageFacts) -> Vec<u16> {
     let mut below = vec![0u16; page.facts.len()];
     for index in (0..page.facts.len()).rev() {
         let facts = &page.facts[index];
@@ -358,7 +360,7 @@ fn headings_below(page: &Page) -> Vec<u16> {
 }
 
 /// A place where an item may stand.
-struct Found {
+struct ItemCandidate {
     root: u32,
     /// The number of its key; `None` for a heading that leads nowhere.
     key: Option<u32>,
@@ -371,16 +373,23 @@ struct Found {
     is_advertisement: bool,
 }
 
-impl Found {
-    fn of(page: &Page, zones: &Zones, root: u32, key: Option<u32>, links: &Links) -> Found {
+impl ItemCandidate {
+    fn new(
+        page: &PageFacts,
+        zones: &PageZones,
+        root: u32,
+        key: Option<u32>,
+        links: &CandidateLinks,
+    ) -> ItemCandidate {
         let (title_node, is_headed) = title_node(page, zones, root, key, links);
-        let title = title_node.map_or_else(String::new, |node| text_of(page, node, None, MAX_TITLE_BYTES));
-        Found {
+        let title =
+            title_node.map_or_else(String::new, |node| visible_text(page, node, None, MAX_TITLE_BYTES));
+        ItemCandidate {
             root,
             key,
-            template: template_of(page, root),
+            template: markup_template(page, root),
             n_title_words: title_node.map_or(0, |node| page.facts(node).n_words),
-            teaser: text_of(page, root, title_node, MAX_TEASER_BYTES),
+            teaser: visible_text(page, root, title_node, MAX_TEASER_BYTES),
             title,
             is_headed,
             is_aside: zones.is_aside[root as usize],
@@ -390,7 +399,13 @@ impl Found {
 }
 
 /// The node of the headline: the first heading with words, else the link with the most.
-fn title_node(page: &Page, zones: &Zones, root: u32, key: Option<u32>, links: &Links) -> (Option<u32>, bool) {
+fn title_node(
+    page: &PageFacts,
+    zones: &PageZones,
+    root: u32,
+    key: Option<u32>,
+    links: &CandidateLinks,
+) -> (Option<u32>, bool) {
     // A record within a heading is named by the heading.
     let around = zones.headings[root as usize];
     if around != NONE && page.facts(around).n_links <= 1 {
@@ -408,7 +423,7 @@ fn title_node(page: &Page, zones: &Zones, root: u32, key: Option<u32>, links: &L
 }
 
 /// The words that a reader sees in a part of the page, without those of `without`.
-fn text_of(page: &Page, root: u32, without: Option<u32>, max_bytes: usize) -> String {
+fn visible_text(page: &PageFacts, root: u32, without: Option<u32>, max_bytes: usize) -> String {
     let mut text = String::new();
     let mut index = root;
     let end = page.facts(root).end;
@@ -433,7 +448,7 @@ fn text_of(page: &Page, root: u32, without: Option<u32>, max_bytes: usize) -> St
 }
 
 /// Tag and first two classes, without digits, of a node and the two above it.
-fn template_of(page: &Page, root: u32) -> u32 {
+fn markup_template(page: &PageFacts, root: u32) -> u32 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let mut at = root;
@@ -455,9 +470,14 @@ fn template_of(page: &Page, root: u32) -> u32 {
 }
 
 /// Headings that lead nowhere, as in a live report: each with the small part of the page that it heads.
-fn plain_records(page: &Page, zones: &Zones, links: &Links, is_covered: &[bool]) -> Vec<Found> {
+fn plain_records(
+    page: &PageFacts,
+    zones: &PageZones,
+    links: &CandidateLinks,
+    is_covered: &[bool],
+) -> Vec<ItemCandidate> {
     let n_headings = headings_below(page);
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<ItemCandidate> = Vec::new();
     for index in 0..page.facts.len() {
         let facts = &page.facts[index];
         let is_heading =
@@ -479,22 +499,22 @@ fn plain_records(page: &Page, zones: &Zones, links: &Links, is_covered: &[bool])
             parent = page.parents[root as usize];
         }
         if root != index as u32 && found.last().is_none_or(|last| page.facts(last.root).end <= root) {
-            found.push(Found::of(page, zones, root, None, links));
+            found.push(ItemCandidate::new(page, zones, root, None, links));
         }
     }
     found
 }
 
 /// The templates whose places are lists of items.
-fn accepted_templates(places: &[Found], links: &Links) -> HashSet<u32> {
-    let mut groups: HashMap<u32, Vec<&Found>> = HashMap::new();
+fn list_templates(places: &[ItemCandidate], links: &CandidateLinks) -> HashSet<u32> {
+    let mut groups: HashMap<u32, Vec<&ItemCandidate>> = HashMap::new();
     for place in places {
         groups.entry(place.template).or_default().push(place);
     }
     groups.into_iter().filter(|(_, group)| is_list(group, links)).map(|(template, _)| template).collect()
 }
 
-fn is_list(group: &[&Found], links: &Links) -> bool {
+fn is_list(group: &[&ItemCandidate], links: &CandidateLinks) -> bool {
     let n_advertisements = group.iter().filter(|place| place.is_advertisement).count();
     if 2 * n_advertisements > group.len() {
         return false;
@@ -519,7 +539,7 @@ fn is_list(group: &[&Found], links: &Links) -> bool {
 }
 
 /// Words of paragraphs outside the items, and the most of them that stand together.
-fn prose_of(page: &Page, zones: &Zones, is_covered: &[bool]) -> (u32, u32) {
+fn count_prose_words(page: &PageFacts, zones: &PageZones, is_covered: &[bool]) -> (u32, u32) {
     let mut n_plain: HashMap<u32, u32> = HashMap::new();
     for (index, is_covered) in is_covered.iter().enumerate() {
         let is_prose = page.node(index as u32).is_text()
@@ -549,7 +569,7 @@ fn prose_of(page: &Page, zones: &Zones, is_covered: &[bool]) -> (u32, u32) {
 }
 
 /// One item for each key, at its first place.
-fn join_places(places: Vec<Found>, links: &Links) -> Vec<Item> {
+fn join_places(places: Vec<ItemCandidate>, links: &CandidateLinks) -> Vec<Item> {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut items: Vec<Item> = Vec::new();
     let main_host = links.main_host(&places);

@@ -47,9 +47,9 @@ pub use weigh::N_FEATURES;
 
 use crate::page::layout::{Layout, Rect};
 use construct::Region;
-use content::Addresses;
+use content::UrlResolver;
 use cut::VisualBlock;
-use facts::{Facts, Page};
+use facts::{Facts, PageFacts};
 use purpose::Purpose;
 use teasers::Teasers;
 
@@ -106,7 +106,7 @@ pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
 /// The same, with the number of words that the page shows by its styles and that no block holds, because the engine gave them no
 /// place: a defect of the layout that whoever relies on the blocks should know of.
 pub fn segment_and_count(layout: &Layout, config: &SegmentConfig) -> (BlockTree, u32) {
-    let page = Page::new(layout, &config.ignored);
+    let page = PageFacts::new(layout, &config.ignored);
     let (list, teasers) = items::find_items(&page, &layout.base_url);
     let (mut blocks, leaves) = cut_and_fill(&page, config, (&list, &teasers));
     weigh::weigh(&mut blocks, &leaves);
@@ -122,7 +122,7 @@ pub fn segment_and_count(layout: &Layout, config: &SegmentConfig) -> (BlockTree,
 /// The features from which the importance of each leaf is computed, in the order of [`BlockTree::leaves`]. The weights
 /// are fitted with them.
 pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEATURES]> {
-    let page = Page::new(layout, &config.ignored);
+    let page = PageFacts::new(layout, &config.ignored);
     let (list, teasers) = items::find_items(&page, &layout.base_url);
     weigh::features(&cut_and_fill(&page, config, (&list, &teasers)).1)
 }
@@ -135,16 +135,16 @@ const MOST_WORDS_BESIDE: u32 = 100;
 
 /// The blocks with their content, and what is known of each leaf.
 fn cut_and_fill(
-    page: &Page,
+    page: &PageFacts,
     config: &SegmentConfig,
     (list, teasers): (&ItemList, &Teasers),
 ) -> (Vec<Block>, Vec<LeafFacts>) {
     // Beside an article the entries of lists lead to other pages. On other pages they are what is read.
     let teasers = Some(teasers).filter(|_| list.n_body_words >= MIN_BODY_WORDS && !list.is_hub());
-    let addresses = Addresses::new(&page.layout.base_url, &config.ignore);
+    let addresses = UrlResolver::new(&page.layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(page, &config.pins);
     let visual = Vec::new();
-    let mut planting = Planting {
+    let mut builder = BlockBuilder {
         page,
         addresses: &addresses,
         pins: &config.pins,
@@ -154,13 +154,13 @@ fn cut_and_fill(
         teasers,
     };
     let blocks = if page.is_usable() {
-        planting.visual = cut::visual_blocks(page, &config.cues, teasers);
-        let regions = construct::regions(&mut planting.visual, config.coherence, teasers.is_some());
-        planting.plant(&regions)
+        builder.visual = cut::visual_blocks(page, &config.cues, teasers);
+        let regions = construct::regions(&mut builder.visual, config.coherence, teasers.is_some());
+        builder.build_all(&regions)
     } else {
-        planting.single()
+        builder.single()
     };
-    (blocks, planting.leaves)
+    (blocks, builder.leaves)
 }
 
 /// What a leaf's weight is computed from.
@@ -180,9 +180,9 @@ fn is_empty(leaf: &Block) -> bool {
 }
 
 /// What is needed to turn regions into blocks.
-struct Planting<'a> {
-    page: &'a Page<'a>,
-    addresses: &'a Addresses<'a>,
+struct BlockBuilder<'a> {
+    page: &'a PageFacts<'a>,
+    addresses: &'a UrlResolver<'a>,
     pins: &'a [Pin],
     /// The pin of each node; empty when there are no pins.
     pinned: Vec<Option<usize>>,
@@ -192,7 +192,7 @@ struct Planting<'a> {
     teasers: Option<&'a Teasers>,
 }
 
-impl Planting<'_> {
+impl BlockBuilder<'_> {
     /// Puts everything into one block, for a page without a usable layout.
     fn single(&mut self) -> Vec<Block> {
         let n_nodes = self.page.facts.len() as u32;
@@ -209,15 +209,15 @@ impl Planting<'_> {
     }
 
     /// Regions without content (fields without words) are left out. An inner block with one child is replaced by the child.
-    fn plant(&mut self, regions: &[Region]) -> Vec<Block> {
-        regions.iter().filter_map(|region| self.block(region)).collect()
+    fn build_all(&mut self, regions: &[Region]) -> Vec<Block> {
+        regions.iter().filter_map(|region| self.build(region)).collect()
     }
 
-    fn block(&mut self, region: &Region) -> Option<Block> {
+    fn build(&mut self, region: &Region) -> Option<Block> {
         let mut block = if region.children.is_empty() {
             self.leaf(region)?
         } else {
-            let mut children = self.plant(&region.children);
+            let mut children = self.build_all(&region.children);
             if children.len() <= 1 {
                 return children.pop();
             }

@@ -58,26 +58,26 @@ impl Purpose {
 }
 
 /// What tag and role say, without the names.
-pub(super) fn unnamed_purpose_of(node: &LayoutNode) -> Purpose {
-    match node.attribute("role").map_or(Purpose::Unknown, of_role) {
-        Purpose::Unknown => of_tag(&node.tag),
+pub(super) fn purpose_by_markup(node: &LayoutNode) -> Purpose {
+    match node.attribute("role").map_or(Purpose::Unknown, purpose_from_role) {
+        Purpose::Unknown => purpose_from_tag(&node.tag),
         by_role => by_role,
     }
 }
 
-pub(super) fn purpose_of(node: &LayoutNode) -> Purpose {
-    let by_tag = of_tag(&node.tag);
+pub(super) fn element_purpose(node: &LayoutNode) -> Purpose {
+    let by_tag = purpose_from_tag(&node.tag);
     if matches!(by_tag, Purpose::Main | Purpose::Navigation) || node.tag == "body" || node.tag == "html" {
         return by_tag;
     }
-    let by_role = node.attribute("role").map_or(Purpose::Unknown, of_role);
+    let by_role = node.attribute("role").map_or(Purpose::Unknown, purpose_from_role);
     if by_role != Purpose::Unknown {
         return by_role;
     }
     let by_name = ["id", "class"]
         .iter()
         .filter_map(|name| node.attribute(name))
-        .map(of_names)
+        .map(purpose_from_names)
         .find(|purpose| *purpose != Purpose::Unknown);
     match (by_tag, by_name) {
         (Purpose::Unknown | Purpose::Section | Purpose::Aside, Some(by_name)) => by_name,
@@ -85,7 +85,7 @@ pub(super) fn purpose_of(node: &LayoutNode) -> Purpose {
     }
 }
 
-fn of_tag(tag: &str) -> Purpose {
+fn purpose_from_tag(tag: &str) -> Purpose {
     match tag {
         "main" => Purpose::Main,
         "article" => Purpose::Article,
@@ -100,7 +100,7 @@ fn of_tag(tag: &str) -> Purpose {
     }
 }
 
-fn of_role(role: &str) -> Purpose {
+fn purpose_from_role(role: &str) -> Purpose {
     match role.trim() {
         "main" => Purpose::Main,
         "article" => Purpose::Article,
@@ -118,14 +118,14 @@ fn of_role(role: &str) -> Purpose {
 const MAX_NAMES: usize = 200;
 
 /// The first word with a purpose decides, because names begin with what matters (`comment-form`, `footer-nav`).
-fn of_names(names: &str) -> Purpose {
+fn purpose_from_names(names: &str) -> Purpose {
     let bytes = &names.as_bytes()[..names.len().min(MAX_NAMES)];
     let mut word = [0u8; 14];
     let mut len = 0;
     for (index, byte) in bytes.iter().chain([&b' ']).enumerate() {
         let starts_word = byte.is_ascii_uppercase() && index > 0 && bytes[index - 1].is_ascii_lowercase();
         if !byte.is_ascii_alphabetic() || starts_word {
-            let found = of_word(&word[..len.min(word.len())]);
+            let found = purpose_from_word(&word[..len.min(word.len())]);
             if found != Purpose::Unknown {
                 return found;
             }
@@ -141,7 +141,7 @@ fn of_names(names: &str) -> Purpose {
     Purpose::Unknown
 }
 
-fn of_word(word: &[u8]) -> Purpose {
+fn purpose_from_word(word: &[u8]) -> Purpose {
     match word {
         b"nav" | b"navbar" | b"navigation" | b"menu" | b"menubar" | b"breadcrumb" | b"breadcrumbs"
         | b"pagination" | b"pager" | b"toc" | b"subnav" | b"topnav" => Purpose::Navigation,
@@ -178,7 +178,7 @@ mod tests {
             ("ad-slot-3", Purpose::Advertisement),
             ("", Purpose::Unknown),
         ] {
-            assert_eq!(of_names(names), purpose, "{names}");
+            assert_eq!(purpose_from_names(names), purpose, "{names}");
         }
     }
 }

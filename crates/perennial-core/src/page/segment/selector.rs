@@ -9,8 +9,8 @@ use cssparser::{ParseErrorKind, Parser as CssParser, serialize_identifier, seria
 use selectors::SelectorList;
 use selectors::parser::{ParseRelative, Parser, SelectorParseErrorKind};
 
-use super::css::{Css, Finder, Tree};
-use super::facts::{NONE, Page};
+use super::css::{Css, ElementTree, SelectorMatcher};
+use super::facts::{NONE, PageFacts};
 use crate::text::dom::{Dom, DomKind};
 
 /// Why a selector cannot be used.
@@ -60,7 +60,7 @@ const MAX_CLASSES: usize = 2;
 const LANDMARKS: [&str; 4] = ["main", "header", "footer", "article"];
 
 /// Whether a person gave this name: one of a machine has many figures, and is another one tomorrow.
-fn is_given(name: &str) -> bool {
+fn is_hand_written_name(name: &str) -> bool {
     let n_figures = name.bytes().filter(u8::is_ascii_digit).count();
     let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
     is_name && (2..=40).contains(&name.len()) && n_figures <= 2 && name.starts_with(char::is_alphabetic)
@@ -81,15 +81,15 @@ impl Selector {
 
     /// A selector that finds an element of a page, and no more than one, by what is likely to stay when the page changes: ids and classes
     /// that people gave. `None` where there are none to tell it by, and then the element around it should be taken.
-    pub fn naming(dom: &Dom, node: u32) -> Option<Selector> {
+    pub fn unique_for(dom: &Dom, node: u32) -> Option<Selector> {
         let mut steps: Vec<String> = Vec::new();
         let mut here = Some(node).filter(|node| dom.is_element(*node));
         while let Some(at) = here.filter(|_| steps.len() < MAX_NAMED) {
             let element = dom.nodes.get(at as usize)?;
-            let id = element.attribute("id").filter(|id| is_given(id));
+            let id = element.attribute("id").filter(|id| is_hand_written_name(id));
             let mut classes: Vec<&str> =
                 element.attribute("class").unwrap_or_default().split_ascii_whitespace().collect();
-            classes.retain(|class| is_given(class));
+            classes.retain(|class| is_hand_written_name(class));
             classes.truncate(MAX_CLASSES);
             let step = match id {
                 Some(id) => format!("#{id}"),
@@ -98,9 +98,9 @@ impl Selector {
             };
             steps.insert(0, step);
             let found = Selector::parse(&steps.join(" > ")).ok()?;
-            let is_told =
+            let is_specific =
                 steps.iter().any(|step| step.contains(['#', '.'])) || LANDMARKS.contains(&element.tag());
-            if is_told && found.finds_only(dom, node) {
+            if is_specific && found.finds_only(dom, node) {
                 return Some(found);
             }
             here = element.parent.filter(|above| dom.is_element(*above));
@@ -123,8 +123,8 @@ impl Selector {
         }
     }
 
-    fn finder<'s, T: Tree>(&'s self, tree: &'s T) -> Finder<'s, T> {
-        Finder::new(&self.list, tree)
+    fn finder<'s, T: ElementTree>(&'s self, tree: &'s T) -> SelectorMatcher<'s, T> {
+        SelectorMatcher::new(&self.list, tree)
     }
 
     /// The text of what it finds on a page, in document order, a space between words; what stands inside of another match is not said
@@ -232,14 +232,14 @@ pub struct Pin {
 }
 
 /// Whether each node is found by one of the selectors; empty if there are none.
-pub(super) fn found_nodes(page: &Page, selectors: &[Selector]) -> Vec<bool> {
+pub(super) fn matching_nodes(page: &PageFacts, selectors: &[Selector]) -> Vec<bool> {
     let mut finders: Vec<_> = selectors.iter().map(|selector| selector.finder(page)).collect();
     let nodes = if finders.is_empty() { 0..0 } else { 0..page.parents.len() as u32 };
     nodes.map(|node| finders.iter_mut().any(|finder| finder.finds(node))).collect()
 }
 
 /// For each node the first pin that matches it or a node above.
-pub(super) fn pinned_nodes(page: &Page, pins: &[Pin]) -> Vec<Option<usize>> {
+pub(super) fn pinned_nodes(page: &PageFacts, pins: &[Pin]) -> Vec<Option<usize>> {
     let mut pinned: Vec<Option<usize>> = Vec::new();
     if pins.is_empty() {
         return pinned;
@@ -263,7 +263,7 @@ mod tests {
             "<html><body><div id=\"a\" class=\"x y\"><p>1</p><div><p class=\"z\">2</p></div></div>\
              <ul data-k=\"v\"><li>3</li></ul></body></html>",
         );
-        let page = Page::new(&layout, &[]);
+        let page = PageFacts::new(&layout, &[]);
         let pin = Pin { selector: Selector::parse(selector).unwrap(), importance: 0.5 };
         let pinned = pinned_nodes(&page, &[pin]);
         layout
@@ -321,7 +321,7 @@ mod tests {
                 .iter()
                 .position(|node| matches!(&node.kind, DomKind::Text(own) if &**own == text))
                 .unwrap();
-            Selector::naming(&dom, dom.nodes[at].parent.unwrap()).map(|selector| selector.to_string())
+            Selector::unique_for(&dom, dom.nodes[at].parent.unwrap()).map(|selector| selector.to_string())
         };
         assert_eq!(named("two").as_deref(), Some("p.lead"));
         assert_eq!(named("five").as_deref(), Some("li.now.x1"));
@@ -329,9 +329,9 @@ mod tests {
         assert_eq!(named("four"), None);
         assert_eq!(named("six"), None);
         let weather = dom.nodes.iter().position(|node| node.tag() == "aside").unwrap();
-        assert_eq!(Selector::naming(&dom, weather as u32).unwrap().to_string(), "#weather");
+        assert_eq!(Selector::unique_for(&dom, weather as u32).unwrap().to_string(), "#weather");
         let main = dom.nodes.iter().position(|node| node.tag() == "main").unwrap();
-        assert_eq!(Selector::naming(&dom, main as u32).unwrap().to_string(), "main");
+        assert_eq!(Selector::unique_for(&dom, main as u32).unwrap().to_string(), "main");
     }
 
     #[test]

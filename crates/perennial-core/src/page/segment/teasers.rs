@@ -1,6 +1,6 @@
 //! Items of a page -> how much of any part of it is entries of lists, which lead to other pages.
 
-use super::facts::Page;
+use super::facts::PageFacts;
 
 /// Where the words of items stand.
 #[derive(Default)]
@@ -10,7 +10,7 @@ pub(super) struct Teasers {
 }
 
 impl Teasers {
-    pub(super) fn of(page: &Page, is_covered: &[bool]) -> Teasers {
+    pub(super) fn new(page: &PageFacts, is_covered: &[bool]) -> Teasers {
         let (mut n_items, mut n_all) = (0u32, 0u32);
         let mut n_before = Vec::with_capacity(page.facts.len() + 1);
         for (index, is_covered) in is_covered.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! [`BlockTree`] <-> Vi-XML (P-VISUAL 3.2 and 4, figure 3; docs/papers.md, Blocks and Vi-XML); the schema is in
 //! `docs/vixml.md`.
 //!
-//! Reading what was written gives the same tree, digit for digit. IDs are read and not computed again, because
+//! VixmlReader what was written gives the same tree, digit for digit. IDs are read and not computed again, because
 //! they may leave out ignored parameters of an address.
 
 use std::fmt::{Display, Write};
@@ -252,20 +252,20 @@ pub(crate) fn attribute(out: &mut String, name: &str, value: &str) {
 pub fn read(xml: &str) -> Result<BlockTree, XmlError> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
-    let mut reading = Reading::default();
+    let mut state = VixmlReader::default();
     loop {
         let offset = reader.buffer_position();
         let fail = |reason: String| XmlError { format: "Vi-XML", offset, reason };
         match reader.read_event().map_err(|error| fail(error.to_string()))? {
-            Event::Start(tag) if !Reading::knows(tag.name().0) => {
+            Event::Start(tag) if !VixmlReader::knows(tag.name().0) => {
                 reader.read_to_end(tag.name()).map_err(|error| fail(error.to_string()))?;
             }
-            Event::Start(tag) => reading.start(&tag).map_err(fail)?,
-            Event::End(tag) => reading.end(tag.name().0).map_err(fail)?,
-            Event::Text(text) => reading.text(&text.xml10_content()),
-            Event::CData(text) => reading.text(&text.xml10_content()),
-            Event::GeneralRef(entity) => reading.entity(&entity).map_err(fail)?,
-            Event::Eof => return reading.finish().map_err(fail),
+            Event::Start(tag) => state.start(&tag).map_err(fail)?,
+            Event::End(tag) => state.end(tag.name().0).map_err(fail)?,
+            Event::Text(text) => state.text(&text.xml10_content()),
+            Event::CData(text) => state.text(&text.xml10_content()),
+            Event::GeneralRef(entity) => state.entity(&entity).map_err(fail)?,
+            Event::Eof => return state.finish().map_err(fail),
             Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
         }
     }
@@ -273,14 +273,14 @@ pub fn read(xml: &str) -> Result<BlockTree, XmlError> {
 
 /// The state of reading a tree.
 #[derive(Default)]
-struct Reading {
+struct VixmlReader {
     tree: Option<BlockTree>,
     open: Vec<Block>,
     text: Option<(NodeId, String)>,
     is_closed: bool,
 }
 
-impl Reading {
+impl VixmlReader {
     fn knows(tag: &str) -> bool {
         matches!(
             tag,

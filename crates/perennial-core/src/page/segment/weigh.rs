@@ -14,7 +14,7 @@ use crate::page::layout::{VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 pub const N_FEATURES: usize = 26;
 
 /// Sums over the page, to which features are relative.
-struct Totals {
+struct PageTotals {
     n_words: f32,
     n_prose_letters: f32,
     mass: f32,
@@ -24,7 +24,7 @@ struct Totals {
 /// One row of features for each leaf, in reading order.
 pub(super) fn features(leaves: &[LeafFacts]) -> Vec<[f32; N_FEATURES]> {
     let sum = |of: fn(&LeafFacts) -> f32| leaves.iter().map(of).sum::<f32>();
-    let totals = Totals {
+    let totals = PageTotals {
         n_words: sum(|leaf| leaf.facts.n_words as f32).max(1.0),
         n_prose_letters: sum(|leaf| leaf.facts.n_prose_letters as f32).max(1.0),
         mass: sum(|leaf| leaf.facts.mass).max(1.0),
@@ -39,7 +39,7 @@ pub(super) fn features(leaves: &[LeafFacts]) -> Vec<[f32; N_FEATURES]> {
     rows
 }
 
-fn row(leaf: &LeafFacts, totals: &Totals, mass_before: f32) -> [f32; N_FEATURES] {
+fn row(leaf: &LeafFacts, totals: &PageTotals, mass_before: f32) -> [f32; N_FEATURES] {
     let facts = &leaf.facts;
     let n_letters = (facts.n_letters as f32).max(1.0);
     let position = (mass_before + facts.mass / 2.0) / totals.mass;
@@ -95,7 +95,7 @@ const BIAS: f32 = -0.1607;
 const SIZE_POWER: f32 = 0.5;
 
 /// How likely entries that lead to other pages are main content beside an article, compared with what their words say.
-const TEASERS: f32 = 0.2;
+const TEASER_FACTOR: f32 = 0.2;
 
 /// Letters of prose from which a leaf may be a further part of an article: some seventy words, more than is told of an author.
 const MIN_PART_LETTERS: u32 = 400;
@@ -113,7 +113,7 @@ fn likelihood(row: &[f32; N_FEATURES]) -> f32 {
 pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
     let likelihoods = features(leaves).into_iter().zip(leaves);
     let likelihoods: Vec<f32> = likelihoods
-        .map(|(row, leaf)| likelihood(&row) * if leaf.is_teasers { TEASERS } else { 1.0 })
+        .map(|(row, leaf)| likelihood(&row) * if leaf.is_teasers { TEASER_FACTOR } else { 1.0 })
         .collect();
     let scores = leaves.iter().zip(&likelihoods).map(|(leaf, likelihood)| score(leaf, *likelihood));
     let shares = share(scores.collect(), leaves);

@@ -29,13 +29,14 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Gives all tokens of a page to `sink`, and returns it. The sink may ask for raw text after the elements of the standard
 /// alone.
 pub fn read_tokens<S: TokenSink>(html: &str, sink: S, options: TokenizerOpts) -> S {
-    let heard = Heard { sink, n_tokens: Cell::new(0), n_closed: Cell::new(0), is_raw: Cell::new(false) };
-    let mut feeder = Feeder {
+    let heard =
+        CountingSink { sink, n_tokens: Cell::new(0), n_closed: Cell::new(0), is_raw: Cell::new(false) };
+    let mut feeder = TokenFeeder {
         tokenizer: Tokenizer::new(heard, options),
         tags: PlainTags::new(),
         is_between: false,
         input: BufferQueue::default(),
-        open: Open::Nothing,
+        open: PendingMarkup::Nothing,
         piece: StrTendril::new(),
         piece_start: 0,
     };
@@ -48,7 +49,7 @@ pub fn read_tokens<S: TokenSink>(html: &str, sink: S, options: TokenizerOpts) ->
 }
 
 /// Counts what comes out of the tokenizer on its way to the reader.
-struct Heard<S> {
+struct CountingSink<S> {
     sink: S,
     n_tokens: Cell<u64>,
     /// Tags, comments and document types: what comes out at its end.
@@ -57,7 +58,7 @@ struct Heard<S> {
     is_raw: Cell<bool>,
 }
 
-impl<S: TokenSink> TokenSink for Heard<S> {
+impl<S: TokenSink> TokenSink for CountingSink<S> {
     type Handle = S::Handle;
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<S::Handle> {
@@ -87,13 +88,13 @@ impl<S: TokenSink> TokenSink for Heard<S> {
 }
 
 /// The tokenizer, and what is known of where it stands.
-struct Feeder<S: TokenSink> {
-    tokenizer: Tokenizer<Heard<S>>,
+struct TokenFeeder<S: TokenSink> {
+    tokenizer: Tokenizer<CountingSink<S>>,
     tags: PlainTags,
     /// Whether the tokenizer stands where a tag may begin and holds nothing back.
     is_between: bool,
     input: BufferQueue,
-    open: Open,
+    open: PendingMarkup,
     /// A copy of a piece of the page, from which the tokenizer's input is cut without copying it again.
     piece: StrTendril,
     /// Where the piece begins in the page.
@@ -102,7 +103,7 @@ struct Feeder<S: TokenSink> {
 
 /// What began with a `<` and has not come out yet.
 #[derive(Clone, Copy)]
-enum Open {
+enum PendingMarkup {
     /// Nothing: the next `<` may begin a tag.
     Nothing,
     /// A tag, read so far.
@@ -111,7 +112,7 @@ enum Open {
     Other,
 }
 
-impl<S: TokenSink> Feeder<S> {
+impl<S: TokenSink> TokenFeeder<S> {
     /// Feeds what stands from `at` to the next `<`. Gives the place from where to go on.
     fn feed_part(&mut self, html: &str, at: usize) -> usize {
         let start = html.ceil_char_boundary(at + 1);
@@ -155,16 +156,16 @@ impl<S: TokenSink> Feeder<S> {
     /// Feeds a part to the tokenizer. Gives the place from where to go on.
     fn feed_other(&mut self, html: &str, at: usize, end: usize) -> usize {
         let part = &html[at..end];
-        let is_new = matches!(self.open, Open::Nothing);
+        let is_new = matches!(self.open, PendingMarkup::Nothing);
         let tag = match self.open {
-            Open::Tag(scan) => Some(scan),
-            Open::Nothing => begins_tag(part).then(TagScan::default),
-            Open::Other => None,
+            PendingMarkup::Tag(scan) => Some(scan),
+            PendingMarkup::Nothing => begins_tag(part).then(TagScan::default),
+            PendingMarkup::Other => None,
         };
         let Some(mut scan) = tag else {
             let is_heard = self.feed(at, end);
             let stays_open = if is_new { stays_open(part) } else { true };
-            self.open = if stays_open && !is_heard { Open::Other } else { Open::Nothing };
+            self.open = if stays_open && !is_heard { PendingMarkup::Other } else { PendingMarkup::Nothing };
             return end;
         };
         let mut fed = 0;
@@ -180,16 +181,16 @@ impl<S: TokenSink> Feeder<S> {
         }
         let read = scan.read(part.as_bytes());
         let stop = match read {
-            Scanned::TooMany(stop) => stop,
-            Scanned::Ended | Scanned::Open => part.len(),
+            TagScanEnd::TooMany(stop) => stop,
+            TagScanEnd::Ended | TagScanEnd::Open => part.len(),
         };
         let is_heard = !is_fed && self.feed(at + fed, at + stop);
         self.open = match read {
-            _ if is_heard => Open::Nothing,
-            Scanned::Open => Open::Tag(scan),
-            Scanned::Ended => Open::Other,
-            Scanned::TooMany(_) => {
-                self.open = Open::Nothing;
+            _ if is_heard => PendingMarkup::Nothing,
+            TagScanEnd::Open => PendingMarkup::Tag(scan),
+            TagScanEnd::Ended => PendingMarkup::Other,
+            TagScanEnd::TooMany(_) => {
+                self.open = PendingMarkup::Nothing;
                 return at + stop + scan.rest(&html.as_bytes()[at + stop..]);
             }
         };
@@ -258,7 +259,7 @@ enum TagPlace {
 
 /// How far a scan came.
 #[derive(Clone, Copy)]
-enum Scanned {
+enum TagScanEnd {
     /// The tag goes on behind the bytes.
     Open,
     /// The tag ends within the bytes.
@@ -268,7 +269,7 @@ enum Scanned {
 }
 
 impl TagScan {
-    fn read(&mut self, bytes: &[u8]) -> Scanned {
+    fn read(&mut self, bytes: &[u8]) -> TagScanEnd {
         // The first byte is the `<` of the tag; a later one is part of what it stands in.
         let mut at = usize::from(!std::mem::replace(&mut self.is_inside, true));
         while at < bytes.len() {
@@ -276,18 +277,18 @@ impl TagScan {
                 // Most bytes of long tags are values.
                 match memchr::memchr(quote, &bytes[at..]) {
                     Some(found) => at += found,
-                    None => return Scanned::Open,
+                    None => return TagScanEnd::Open,
                 }
             }
             if !self.step(bytes[at]) {
-                return Scanned::Ended;
+                return TagScanEnd::Ended;
             }
             if self.n_attributes > MAX_ATTRIBUTES {
-                return Scanned::TooMany(at);
+                return TagScanEnd::TooMany(at);
             }
             at += 1;
         }
-        Scanned::Open
+        TagScanEnd::Open
     }
 
     /// How many bytes there are before the end of the tag.
@@ -340,13 +341,13 @@ mod tests {
 
     /// Tags with the number of their attributes, and texts, joined.
     #[derive(Default, Debug, PartialEq)]
-    struct Seen {
+    struct TokenLog {
         words: Vec<String>,
         most_attributes: usize,
     }
 
     #[derive(Default)]
-    struct Witness(RefCell<Seen>);
+    struct Witness(RefCell<TokenLog>);
 
     impl TokenSink for Witness {
         type Handle = ();
@@ -378,11 +379,11 @@ mod tests {
         }
     }
 
-    fn seen(html: &str) -> Seen {
+    fn seen(html: &str) -> TokenLog {
         read_tokens(html, Witness::default(), TokenizerOpts::default()).0.into_inner()
     }
 
-    fn seen_unbounded(html: &str) -> Seen {
+    fn seen_unbounded(html: &str) -> TokenLog {
         let tokenizer = Tokenizer::new(Witness::default(), TokenizerOpts::default());
         let input = BufferQueue::default();
         input.push_back(StrTendril::from_slice(html));

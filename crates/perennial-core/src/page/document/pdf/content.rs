@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use memchr::memmem;
 
-use super::file::{File, Page};
+use super::file::{PdfFile, PdfPage};
 use super::font::{Font, GlyphText};
-use super::object::{Dictionary, Lexer, Value, is_blank};
+use super::object::{Dictionary, Lexer, PdfValue, is_blank};
 
 /// Values and operators of all pages together.
 const MAX_VALUES: usize = 8_000_000;
@@ -27,7 +27,7 @@ const SPACE: f32 = 0.18;
 const SAME_LINE: f32 = 0.5;
 
 /// A line of text.
-pub(super) struct Line {
+pub(super) struct TextLine {
     pub(super) text: String,
     /// Its base line, upwards from the bottom of the page.
     pub(super) y: f32,
@@ -56,7 +56,7 @@ fn product(inner: Matrix, outer: Matrix) -> Matrix {
 
 /// What operators change and `q` saves.
 #[derive(Clone)]
-struct State {
+struct GraphicsState {
     page: Matrix,
     font: Option<Rc<Font>>,
     size: f32,
@@ -68,33 +68,33 @@ struct State {
 
 /// Reads the pages of a file one after the other.
 pub(super) struct Contents<'f> {
-    file: &'f File<'f>,
+    file: &'f PdfFile<'f>,
     fonts: BTreeMap<usize, Rc<Font>>,
     n_font_entries: usize,
     n_values: usize,
     n_bytes: usize,
-    state: State,
-    saved: Vec<State>,
+    state: GraphicsState,
+    saved: Vec<GraphicsState>,
     text: Matrix,
     line: Matrix,
     /// Where the last text ended, and whether an operator has moved since.
     end: (f32, f32),
     has_moved: bool,
-    lines: Vec<Line>,
+    lines: Vec<TextLine>,
     images: Vec<(String, String)>,
-    /// Images that were told, by the place of their entries in memory: a logo on every page is one image.
-    told: BTreeSet<usize>,
+    /// Images that were seen, by the place of their entries in memory: a logo on every page is one image.
+    seen_images: BTreeSet<usize>,
 }
 
 impl<'f> Contents<'f> {
-    pub(super) fn new(file: &'f File<'f>) -> Contents<'f> {
+    pub(super) fn new(file: &'f PdfFile<'f>) -> Contents<'f> {
         Contents {
             file,
             fonts: BTreeMap::new(),
             n_font_entries: MAX_FONT_ENTRIES,
             n_values: MAX_VALUES,
             n_bytes: MAX_TEXT_BYTES,
-            state: State::new(),
+            state: GraphicsState::new(),
             saved: Vec::new(),
             text: IDENTITY,
             line: IDENTITY,
@@ -102,7 +102,7 @@ impl<'f> Contents<'f> {
             has_moved: false,
             lines: Vec::new(),
             images: Vec::new(),
-            told: BTreeSet::new(),
+            seen_images: BTreeSet::new(),
         }
     }
 
@@ -112,7 +112,7 @@ impl<'f> Contents<'f> {
     }
 
     /// The lines of a page in the order in which they are drawn, and its images: name, and what tells it from another.
-    pub(super) fn read(&mut self, page: &Page<'f>) -> (Vec<Line>, Vec<(String, String)>) {
+    pub(super) fn read(&mut self, page: &PdfPage<'f>) -> (Vec<TextLine>, Vec<(String, String)>) {
         let mut operators = Vec::new();
         for stream in &page.contents {
             if let Some(mut bytes) = self.file.stream(stream) {
@@ -120,7 +120,7 @@ impl<'f> Contents<'f> {
                 operators.push(b'\n');
             }
         }
-        self.state = State::new();
+        self.state = GraphicsState::new();
         self.saved.clear();
         self.run(&operators, page.resources, 0);
         (std::mem::take(&mut self.lines), std::mem::take(&mut self.images))
@@ -128,19 +128,19 @@ impl<'f> Contents<'f> {
 
     fn run(&mut self, operators: &[u8], resources: Option<&'f Dictionary>, depth: usize) {
         let mut lexer = Lexer::new(operators, self.n_values);
-        let mut operands: Vec<Value> = Vec::new();
+        let mut operands: Vec<PdfValue> = Vec::new();
         while let Some(value) = lexer.value() {
             match value {
-                Value::Word(word) if word == "ID" => skip_image(&mut lexer),
-                Value::Word(word) if word == "Do" => {
+                PdfValue::Word(word) if word == "ID" => skip_image(&mut lexer),
+                PdfValue::Word(word) if word == "Do" => {
                     self.n_values = lexer.n_left;
-                    if let Some(name) = operands.last().and_then(Value::name) {
+                    if let Some(name) = operands.last().and_then(PdfValue::name) {
                         self.draw(name, resources, depth);
                     }
                     lexer.n_left = self.n_values;
                     operands.clear();
                 }
-                Value::Word(word) => {
+                PdfValue::Word(word) => {
                     self.operate(&word, &operands, resources);
                     operands.clear();
                 }
@@ -154,8 +154,8 @@ impl<'f> Contents<'f> {
         self.n_values = lexer.n_left;
     }
 
-    fn operate(&mut self, operator: &str, operands: &[Value], resources: Option<&'f Dictionary>) {
-        let number = |place: usize| operands.get(place).and_then(Value::number).unwrap_or_default();
+    fn operate(&mut self, operator: &str, operands: &[PdfValue], resources: Option<&'f Dictionary>) {
+        let number = |place: usize| operands.get(place).and_then(PdfValue::number).unwrap_or_default();
         let matrix = || [0, 1, 2, 3, 4, 5].map(number);
         match operator {
             "q" if self.saved.len() < MAX_SAVED => self.saved.push(self.state.clone()),
@@ -164,7 +164,7 @@ impl<'f> Contents<'f> {
             "BT" => self.place(IDENTITY),
             "Tf" => {
                 self.state.font =
-                    operands.first().and_then(Value::name).and_then(|name| self.font(name, resources));
+                    operands.first().and_then(PdfValue::name).and_then(|name| self.font(name, resources));
                 self.state.size = number(1);
             }
             "TL" => self.state.leading = number(0),
@@ -185,7 +185,7 @@ impl<'f> Contents<'f> {
                 if operator != "Tj" {
                     self.move_line(0.0, -self.state.leading);
                 }
-                self.show(operands.last().and_then(Value::string).unwrap_or_default());
+                self.show(operands.last().and_then(PdfValue::string).unwrap_or_default());
             }
             "TJ" => self.show_all(operands.last()),
             _ => {}
@@ -201,12 +201,12 @@ impl<'f> Contents<'f> {
     }
 
     /// Strings, and between them numbers that move the next one to the left, in thousandths of the font's size.
-    fn show_all(&mut self, values: Option<&Value>) {
-        let Some(Value::Array(values)) = values else { return };
+    fn show_all(&mut self, values: Option<&PdfValue>) {
+        let Some(PdfValue::Array(values)) = values else { return };
         for value in values {
             match value {
-                Value::String(string) => self.show(string),
-                Value::Number(number) => {
+                PdfValue::String(string) => self.show(string),
+                PdfValue::Number(number) => {
                     self.advance(-number / 1000.0 * self.state.size * self.state.stretch)
                 }
                 _ => {}
@@ -252,7 +252,7 @@ impl<'f> Contents<'f> {
                     line.text.push(' ');
                 }
             }
-            None => self.lines.push(Line { text: String::new(), y, size }),
+            None => self.lines.push(TextLine { text: String::new(), y, size }),
         }
         self.has_moved = false;
     }
@@ -268,22 +268,23 @@ impl<'f> Contents<'f> {
         if self.fonts.len() >= MAX_FONTS {
             return None;
         }
-        let font = Rc::new(Font::of(file, entries, self.n_font_entries));
+        let font = Rc::new(Font::new(file, entries, self.n_font_entries));
         self.n_font_entries = self.n_font_entries.saturating_sub(font.n_entries());
         self.fonts.insert(key, Rc::clone(&font));
         Some(font)
     }
 
-    /// A drawing within the page is read like the page; an image is told by its checksum.
+    /// A drawing within the page is read like the page; an image is identified by its checksum.
     fn draw(&mut self, name: &str, resources: Option<&'f Dictionary>, depth: usize) {
         let file = self.file;
         let objects = resources.and_then(|resources| file.dictionary(resources.get("XObject")));
         let Some(value) = objects.and_then(|objects| objects.get(name)) else { return };
         let Some(entries) = file.dictionary(Some(value)) else { return };
-        match entries.get("Subtype").and_then(Value::name) {
-            Some("Image") if self.told.insert(std::ptr::from_ref(entries).addr()) => {
-                let side =
-                    |name: &str| entries.get(name).map(|value| file.resolve(value)).and_then(Value::number);
+        match entries.get("Subtype").and_then(PdfValue::name) {
+            Some("Image") if self.seen_images.insert(std::ptr::from_ref(entries).addr()) => {
+                let side = |name: &str| {
+                    entries.get(name).map(|value| file.resolve(value)).and_then(PdfValue::number)
+                };
                 let (width, height) = (side("Width").unwrap_or_default(), side("Height").unwrap_or_default());
                 let checksum = crc32fast::hash(file.packed(value).unwrap_or_default());
                 self.images.push((format!("image {width}x{height}"), format!("crc32:{checksum:08x}")));
@@ -292,7 +293,8 @@ impl<'f> Contents<'f> {
                 let Some(operators) = file.stream(value) else { return };
                 let (state, saved) = (self.state.clone(), std::mem::take(&mut self.saved));
                 if let Some(values) = file.array(entries.get("Matrix")) {
-                    let number = |place: usize| values.get(place).and_then(Value::number).unwrap_or_default();
+                    let number =
+                        |place: usize| values.get(place).and_then(PdfValue::number).unwrap_or_default();
                     self.state.page = product([0, 1, 2, 3, 4, 5].map(number), self.state.page);
                 }
                 self.run(&operators, file.dictionary(entries.get("Resources")).or(resources), depth + 1);
@@ -303,9 +305,9 @@ impl<'f> Contents<'f> {
     }
 }
 
-impl State {
-    fn new() -> State {
-        State {
+impl GraphicsState {
+    fn new() -> GraphicsState {
+        GraphicsState {
             page: IDENTITY,
             font: None,
             size: 0.0,

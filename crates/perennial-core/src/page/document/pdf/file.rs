@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use super::object::{Dictionary, Lexer, Value, from_hexadecimal};
+use super::object::{Dictionary, Lexer, PdfValue, from_hexadecimal};
 
 /// A longer file is not read.
 const MAX_FILE_BYTES: usize = 32 << 20;
@@ -34,36 +34,36 @@ const MAX_EXACT: f32 = 16_777_216.0;
 const MAX_END_BYTES: usize = 16;
 
 /// A file with its objects.
-pub(super) struct File<'a> {
+pub(super) struct PdfFile<'a> {
     bytes: &'a [u8],
-    objects: BTreeMap<u32, Object>,
+    objects: BTreeMap<u32, PdfObject>,
     trailer: Dictionary,
     n_left: Cell<usize>,
     is_cut: Cell<bool>,
 }
 
-struct Object {
+struct PdfObject {
     /// Where it stands in the file: a later one of the same number replaces it.
     position: usize,
-    value: Value,
+    value: PdfValue,
     stream: Option<Range<usize>>,
 }
 
 /// A page: its streams of operators, and what these refer to.
-pub(super) struct Page<'f> {
-    pub(super) contents: Vec<&'f Value>,
+pub(super) struct PdfPage<'f> {
+    pub(super) contents: Vec<&'f PdfValue>,
     pub(super) resources: Option<&'f Dictionary>,
 }
 
-impl<'a> File<'a> {
+impl<'a> PdfFile<'a> {
     /// `None` when the file is no PDF, too long or encrypted.
-    pub(super) fn open(bytes: &'a [u8]) -> Option<File<'a>> {
+    pub(super) fn open(bytes: &'a [u8]) -> Option<PdfFile<'a>> {
         let start = memmem::find(&bytes[..bytes.len().min(1024)], b"%PDF-")?;
         let bytes = &bytes[start..];
         if bytes.len() > MAX_FILE_BYTES {
             return None;
         }
-        let mut file = File {
+        let mut file = PdfFile {
             bytes,
             objects: BTreeMap::new(),
             trailer: Dictionary::new(),
@@ -94,12 +94,12 @@ impl<'a> File<'a> {
             let Some(number) = number_before(&self.bytes[..keyword]) else { continue };
             let Some(value) = lexer.value() else { continue };
             let stream = stream_after(&mut lexer, &value, &ends);
-            self.insert(number, Object { position: keyword, value, stream });
+            self.insert(number, PdfObject { position: keyword, value, stream });
         }
         self.is_cut.set(lexer.n_left == 0);
     }
 
-    fn insert(&mut self, number: u32, object: Object) {
+    fn insert(&mut self, number: u32, object: PdfObject) {
         if self.objects.get(&number).is_none_or(|before| before.position <= object.position) {
             self.objects.insert(number, object);
         }
@@ -111,12 +111,12 @@ impl<'a> File<'a> {
             let start = at + b"trailer".len();
             let end = self.bytes.len().min(start + MAX_TRAILER_BYTES);
             let mut lexer = Lexer::new(&self.bytes[start..end], MAX_TRAILER_BYTES);
-            if let Some(Value::Dictionary(trailer)) = lexer.value() {
+            if let Some(PdfValue::Dictionary(trailer)) = lexer.value() {
                 found.push((at, trailer));
             }
         }
         for object in self.objects.values() {
-            if let Value::Dictionary(entries) = &object.value
+            if let PdfValue::Dictionary(entries) = &object.value
                 && is_type(entries, "XRef")
             {
                 found.push((object.position, entries.clone()));
@@ -133,7 +133,7 @@ impl<'a> File<'a> {
     fn read_object_streams(&mut self) {
         let mut streams: Vec<(usize, u32)> = Vec::new();
         for (number, object) in &self.objects {
-            if let Value::Dictionary(entries) = &object.value
+            if let PdfValue::Dictionary(entries) = &object.value
                 && is_type(entries, "ObjStm")
             {
                 streams.push((object.position, *number));
@@ -145,7 +145,7 @@ impl<'a> File<'a> {
             let Some((first, bytes)) = self.object_stream(number) else { continue };
             let mut head = Lexer::new(&bytes[..first], n_values);
             let mut lexer = Lexer::new(&bytes, n_values);
-            while let (Some(Value::Number(number)), Some(Value::Number(offset))) =
+            while let (Some(PdfValue::Number(number)), Some(PdfValue::Number(offset))) =
                 (head.value(), head.value())
             {
                 let start = first.saturating_add(offset as usize);
@@ -155,7 +155,7 @@ impl<'a> File<'a> {
                 }
                 lexer.at = start;
                 if let Some(value) = lexer.value() {
-                    self.insert(number as u32, Object { position, value, stream: None });
+                    self.insert(number as u32, PdfObject { position, value, stream: None });
                 }
             }
             n_values = lexer.n_left;
@@ -164,51 +164,51 @@ impl<'a> File<'a> {
 
     /// Where the first object of an object stream begins, and its bytes.
     fn object_stream(&self, number: u32) -> Option<(usize, Vec<u8>)> {
-        let Value::Dictionary(entries) = &self.objects.get(&number)?.value else { return None };
+        let PdfValue::Dictionary(entries) = &self.objects.get(&number)?.value else { return None };
         let first = self.resolve(entries.get("First")?).number()? as usize;
         let bytes = self.unpacked(number)?;
         (first <= bytes.len()).then_some((first, bytes))
     }
 
     /// The value itself, where it is a reference to one.
-    pub(super) fn resolve<'f>(&'f self, value: &'f Value) -> &'f Value {
+    pub(super) fn resolve<'f>(&'f self, value: &'f PdfValue) -> &'f PdfValue {
         let mut value = value;
         for _ in 0..MAX_STEPS {
-            let Value::Reference(number) = value else { return value };
+            let PdfValue::Reference(number) = value else { return value };
             match self.objects.get(number) {
                 Some(object) => value = &object.value,
-                None => return &Value::Null,
+                None => return &PdfValue::Null,
             }
         }
-        &Value::Null
+        &PdfValue::Null
     }
 
-    pub(super) fn dictionary<'f>(&'f self, value: Option<&'f Value>) -> Option<&'f Dictionary> {
-        if let Value::Dictionary(entries) = self.resolve(value?) { Some(entries) } else { None }
+    pub(super) fn dictionary<'f>(&'f self, value: Option<&'f PdfValue>) -> Option<&'f Dictionary> {
+        if let PdfValue::Dictionary(entries) = self.resolve(value?) { Some(entries) } else { None }
     }
 
-    pub(super) fn array<'f>(&'f self, value: Option<&'f Value>) -> Option<&'f [Value]> {
-        if let Value::Array(values) = self.resolve(value?) { Some(values) } else { None }
+    pub(super) fn array<'f>(&'f self, value: Option<&'f PdfValue>) -> Option<&'f [PdfValue]> {
+        if let PdfValue::Array(values) = self.resolve(value?) { Some(values) } else { None }
     }
 
     /// The bytes of the stream that a reference leads to, unpacked; `None` where that cannot be done.
-    pub(super) fn stream(&self, value: &Value) -> Option<Vec<u8>> {
-        if let Value::Reference(number) = value { self.unpacked(*number) } else { None }
+    pub(super) fn stream(&self, value: &PdfValue) -> Option<Vec<u8>> {
+        if let PdfValue::Reference(number) = value { self.unpacked(*number) } else { None }
     }
 
     /// The bytes of a stream as they stand in the file.
-    pub(super) fn packed(&self, value: &Value) -> Option<&'a [u8]> {
-        let Value::Reference(number) = value else { return None };
+    pub(super) fn packed(&self, value: &PdfValue) -> Option<&'a [u8]> {
+        let PdfValue::Reference(number) = value else { return None };
         self.bytes.get(self.objects.get(number)?.stream.clone()?)
     }
 
     fn unpacked(&self, number: u32) -> Option<Vec<u8>> {
         let object = self.objects.get(&number)?;
-        let Value::Dictionary(entries) = &object.value else { return None };
+        let PdfValue::Dictionary(entries) = &object.value else { return None };
         let packed = self.bytes.get(object.stream.clone()?)?;
-        let filters = match self.resolve(entries.get("Filter").unwrap_or(&Value::Null)) {
-            Value::Array(filters) => filters.as_slice(),
-            Value::Null => &[],
+        let filters = match self.resolve(entries.get("Filter").unwrap_or(&PdfValue::Null)) {
+            PdfValue::Array(filters) => filters.as_slice(),
+            PdfValue::Null => &[],
             filter => std::slice::from_ref(filter),
         };
         if filters.len() > MAX_FILTERS || self.has_predictor(entries) {
@@ -256,7 +256,7 @@ impl<'a> File<'a> {
     }
 
     /// All pages in reading order.
-    pub(super) fn pages(&self) -> Vec<Page<'_>> {
+    pub(super) fn pages(&self) -> Vec<PdfPage<'_>> {
         let mut pages = Vec::new();
         let root = self.dictionary(self.trailer.get("Root"));
         if let Some(top) = root.and_then(|root| root.get("Pages")) {
@@ -266,7 +266,7 @@ impl<'a> File<'a> {
             // The tree of pages is lost: all pages, in the order of their numbers.
             let all = self.objects.values().filter_map(|object| self.dictionary(Some(&object.value)));
             pages.extend(
-                all.filter(|entries| is_type(entries, "Page"))
+                all.filter(|entries| is_type(entries, "PdfPage"))
                     .take(MAX_PAGES)
                     .map(|entries| self.page(entries, None)),
             );
@@ -274,12 +274,12 @@ impl<'a> File<'a> {
         pages
     }
 
-    fn collect_pages<'f>(&'f self, top: &'f Value, pages: &mut Vec<Page<'f>>) {
+    fn collect_pages<'f>(&'f self, top: &'f PdfValue, pages: &mut Vec<PdfPage<'f>>) {
         let mut seen = BTreeSet::new();
-        let mut pending: Vec<(&Value, Option<&Dictionary>)> = vec![(top, None)];
+        let mut pending: Vec<(&PdfValue, Option<&Dictionary>)> = vec![(top, None)];
         while let Some((value, inherited)) = pending.pop() {
             // A tree has each node once. One that comes back is a loop.
-            if let Value::Reference(number) = value
+            if let PdfValue::Reference(number) = value
                 && !seen.insert(*number)
             {
                 continue;
@@ -294,20 +294,20 @@ impl<'a> File<'a> {
         }
     }
 
-    fn page<'f>(&'f self, entries: &'f Dictionary, inherited: Option<&'f Dictionary>) -> Page<'f> {
+    fn page<'f>(&'f self, entries: &'f Dictionary, inherited: Option<&'f Dictionary>) -> PdfPage<'f> {
         let contents = match entries.get("Contents") {
             None => Vec::new(),
             Some(contents) => match self.resolve(contents) {
-                Value::Array(streams) => streams.iter().collect(),
+                PdfValue::Array(streams) => streams.iter().collect(),
                 _ => vec![contents],
             },
         };
-        Page { contents, resources: self.dictionary(entries.get("Resources")).or(inherited) }
+        PdfPage { contents, resources: self.dictionary(entries.get("Resources")).or(inherited) }
     }
 }
 
 pub(super) fn is_type(entries: &Dictionary, name: &str) -> bool {
-    entries.get("Type").and_then(Value::name) == Some(name)
+    entries.get("Type").and_then(PdfValue::name) == Some(name)
 }
 
 /// The number of an object, of which everything up to `obj` is given: `12 0 `.
@@ -324,15 +324,15 @@ fn number_before(bytes: &[u8]) -> Option<u32> {
 }
 
 /// The place of a stream that follows a dictionary. The lexer goes to its end.
-fn stream_after(lexer: &mut Lexer, value: &Value, ends: &[usize]) -> Option<Range<usize>> {
-    let Value::Dictionary(entries) = value else { return None };
+fn stream_after(lexer: &mut Lexer, value: &PdfValue, ends: &[usize]) -> Option<Range<usize>> {
+    let PdfValue::Dictionary(entries) = value else { return None };
     lexer.skip_blanks();
     let rest = lexer.bytes[lexer.at..].strip_prefix(b"stream")?;
     let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
     let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
     let start = lexer.bytes.len() - rest.len();
     let length =
-        entries.get("Length").and_then(Value::number).filter(|length| (0.0..MAX_EXACT).contains(length));
+        entries.get("Length").and_then(PdfValue::number).filter(|length| (0.0..MAX_EXACT).contains(length));
     let is_end = |end: &usize| {
         let rest = lexer.bytes.get(*end..).unwrap_or_default();
         rest[..rest.len().min(MAX_END_BYTES)].trim_ascii_start().starts_with(b"endstream")
@@ -363,18 +363,18 @@ fn from_base85(text: &[u8]) -> Vec<u8> {
             _ => {}
         }
         if group.len() == 5 {
-            bytes.extend(word_of(&group).to_be_bytes());
+            bytes.extend(base85_word(&group).to_be_bytes());
             group.clear();
         }
     }
     if group.len() > 1 {
         let n_bytes = group.len() - 1;
         group.resize(5, 84);
-        bytes.extend(&word_of(&group).to_be_bytes()[..n_bytes]);
+        bytes.extend(&base85_word(&group).to_be_bytes()[..n_bytes]);
     }
     bytes
 }
 
-fn word_of(group: &[u8]) -> u32 {
+fn base85_word(group: &[u8]) -> u32 {
     group.iter().fold(0u32, |word, &digit| word.wrapping_mul(85).wrapping_add(u32::from(digit)))
 }

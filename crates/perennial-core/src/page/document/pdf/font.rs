@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use encoding_rs::{Encoding, MACINTOSH, WINDOWS_1252};
 
-use super::file::File;
-use super::object::{Dictionary, Lexer, Value};
+use super::file::PdfFile;
+use super::object::{Dictionary, Lexer, PdfValue};
 
 /// Entries of a table of characters or widths that are read, whether they repeat each other or not.
 const MAX_ENTRIES: usize = 1 << 16;
@@ -50,20 +50,20 @@ pub(super) enum GlyphText<'f> {
 
 impl Font {
     /// Reads a font. Its tables have at most `n_left` entries together.
-    pub(super) fn of(file: &File, entries: &Dictionary, n_left: usize) -> Font {
-        let is_wide = entries.get("Subtype").and_then(Value::name) == Some("Type0");
+    pub(super) fn new(file: &PdfFile, entries: &Dictionary, n_left: usize) -> Font {
+        let is_wide = entries.get("Subtype").and_then(PdfValue::name) == Some("Type0");
         let named = entries.get("Encoding").and_then(|value| file.resolve(value).name()).unwrap_or_default();
         let mut font = Font {
             is_wide,
             is_unicode: is_wide && (named.contains("UCS2") || named.contains("UTF16")),
             characters: BTreeMap::new(),
-            encoding: if is_wide { Vec::new() } else { encoding_of(file, entries) },
+            encoding: if is_wide { Vec::new() } else { simple_encoding(file, entries) },
             widths: BTreeMap::new(),
             usual_width: USUAL_WIDTH,
             has_widths: false,
         };
         if let Some(table) = entries.get("ToUnicode").and_then(|value| file.stream(value)) {
-            font.characters = characters_in(&table, n_left.min(MAX_ENTRIES));
+            font.characters = read_character_map(&table, n_left.min(MAX_ENTRIES));
         }
         match is_wide {
             true => font.read_wide_widths(file, entries, n_left.min(MAX_ENTRIES)),
@@ -78,12 +78,12 @@ impl Font {
         self.characters.len() + self.widths.len()
     }
 
-    fn read_widths(&mut self, file: &File, entries: &Dictionary) {
+    fn read_widths(&mut self, file: &PdfFile, entries: &Dictionary) {
         let first =
             entries.get("FirstChar").and_then(|value| file.resolve(value).number()).unwrap_or_default();
         let widths = file.array(entries.get("Widths")).unwrap_or_default();
         // A font whose glyphs are drawings has a scale of its own.
-        let matrix = file.array(entries.get("FontMatrix")).filter(|_| is_drawn(entries));
+        let matrix = file.array(entries.get("FontMatrix")).filter(|_| has_drawn_glyphs(entries));
         let scale =
             matrix.and_then(|matrix| matrix.first()?.number()).map_or(1.0, |scale| scale.abs() * 1000.0);
         for (code, width) in (first as u32..256).zip(widths) {
@@ -92,25 +92,25 @@ impl Font {
     }
 
     /// `[first [width width] first last width]`.
-    fn read_wide_widths(&mut self, file: &File, entries: &Dictionary, mut n_left: usize) {
+    fn read_wide_widths(&mut self, file: &PdfFile, entries: &Dictionary, mut n_left: usize) {
         let descendants = file.array(entries.get("DescendantFonts")).unwrap_or_default();
         let Some(entries) = file.dictionary(descendants.first()) else { return };
         let usual = entries.get("DW").and_then(|value| file.resolve(value).number());
         self.usual_width = usual.unwrap_or(1000.0);
         let mut values =
             file.array(entries.get("W")).unwrap_or_default().iter().map(|value| file.resolve(value));
-        while let (Some(first), Some(second)) = (values.next().and_then(Value::number), values.next()) {
+        while let (Some(first), Some(second)) = (values.next().and_then(PdfValue::number), values.next()) {
             let codes = first as u32..1 << 16;
             let before = n_left;
             match second {
-                Value::Array(widths) => {
+                PdfValue::Array(widths) => {
                     for (code, width) in codes.zip(widths).take(before) {
                         n_left -= 1;
                         self.widths.extend(width.number().map(|width| (code, width)));
                     }
                 }
                 last => {
-                    let Some(width) = values.next().and_then(Value::number) else { return };
+                    let Some(width) = values.next().and_then(PdfValue::number) else { return };
                     let last = last.number().unwrap_or_default() as u32;
                     for code in codes.take_while(|code| *code <= last).take(before) {
                         n_left -= 1;
@@ -127,11 +127,11 @@ impl Font {
         string.chunks(if self.is_wide { 2 } else { 1 }).map(|code| {
             let code = code.iter().fold(0, |code, &byte| code << 8 | u32::from(byte));
             let width = self.widths.get(&code).copied().unwrap_or(self.usual_width);
-            Glyph { text: self.text_of(code), width, is_space: !self.is_wide && code == 32 }
+            Glyph { text: self.glyph_text(code), width, is_space: !self.is_wide && code == 32 }
         })
     }
 
-    fn text_of(&self, code: u32) -> GlyphText<'_> {
+    fn glyph_text(&self, code: u32) -> GlyphText<'_> {
         if let Some(text) = self.characters.get(&code) {
             return GlyphText::Some(text);
         }
@@ -144,28 +144,29 @@ impl Font {
 }
 
 /// The characters of a simple font's codes: a named encoding and what differs from it.
-fn encoding_of(file: &File, entries: &Dictionary) -> Vec<Option<char>> {
+fn simple_encoding(file: &PdfFile, entries: &Dictionary) -> Vec<Option<char>> {
     let encoding = entries.get("Encoding").map(|value| file.resolve(value));
     let (base, differences) = match encoding {
-        Some(Value::Name(name)) => (Some(name.as_str()), None),
-        Some(Value::Dictionary(entries)) => {
+        Some(PdfValue::Name(name)) => (Some(name.as_str()), None),
+        Some(PdfValue::Dictionary(entries)) => {
             let base = entries.get("BaseEncoding").and_then(|value| file.resolve(value).name());
             (base, file.array(entries.get("Differences")))
         }
         _ => (None, None),
     };
     let mut codes = match base {
-        Some("WinAnsiEncoding") => upper_half_of(WINDOWS_1252),
-        Some("MacRomanEncoding") => upper_half_of(MACINTOSH),
+        Some("WinAnsiEncoding") => single_byte_codes(WINDOWS_1252),
+        Some("MacRomanEncoding") => single_byte_codes(MACINTOSH),
         _ => standard(),
     };
     let mut code = 0;
     for value in differences.unwrap_or_default().iter().take(MAX_DIFFERENCES) {
         match value {
-            Value::Number(number) => code = *number as usize,
-            Value::Name(name) => {
+            PdfValue::Number(number) => code = *number as usize,
+            PdfValue::Name(name) => {
                 if let Some(place) = codes.get_mut(code) {
-                    *place = character_of(name).or_else(|| numbered(name).filter(|_| is_drawn(entries)));
+                    *place = glyph_character(name)
+                        .or_else(|| numbered_character(name).filter(|_| has_drawn_glyphs(entries)));
                 }
                 code = code.saturating_add(1);
             }
@@ -180,7 +181,7 @@ fn ascii() -> Vec<Option<char>> {
 }
 
 /// ASCII, and above it an encoding of the web.
-fn upper_half_of(encoding: &'static Encoding) -> Vec<Option<char>> {
+fn single_byte_codes(encoding: &'static Encoding) -> Vec<Option<char>> {
     let mut codes = ascii();
     for byte in 128..=255u8 {
         codes[usize::from(byte)] = encoding.decode_without_bom_handling(&[byte]).0.chars().next();
@@ -205,18 +206,18 @@ fn standard() -> Vec<Option<char>> {
 }
 
 /// Whether the glyphs of a font are drawings.
-fn is_drawn(entries: &Dictionary) -> bool {
-    entries.get("Subtype").and_then(Value::name) == Some("Type3")
+fn has_drawn_glyphs(entries: &Dictionary) -> bool {
+    entries.get("Subtype").and_then(PdfValue::name) == Some("Type3")
 }
 
 /// The character of a name such as `a65`, which TeX gives the bitmaps of letters.
-fn numbered(name: &str) -> Option<char> {
+fn numbered_character(name: &str) -> Option<char> {
     let code: u8 = name.strip_prefix('a')?.parse().ok()?;
     (code.is_ascii_graphic() || code == b' ').then_some(code as char)
 }
 
 /// The character of a glyph's name.
-fn character_of(name: &str) -> Option<char> {
+fn glyph_character(name: &str) -> Option<char> {
     let name = name.split('.').next().unwrap_or_default();
     let mut letters = name.chars();
     if let (Some(letter), None) = (letters.next(), letters.next()) {
@@ -229,8 +230,8 @@ fn character_of(name: &str) -> Option<char> {
 }
 
 /// The table of a font: `beginbfchar <01> <0041> endbfchar`, `beginbfrange <02> <04> <0042> endbfrange`.
-fn characters_in(table: &[u8], n_left: usize) -> BTreeMap<u32, String> {
-    let mut reading = Table { characters: BTreeMap::new(), n_left };
+fn read_character_map(table: &[u8], n_left: usize) -> BTreeMap<u32, String> {
+    let mut reading = CharacterMap { characters: BTreeMap::new(), n_left };
     let mut lexer = Lexer::new(table, MAX_VALUES);
     while let Some(value) = lexer.value().filter(|_| reading.n_left > 0) {
         match value.word() {
@@ -243,13 +244,13 @@ fn characters_in(table: &[u8], n_left: usize) -> BTreeMap<u32, String> {
 }
 
 /// A table of characters that is being read.
-struct Table {
+struct CharacterMap {
     characters: BTreeMap<u32, String>,
     /// Entries that may still be read.
     n_left: usize,
 }
 
-impl Table {
+impl CharacterMap {
     fn insert(&mut self, code: u32, text: String) {
         if let Some(n_left) = self.n_left.checked_sub(1) {
             self.n_left = n_left;
@@ -258,19 +259,19 @@ impl Table {
     }
 
     fn read_single(&mut self, lexer: &mut Lexer) {
-        while let Some(Value::String(code)) = lexer.value() {
-            let Some(Value::String(text)) = lexer.value() else { return };
-            self.insert(code_of(&code), utf16(&text));
+        while let Some(PdfValue::String(code)) = lexer.value() {
+            let Some(PdfValue::String(text)) = lexer.value() else { return };
+            self.insert(read_code(&code), utf16(&text));
         }
     }
 
     fn read_ranges(&mut self, lexer: &mut Lexer) {
-        while let Some(Value::String(first)) = lexer.value() {
-            let Some(Value::String(last)) = lexer.value() else { return };
-            let codes = code_of(&first)..=code_of(&last);
+        while let Some(PdfValue::String(first)) = lexer.value() {
+            let Some(PdfValue::String(last)) = lexer.value() else { return };
+            let codes = read_code(&first)..=read_code(&last);
             match lexer.value() {
-                Some(Value::String(start)) => self.insert_range(codes, &utf16(&start)),
-                Some(Value::Array(texts)) => {
+                Some(PdfValue::String(start)) => self.insert_range(codes, &utf16(&start)),
+                Some(PdfValue::Array(texts)) => {
                     for (code, text) in codes.zip(&texts) {
                         self.insert(code, text.string().map(utf16).unwrap_or_default());
                     }
@@ -292,7 +293,7 @@ impl Table {
     }
 }
 
-fn code_of(bytes: &[u8]) -> u32 {
+fn read_code(bytes: &[u8]) -> u32 {
     bytes.iter().take(4).fold(0, |code, &byte| code << 8 | u32::from(byte))
 }
 

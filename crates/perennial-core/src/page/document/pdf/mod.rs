@@ -10,9 +10,9 @@ mod object;
 
 use std::collections::BTreeMap;
 
-use super::draft::{Draft, Place, Unit};
-use content::{Contents, Line};
-use file::File;
+use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
+use content::{Contents, TextLine};
+use file::PdfFile;
 
 /// Lines whose distance is at most this many times their size are of one paragraph.
 const SAME_PARAGRAPH: f32 = 1.6;
@@ -24,8 +24,8 @@ const HEADING: f32 = 1.15;
 const MAX_HEADING_LETTERS: usize = 160;
 
 /// Reads a file; `None` when it shows no word, or none can be read.
-pub(super) fn read(bytes: &[u8]) -> Option<Draft> {
-    let file = File::open(bytes)?;
+pub(super) fn read(bytes: &[u8]) -> Option<DocumentDraft> {
+    let file = PdfFile::open(bytes)?;
     let mut contents = Contents::new(&file);
     let mut paragraphs: Vec<Paragraph> = Vec::new();
     for page in file.pages() {
@@ -36,13 +36,16 @@ pub(super) fn read(bytes: &[u8]) -> Option<Draft> {
             paragraphs.push(Paragraph { images, ..Paragraph::default() });
         }
     }
-    let mut draft = Draft::default();
-    draft.title = file.title().map(text_of).unwrap_or_default();
+    let mut draft = DocumentDraft::default();
+    draft.title = file.title().map(decode_title).unwrap_or_default();
     draft.is_cut = file.is_cut() || contents.is_cut();
-    let usual = usual_size(&paragraphs);
+    let usual = main_font_size(&paragraphs);
     for paragraph in paragraphs {
         let is_heading = paragraph.size > HEADING * usual && paragraph.text.len() <= MAX_HEADING_LETTERS;
-        let mut unit = Unit::of_text(&paragraph.text, if is_heading { Place::Heading } else { Place::Among });
+        let mut unit = DocumentUnit::from_text(
+            &paragraph.text,
+            if is_heading { UnitPlacement::Heading } else { UnitPlacement::Among },
+        );
         unit.images = paragraph.images;
         draft.add(unit);
     }
@@ -58,7 +61,7 @@ struct Paragraph {
 }
 
 /// Adds a line to the last paragraph of its page, or begins one.
-fn add_line(paragraphs: &mut Vec<Paragraph>, start: usize, line: &Line) {
+fn add_line(paragraphs: &mut Vec<Paragraph>, start: usize, line: &TextLine) {
     if line.text.trim().is_empty() {
         return;
     }
@@ -81,7 +84,7 @@ fn add_line(paragraphs: &mut Vec<Paragraph>, start: usize, line: &Line) {
 }
 
 /// The size in which most letters are set.
-fn usual_size(paragraphs: &[Paragraph]) -> f32 {
+fn main_font_size(paragraphs: &[Paragraph]) -> f32 {
     let mut letters: BTreeMap<u32, usize> = BTreeMap::new();
     for paragraph in paragraphs {
         *letters.entry((paragraph.size * 10.0) as u32).or_default() += paragraph.text.len();
@@ -90,7 +93,7 @@ fn usual_size(paragraphs: &[Paragraph]) -> f32 {
 }
 
 /// A string of the file's information: UTF-16 with its mark, UTF-8 with its mark, or nearly Latin-1.
-fn text_of(bytes: &[u8]) -> String {
+fn decode_title(bytes: &[u8]) -> String {
     let encoding =
         encoding_rs::Encoding::for_bom(bytes).map_or(encoding_rs::WINDOWS_1252, |(encoding, _)| encoding);
     encoding.decode(bytes).0.into_owned()

@@ -12,12 +12,12 @@ const MAX_REFERENCE_BYTES: usize = 24;
 
 /// A value.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Value {
+pub(super) enum PdfValue {
     Null,
     Number(f32),
     Name(String),
     String(Vec<u8>),
-    Array(Vec<Value>),
+    Array(Vec<PdfValue>),
     Dictionary(Dictionary),
     /// Object number.
     Reference(u32),
@@ -26,23 +26,23 @@ pub(super) enum Value {
 }
 
 /// Entries of a dictionary by name.
-pub(super) type Dictionary = BTreeMap<String, Value>;
+pub(super) type Dictionary = BTreeMap<String, PdfValue>;
 
-impl Value {
+impl PdfValue {
     pub(super) fn number(&self) -> Option<f32> {
-        if let Value::Number(number) = self { Some(*number) } else { None }
+        if let PdfValue::Number(number) = self { Some(*number) } else { None }
     }
 
     pub(super) fn name(&self) -> Option<&str> {
-        if let Value::Name(name) = self { Some(name) } else { None }
+        if let PdfValue::Name(name) = self { Some(name) } else { None }
     }
 
     pub(super) fn string(&self) -> Option<&[u8]> {
-        if let Value::String(bytes) = self { Some(bytes) } else { None }
+        if let PdfValue::String(bytes) = self { Some(bytes) } else { None }
     }
 
     pub(super) fn word(&self) -> Option<&str> {
-        if let Value::Word(word) = self { Some(word) } else { None }
+        if let PdfValue::Word(word) = self { Some(word) } else { None }
     }
 }
 
@@ -60,13 +60,13 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next value, with references put together; `None` at the end, or where it makes no sense to go on.
-    pub(super) fn value(&mut self) -> Option<Value> {
+    pub(super) fn value(&mut self) -> Option<PdfValue> {
         self.value_within(0)
     }
 
-    fn value_within(&mut self, depth: usize) -> Option<Value> {
+    fn value_within(&mut self, depth: usize) -> Option<PdfValue> {
         let value = self.simple_value(depth)?;
-        if let Value::Number(number) = value
+        if let PdfValue::Number(number) = value
             && number >= 0.0
             && let Some(reference) = self.reference(number)
         {
@@ -76,7 +76,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The rest of `12 0 R`, after its first number.
-    fn reference(&mut self, number: f32) -> Option<Value> {
+    fn reference(&mut self, number: f32) -> Option<PdfValue> {
         let start = self.at;
         let rest = &self.bytes[start..self.bytes.len().min(start + MAX_REFERENCE_BYTES)];
         let text = rest.trim_ascii_start();
@@ -91,10 +91,10 @@ impl<'a> Lexer<'a> {
             return None;
         }
         self.at = start + rest.len() - after.len() + 1;
-        Some(Value::Reference(number as u32))
+        Some(PdfValue::Reference(number as u32))
     }
 
-    fn simple_value(&mut self, depth: usize) -> Option<Value> {
+    fn simple_value(&mut self, depth: usize) -> Option<PdfValue> {
         self.skip_blanks();
         self.n_left = self.n_left.checked_sub(1)?;
         let byte = *self.bytes.get(self.at)?;
@@ -102,7 +102,7 @@ impl<'a> Lexer<'a> {
         match (byte, next) {
             (b'/', _) => {
                 self.at += 1;
-                Some(Value::Name(self.name()))
+                Some(PdfValue::Name(self.name()))
             }
             (b'(', _) => self.literal_string(),
             (b'<', Some(b'<')) => self.dictionary(depth),
@@ -111,7 +111,7 @@ impl<'a> Lexer<'a> {
             (b'0'..=b'9' | b'+' | b'-' | b'.', _) => Some(self.number()),
             (b')' | b']' | b'>' | b'{' | b'}', _) => {
                 self.at += 1;
-                Some(Value::Word((byte as char).to_string()))
+                Some(PdfValue::Word((byte as char).to_string()))
             }
             _ => Some(self.word()),
         }
@@ -137,14 +137,14 @@ impl<'a> Lexer<'a> {
         &rest[..length]
     }
 
-    fn word(&mut self) -> Value {
+    fn word(&mut self) -> PdfValue {
         let word = self.regular();
         if word.is_empty() {
             self.at += 1;
         }
         match word {
-            b"null" => Value::Null,
-            word => Value::Word(String::from_utf8_lossy(word).into_owned()),
+            b"null" => PdfValue::Null,
+            word => PdfValue::Word(String::from_utf8_lossy(word).into_owned()),
         }
     }
 
@@ -171,14 +171,14 @@ impl<'a> Lexer<'a> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    fn number(&mut self) -> Value {
+    fn number(&mut self) -> PdfValue {
         let text = self.regular();
         let text = std::str::from_utf8(text).unwrap_or_default();
-        Value::Number(text.parse().ok().filter(|number: &f32| number.is_finite()).unwrap_or_default())
+        PdfValue::Number(text.parse().ok().filter(|number: &f32| number.is_finite()).unwrap_or_default())
     }
 
     /// `None` where the string is longer than any of an honest file.
-    fn literal_string(&mut self) -> Option<Value> {
+    fn literal_string(&mut self) -> Option<PdfValue> {
         let (mut string, mut depth) = (Vec::new(), 1);
         self.at += 1;
         while string.len() < MAX_STRING_BYTES {
@@ -186,7 +186,7 @@ impl<'a> Lexer<'a> {
             self.at += 1;
             match byte {
                 b'(' => depth += 1,
-                b')' if depth == 1 => return Some(Value::String(string)),
+                b')' if depth == 1 => return Some(PdfValue::String(string)),
                 b')' => depth -= 1,
                 b'\\' => {
                     string.extend(self.escaped());
@@ -226,15 +226,15 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn hexadecimal_string(&mut self) -> Value {
+    fn hexadecimal_string(&mut self) -> PdfValue {
         let rest = &self.bytes[self.at + 1..];
         let rest = &rest[..rest.len().min(2 * MAX_STRING_BYTES)];
         let end = memchr::memchr(b'>', rest).unwrap_or(rest.len());
         self.at += 1 + (end + 1).min(self.bytes.len() - self.at - 1);
-        Value::String(from_hexadecimal(&rest[..end]))
+        PdfValue::String(from_hexadecimal(&rest[..end]))
     }
 
-    fn array(&mut self, depth: usize) -> Option<Value> {
+    fn array(&mut self, depth: usize) -> Option<PdfValue> {
         self.at += 1;
         let mut values = Vec::new();
         if depth >= MAX_DEPTH {
@@ -242,15 +242,17 @@ impl<'a> Lexer<'a> {
         }
         loop {
             match self.value_within(depth + 1)? {
-                Value::Word(word) if word == "]" => return Some(Value::Array(values)),
+                PdfValue::Word(word) if word == "]" => return Some(PdfValue::Array(values)),
                 // The end of the list was forgotten.
-                Value::Word(word) if word == "endobj" || word == ">" => return Some(Value::Array(values)),
+                PdfValue::Word(word) if word == "endobj" || word == ">" => {
+                    return Some(PdfValue::Array(values));
+                }
                 value => values.push(value),
             }
         }
     }
 
-    fn dictionary(&mut self, depth: usize) -> Option<Value> {
+    fn dictionary(&mut self, depth: usize) -> Option<PdfValue> {
         self.at += 2;
         let mut entries = Dictionary::new();
         if depth >= MAX_DEPTH {
@@ -258,17 +260,17 @@ impl<'a> Lexer<'a> {
         }
         loop {
             match self.value_within(depth + 1)? {
-                Value::Name(name) => match self.value_within(depth + 1)? {
-                    Value::Word(word) if word == ">" => break,
+                PdfValue::Name(name) => match self.value_within(depth + 1)? {
+                    PdfValue::Word(word) if word == ">" => break,
                     value => _ = entries.insert(name, value),
                 },
-                Value::Word(word) if word == ">" || word == "endobj" || word == "stream" => break,
+                PdfValue::Word(word) if word == ">" || word == "endobj" || word == "stream" => break,
                 _ => {}
             }
         }
         // The second of the two that end it.
         self.at += usize::from(self.bytes.get(self.at) == Some(&b'>'));
-        Some(Value::Dictionary(entries))
+        Some(PdfValue::Dictionary(entries))
     }
 }
 

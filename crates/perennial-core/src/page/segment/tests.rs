@@ -236,7 +236,7 @@ proptest! {
     #[test]
     fn every_visible_letter_is_in_exactly_one_leaf(layout in any_layout(), coherence in 1..=10u8) {
         let tree = segment(&layout, &SegmentConfig { coherence, ..SegmentConfig::default() });
-        let page = Page::new(&layout, &[]);
+        let page = PageFacts::new(&layout, &[]);
         let seen = (0..layout.nodes.len()).filter(|i| page.is_seen[*i]).map(|i| &*layout.nodes[i].text);
         // A link is also named after its image, which is no text of the page.
         let in_links = tree.leaves().flat_map(|leaf| leaf.links.iter().filter(|link| leaf.images.iter().all(|image| image.name != link.name)));

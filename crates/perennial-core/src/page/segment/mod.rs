@@ -35,7 +35,7 @@ pub mod vixml;
 mod weigh;
 
 pub use block::{
-    Block, BlockRef, BlockRole, BlockTree, Image, Link, NodeId, Piece, Places, Spot, Text, Walk,
+    Block, BlockRef, BlockRole, BlockTree, BlockWalk, Image, Link, NodeId, Piece, Places, Spot, Text,
 };
 pub use cut::Cues;
 use id::IdHasher;

@@ -342,7 +342,7 @@ impl Parts<'_, '_> {
             })?;
             let mut here = page.common(first, last);
             while let Some(node) = here {
-                if let Some(selector) = Selector::naming(&page.dom, node) {
+                if let Some(selector) = Selector::unique_for(&page.dom, node) {
                     return Some(selector.to_string());
                 }
                 here = page.dom.nodes.get(node as usize)?.parent.filter(|above| page.dom.is_element(*above));

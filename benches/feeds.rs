@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use divan::{Bencher, black_box};
-use perennial_core::chance::Chance;
 use perennial_core::feed::polling::{MAX_TIMES, PollLimits, Publishing};
 use perennial_core::feed::{self, Pace};
+use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
 
 fn main() {
@@ -22,18 +22,17 @@ fn start() -> Timestamp {
 
 /// Feeds with 20 items each, of which some publish every few minutes and some once a month.
 fn feeds(n_feeds: usize) -> Vec<Publishing> {
-    let mut chance = Chance::new(1);
-    let one = |chance: &mut Chance| {
-        let every_hours = 0.1 * 7200f64.powf(chance.unit());
-        let times = (0..20).map(|n| {
-            start() - Span::from_secs((3600.0 * every_hours * (f64::from(n) + chance.unit())) as i64)
-        });
+    let mut rng = Rng::new(1);
+    let one = |rng: &mut Rng| {
+        let every_hours = 0.1 * 7200f64.powf(rng.unit());
+        let times = (0..20)
+            .map(|n| start() - Span::from_secs((3600.0 * every_hours * (f64::from(n) + rng.unit())) as i64));
         let times: Vec<Timestamp> = times.collect();
         let mut publishing = Publishing::default();
         publishing.read(times, 20, 1, &Pace::default(), start());
         publishing
     };
-    (0..n_feeds).map(|_| one(&mut chance)).collect()
+    (0..n_feeds).map(|_| one(&mut rng)).collect()
 }
 
 /// A day of a hundred thousand feeds: every poll is taken from the queue, planned anew and put back. One poll in three brings an item.

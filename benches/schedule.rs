@@ -5,8 +5,8 @@
 //! Figures are in experiments/paper-world.
 
 use divan::{Bencher, black_box};
-use perennial_core::chance::mix;
 use perennial_core::page::importance::Importance;
+use perennial_core::rng::mix;
 use perennial_core::schedule::rank::LinkGraph;
 use perennial_core::schedule::{Budget, Goal, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};

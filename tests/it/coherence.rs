@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use hyper::http::Request;
 use perennial_archive::{Archive, ArchiveWriter};
-use perennial_core::chance::Chance;
 use perennial_core::memento::coherence::{Coherence, Look, closest, state_of};
 use perennial_core::memento::date;
+use perennial_core::rng::Rng;
 use perennial_core::time::Timestamp;
 use perennial_server::{Options, Origin, Origins, Server, router};
 
@@ -29,22 +29,22 @@ fn hour(n: i64) -> Timestamp {
 
 /// Looks at a part that changes: what it showed, and in two of three cases since when.
 fn looks_at(part: u64, seed: u64) -> Vec<Look> {
-    let mut chance = Chance::of(&[seed, part]);
+    let mut rng = Rng::from_parts(&[seed, part]);
     let mut looks: Vec<Look> = Vec::new();
     let (mut time, mut content, mut since) = (0, 0, -5);
     while time < 60 {
-        if chance.below(2) == 0 {
-            since = time - chance.below(4) as i64;
-            content = chance.below(3) as u64;
+        if rng.below(2) == 0 {
+            since = time - rng.below(4) as i64;
+            content = rng.below(3) as u64;
         }
-        let says_date = chance.below(3) > 0;
+        let says_date = rng.below(3) > 0;
         looks.push(Look {
             time: hour(time),
             content,
             modified: says_date.then(|| hour(since)),
             is_held: true,
         });
-        time += 1 + chance.below(8) as i64;
+        time += 1 + rng.below(8) as i64;
     }
     looks
 }

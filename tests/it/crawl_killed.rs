@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 
 use crate::crawled::Archive;
 use crate::wait::{dawdle, wait_until};
@@ -49,12 +49,12 @@ fn sixty_kills_lose_nothing() {
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
     let connections = N_CONNECTIONS.to_string();
     let args = ["crawl", "--once", "--delay", "0", "--connections", &connections];
-    let mut chance = Chance::new(7);
+    let mut rng = Rng::new(7);
     let mut n_answered = 0;
     for kill in 0..N_KILLS {
         // With none allowed the kill comes while the archive is opened and what the last crawl left is mended.
-        let n_allowed = chance.below(13);
-        let pause = Duration::from_micros(chance.bits() % if n_allowed == 0 { 40_000 } else { 4000 });
+        let n_allowed = rng.below(13);
+        let pause = Duration::from_micros(rng.bits() % if n_allowed == 0 { 40_000 } else { 4000 });
         allowance.store(n_allowed, Ordering::Relaxed);
         let mut child = archive.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         wait_until("the requests that are allowed", || {

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 
 use crate::crawled::Archive;
@@ -123,8 +123,8 @@ fn large_page(path: &str) -> Reply {
     let Some(number) = path.strip_prefix("/p").and_then(|n| n.parse::<u64>().ok()).filter(|n| *n < 30) else {
         return status(404);
     };
-    let mut chance = Chance::new(number);
-    let noise: String = (0..4000).map(|_| format!("{:x} ", chance.bits() >> 16)).collect();
+    let mut rng = Rng::new(number);
+    let noise: String = (0..4000).map(|_| format!("{:x} ", rng.bits() >> 16)).collect();
     html(&format!("<a href=/p{}>next</a><p>{noise}</p>", number + 1))
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use perennial_archive::store::{Filter, Kind};
 use perennial_archive::{Archive, ArchiveWriter, Body, Exchange, Repair};
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
 use perennial_warc::{WarcItem, WarcReader};
 
@@ -22,8 +22,8 @@ const N_KILLS: usize = 220;
 fn body_of(n: u64) -> Vec<u8> {
     let n = if n.is_multiple_of(5) && n > 0 { n - 1 } else { n };
     let length = [10, 300, 5_000, 40_000, 200_000][(n % 5) as usize];
-    let mut chance = Chance::new(n);
-    (0..length).map(|_| chance.bits() as u8).collect()
+    let mut rng = Rng::new(n);
+    (0..length).map(|_| rng.bits() as u8).collect()
 }
 
 fn time_of(n: u64) -> Timestamp {
@@ -84,12 +84,12 @@ fn a_killed_writer_loses_nothing() {
     })
     .unwrap();
     let mut committed = 0;
-    let mut chance = 88_172_645_463_325_252u64;
+    let mut rng = 88_172_645_463_325_252u64;
     for kill in 0..N_KILLS {
-        chance ^= chance << 13;
-        chance ^= chance >> 7;
-        chance ^= chance << 17;
-        let told = run_and_kill(&root, chance % 4, Duration::from_micros(chance >> 8 & 0x1fff));
+        rng ^= rng << 13;
+        rng ^= rng >> 7;
+        rng ^= rng << 17;
+        let told = run_and_kill(&root, rng % 4, Duration::from_micros(rng >> 8 & 0x1fff));
         assert!(told >= committed, "kill {kill}: {told} captures, {committed} were committed before");
         committed = told;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use perennial_archive::Archive as Opened;
 use perennial_archive::store::Filter;
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_warc::Compression;
 
 use crate::crawled::Archive;
@@ -45,7 +45,7 @@ struct Killer {
     web: Web,
     sources: tempfile::TempDir,
     imported: Vec<PathBuf>,
-    chance: Chance,
+    rng: Rng,
     /// How long to wait at most, so that about every second kill comes too late; learned from those before.
     patience: BTreeMap<Work, Duration>,
     n_unfinished: usize,
@@ -62,8 +62,8 @@ fn site(asked: &Asked) -> Reply {
         .filter(|to| *to < N_PAGES)
         .map(|to| format!("<a href=/p{to}>next</a>"))
         .collect();
-    let mut chance = Chance::of(&[n as u64, edition as u64]);
-    let words: String = (0..40 * (n % 7)).map(|_| format!("{:x} ", chance.bits())).collect();
+    let mut rng = Rng::from_parts(&[n as u64, edition as u64]);
+    let words: String = (0..40 * (n % 7)).map(|_| format!("{:x} ", rng.bits())).collect();
     html(&format!("page {n} in edition {edition} {links} {words}"))
 }
 
@@ -81,7 +81,7 @@ impl Killer {
             web,
             sources: tempfile::tempdir().unwrap(),
             imported: Vec::new(),
-            chance: Chance::new(seed),
+            rng: Rng::new(seed),
             patience: BTreeMap::new(),
             n_unfinished: 0,
         }
@@ -112,7 +112,7 @@ impl Killer {
     /// Starts a command and kills it at a moment by lot; false when it ended before.
     fn kill(&mut self, work: Work) -> bool {
         let crawl = ["crawl", "--once", "--delay", "0", "--connections", "4", "--no-analysis"];
-        let limit = (2 + self.chance.below(12)).to_string();
+        let limit = (2 + self.rng.below(12)).to_string();
         let args: Vec<String> = match work {
             Work::Crawl => crawl.map(str::to_string).into(),
             Work::Close => {
@@ -136,7 +136,7 @@ impl Killer {
             });
         }
         let patience = *self.patience.entry(work).or_insert(Duration::from_millis(100));
-        let is_killed = kill_after(&mut child, patience.mul_f64(self.chance.unit()));
+        let is_killed = kill_after(&mut child, patience.mul_f64(self.rng.unit()));
         let factor = if is_killed { 1.2 } else { 0.6 };
         self.patience.insert(work, patience.mul_f64(factor).min(Duration::from_secs(5)));
         is_killed

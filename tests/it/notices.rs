@@ -11,7 +11,7 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use hyper::http::Request;
 use perennial_archive::Archive as Library;
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_server::{Options, Origin, Origins, Server, router};
 use serde_json::Value;
 use tokio_rustls::rustls::{ServerConnection, StreamOwned};
@@ -185,8 +185,8 @@ fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
 fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     let web = Web::serve(garden);
     // Now and then one is refused or gets no answer: then the rule pauses, and what it has to send waits.
-    let mut chance = Chance::new(11);
-    let fates: Vec<u32> = (0..4096).map(|_| chance.below(48) as u32).collect();
+    let mut rng = Rng::new(11);
+    let fates: Vec<u32> = (0..4096).map(|_| rng.below(48) as u32).collect();
     let post = Post::open(move |number| match fates[number % fates.len()] {
         // Crawls are killed while they send these.
         _ if number < 40 => Some(200),
@@ -207,7 +207,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     let args = [&crawl[..], &policy[..]].concat();
     for kill in 0..10 {
         let (n_asked, n_taken) = (web.asked().len(), post.taken.lock().unwrap().len());
-        let wanted = (4 + chance.below(20), chance.below(12));
+        let wanted = (4 + rng.below(20), rng.below(12));
         let mut child = archive.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lives = || assert!(child.try_wait().unwrap().is_none(), "crawl {kill} ended");
         wait_until("the crawl's requests", || {
@@ -219,7 +219,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
             lives();
             (post.taken.lock().unwrap().len() >= n_taken + wanted.1).then_some(())
         });
-        dawdle(Duration::from_micros(chance.bits() % 30_000));
+        dawdle(Duration::from_micros(rng.bits() % 30_000));
         child.kill().unwrap();
         child.wait().unwrap();
     }

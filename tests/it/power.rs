@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use perennial_archive::store::Filter;
 use perennial_archive::verify::{VerifyReport, verify};
 use perennial_archive::{Archive, ArchiveWriter, is_archive};
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 
 use self::disk::{Loss, Op, Tree, digest_of, lay_out};
 use self::scenarios::Scenario;
@@ -83,7 +83,7 @@ fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) 
             (n_done..cut).for_each(|at| disk.apply(at, &ops[at]));
             n_done = cut;
             for (number, loss) in losses(at, cut == ops.len()).into_iter().enumerate() {
-                let state = disk.after(loss, &mut Chance::of(&[cut as u64, number as u64]));
+                let state = disk.after(loss, &mut Rng::from_parts(&[cut as u64, number as u64]));
                 // The same state is another case when more is owed.
                 let owed = (cut == ops.len(), scenario.told_before(cut).count());
                 if !seen.lock().unwrap().insert((digest_of(&state), owed)) {

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use perennial_archive::{ArchiveWriter, Body, Exchange};
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
 use perennial_warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcWriter, sha1_label};
 use tokio_rustls::rustls::ServerConfig;
@@ -113,8 +113,8 @@ pub(crate) fn testdata(name: &str) -> std::path::PathBuf {
 
 /// Appends a capture of `http://HOST/N` with this many bytes that no compression shortens.
 pub(crate) fn append_random(writer: &mut ArchiveWriter, host: &str, n: u64, n_bytes: u64) {
-    let mut chance = Chance::new(n);
-    let body: Vec<u8> = (0..n_bytes).map(|_| chance.bits() as u8).collect();
+    let mut rng = Rng::new(n);
+    let body: Vec<u8> = (0..n_bytes).map(|_| rng.bits() as u8).collect();
     writer
         .append(Exchange {
             url: &format!("http://{host}/{n}"),

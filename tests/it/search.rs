@@ -2,7 +2,7 @@
 
 use perennial_archive::Archive as Library;
 use perennial_archive::store::{Store, Texts};
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_core::search::Query;
 use perennial_core::time::Timestamp;
 use perennial_engine::search::{SearchQuery, find_pages};
@@ -26,10 +26,10 @@ fn sentence(page: u64, number: u64) -> String {
 
 /// At which requests for its page a sentence is there.
 fn is_there(page: u64, number: u64, request: u64) -> bool {
-    let mut chance = Chance::of(&[page, number]);
-    let (begin, length) = (chance.below(10) as u64, 1 + chance.below(12) as u64);
+    let mut rng = Rng::from_parts(&[page, number]);
+    let (begin, length) = (rng.below(10) as u64, 1 + rng.below(12) as u64);
     // Some come back.
-    let comes_back = chance.below(3) == 0 && request >= begin + length + 3;
+    let comes_back = rng.below(3) == 0 && request >= begin + length + 3;
     (begin..begin + length).contains(&request) || comes_back
 }
 

@@ -9,7 +9,7 @@
 //! | group | what becomes what |
 //! |---|---|
 //! | [`time`] | digits and dates -> [`time::Timestamp`], local days and times |
-//! | [`chance`] | a seed -> the same random numbers on every machine |
+//! | [`rng`] | a seed -> the same random numbers on every machine |
 //! | [`text`] | bytes of a document -> characters, tokens, a tree of elements; links, numbers, escaping |
 //! | [`url`] | a URL as written -> one form per page; scope, traps, aliases |
 //! | [`http`] | a response -> what it means for the page, the host and validators; robots.txt, politeness |
@@ -30,7 +30,7 @@
 
 pub mod time;
 
-pub mod chance;
+pub mod rng;
 
 pub mod text;
 

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::mpsc::Receiver;
 
 use anyhow::Context;
-use perennial_core::chance::Chance;
 use perennial_core::http::politeness::{HostState, PolitenessConfig};
+use perennial_core::rng::Rng;
 use perennial_core::schedule::Bearings;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::SiteId;
@@ -64,7 +64,7 @@ pub(super) struct Recorder {
     /// Delays between fetches from one host.
     pub(super) politeness: PolitenessConfig,
     /// Random numbers for the jitter of delays.
-    pub(super) chance: Chance,
+    pub(super) rng: Rng,
     /// Takes the texts of analysed pages into the text index; `None` when nothing is analysed.
     pub(super) indexing: Option<PageFollower>,
     /// Tells of changes; `None` when nobody wants to hear of any, or nothing is analysed.
@@ -166,12 +166,12 @@ impl Recorder {
     }
 
     fn book_host(&mut self, record: &VisitRecord) -> HostState {
-        let (now, chance) = (record.ended_at, self.chance.unit());
+        let (now, rng) = (record.ended_at, self.rng.unit());
         let took = Span::from_millis(record.took.as_millis() as i64);
         let state = self.hosts.entry(record.target.site).or_default();
         match record.host_answer() {
             Some(answer) => {
-                state.record(&self.politeness, record.crawl_delay_secs, answer, took, now, chance);
+                state.record(&self.politeness, record.crawl_delay_secs, answer, took, now, rng);
             }
             // The host got no request: no reason to wait.
             None => state.ready_at = state.ready_at.min(now),

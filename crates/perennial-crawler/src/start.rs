@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, anyhow};
-use perennial_core::chance::Chance;
 use perennial_core::feed::polling::Publishing;
+use perennial_core::rng::Rng;
 use perennial_core::schedule::{Budget, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
@@ -313,7 +313,7 @@ impl Parts<'_> {
                 Some(delay) => politeness.with_fixed_delay(delay),
                 None => politeness,
             },
-            chance: Chance::new(self.options.seed),
+            rng: Rng::new(self.options.seed),
             indexing: self.options.analyse.then(|| start_indexing(self.archive)).transpose()?,
             notifying: self.notifying(warn),
             bearings: None,

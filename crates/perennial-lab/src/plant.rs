@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use perennial_core::chance::Chance;
 use perennial_core::page::diff::{Delta, Element, ElementKind, Operation, OperationKind, Subject, n_words};
 use perennial_core::page::layout::Rect;
 use perennial_core::page::segment::{Block, BlockTree, Image, Link, NodeId, Places, Text};
+use perennial_core::rng::Rng;
 
 /// The share of links, images, texts and leaf blocks that each kind of operation changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -135,7 +135,7 @@ struct PlantLeaf {
 }
 
 struct Planter {
-    chance: Chance,
+    rng: Rng,
     leaves: Vec<PlantLeaf>,
     n_children: HashMap<Vec<u16>, usize>,
     /// How often each content, name and address stands on the page.
@@ -153,7 +153,7 @@ struct Planter {
 impl Planter {
     fn new(tree: &BlockTree, seed: u64) -> Planter {
         let mut planter = Planter {
-            chance: Chance::new(seed),
+            rng: Rng::new(seed),
             leaves: Vec::new(),
             n_children: HashMap::from([(Vec::new(), tree.blocks.len())]),
             counts: HashMap::new(),
@@ -193,7 +193,7 @@ impl Planter {
     /// A word that stands nowhere on the page.
     fn fresh(&mut self) -> String {
         self.n_fresh += 1;
-        format!("planted{}x{:04x}", self.n_fresh, self.chance.bits() & 0xffff)
+        format!("planted{}x{:04x}", self.n_fresh, self.rng.bits() & 0xffff)
     }
 
     fn change_elements(&mut self, rate: f64) {
@@ -204,7 +204,7 @@ impl Planter {
             }
             let n_each = (open.len() as f64 * rate).round() as usize;
             open.retain(|(_, element)| self.is_unique(element));
-            self.chance.shuffle(&mut open);
+            self.rng.shuffle(&mut open);
             for operation in [OperationKind::Delete, OperationKind::Update, OperationKind::Move] {
                 let mut n = 0;
                 while n < n_each {
@@ -232,7 +232,7 @@ impl Planter {
                 None => return false,
             },
             OperationKind::Move => {
-                let to = self.chance.below(self.leaves.len());
+                let to = self.rng.below(self.leaves.len());
                 if to == leaf || self.leaves[to].budget == 0 || !self.keep_one_between(leaf, to) {
                     return false;
                 }
@@ -273,7 +273,7 @@ impl Planter {
     }
 
     fn put(&mut self, leaf: usize, element: Element) {
-        let place = self.chance.bits() as usize;
+        let place = self.rng.bits() as usize;
         let leaf = &mut self.leaves[leaf];
         leaf.was_touched = true;
         leaf.block.places = Places::default();
@@ -288,7 +288,7 @@ impl Planter {
     fn updated(&mut self, element: &Element) -> Option<Element> {
         let word = self.fresh();
         let address = format!("http://planted.example/{word}");
-        let rename = self.chance.below(2) == 0;
+        let rename = self.rng.below(2) == 0;
         match element {
             Element::Link(link) if rename && !link.address.is_empty() => {
                 Some(Element::Link(Link::new(word, link.address.as_str())))
@@ -308,9 +308,9 @@ impl Planter {
         if words.len() < 4 || n_words(text) != words.len() {
             return None;
         }
-        let n_changed = 1 + self.chance.below(words.len() * 3 / 10);
+        let n_changed = 1 + self.rng.below(words.len() * 3 / 10);
         for _ in 0..n_changed {
-            let place = self.chance.below(words.len());
+            let place = self.rng.below(words.len());
             words[place] = self.fresh();
         }
         Some(words.join(" "))
@@ -321,7 +321,7 @@ impl Planter {
         if open.is_empty() {
             return;
         }
-        let leaf = open[self.chance.below(open.len())];
+        let leaf = open[self.rng.below(open.len())];
         let element = self.fresh_element(kind);
         let after = element.id();
         self.planted.push(PlantedOperation {
@@ -348,7 +348,7 @@ impl Planter {
     fn change_blocks(&mut self, rate: f64) {
         let n_each = (self.leaves.len() as f64 * rate).round() as usize;
         let mut open: Vec<usize> = (0..self.leaves.len()).filter(|&leaf| self.is_open(leaf)).collect();
-        self.chance.shuffle(&mut open);
+        self.rng.shuffle(&mut open);
         for operation in [OperationKind::Delete, OperationKind::Move, OperationKind::Insert] {
             let mut n = 0;
             while n < n_each {
@@ -409,7 +409,7 @@ impl Planter {
         let homes = self.leaves.iter().enumerate().filter(|(_, leaf)| free(leaf));
         let homes: Vec<(usize, Vec<u16>)> =
             homes.map(|(number, leaf)| (number, leaf.reference.clone())).collect();
-        let (number, chosen) = homes.get(self.chance.below(homes.len()))?.clone();
+        let (number, chosen) = homes.get(self.rng.below(homes.len()))?.clone();
         if !self.keep_one_between(moved, number) {
             return None;
         }

@@ -1,9 +1,9 @@
 //! A seed -> the random numbers and distributions from which worlds are drawn.
 //!
 //! Worlds were first drawn with xoshiro256++ of Blackman and Vigna. This generator keeps the meaning of their seeds, on
-//! which the results under `experiments/` depend. Everything else uses [`perennial_core::chance`].
+//! which the results under `experiments/` depend. Everything else uses [`perennial_core::rng`].
 
-use perennial_core::chance::{Chance, mix};
+use perennial_core::rng::{Rng, mix};
 
 /// The stream from which the simulator's worlds are drawn, and the distributions that they need.
 #[derive(Clone, Debug)]
@@ -14,8 +14,8 @@ pub struct WorldRng {
 impl WorldRng {
     /// The stream of a seed.
     pub fn new(seed: u64) -> WorldRng {
-        let mut chance = Chance::new(seed);
-        WorldRng { state: std::array::from_fn(|_| chance.bits()) }
+        let mut rng = Rng::new(seed);
+        WorldRng { state: std::array::from_fn(|_| rng.bits()) }
     }
 
     /// An independent stream for one part of a larger whole: adding a page leaves the others as they were.
@@ -115,13 +115,13 @@ mod tests {
 
     #[test]
     fn moments_are_those_of_the_distributions() {
-        let mut chance = WorldRng::new(3);
-        assert!((mean(40_000, || chance.unit()) - 0.5).abs() < 0.01);
-        assert!((mean(40_000, || chance.exponential()) - 1.0).abs() < 0.03);
-        assert!(mean(40_000, || chance.normal()).abs() < 0.02);
-        assert!((mean(40_000, || chance.normal().powi(2)) - 1.0).abs() < 0.03);
-        assert!((mean(40_000, || chance.gamma(2.5)) - 2.5).abs() < 0.05);
-        assert!((mean(40_000, || chance.gamma(0.4)) - 0.4).abs() < 0.02);
-        assert!((mean(40_000, || chance.beta(0.3, 6.0)) - 0.3).abs() < 0.01);
+        let mut rng = WorldRng::new(3);
+        assert!((mean(40_000, || rng.unit()) - 0.5).abs() < 0.01);
+        assert!((mean(40_000, || rng.exponential()) - 1.0).abs() < 0.03);
+        assert!(mean(40_000, || rng.normal()).abs() < 0.02);
+        assert!((mean(40_000, || rng.normal().powi(2)) - 1.0).abs() < 0.03);
+        assert!((mean(40_000, || rng.gamma(2.5)) - 2.5).abs() < 0.05);
+        assert!((mean(40_000, || rng.gamma(0.4)) - 0.4).abs() < 0.02);
+        assert!((mean(40_000, || rng.beta(0.3, 6.0)) - 0.3).abs() < 0.01);
     }
 }

@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const WORDS: [&str; 24] = [
@@ -56,25 +56,22 @@ async fn serve(mut stream: tokio::net::TcpStream, responses: Arc<Vec<Vec<u8>>>) 
 
 /// Links form a random graph in which every page can be reached: page n is linked from page n / 10.
 fn response(page: usize, n_pages: usize) -> Vec<u8> {
-    let mut chance = Chance::new(page as u64);
+    let mut rng = Rng::new(page as u64);
     let mut body =
         format!("<!DOCTYPE html><html><head><title>Page {page}</title></head><body><h1>Page {page}</h1>\n");
     for link in 0..20 {
-        let to = if link < 10 { page * 10 + link } else { chance.below(n_pages) };
+        let to = if link < 10 { page * 10 + link } else { rng.below(n_pages) };
         if to < n_pages {
-            body.push_str(&format!(
-                "<p><a href=\"/page/{to}.html\">{} {to}</a></p>\n",
-                WORDS[chance.below(24)]
-            ));
+            body.push_str(&format!("<p><a href=\"/page/{to}.html\">{} {to}</a></p>\n", WORDS[rng.below(24)]));
         }
     }
     while body.len() < 30_000 {
         body.push_str("<p>");
         for _ in 0..40 {
-            body.push_str(WORDS[chance.below(24)]);
-            body.push_str(if chance.below(5) == 0 { ", " } else { " " });
-            if chance.below(3) == 0 {
-                body.push_str(&format!("{:x} ", chance.below(65536)));
+            body.push_str(WORDS[rng.below(24)]);
+            body.push_str(if rng.below(5) == 0 { ", " } else { " " });
+            if rng.below(3) == 0 {
+                body.push_str(&format!("{:x} ", rng.below(65536)));
             }
         }
         body.push_str("</p>\n");

@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use perennial_archive::store::{LookRow, ShownText, Texts};
 use perennial_archive::{Archive, ArchiveWriter};
-use perennial_core::chance::Chance;
 use perennial_core::page::segment::BlockRole;
+use perennial_core::rng::Rng;
 use perennial_core::search::Query;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
@@ -30,9 +30,9 @@ const N_QUESTIONS: u64 = 300;
 /// Stays that a question reads at most, for both.
 const MAX_ROWS: usize = 20_000;
 
-fn word(chance: &mut Chance) -> String {
+fn word(rng: &mut Rng) -> String {
     // By rank: the word of rank r comes with a probability in proportion to 1/r.
-    let rank = VOCABULARY.powf(chance.below(1_000_000) as f64 / 1_000_000.0) as u64;
+    let rank = VOCABULARY.powf(rng.below(1_000_000) as f64 / 1_000_000.0) as u64;
     let (mut left, mut word) = (rank + 1, String::new());
     while left > 0 {
         word.push_str(["ka", "te", "mi", "ro", "su", "la", "ne", "do"][(left % 8) as usize]);
@@ -43,12 +43,12 @@ fn word(chance: &mut Chance) -> String {
 
 /// Passage `number` of a page; some stand on many pages.
 fn passage(page: u64, number: u64) -> String {
-    let mut chance = Chance::of(&[page, number]);
-    if chance.below(5) == 0 {
-        chance = Chance::of(&[u64::MAX, chance.below(20_000) as u64]);
+    let mut rng = Rng::from_parts(&[page, number]);
+    if rng.below(5) == 0 {
+        rng = Rng::from_parts(&[u64::MAX, rng.below(20_000) as u64]);
     }
-    let n = 10 + chance.below(5);
-    (0..n).map(|_| word(&mut chance)).collect::<Vec<_>>().join(" ")
+    let n = 10 + rng.below(5);
+    (0..n).map(|_| word(&mut rng)).collect::<Vec<_>>().join(" ")
 }
 
 /// The passages of a version: each version has one that the version before had not.
@@ -127,12 +127,12 @@ fn make_pages(archive: &Archive, n_pages: u64) -> anyhow::Result<Vec<PageId>> {
 
 /// A word, two words of one passage, three words in a row, the beginning of a word.
 fn questions(n_pages: u64) -> anyhow::Result<Vec<Query>> {
-    let mut chance = Chance::of(&[5]);
+    let mut rng = Rng::from_parts(&[5]);
     let mut asked = Vec::new();
     for number in 0..N_QUESTIONS {
-        let text = passage(chance.below(n_pages as usize) as u64, chance.below(100) as u64);
+        let text = passage(rng.below(n_pages as usize) as u64, rng.below(100) as u64);
         let words: Vec<&str> = text.split(' ').collect();
-        let at = chance.below(words.len() - 3);
+        let at = rng.below(words.len() - 3);
         let question = match number % 4 {
             0 => words[at].to_owned(),
             1 => format!("{} {}", words[at], words[at + 2]),

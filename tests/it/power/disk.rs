@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use sha1::{Digest, Sha1};
 
 use super::trace::is_passing;
@@ -87,18 +87,18 @@ impl Change {
     }
 
     /// Some of its sectors; the length grows as if all were there.
-    fn apply_torn(&self, content: &mut Vec<u8>, chance: &mut Chance) {
+    fn apply_torn(&self, content: &mut Vec<u8>, rng: &mut Rng) {
         let Change::Write(at, bytes) = self else { return self.apply(content) };
-        let (at, is_cut) = (*at as usize, chance.below(2) == 0);
+        let (at, is_cut) = (*at as usize, rng.below(2) == 0);
         if is_cut {
-            return write_at(content, at, &bytes[..chance.below(bytes.len() + 1)]);
+            return write_at(content, at, &bytes[..rng.below(bytes.len() + 1)]);
         }
         let end = at + bytes.len();
         content.resize(content.len().max(end), 0);
         let mut from = at;
         while from < end {
             let to = end.min((from / SECTOR + 1) * SECTOR);
-            if chance.below(2) == 0 {
+            if rng.below(2) == 0 {
                 content[from..to].copy_from_slice(&bytes[from - at..to - at]);
             }
             from = to;
@@ -219,12 +219,12 @@ impl Disk {
 
     /// What programs see while the system lives.
     pub(crate) fn as_written(&self) -> Tree {
-        self.after(Loss::Nothing, &mut Chance::new(0))
+        self.after(Loss::Nothing, &mut Rng::new(0))
     }
 
     /// What is there when the system comes up again.
-    pub(crate) fn after(&self, loss: Loss, chance: &mut Chance) -> Tree {
-        let names = self.names_after(loss, chance);
+    pub(crate) fn after(&self, loss: Loss, rng: &mut Rng) -> Tree {
+        let names = self.names_after(loss, rng);
         let mut contents: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         let mut tree = Tree::new();
         let sorted: BTreeMap<&PathBuf, &Node> = names.iter().collect();
@@ -236,8 +236,7 @@ impl Disk {
             let content = match node {
                 Node::Dir => None,
                 Node::File(FileId(file)) => {
-                    let content =
-                        contents.entry(*file).or_insert_with(|| self.files[*file].after(loss, chance));
+                    let content = contents.entry(*file).or_insert_with(|| self.files[*file].after(loss, rng));
                     Some(content.clone())
                 }
             };
@@ -246,14 +245,14 @@ impl Disk {
         tree
     }
 
-    fn names_after(&self, loss: Loss, chance: &mut Chance) -> HashMap<PathBuf, Node> {
+    fn names_after(&self, loss: Loss, rng: &mut Rng) -> HashMap<PathBuf, Node> {
         let mut names = self.names.clone();
         let mut lost: BTreeSet<&PathBuf> = BTreeSet::new();
         for (_, op) in &self.pending {
             let is_lost = match loss {
                 Loss::Nothing | Loss::Bytes => false,
                 Loss::Unsynced | Loss::Names => true,
-                Loss::Some => chance.below(2) == 0,
+                Loss::Some => rng.below(2) == 0,
             };
             if is_lost || op.paths().iter().any(|path| lost.contains(path)) {
                 lost.extend(op.paths());
@@ -266,7 +265,7 @@ impl Disk {
 }
 
 impl File {
-    fn after(&self, loss: Loss, chance: &mut Chance) -> Vec<u8> {
+    fn after(&self, loss: Loss, rng: &mut Rng) -> Vec<u8> {
         let mut content = self.synced.clone();
         let all_apply = |content: &mut Vec<u8>, n: usize| {
             self.pending[..n].iter().for_each(|(_, change)| change.apply(content));
@@ -274,28 +273,28 @@ impl File {
         match loss {
             Loss::Nothing | Loss::Names => all_apply(&mut content, self.pending.len()),
             Loss::Unsynced | Loss::Bytes => {}
-            Loss::Some => match chance.below(4) {
+            Loss::Some => match rng.below(4) {
                 0 => {}
                 1 => all_apply(&mut content, self.pending.len()),
                 2 => {
-                    let n_whole = chance.below(self.pending.len() + 1);
+                    let n_whole = rng.below(self.pending.len() + 1);
                     all_apply(&mut content, n_whole);
                     if let Some((_, torn)) = self.pending.get(n_whole) {
-                        torn.apply_torn(&mut content, chance);
+                        torn.apply_torn(&mut content, rng);
                     }
                 }
-                _ => self.apply_mixed(&mut content, chance),
+                _ => self.apply_mixed(&mut content, rng),
             },
         }
         content
     }
 
     /// Each write is kept, torn or lost, whatever became of those before it.
-    fn apply_mixed(&self, content: &mut Vec<u8>, chance: &mut Chance) {
+    fn apply_mixed(&self, content: &mut Vec<u8>, rng: &mut Rng) {
         for (_, change) in &self.pending {
-            match chance.below(3) {
+            match rng.below(3) {
                 0 => change.apply(content),
-                1 => change.apply_torn(content, chance),
+                1 => change.apply_torn(content, rng),
                 _ if matches!(change, Change::SetLen(_)) => break,
                 _ => {}
             }

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use perennial_archive::import::import;
 use perennial_archive::verify::rebuild;
 use perennial_archive::{Archive, ArchiveWriter};
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_warc::Compression;
 
 use super::disk::{Change, NameOp, Node, Op};
@@ -103,9 +103,9 @@ fn site(asked: &Asked, n_pages: usize) -> Reply {
     };
     let edition = if n.is_multiple_of(3) { 0 } else { asked.n_before };
     let links: String = (1..=3).map(|k| format!("<a href=/p{}>next</a>", n * 3 + k)).collect();
-    let mut chance = Chance::of(&[n as u64, edition as u64]);
+    let mut rng = Rng::from_parts(&[n as u64, edition as u64]);
     let n_words = if n.is_multiple_of(5) { 3000 } else { 20 };
-    let words: String = (0..n_words).map(|_| format!("{:x} ", chance.bits())).collect();
+    let words: String = (0..n_words).map(|_| format!("{:x} ", rng.bits())).collect();
     html(&format!("page {n} in edition {edition} {links} {words}"))
 }
 

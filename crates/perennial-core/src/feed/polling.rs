@@ -195,7 +195,7 @@ fn secs(at: Timestamp) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Chance;
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     const START: i64 = 1_700_000_000 / 86_400 * 86_400;
@@ -231,13 +231,13 @@ mod tests {
 
     /// Items by day, in office hours, some a day on average.
     fn office_hours(n_days: i64, a_day: f64, seed: u64) -> Vec<i64> {
-        let mut chance = Chance::new(seed);
+        let mut rng = Rng::new(seed);
         let mut times = Vec::new();
         for hour in 0..n_days * 24 {
             let rate = if (8..18).contains(&(hour % 24)) { a_day / 10.0 } else { 0.0 };
             let mut left = rate;
-            while chance.unit() < left {
-                times.push(hour * 3600 + (chance.unit() * 3600.0) as i64);
+            while rng.unit() < left {
+                times.push(hour * 3600 + (rng.unit() * 3600.0) as i64);
                 left -= 1.0;
             }
         }

@@ -478,18 +478,18 @@ fn ln_gamma(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Chance;
+    use crate::rng::Rng;
 
     /// A page that is expected to change as often on each day, seen every day.
     fn seen(n_days: i32, mean: f32, is_busy: impl Fn(LocalDay) -> f32) -> DayCounts {
-        let mut chance = Chance::new(3);
+        let mut rng = Rng::new(3);
         let mut counts = DayCounts::default();
         // 2026-01-01.
         for day in (20_454..20_454 + n_days).map(LocalDay) {
             let mut n_changes = 0;
             let mut left = f64::from(is_busy(day));
             loop {
-                left -= -(1.0 - chance.unit()).ln();
+                left -= -(1.0 - rng.unit()).ln();
                 if left < 0.0 {
                     break;
                 }

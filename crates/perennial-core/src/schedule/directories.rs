@@ -418,8 +418,8 @@ impl Scheduler {
 mod tests {
     use super::super::{Budget, PageInfo, ScheduleConfig, Scheduler, Visit, VisitOutcome};
     use super::*;
-    use crate::chance::Chance;
     use crate::page::importance::Importance;
+    use crate::rng::Rng;
     use crate::time::{Span, Timestamp};
     use crate::url::SiteId;
 
@@ -470,7 +470,7 @@ mod tests {
     }
 
     fn busy(directory: u32, page: u32, day: i64) -> bool {
-        directory == 1 && Chance::of(&[u64::from(page), day as u64]).unit() < 0.4
+        directory == 1 && Rng::from_parts(&[u64::from(page), day as u64]).unit() < 0.4
     }
 
     fn n_still(visits: &[(i64, Visit)]) -> usize {
@@ -537,8 +537,8 @@ mod tests {
 
     /// By day either the first or the second directory changes.
     fn seasons(directory: u32, page: u32, day: i64) -> bool {
-        let turn = Chance::of(&[9, day as u64]).below(2) as u32;
-        directory < 2 && turn == directory && Chance::of(&[u64::from(page), day as u64]).unit() < 0.5
+        let turn = Rng::from_parts(&[9, day as u64]).below(2) as u32;
+        directory < 2 && turn == directory && Rng::from_parts(&[u64::from(page), day as u64]).unit() < 0.5
     }
 
     #[test]
@@ -557,7 +557,7 @@ mod tests {
         }
         let is_idle = |(day, visit): &&(i64, Visit)| {
             let directory = visit.page.0 / PAGES;
-            directory < 2 && Chance::of(&[9, *day as u64]).below(2) as u32 != directory
+            directory < 2 && Rng::from_parts(&[9, *day as u64]).below(2) as u32 != directory
         };
         let idle: Vec<usize> = visits.iter().map(|visits| visits.iter().filter(is_idle).count()).collect();
         assert!(idle[0] < idle[1], "visits to the directory that cannot change: {idle:?}");
@@ -569,7 +569,8 @@ mod tests {
 
     #[test]
     fn a_site_without_evidence_is_crawled_as_before() {
-        let lively = |_: u32, page: u32, day: i64| Chance::of(&[u64::from(page), day as u64]).unit() < 0.3;
+        let lively =
+            |_: u32, page: u32, day: i64| Rng::from_parts(&[u64::from(page), day as u64]).unit() < 0.3;
         let visits = [true, false].map(|directories| drive(&mut scheduler_of(3, directories), 0..30, lively));
         assert_eq!(visits[0], visits[1]);
     }

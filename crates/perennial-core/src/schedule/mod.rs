@@ -75,9 +75,9 @@ pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, SkipRule, Visit, VisitOutcome};
 pub use words::{ReasonContext, local_minute};
 
-use crate::chance;
 use crate::page::importance::Importance;
 use crate::pattern::mixture::BucketPiece;
+use crate::rng;
 use crate::time::{LocalClock, Span, Timestamp};
 use crate::url::PageId;
 use ahead::Ahead;
@@ -441,7 +441,7 @@ impl Scheduler {
 
     /// Up to a quarter more, so that the pages of a host that failed together do not return together.
     fn jitter(&self, at: usize, wait: u32) -> u32 {
-        let share = chance::spread(self.seed, u64::from(self.pages.id[at].0));
+        let share = rng::spread(self.seed, u64::from(self.pages.id[at].0));
         wait + (u64::from(wait) * u64::from(share) / (4 << 16)) as u32
     }
 

@@ -131,7 +131,7 @@ impl Scheduler {
     /// The place of a page's visits within a slot, as a share of its length. It is the same in every slot, so that visits of a busy
     /// page come at even intervals, and pages of one site are close together.
     pub(super) fn share_of_slot(&self, at: usize) -> f64 {
-        let within = f64::from(crate::chance::spread(self.seed, u64::from(self.pages.id[at].0))) / 65536.0;
+        let within = f64::from(crate::rng::spread(self.seed, u64::from(self.pages.id[at].0))) / 65536.0;
         let Some(site) = self.sites.all.get(self.pages.site[at] as usize) else { return within };
         let place = f64::from(site.n_before) + within * f64::from(site.n_pages);
         (place / f64::from(self.sites.n_pages.max(1))).clamp(0.0, 0.999)

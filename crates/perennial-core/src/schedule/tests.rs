@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::{Strategy, *};
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::url::SiteId;
 
 fn start() -> Timestamp {
@@ -80,7 +80,7 @@ fn random_outcome(word: u64, now: Timestamp) -> VisitOutcome {
 }
 
 fn mixed(seed: u64, at: u64) -> u64 {
-    Chance::of(&[seed, at]).bits() >> 16
+    Rng::from_parts(&[seed, at]).bits() >> 16
 }
 
 fn any_goal() -> impl proptest::strategy::Strategy<Value = Goal> {

@@ -34,7 +34,7 @@ impl PageInfo {
     /// The hint that groups pages everywhere, in a crawl and in a simulation: pages of one directory are expected to change alike.
     pub fn group_of(address: &str) -> u64 {
         let directory = address.rfind('/').map_or(address, |slash| &address[..slash]);
-        directory.bytes().fold(0x0064_6972, |hash, byte| crate::chance::mix(hash ^ u64::from(byte)))
+        directory.bytes().fold(0x0064_6972, |hash, byte| crate::rng::mix(hash ^ u64::from(byte)))
     }
 
     /// A page of weight 1 on the clock of UTC.

@@ -4,9 +4,9 @@
 //! A version is a week. Its changes come at hours of that week that a seed chooses. Pages that are there at the start are
 //! followed to the end.
 
-use perennial_core::chance::Chance;
 use perennial_core::directory::{PageTransition, SiteHistory};
 use perennial_core::page::importance::Importance;
+use perennial_core::rng::Rng;
 use perennial_core::schedule::{Budget, PageInfo, Reason, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
@@ -92,7 +92,7 @@ fn change_times(
         for change in
             version.changes.iter().filter(|change| matches!(change.change, PageTransition::Updated(_)))
         {
-            let hour = Chance::of(&[of.seed, week as u64, u64::from(change.page)]).below(168);
+            let hour = Rng::from_parts(&[of.seed, week as u64, u64::from(change.page)]).below(168);
             changes[change.page as usize].push(start + Span::from_hours(168 * week as i64 + hour as i64));
         }
     }

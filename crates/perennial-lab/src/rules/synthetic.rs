@@ -1,7 +1,7 @@
 //! A seed -> the history of a made site: the random trees of P-NEAR 6.3, and sites whose directories exclude each other.
 
-use perennial_core::chance::Chance;
 use perennial_core::directory::{PageTransition, SiteHistory};
+use perennial_core::rng::Rng;
 
 /// The random trees of P-NEAR 6.3: a first version by size, fan-out and depth, the others by the share that changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +29,7 @@ impl Default for RandomTrees {
 impl RandomTrees {
     /// The history.
     pub fn build(&self) -> SiteHistory {
-        let mut chance = Chance::of(&[self.seed, 0x7472_6565]);
+        let mut rng = Rng::from_parts(&[self.seed, 0x7472_6565]);
         let mut history = SiteHistory::new("random");
         let directories = self.directories();
         history.begin_version("0");
@@ -44,7 +44,7 @@ impl RandomTrees {
             // Each version touches a page at most once: the pages are drawn without putting them back.
             let n_drawn = n_changes.min(present.len());
             for drawn in 0..n_drawn {
-                let other = drawn + chance.below(present.len() - drawn);
+                let other = drawn + rng.below(present.len() - drawn);
                 present.swap(drawn, other);
             }
             let n_deleted = n_drawn / 3;
@@ -54,7 +54,7 @@ impl RandomTrees {
             for page in &mut present[..n_deleted] {
                 history.add_change(*page, PageTransition::Deleted, 0);
                 let number = history.nodes.len();
-                *page = add_page(&mut history, &directories, chance.below(directories.len()), number);
+                *page = add_page(&mut history, &directories, rng.below(directories.len()), number);
             }
         }
         history
@@ -110,7 +110,7 @@ impl Default for ExclusiveSite {
 impl ExclusiveSite {
     /// The history.
     pub fn build(&self) -> SiteHistory {
-        let mut chance = Chance::of(&[self.seed, 0x6578_636c]);
+        let mut rng = Rng::from_parts(&[self.seed, 0x6578_636c]);
         let mut history = SiteHistory::new(&format!("exclusive-{}", self.seed));
         history.begin_version("0");
         let mut add = |directory: String, n: usize| -> Vec<u32> {
@@ -132,18 +132,18 @@ impl ExclusiveSite {
         for version in 1..self.n_versions {
             history.begin_version(&version.to_string());
             for (pair, season) in pairs.iter().zip(&mut season) {
-                *season ^= usize::from(chance.unit() < 0.5);
-                change_some(&mut history, &pair[*season], 0.3, &mut chance);
+                *season ^= usize::from(rng.unit() < 0.5);
+                change_some(&mut history, &pair[*season], 0.3, &mut rng);
             }
-            change_some(&mut history, &news, 0.15, &mut chance);
+            change_some(&mut history, &news, 0.15, &mut rng);
         }
         history
     }
 }
 
-fn change_some(history: &mut SiteHistory, pages: &[u32], share: f64, chance: &mut Chance) {
+fn change_some(history: &mut SiteHistory, pages: &[u32], share: f64, rng: &mut Rng) {
     for &page in pages {
-        if chance.unit() < share {
+        if rng.unit() < share {
             history.add_change(page, PageTransition::Updated(1.0), 1000);
         }
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use perennial_core::chance::Chance;
 use perennial_core::directory::{Alpha, PageTransition, Significance, SiteHistory, Thresholds};
+use perennial_core::rng::Rng;
 
 /// A site of four directories: two that exclude each other, one that always changes a little, one that never does.
 fn exclusive_site(seed: u64, n_versions: usize) -> SiteHistory {
     let mut history = SiteHistory::new("exclusive");
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     history.begin_version("0");
     let mut pages = Vec::new();
     for (directory, n) in [("spring", 60), ("autumn", 60), ("news", 20), ("about", 60)] {
@@ -24,14 +24,14 @@ fn exclusive_site(seed: u64, n_versions: usize) -> SiteHistory {
     let mut is_spring = false;
     for version in 1..n_versions {
         history.begin_version(&version.to_string());
-        is_spring ^= chance.unit() < 0.5;
+        is_spring ^= rng.unit() < 0.5;
         for &(directory, page) in &pages {
             let rate = match (directory, is_spring) {
                 ("spring", true) | ("autumn", false) => 0.3,
                 ("news", _) => 0.15,
                 _ => 0.0,
             };
-            if chance.unit() < rate {
+            if rng.unit() < rate {
                 history.add_change(page, PageTransition::Updated(1.0), 1000);
             }
         }

@@ -283,7 +283,7 @@ fn visits(view: &View, base: &str) -> Markup {
         |visit: &NextVisit| instant_of(visit).map_or("Later than the plan reaches".to_string(), day_long);
     html! {
         table.t.vers {
-            (columns(&["When", "Page and reason", "Chance of change", "Importance expected"]))
+            (columns(&["When", "Page and reason", "Rng of change", "Importance expected"]))
             tbody {
                 @for visits in view.visits.chunk_by(|a, b| day_of(a) == day_of(b)) {
                     @if let Some(first) = visits.first() {
@@ -297,7 +297,7 @@ fn visits(view: &View, base: &str) -> Markup {
 }
 
 fn row(visit: &NextVisit, base: &str) -> Markup {
-    let chance = 100.0 * -(-f64::from(visit.expected_changes)).exp_m1();
+    let rng = 100.0 * -(-f64::from(visit.expected_changes)).exp_m1();
     let is_known = visit.n_visits > 0 && !visit.feed && !visit.probe;
     html! {
         tr {
@@ -306,7 +306,7 @@ fn row(visit: &NextVisit, base: &str) -> Markup {
                 a href=(page_address(base, &visit.url)) { (untrusted(without_scheme(&visit.url))) } br;
                 span.small.mute { (untrusted(&visit.reason)) }
             }
-            td data-l="Chance of change" { @if is_known { (format!("{chance:.0} %")) } @else { "-" } }
+            td data-l="Rng of change" { @if is_known { (format!("{rng:.0} %")) } @else { "-" } }
             td data-l="Importance" { @if is_known { (format!("{:.3}", visit.expected_importance)) } @else { "-" } }
         }
     }

@@ -1,7 +1,7 @@
 //! A seed -> headlines and paragraphs that read like a newspaper's, so that a diff of the living web has
 //! real words to compare.
 
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 
 const PLACES: [&str; 24] = [
     "Harbour district",
@@ -134,39 +134,39 @@ const TAILS: [&str; 24] = [
     "in spite of the weather",
 ];
 
-fn pick(chance: &mut Chance, words: &[&'static str]) -> &'static str {
-    words[chance.below(words.len())]
+fn pick(rng: &mut Rng, words: &[&'static str]) -> &'static str {
+    words[rng.below(words.len())]
 }
 
 /// "Auditors delay the night train as costs rise".
-pub(super) fn headline(chance: &mut Chance) -> String {
+pub(super) fn headline(rng: &mut Rng) -> String {
     let text = format!(
         "{} in {} {} {}",
-        pick(chance, &ACTORS),
-        pick(chance, &PLACES),
-        pick(chance, &VERBS),
-        pick(chance, &TOPICS)
+        pick(rng, &ACTORS),
+        pick(rng, &PLACES),
+        pick(rng, &VERBS),
+        pick(rng, &TOPICS)
     );
     capitalise(&text)
 }
 
 /// One sentence of about twenty words.
-pub(super) fn sentence(chance: &mut Chance) -> String {
-    let first = headline(chance);
-    let tail = pick(chance, &TAILS);
-    let second = match chance.below(4) {
-        0 => format!(", while {} {} {}", pick(chance, &ACTORS), pick(chance, &VERBS), pick(chance, &TOPICS)),
-        1 => format!(", a spokesperson for {} said", pick(chance, &PLACES)),
-        2 => format!(", {} percent more than last year", 2 + chance.below(90)),
+pub(super) fn sentence(rng: &mut Rng) -> String {
+    let first = headline(rng);
+    let tail = pick(rng, &TAILS);
+    let second = match rng.below(4) {
+        0 => format!(", while {} {} {}", pick(rng, &ACTORS), pick(rng, &VERBS), pick(rng, &TOPICS)),
+        1 => format!(", a spokesperson for {} said", pick(rng, &PLACES)),
+        2 => format!(", {} percent more than last year", 2 + rng.below(90)),
         _ => String::new(),
     };
     format!("{first} {tail}{second}.")
 }
 
 /// Three to five sentences.
-pub(super) fn paragraph(chance: &mut Chance) -> String {
-    let n_sentences = 3 + chance.below(3);
-    (0..n_sentences).map(|_| sentence(chance)).collect::<Vec<_>>().join(" ")
+pub(super) fn paragraph(rng: &mut Rng) -> String {
+    let n_sentences = 3 + rng.below(3);
+    (0..n_sentences).map(|_| sentence(rng)).collect::<Vec<_>>().join(" ")
 }
 
 fn capitalise(text: &str) -> String {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn same_seed_same_words_other_seed_other_words() {
-        let text = |seed| paragraph(&mut Chance::of(&[seed, 7]));
+        let text = |seed| paragraph(&mut Rng::from_parts(&[seed, 7]));
         assert_eq!(text(1), text(1));
         assert_ne!(text(1), text(2));
     }

@@ -3,7 +3,7 @@
 //! They stay as they are unless the web is told to let them change. Then every edition says in a comment from when until when it is there, so that
 //! a replay can be judged by what it shows. Nothing that is laid out changes: what the pages are worth stays as it is.
 
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
 
 use super::template;
@@ -61,8 +61,8 @@ impl Edition {
     /// The edition of an instant: they follow each other after a quarter of the mean time and up to seven quarters of it.
     fn at(web: &LivingWeb, of: [u64; 2], mean_hours: u64, now: Timestamp) -> Edition {
         let stay = |number: u64| {
-            let chance = Chance::of(&[web.seed, 71, of[0], of[1], number]).bits();
-            Span::from_secs((mean_hours * 900 + chance % (mean_hours * 5_400)) as i64)
+            let rng = Rng::from_parts(&[web.seed, 71, of[0], of[1], number]).bits();
+            Span::from_secs((mean_hours * 900 + rng % (mean_hours * 5_400)) as i64)
         };
         let mut edition = Edition { number: 1, from: web.start, until: web.start + stay(1) };
         while edition.until <= now {

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use perennial_core::chance::Chance;
 use perennial_core::memento::date;
+use perennial_core::rng::Rng;
 use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -155,8 +155,8 @@ impl LivingServer {
             return text("404 Not Found", "no such page");
         };
         // It differs from request to request, and is the same for the same request of another run.
-        let chance = Chance::of(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
-        let served = ServedPage::at(&self.web, page, chance, now);
+        let rng = Rng::from_parts(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
+        let served = ServedPage::at(&self.web, page, rng, now);
         let (content_type, body) = match wanted {
             Wanted::Data => ("application/json", template::json(&served)),
             Wanted::Page if self.web.sites[site].is_drawn => (HTML, template::shell(&served)),

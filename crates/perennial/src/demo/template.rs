@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_core::time::Timestamp;
 
 use super::prose::{headline, paragraph, sentence};
@@ -91,7 +91,7 @@ fn body(out: &mut String, answer: &ServedPage<'_>) {
 
 fn head(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage, version: Option<usize>) {
     let site = &answer.web.sites[page.site];
-    let session = Chance::of(&[answer.request, 11]).bits();
+    let session = Rng::from_parts(&[answer.request, 11]).bits();
     let _ = write!(
         out,
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{} - {}</title>\
@@ -119,8 +119,8 @@ fn header(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     for other in lists.filter(|other| other.kind == LivingKind::List && other.path != "/") {
         let _ = write!(out, "<li><a href=\"{}\">{}</a></li>", other.path, other.path.trim_matches('/'));
     }
-    let banner = Chance::of(&[answer.request, 12]).bits() % N_BANNERS;
-    let campaign = Chance::of(&[answer.request, 13]).bits() % 100_000;
+    let banner = Rng::from_parts(&[answer.request, 12]).bits() % N_BANNERS;
+    let campaign = Rng::from_parts(&[answer.request, 13]).bits() % 100_000;
     let _ = write!(
         out,
         "</ul></nav><div class=\"ad\"><a href=\"http://ads.localhost/click?campaign={campaign}\">\
@@ -134,7 +134,7 @@ fn list(out: &mut String, answer: &ServedPage<'_>, version: usize) {
         N_ITEMS + page.changes[..version].iter().map(|change| n_items(change.amount)).sum::<usize>();
     let _ = write!(out, "<h1>{}</h1>", page.title);
     for item in (newest - N_ITEMS..newest).rev() {
-        let mut choices = Chance::of(&[answer.web.seed, answer.page as u64, 21, item as u64]);
+        let mut choices = Rng::from_parts(&[answer.web.seed, answer.page as u64, 21, item as u64]);
         let target = &answer.web.pages[page.links[item % page.links.len().max(1)]];
         let _ = write!(
             out,
@@ -159,7 +159,8 @@ fn revisions(answer: &ServedPage<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [
     let page = &answer.web.pages[answer.page];
     let (mut paragraphs, mut sentences) = ([0; N_PARAGRAPHS], [0; N_PARAGRAPHS]);
     for (number, change) in page.changes[..version].iter().enumerate() {
-        let first = Chance::of(&[answer.web.seed, answer.page as u64, 31, number as u64]).below(N_PARAGRAPHS);
+        let first =
+            Rng::from_parts(&[answer.web.seed, answer.page as u64, 31, number as u64]).below(N_PARAGRAPHS);
         match change.amount {
             Amount::Small => sentences[first] += 1,
             Amount::Medium => paragraphs[first] += 1,
@@ -175,11 +176,11 @@ fn text(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     let _ = write!(out, "<article><h1>{}</h1>", page.title);
     for number in 0..N_PARAGRAPHS {
         let key = [answer.web.seed, answer.page as u64, 41, number as u64, paragraphs[number]];
-        let lead = sentence(&mut Chance::of(&[&key[..], &[sentences[number]]].concat()));
+        let lead = sentence(&mut Rng::from_parts(&[&key[..], &[sentences[number]]].concat()));
         if number % 3 == 2 {
-            let _ = write!(out, "<h2>{}</h2>", headline(&mut Chance::of(&[&key[..4], &[99]].concat())));
+            let _ = write!(out, "<h2>{}</h2>", headline(&mut Rng::from_parts(&[&key[..4], &[99]].concat())));
         }
-        let _ = write!(out, "<p>{lead} {}</p>", paragraph(&mut Chance::of(&key)));
+        let _ = write!(out, "<p>{lead} {}</p>", paragraph(&mut Rng::from_parts(&key)));
     }
     out.push_str("</article>");
 }
@@ -188,8 +189,8 @@ fn product(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     let page = &answer.web.pages[answer.page];
     let (paragraphs, sentences) = revisions(answer, version);
     let edits: u64 = paragraphs.iter().chain(&sentences).sum();
-    let cents = Chance::of(&[answer.web.seed, answer.page as u64, 51, edits]).bits() % 9_000 + 500;
-    let stock = Chance::of(&[answer.request, 52]).below(40) + 3;
+    let cents = Rng::from_parts(&[answer.web.seed, answer.page as u64, 51, edits]).bits() % 9_000 + 500;
+    let stock = Rng::from_parts(&[answer.request, 52]).below(40) + 3;
     let _ = write!(
         out,
         "<article><h1>{}</h1><img src=\"/photo.gif\" alt=\"Photograph\" width=\"320\" height=\"240\">\
@@ -201,7 +202,7 @@ fn product(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     for number in 0..3 {
         let revision: u64 = (0..3).map(|part| paragraphs[number * 3 + part]).sum();
         let key = [answer.web.seed, answer.page as u64, 53, number as u64, revision];
-        let _ = write!(out, "<p>{}</p>", paragraph(&mut Chance::of(&key)));
+        let _ = write!(out, "<p>{}</p>", paragraph(&mut Rng::from_parts(&key)));
     }
     out.push_str("</article>");
 }
@@ -238,7 +239,7 @@ pub(super) fn feed(web: &LivingWeb, site: usize, now: Timestamp) -> String {
     );
     for (at, index, number) in announced(web, site, now).into_iter().take(N_FEED_ITEMS) {
         let page = &web.pages[index];
-        let mut choices = Chance::of(&[web.seed, index as u64, 61, number as u64]);
+        let mut choices = Rng::from_parts(&[web.seed, index as u64, 61, number as u64]);
         let _ = write!(
             out,
             "<item><title>{}</title><link>{}</link><guid isPermaLink=\"false\">{index}-{number}</guid><pubDate>{}</pubDate></item>",

@@ -2,7 +2,7 @@
 //! every change with its time and amount. `truth` computes the importance of a change.
 
 use jiff::civil::Weekday;
-use perennial_core::chance::Chance;
+use perennial_core::rng::Rng;
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::SiteId;
 use perennial_lab::world::{Change as WorldChange, World, WorldPage};
@@ -171,9 +171,9 @@ impl LivingWeb {
         world
     }
 
-    /// What a visitor gets at an instant; `chance` decides the noise on it.
-    pub fn html(&self, page: usize, chance: u64, now: Timestamp) -> String {
-        template::html(&ServedPage::at(self, page, chance, now))
+    /// What a visitor gets at an instant; `rng` decides the noise on it.
+    pub fn html(&self, page: usize, rng: u64, now: Timestamp) -> String {
+        template::html(&ServedPage::at(self, page, rng, now))
     }
 
     /// Whether the page of this number changes by nothing but noise.
@@ -215,7 +215,7 @@ impl Builder {
 
     fn page(&mut self, path: String, kind: LivingKind, rates: [[f64; 24]; 2]) -> usize {
         let site = self.sites.len() - 1;
-        let mut choices = Chance::of(&[self.seed, self.pages.len() as u64, 1]);
+        let mut choices = Rng::from_parts(&[self.seed, self.pages.len() as u64, 1]);
         let title = super::prose::headline(&mut choices);
         self.pages.push(LivingPage {
             site,
@@ -231,7 +231,7 @@ impl Builder {
     }
 
     fn scale(&self) -> f64 {
-        let mut choices = Chance::of(&[self.seed, self.pages.len() as u64, 2]);
+        let mut choices = Rng::from_parts(&[self.seed, self.pages.len() as u64, 2]);
         // Pages of one kind differ: a log-normal spread around 1, as on real sites.
         let normal: f64 = (0..12).map(|_| choices.unit()).sum::<f64>() - 6.0;
         (0.7 * normal).exp()
@@ -388,7 +388,7 @@ fn draw_changes(
 ) -> Vec<LivingChange> {
     let zone = jiff::tz::TimeZone::get(site.timezone).unwrap_or(jiff::tz::TimeZone::UTC);
     let highest = page.rates.iter().flatten().copied().fold(0.0, f64::max);
-    let mut choices = Chance::of(&[seed, index as u64, 3]);
+    let mut choices = Rng::from_parts(&[seed, index as u64, 3]);
     let mut changes = Vec::new();
     if highest <= 0.0 {
         return changes;
@@ -406,7 +406,7 @@ fn draw_changes(
         if choices.unit() * highest < rate {
             // By UTC, so that a day is one day for the whole site and for the scheduler.
             let day = at.as_millis().div_euclid(86_400_000) as u64;
-            let turn = Chance::of(&[seed, page.site as u64, day, 4]).below(2);
+            let turn = Rng::from_parts(&[seed, page.site as u64, day, 4]).below(2);
             if page.turn.is_some_and(|of_page| usize::from(of_page) != turn) {
                 continue;
             }

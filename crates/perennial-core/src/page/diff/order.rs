@@ -279,7 +279,7 @@ mod tests {
         #[test]
         fn the_heaviest_part_in_order_stays(weights in proptest::collection::vec(1u64..9, 1..9), seed in any::<u64>()) {
             let mut places: Vec<usize> = (0..weights.len()).collect();
-            crate::chance::Chance::new(seed).shuffle(&mut places);
+            crate::rng::Rng::new(seed).shuffle(&mut places);
             let (was, is) = readings(&places, &weights);
             let stays = |part: u32| (0..is.all.len()).filter(move |n| part >> n & 1 == 1);
             let is_ordered = |part: u32| {

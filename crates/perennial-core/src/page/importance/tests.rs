@@ -209,7 +209,7 @@ proptest! {
         let all: Vec<String> = texts.iter().enumerate().map(|(n, len)| words(&format!("t{n}w"), *len)).collect();
         let n_words: usize = texts.iter().sum();
         let mut order: Vec<usize> = (0..all.len()).collect();
-        crate::chance::Chance::new(seed).shuffle(&mut order);
+        crate::rng::Rng::new(seed).shuffle(&mut order);
         let mut n_gone = 0;
         let gone: Vec<usize> = order.into_iter().take_while(|n| {
             let takes = 10 * n_gone < 3 * n_words;

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use super::NodeId;
-use crate::chance::mix;
+use crate::rng::mix;
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;

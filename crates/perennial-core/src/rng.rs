@@ -1,26 +1,26 @@
 //! A seed -> the same numbers on every machine and in every release.
 //!
 //! Written here rather than taken from a crate because a world must be the same world for as long as results are
-//! compared. [`Chance`] is SplitMix64 (Steele, Lea and Flood 2014).
+//! compared. [`Rng`] is SplitMix64 (Steele, Lea and Flood 2014).
 
 /// The odd number nearest to 2^64 divided by the golden ratio: its multiples are spread evenly.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A stream of random numbers; equal seeds give equal streams.
 #[derive(Clone, Debug)]
-pub struct Chance {
+pub struct Rng {
     state: u64,
 }
 
-impl Chance {
+impl Rng {
     /// The stream of a seed.
-    pub const fn new(seed: u64) -> Chance {
-        Chance { state: seed }
+    pub const fn new(seed: u64) -> Rng {
+        Rng { state: seed }
     }
 
     /// The stream of one thing among many: the numbers that name it, the seed first.
-    pub fn of(parts: &[u64]) -> Chance {
-        Chance { state: parts.iter().fold(GOLDEN, |state, part| scramble(state ^ part)) }
+    pub fn from_parts(parts: &[u64]) -> Rng {
+        Rng { state: parts.iter().fold(GOLDEN, |state, part| scramble(state ^ part)) }
     }
 
     /// 64 random bits.
@@ -50,7 +50,7 @@ impl Chance {
 /// A number -> 64 bits each of which depends on all of its bits: the last step of a hash, or the n-th of many numbers.
 #[inline]
 pub fn mix(number: u64) -> u64 {
-    Chance::new(number).bits()
+    Rng::new(number).bits()
 }
 
 /// A seed and the number of a thing -> 16 bits, by one multiplication: enough to keep things apart that would
@@ -73,11 +73,11 @@ mod tests {
     /// Results kept under `experiments/`, the living web of the demonstration and stored block IDs depend on these.
     #[test]
     fn the_first_numbers_never_change() {
-        let three = |mut chance: Chance| [chance.bits(), chance.bits(), chance.bits()];
-        assert_eq!(three(Chance::new(1)), [10451216379200822465, 13757245211066428519, 17911839290282890590]);
-        assert_eq!(three(Chance::of(&[1, 2, 3]))[..2], [7644213744914435277, 15226138658228862845]);
-        let mut chance = Chance::new(9);
-        assert_eq!([(); 8].map(|()| chance.below(10)), [8, 6, 8, 4, 1, 0, 8, 5]);
+        let three = |mut rng: Rng| [rng.bits(), rng.bits(), rng.bits()];
+        assert_eq!(three(Rng::new(1)), [10451216379200822465, 13757245211066428519, 17911839290282890590]);
+        assert_eq!(three(Rng::from_parts(&[1, 2, 3]))[..2], [7644213744914435277, 15226138658228862845]);
+        let mut rng = Rng::new(9);
+        assert_eq!([(); 8].map(|()| rng.below(10)), [8, 6, 8, 4, 1, 0, 8, 5]);
         assert_eq!(mix(7), 7191089600892374487);
         assert_eq!((spread(7, 42), spread(1, 0)), (53184, 40503));
     }
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn a_shuffle_keeps_all_items() {
         let mut items: Vec<usize> = (0..50).collect();
-        Chance::new(5).shuffle(&mut items);
+        Rng::new(5).shuffle(&mut items);
         assert!(items.iter().enumerate().any(|(at, item)| at != *item));
         items.sort_unstable();
         assert!(items.into_iter().eq(0..50));
-        assert_eq!(Chance::new(5).below(0), 0);
+        assert_eq!(Rng::new(5).below(0), 0);
     }
 }

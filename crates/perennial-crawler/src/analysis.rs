@@ -47,7 +47,7 @@ impl AnalysisPool {
     /// Starts a thread for every core. Lessons go to the recorder, which writes them.
     pub(super) fn start(
         pages: &Arc<PageAnalyst>,
-        lessons: &Sender<RecorderMessage>,
+        analyses: &Sender<RecorderMessage>,
     ) -> std::io::Result<AnalysisPool> {
         let ((jobs, receiver), (large_jobs, large_receiver)) = (channel(), channel());
         let receiver = Arc::new(Mutex::new(receiver));
@@ -57,14 +57,14 @@ impl AnalysisPool {
         let usual = (0..n_threads).map(|number| (format!("analyst {number}"), Arc::clone(&receiver), false));
         let large = ("large analyst".to_string(), Arc::new(Mutex::new(large_receiver)), true);
         for (name, receiver, gives_way) in usual.chain([large]) {
-            let (pages, lessons, analysed) = (Arc::clone(pages), lessons.clone(), analysed_sender.clone());
+            let (pages, analyses, analysed) = (Arc::clone(pages), analyses.clone(), analysed_sender.clone());
             let is_over = Arc::clone(&is_over);
             std::thread::Builder::new().name(name).spawn(move || {
                 if gives_way {
                     background::lower_priority();
                 }
                 while let Some(page) = next_job(&receiver).filter(|_| !is_over.load(Ordering::Relaxed)) {
-                    work(&pages, page, &lessons, &analysed);
+                    work(&pages, page, &analyses, &analysed);
                 }
             })?;
         }
@@ -85,15 +85,15 @@ fn next_job(receiver: &Mutex<Receiver<PageId>>) -> Option<PageId> {
 fn work(
     pages: &PageAnalyst,
     page: PageId,
-    lessons: &Sender<RecorderMessage>,
+    analyses: &Sender<RecorderMessage>,
     analysed: &UnboundedSender<AnalysedPage>,
 ) {
     let result = match pages.analyse_new(page) {
         Ok(mut done) => {
-            let outcome = outcome_of(&done);
+            let outcome = last_outcome(&done);
             let headlines = std::mem::take(&mut done.headlines);
             // The lessons go first, because the scheduler may choose the page again as soon as it has the outcome.
-            let _ = lessons.send(RecorderMessage::Lessons(done));
+            let _ = analyses.send(RecorderMessage::Analyses(done));
             AnalysedPage { page, outcome, headlines, warning: None }
         }
         Err(error) => {
@@ -105,6 +105,6 @@ fn work(
 }
 
 /// Usually there is one analysis; after a pause there may be several, and the last is this visit's.
-fn outcome_of(done: &PageAnalyses) -> Option<VisitOutcome> {
+fn last_outcome(done: &PageAnalyses) -> Option<VisitOutcome> {
     done.analyses.last().map(|analysis| VisitOutcome::from(analysis.status))
 }

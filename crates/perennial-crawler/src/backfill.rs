@@ -17,7 +17,7 @@ use perennial_archive::settings::Seeds;
 use perennial_archive::store::{CapturedUrl, Discovery, PageKind, Store, Target};
 
 /// How many links a URL is from its seed, and the number of that seed.
-type Place = (u32, i64);
+type FrontierPosition = (u32, i64);
 
 /// Adds captured URLs that belong to a seed, and the URLs that they link to, to the frontier. Gives the number of pages
 /// among them.
@@ -52,15 +52,15 @@ struct Backfill<'a> {
 impl Backfill<'_> {
     /// Follows the stored links from the pages of the frontier, those nearest to their seeds first.
     fn follow_links(&mut self) -> anyhow::Result<()> {
-        let mut places: HashMap<PageId, Place> = HashMap::new();
+        let mut places: HashMap<PageId, FrontierPosition> = HashMap::new();
         self.store.each_frontier_page(|known| {
             if known.kind == PageKind::Page {
                 places.insert(known.page, (known.depth, known.seed));
             }
         })?;
-        let mut starts: Vec<(PageId, Place)> = places.iter().map(|(&page, &place)| (page, place)).collect();
+        let mut starts: Vec<(PageId, FrontierPosition)> = places.iter().map(|(&page, &place)| (page, place)).collect();
         starts.sort_unstable_by_key(|&(page, (depth, _))| (depth, page));
-        let mut queue: VecDeque<(PageId, Place)> = starts.into();
+        let mut queue: VecDeque<(PageId, FrontierPosition)> = starts.into();
         while let Some((page, (depth, seed))) = queue.pop_front() {
             for target in self.store.links_of(page.0)?.into_iter().map(PageId) {
                 if places.contains_key(&target) {

@@ -15,7 +15,7 @@ use perennial_render::{BrowserOptions, BrowserPage, CapturedResource, Chromium};
 use url::Url;
 
 use super::exchange::FetchedExchange;
-use super::visit::{Shared, decoded};
+use super::visit::{VisitContext, decoded};
 use perennial_archive::hops_of;
 use perennial_archive::store::PageKind;
 use perennial_fetch::FetchRequest;
@@ -66,7 +66,7 @@ impl Browser {
     /// Renders a page that was fetched. It blocks the thread.
     pub(super) fn render(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<VisitContext>,
         url: &Url,
         html: &str,
         allow_private: bool,
@@ -149,7 +149,7 @@ impl Browser {
 }
 
 async fn fetch(
-    shared: &Arc<Shared>,
+    shared: &Arc<VisitContext>,
     page: &Url,
     to: &Url,
     allow_private: bool,

@@ -36,8 +36,8 @@ pub(super) enum Permission {
 }
 
 /// What was spent of every budget.
-pub(super) struct Spending {
-    accounts: HashMap<i64, Account>,
+pub(super) struct BudgetAccounts {
+    accounts: HashMap<i64, BudgetAccount>,
     /// The seed of each page that is scheduled, by number; 0: none.
     seeds: Vec<i64>,
     /// Visits of this crawl.
@@ -48,7 +48,7 @@ pub(super) struct Spending {
 
 /// One budget, of a seed or overall, and what was spent of it.
 #[derive(Default)]
-struct Account {
+struct BudgetAccount {
     allowance: Allowance,
     /// Number of the period, visits in it.
     visits: (i64, u64),
@@ -66,7 +66,7 @@ pub(super) fn period_number(at: Timestamp, length: Span) -> i64 {
 }
 
 /// When the period or day of an instant began.
-fn start_of(at: Timestamp, length: Span) -> Timestamp {
+fn period_start(at: Timestamp, length: Span) -> Timestamp {
     Timestamp::from_millis(period_number(at, length).saturating_mul(length.as_millis()))
 }
 
@@ -80,7 +80,7 @@ pub(super) fn period_end(number: i64, length: Span) -> Timestamp {
     Timestamp::from_millis(number.saturating_add(1).saturating_mul(length.as_millis().max(1)))
 }
 
-impl Account {
+impl BudgetAccount {
     fn roll(&mut self, now: Timestamp) {
         if let Some(budget) = self.allowance.visits {
             let period = period_number(now, budget.period);
@@ -124,13 +124,13 @@ impl Account {
     }
 }
 
-impl Spending {
+impl BudgetAccounts {
     /// Budgets of which nothing was spent.
-    pub(super) fn new(overall: Allowance, seeds: impl Iterator<Item = (i64, Allowance)>) -> Spending {
-        let mut accounts: HashMap<i64, Account> =
-            seeds.map(|(seed, allowance)| (seed, Account { allowance, ..Account::default() })).collect();
-        accounts.insert(OVERALL, Account { allowance: overall, is_planned: true, ..Account::default() });
-        Spending { accounts, seeds: Vec::new(), n_visits: 0, n_bytes: 0 }
+    pub(super) fn new(overall: Allowance, seeds: impl Iterator<Item = (i64, Allowance)>) -> BudgetAccounts {
+        let mut accounts: HashMap<i64, BudgetAccount> =
+            seeds.map(|(seed, allowance)| (seed, BudgetAccount { allowance, ..BudgetAccount::default() })).collect();
+        accounts.insert(OVERALL, BudgetAccount { allowance: overall, is_planned: true, ..BudgetAccount::default() });
+        BudgetAccounts { accounts, seeds: Vec::new(), n_visits: 0, n_bytes: 0 }
     }
 
     /// The budgets with what the store says was spent of them.
@@ -139,15 +139,15 @@ impl Spending {
         overall: Allowance,
         seeds: impl Iterator<Item = (i64, Allowance)>,
         now: Timestamp,
-    ) -> anyhow::Result<Spending> {
-        let mut spending = Spending::new(overall, seeds);
-        for (seed, account) in &mut spending.accounts {
+    ) -> anyhow::Result<BudgetAccounts> {
+        let mut budgets = BudgetAccounts::new(overall, seeds);
+        for (seed, account) in &mut budgets.accounts {
             account.roll(now);
             let period = account.allowance.visits.map_or(DAY, |budget| budget.period);
-            account.visits.1 = store.spent(*seed, start_of(now, period))?.0;
-            account.bytes.1 = store.spent(*seed, start_of(now, DAY))?.1;
+            account.visits.1 = store.spent(*seed, period_start(now, period))?.0;
+            account.bytes.1 = store.spent(*seed, period_start(now, DAY))?.1;
         }
-        Ok(spending)
+        Ok(budgets)
     }
 
     /// Notes which seed's budget a page belongs to.
@@ -160,14 +160,14 @@ impl Spending {
     }
 
     /// The pages on the budget of a seed, or all pages.
-    pub(super) fn pages_of(&self, seed: Option<i64>) -> impl Iterator<Item = PageId> {
+    pub(super) fn seed_pages(&self, seed: Option<i64>) -> impl Iterator<Item = PageId> {
         let is_of = move |of: &i64| seed.map_or(*of != 0, |seed| *of == seed);
         let pages = self.seeds.iter().enumerate().filter(move |(_, of)| is_of(of));
         pages.map(|(at, _)| PageId(at as u32))
     }
 
     /// Whether a visit of a seed's page, or of something that its pages need, may start; if so it is counted.
-    pub(super) fn ask(&mut self, seed: i64, is_page: bool, now: Timestamp) -> Permission {
+    pub(super) fn try_spend(&mut self, seed: i64, is_page: bool, now: Timestamp) -> Permission {
         for (of, all) in [(OVERALL, true), (seed, false)] {
             if let Some(until) = self.accounts.get_mut(&of).and_then(|account| account.refuses(now, is_page))
             {
@@ -221,33 +221,33 @@ impl Spending {
 mod tests {
     use super::*;
 
-    fn spending(overall: Allowance, site: Allowance) -> Spending {
-        Spending::new(overall, [(1, site)].into_iter())
+    fn budgets(overall: Allowance, site: Allowance) -> BudgetAccounts {
+        BudgetAccounts::new(overall, [(1, site)].into_iter())
     }
 
     #[test]
     fn visits_end_with_the_budget_and_begin_with_the_period() {
         let start = Timestamp::parse("2026-03-02").unwrap();
         let site = Allowance { visits: Some(Budget::per_hour(2.0)), bytes_per_day: None };
-        let mut spending = spending(Allowance::default(), site);
-        let granted = |spending: &mut Spending, at| spending.ask(1, true, at) == Permission::Granted;
-        assert!(granted(&mut spending, start) && granted(&mut spending, start));
+        let mut budgets = budgets(Allowance::default(), site);
+        let granted = |budgets: &mut BudgetAccounts, at| budgets.try_spend(1, true, at) == Permission::Granted;
+        assert!(granted(&mut budgets, start) && granted(&mut budgets, start));
         let until = start + Span::from_hours(1);
-        assert_eq!(spending.ask(1, true, start), Permission::Refused { until, all: false });
-        assert_eq!(spending.ask(2, true, start), Permission::Granted, "another site has its own");
-        assert_eq!(spending.ask(1, false, start), Permission::Granted, "a stylesheet is no visit of a page");
-        assert!(granted(&mut spending, until));
+        assert_eq!(budgets.try_spend(1, true, start), Permission::Refused { until, all: false });
+        assert_eq!(budgets.try_spend(2, true, start), Permission::Granted, "another site has its own");
+        assert_eq!(budgets.try_spend(1, false, start), Permission::Granted, "a stylesheet is no visit of a page");
+        assert!(granted(&mut budgets, until));
     }
 
     #[test]
     fn fractions_of_visits_add_up() {
         let start = Timestamp::parse("2026-03-02").unwrap();
         let site = Allowance { visits: Some(Budget::per_hour(2.5)), bytes_per_day: None };
-        let mut spending = spending(Allowance::default(), site);
+        let mut budgets = budgets(Allowance::default(), site);
         let mut n_granted = 0;
         for minute in 0..600 {
             let at = start + Span::from_secs(60 * minute);
-            n_granted += u32::from(spending.ask(1, true, at) == Permission::Granted);
+            n_granted += u32::from(budgets.try_spend(1, true, at) == Permission::Granted);
         }
         assert_eq!(n_granted, 25);
     }
@@ -256,16 +256,16 @@ mod tests {
     fn bytes_are_reserved_and_an_excess_is_carried_over() {
         let start = Timestamp::parse("2026-03-02").unwrap();
         let overall = Allowance { visits: None, bytes_per_day: Some(250_000) };
-        let mut spending = spending(overall, Allowance::default());
-        assert_eq!(spending.ask(1, true, start), Permission::Granted);
-        assert_eq!(spending.ask(1, true, start), Permission::Granted);
+        let mut budgets = budgets(overall, Allowance::default());
+        assert_eq!(budgets.try_spend(1, true, start), Permission::Granted);
+        assert_eq!(budgets.try_spend(1, true, start), Permission::Granted);
         let until = start + Span::from_hours(24);
-        assert_eq!(spending.ask(1, true, start), Permission::Refused { until, all: true });
-        spending.book(1, 200_000, start, 1);
-        spending.book(1, 200_000, start, 0);
-        assert!(matches!(spending.ask(1, true, start), Permission::Refused { .. }));
+        assert_eq!(budgets.try_spend(1, true, start), Permission::Refused { until, all: true });
+        budgets.book(1, 200_000, start, 1);
+        budgets.book(1, 200_000, start, 0);
+        assert!(matches!(budgets.try_spend(1, true, start), Permission::Refused { .. }));
         // The excess of 150,000 and a reserve of 200,000 exceed the next day's budget.
-        assert!(matches!(spending.ask(1, true, until), Permission::Refused { .. }));
-        assert_eq!(spending.ask(1, true, until + Span::from_hours(24)), Permission::Granted);
+        assert!(matches!(budgets.try_spend(1, true, until), Permission::Refused { .. }));
+        assert_eq!(budgets.try_spend(1, true, until + Span::from_hours(24)), Permission::Granted);
     }
 }

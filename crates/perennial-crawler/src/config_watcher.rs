@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use perennial_core::time::{Span, Timestamp};
 
 use super::clock::Clock;
-use super::status::{End, Status};
-use super::{Crawl, CrawlOptions};
+use super::status::{CrawlEnd, CrawlStatus};
+use super::{CrawlLoop, CrawlOptions};
 use perennial_archive::settings::Settings;
 use perennial_archive::store::{Ending, PageKind, site_of};
 use perennial_archive::{Archive, SettingsWatch};
@@ -35,7 +35,7 @@ pub(super) struct ConfigWatcher {
 }
 
 impl ConfigWatcher {
-    pub(super) fn new(archive: &Archive, clock: &Clock, earlier: &Status) -> ConfigWatcher {
+    pub(super) fn new(archive: &Archive, clock: &Clock, earlier: &CrawlStatus) -> ConfigWatcher {
         ConfigWatcher {
             settings: (!clock.is_time_lapse()).then(|| SettingsWatch::new(archive)),
             audit: AuditReader::from_start(archive.root()),
@@ -46,9 +46,9 @@ impl ConfigWatcher {
     }
 
     /// The end of a round: it is not the end of the crawl if only the settings changed.
-    pub(super) fn end(&self, end: End, is_stopped: bool) -> End {
+    pub(super) fn end(&self, end: CrawlEnd, is_stopped: bool) -> CrawlEnd {
         match end {
-            End::Interrupted if self.changed_at.is_some() && !is_stopped => End::OtherSettings,
+            CrawlEnd::Interrupted if self.changed_at.is_some() && !is_stopped => CrawlEnd::OtherSettings,
             end => end,
         }
     }
@@ -85,7 +85,7 @@ impl ConfigWatcher {
     }
 }
 
-impl Crawl {
+impl CrawlLoop {
     /// Takes in what the user changed.
     pub(super) fn watch_config(&mut self, warn: &mut impl FnMut(&str)) {
         if self.watcher.changed_at.is_none() && self.watcher.has_changed(warn) {
@@ -110,7 +110,7 @@ impl Crawl {
             let Some(target) = self.store.target(page)? else { continue };
             let is_open = target.visited.is_none_or(|visited| visited < time);
             if is_open && self.policy.has_seed(target.seed) {
-                self.policy.asked_for(target.site, target.page, now);
+                self.policy.visit_now(target.site, target.page, now);
             }
         }
         if hosts.is_empty() {
@@ -122,26 +122,26 @@ impl Crawl {
             let is_requested =
                 |visited: Timestamp| hosts.get(&site_of(&known.url)).is_some_and(|time| visited < *time);
             if is_failed && known.visited.is_some_and(is_requested) && policy.has_seed(known.seed) {
-                policy.asked_for(known.site, known.page, now);
+                policy.visit_now(known.site, known.page, now);
             }
         })
     }
 }
 
 /// What is left of the limits of a crawl when a round of it ends.
-pub(super) struct Limits {
+pub(super) struct RemainingLimits {
     began: Timestamp,
     n_pages: u64,
     stored_bytes: u64,
 }
 
-impl Limits {
-    pub(super) fn of(options: &CrawlOptions, status: &Status) -> Limits {
+impl RemainingLimits {
+    pub(super) fn of(options: &CrawlOptions, status: &CrawlStatus) -> RemainingLimits {
         let (n_pages, stored_bytes) = (status.n_pages, status.stored_bytes);
-        Limits { began: options.clock.now(), n_pages, stored_bytes }
+        RemainingLimits { began: options.clock.now(), n_pages, stored_bytes }
     }
 
-    pub(super) fn left(&self, options: &mut CrawlOptions, status: &Status) {
+    pub(super) fn left(&self, options: &mut CrawlOptions, status: &CrawlStatus) {
         let n_pages = status.n_pages.saturating_sub(self.n_pages);
         let bytes = status.stored_bytes.saturating_sub(self.stored_bytes);
         options.limit = options.limit.map(|limit| limit.saturating_sub(n_pages));

@@ -68,7 +68,7 @@ impl<'a> Discoveries<'a> {
         let n_redirects = self.target.n_redirects + 1;
         if n_redirects <= self.table.max_redirects && to != url {
             let (kind, depth) = (self.target.kind, self.target.depth);
-            let seed = self.seed_of(to, depth).unwrap_or(self.target.seed);
+            let seed = self.owner_seed(to, depth).unwrap_or(self.target.seed);
             self.found.push(Discovery { n_redirects, ..Discovery::new(to.as_str(), kind, seed, depth) });
         }
     }
@@ -90,7 +90,7 @@ impl<'a> Discoveries<'a> {
             return false;
         }
         let depth = self.target.depth + 1;
-        let Some(seed) = self.seed_of(to, depth) else { return false };
+        let Some(seed) = self.owner_seed(to, depth) else { return false };
         if find_trap(to, self.now).is_none() {
             self.found.push(Discovery::new(to.as_str(), PageKind::Page, seed, depth));
         }
@@ -123,7 +123,7 @@ impl<'a> Discoveries<'a> {
         for item in &feed.items {
             self.find_item(item);
             let comments = item.comment_feed.as_deref().and_then(|feed| Url::parse(feed).ok());
-            if let Some(to) = comments.filter(|to| self.n_feeds < MAX_FEEDS && self.seed_of(to, 1).is_some())
+            if let Some(to) = comments.filter(|to| self.n_feeds < MAX_FEEDS && self.owner_seed(to, 1).is_some())
             {
                 self.n_feeds += 1;
                 self.add(&to, PageKind::Feed, 1);
@@ -136,7 +136,7 @@ impl<'a> Discoveries<'a> {
         if find_trap(&to, self.now).is_some() {
             return;
         }
-        let Some(seed) = self.seed_of(&to, 1) else { return };
+        let Some(seed) = self.owner_seed(&to, 1) else { return };
         let named_by = NamedBy { key: item.key.clone(), title: item.title.clone() };
         self.found.push(Discovery {
             // A date of the future is a plan or a mistake.
@@ -151,7 +151,7 @@ impl<'a> Discoveries<'a> {
         self.found.push(Discovery::new(to.as_str(), kind, self.target.seed, depth));
     }
 
-    fn seed_of(&self, url: &Url, depth: u32) -> Option<i64> {
+    fn owner_seed(&self, url: &Url, depth: u32) -> Option<i64> {
         self.seeds.owner(url, depth, self.target.seed)
     }
 
@@ -186,7 +186,7 @@ impl<'a> Discoveries<'a> {
         for entry in &sitemap.pages {
             let Some(to) = canonical::resolve(url, &entry.loc) else { continue };
             if find_trap(&to, self.now).is_none()
-                && let Some(seed) = self.seed_of(&to, 1)
+                && let Some(seed) = self.owner_seed(&to, 1)
             {
                 let page = Discovery::new(to.as_str(), PageKind::Page, seed, 1);
                 self.found.push(Discovery { changed: entry.changed, ..page });

@@ -9,7 +9,7 @@ use perennial_fetch::FetchError;
 
 /// Why there is nothing to archive.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum VisitFailure {
     /// The URL cannot be parsed.
     #[error("the address cannot be read")]
     BadUrl,
@@ -30,47 +30,47 @@ pub(super) enum Failure {
     Fetch(Arc<FetchError>),
 }
 
-impl From<FetchError> for Failure {
-    fn from(error: FetchError) -> Failure {
-        Failure::Fetch(Arc::new(error))
+impl From<FetchError> for VisitFailure {
+    fn from(error: FetchError) -> VisitFailure {
+        VisitFailure::Fetch(Arc::new(error))
     }
 }
 
-impl Failure {
+impl VisitFailure {
     /// Its name in the log.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Failure::BadUrl => "bad-url",
-            Failure::RobotsDisallowed => "robots-disallowed",
-            Failure::RobotsUnreachable { .. } => "robots-unreachable",
-            Failure::TimeLapse => "time-lapse",
-            Failure::NoArchive => "noarchive",
-            Failure::Fetch(error) => error.kind(),
+            VisitFailure::BadUrl => "bad-url",
+            VisitFailure::RobotsDisallowed => "robots-disallowed",
+            VisitFailure::RobotsUnreachable { .. } => "robots-unreachable",
+            VisitFailure::TimeLapse => "time-lapse",
+            VisitFailure::NoArchive => "noarchive",
+            VisitFailure::Fetch(error) => error.kind(),
         }
     }
 
     /// Whether the crawl's own guard refused the host's address.
     fn is_guarded(&self) -> bool {
-        matches!(self, Failure::Fetch(error) if matches!(**error, FetchError::Guarded { .. }))
+        matches!(self, VisitFailure::Fetch(error) if matches!(**error, FetchError::Guarded { .. }))
     }
 
     /// Whether there is no page to archive. The crawl's own refusals say nothing of the page: with other settings it may be fetched.
     pub(super) fn is_absence(&self) -> bool {
-        matches!(self, Failure::BadUrl | Failure::RobotsDisallowed | Failure::NoArchive)
+        matches!(self, VisitFailure::BadUrl | VisitFailure::RobotsDisallowed | VisitFailure::NoArchive)
     }
 
     /// Whether another try soon would fail too.
     pub(super) fn is_final(&self) -> bool {
-        self.is_absence() || self.is_guarded() || matches!(self, Failure::TimeLapse)
+        self.is_absence() || self.is_guarded() || matches!(self, VisitFailure::TimeLapse)
     }
 
     /// What it means for the politeness towards the host; `None`: the host got no request.
     pub(super) fn host_answer(&self) -> Option<HostAnswer> {
         match self {
-            Failure::BadUrl | Failure::RobotsDisallowed | Failure::TimeLapse => None,
-            Failure::NoArchive => Some(HostAnswer::Served),
-            Failure::Fetch(_) if self.is_guarded() => None,
-            Failure::RobotsUnreachable { .. } | Failure::Fetch(_) => Some(HostAnswer::Silent),
+            VisitFailure::BadUrl | VisitFailure::RobotsDisallowed | VisitFailure::TimeLapse => None,
+            VisitFailure::NoArchive => Some(HostAnswer::Served),
+            VisitFailure::Fetch(_) if self.is_guarded() => None,
+            VisitFailure::RobotsUnreachable { .. } | VisitFailure::Fetch(_) => Some(HostAnswer::Silent),
         }
     }
 }

@@ -13,7 +13,7 @@ use perennial_core::url::{PageId, SiteId};
 
 /// Why a page waits in a queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Why {
+pub(super) enum QueueReason {
     /// A pass over everything reached it.
     Pass,
     /// A page needs it as a subresource.
@@ -30,12 +30,12 @@ pub(super) enum Why {
 
 /// The queues and the state of one host.
 #[derive(Debug, Default)]
-struct Host {
+struct HostQueue {
     /// Subresources, which come before pages.
     needed: VecDeque<PageId>,
     /// Sitemaps and feeds, which come between pages: a host can name sitemaps without end.
-    sitemaps: VecDeque<(PageId, Why)>,
-    pages: VecDeque<(PageId, Why)>,
+    sitemaps: VecDeque<(PageId, QueueReason)>,
+    pages: VecDeque<(PageId, QueueReason)>,
     /// Pages that come before the next sitemap.
     n_pages_first: u32,
     n_active: u32,
@@ -48,10 +48,10 @@ struct Host {
 /// While pages wait, no more than one fetch in this many of a host is of a sitemap or a feed.
 const SITEMAP_SHARE: u32 = 4;
 
-impl Host {
-    fn pop(&mut self) -> Option<(PageId, Why)> {
+impl HostQueue {
+    fn pop(&mut self) -> Option<(PageId, QueueReason)> {
         if let Some(page) = self.needed.pop_front() {
-            return Some((page, Why::Needed));
+            return Some((page, QueueReason::Needed));
         }
         if (self.n_pages_first == 0 || self.pages.is_empty())
             && let Some(next) = self.sitemaps.pop_front()
@@ -70,16 +70,16 @@ impl Host {
 
 /// The queues of all hosts.
 #[derive(Debug)]
-pub(super) struct Hosts {
-    hosts: HashMap<SiteId, Host>,
+pub(super) struct HostQueues {
+    hosts: HashMap<SiteId, HostQueue>,
     ready: BinaryHeap<Reverse<(Timestamp, SiteId)>>,
     max_connections: u32,
     n_waiting: usize,
 }
 
-impl Hosts {
-    pub(super) fn new(max_connections: u32) -> Hosts {
-        Hosts { hosts: HashMap::new(), ready: BinaryHeap::new(), max_connections, n_waiting: 0 }
+impl HostQueues {
+    pub(super) fn new(max_connections: u32) -> HostQueues {
+        HostQueues { hosts: HashMap::new(), ready: BinaryHeap::new(), max_connections, n_waiting: 0 }
     }
 
     pub(super) fn n_waiting(&self) -> usize {
@@ -92,7 +92,7 @@ impl Hosts {
     }
 
     /// Ends the pause that a host got by its troubles.
-    pub(super) fn forgive(&mut self, site: SiteId, now: Timestamp) {
+    pub(super) fn reset_backoff(&mut self, site: SiteId, now: Timestamp) {
         let host = self.hosts.entry(site).or_default();
         if host.state.n_troubles == 0 {
             // It only waits for politeness.
@@ -110,14 +110,14 @@ impl Hosts {
     }
 
     /// Puts a URL into its host's queue.
-    pub(super) fn push(&mut self, site: SiteId, page: PageId, why: Why) {
+    pub(super) fn push(&mut self, site: SiteId, page: PageId, why: QueueReason) {
         let host = self.hosts.entry(site).or_default();
         match why {
-            Why::Needed => host.needed.push_back(page),
-            Why::Sitemap => host.sitemaps.push_back((page, why)),
+            QueueReason::Needed => host.needed.push_back(page),
+            QueueReason::Sitemap => host.sitemaps.push_back((page, why)),
             // Before the sitemaps: what is new is urgent.
-            Why::Feed => host.sitemaps.push_front((page, why)),
-            Why::Asked => host.pages.push_front((page, why)),
+            QueueReason::Feed => host.sitemaps.push_front((page, why)),
+            QueueReason::Asked => host.pages.push_front((page, why)),
             _ => host.pages.push_back((page, why)),
         }
         self.n_waiting += 1;
@@ -125,7 +125,7 @@ impl Hosts {
     }
 
     /// The next URL that may be fetched at `now`. It takes a connection of its host.
-    pub(super) fn pop(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
+    pub(super) fn pop(&mut self, now: Timestamp) -> Option<(PageId, QueueReason)> {
         while let Some(&Reverse((at, site))) = self.ready.peek() {
             if at > now {
                 return None;
@@ -148,7 +148,7 @@ impl Hosts {
         None
     }
 
-    /// When [`Hosts::pop`] may next give a URL, unless a connection becomes free before.
+    /// When [`HostQueues::pop`] may next give a URL, unless a connection becomes free before.
     pub(super) fn next_ready(&self) -> Option<Timestamp> {
         self.ready.peek().map(|Reverse((at, _))| *at)
     }
@@ -162,7 +162,7 @@ impl Hosts {
         self.enlist(site);
     }
 
-    /// Frees the connection that [`Hosts::pop`] took, when no request was sent.
+    /// Frees the connection that [`HostQueues::pop`] took, when no request was sent.
     pub(super) fn give_back(&mut self, site: SiteId) {
         if let Some(host) = self.hosts.get_mut(&site) {
             host.n_active = host.n_active.saturating_sub(1);
@@ -204,23 +204,23 @@ mod tests {
 
     #[test]
     fn a_host_has_one_connection_and_rests_after_it() {
-        let mut hosts = Hosts::new(1);
+        let mut hosts = HostQueues::new(1);
         let site = SiteId(0);
         for page in 0..3 {
-            hosts.push(site, PageId(page), Why::Pass);
+            hosts.push(site, PageId(page), QueueReason::Pass);
         }
-        assert_eq!(hosts.pop(at(0)), Some((PageId(0), Why::Pass)));
+        assert_eq!(hosts.pop(at(0)), Some((PageId(0), QueueReason::Pass)));
         assert_eq!(hosts.pop(at(0)), None);
         hosts.release(site, resting(5));
         assert_eq!((hosts.pop(at(4)), hosts.next_ready()), (None, Some(at(5))));
-        assert_eq!(hosts.pop(at(5)), Some((PageId(1), Why::Pass)));
+        assert_eq!(hosts.pop(at(5)), Some((PageId(1), QueueReason::Pass)));
     }
 
     #[test]
     fn a_dead_host_delays_nobody() {
-        let mut hosts = Hosts::new(1);
+        let mut hosts = HostQueues::new(1);
         for page in 0..10 {
-            hosts.push(SiteId(page % 2), PageId(page), Why::Pass);
+            hosts.push(SiteId(page % 2), PageId(page), QueueReason::Pass);
         }
         hosts.set_state(SiteId(0), resting(1_000_000));
         let mut n_fetched = 0;
@@ -236,42 +236,42 @@ mod tests {
 
     #[test]
     fn a_host_in_trouble_is_asked_again_when_a_person_wants_it_and_a_polite_pause_stays() {
-        let mut hosts = Hosts::new(1);
-        hosts.push(SiteId(0), PageId(0), Why::Pass);
+        let mut hosts = HostQueues::new(1);
+        hosts.push(SiteId(0), PageId(0), QueueReason::Pass);
         hosts.set_state(SiteId(0), HostState { ready_at: at(1_000_000), n_troubles: 3 });
         assert_eq!(hosts.pop(at(5)), None);
-        hosts.forgive(SiteId(0), at(5));
-        hosts.push(SiteId(0), PageId(1), Why::Asked);
-        assert_eq!(hosts.pop(at(5)), Some((PageId(1), Why::Asked)), "what a person wants comes first");
+        hosts.reset_backoff(SiteId(0), at(5));
+        hosts.push(SiteId(0), PageId(1), QueueReason::Asked);
+        assert_eq!(hosts.pop(at(5)), Some((PageId(1), QueueReason::Asked)), "what a person wants comes first");
         hosts.release(SiteId(0), resting(9));
-        hosts.forgive(SiteId(0), at(6));
+        hosts.reset_backoff(SiteId(0), at(6));
         assert_eq!((hosts.pop(at(6)), hosts.next_ready()), (None, Some(at(9))));
-        assert_eq!(hosts.pop(at(9)), Some((PageId(0), Why::Pass)));
+        assert_eq!(hosts.pop(at(9)), Some((PageId(0), QueueReason::Pass)));
         assert_eq!(hosts.n_waiting(), 0);
     }
 
     #[test]
     fn sitemaps_without_end_leave_most_fetches_to_pages() {
-        let mut hosts = Hosts::new(1);
-        (0..100).for_each(|page| hosts.push(SiteId(0), PageId(page), Why::Sitemap));
-        (100..130).for_each(|page| hosts.push(SiteId(0), PageId(page), Why::Pass));
+        let mut hosts = HostQueues::new(1);
+        (0..100).for_each(|page| hosts.push(SiteId(0), PageId(page), QueueReason::Sitemap));
+        (100..130).for_each(|page| hosts.push(SiteId(0), PageId(page), QueueReason::Pass));
         let mut popped = Vec::new();
         while let Some((_, why)) = hosts.pop(at(0)) {
             popped.push(why);
             hosts.release(SiteId(0), resting(0));
         }
-        let n_sitemaps = |whys: &[Why]| whys.iter().filter(|why| **why == Why::Sitemap).count();
-        assert_eq!((popped[0], n_sitemaps(&popped[..40]), popped.len()), (Why::Sitemap, 10, 130));
+        let n_sitemaps = |whys: &[QueueReason]| whys.iter().filter(|why| **why == QueueReason::Sitemap).count();
+        assert_eq!((popped[0], n_sitemaps(&popped[..40]), popped.len()), (QueueReason::Sitemap, 10, 130));
     }
 
     #[test]
     fn what_pages_need_comes_before_pages() {
-        let mut hosts = Hosts::new(4);
-        hosts.push(SiteId(0), PageId(0), Why::Pass);
-        hosts.push(SiteId(0), PageId(1), Why::Needed);
-        assert_eq!(hosts.pop(at(0)), Some((PageId(1), Why::Needed)));
+        let mut hosts = HostQueues::new(4);
+        hosts.push(SiteId(0), PageId(0), QueueReason::Pass);
+        hosts.push(SiteId(0), PageId(1), QueueReason::Needed);
+        assert_eq!(hosts.pop(at(0)), Some((PageId(1), QueueReason::Needed)));
         assert_eq!(hosts.pop(at(0)), None, "one connection until robots.txt is known");
         hosts.release(SiteId(0), resting(0));
-        assert_eq!(hosts.pop(at(0)), Some((PageId(0), Why::Pass)));
+        assert_eq!(hosts.pop(at(0)), Some((PageId(0), QueueReason::Pass)));
     }
 }

@@ -17,11 +17,11 @@
 //! |---|---|
 //! | `policy` | visits that ended and what they taught -> the next visit; the loop without its effects |
 //! | `host` | queued URLs by host -> the next that may be fetched |
-//! | `spending` | what was spent -> whether another visit is within the budget |
+//! | `budgets` | what was spent -> whether another visit is within the budget |
 //! | `polls` | what feeds publish and when -> the next one to poll |
 //! | `websub` | notifications of hubs -> feeds to poll at once |
-//! | `weights` | links and the user's weights -> omega(P) |
-//! | `unstyled` | pages whose stylesheets are not captured yet -> pages that can be analysed |
+//! | `page_weights` | links and the user's weights -> omega(P) |
+//! | `pending_styles` | pages whose stylesheets are not captured yet -> pages that can be analysed |
 //!
 //! | to visit | |
 //! |---|---|
@@ -57,14 +57,14 @@ mod polls;
 mod record;
 mod recorder;
 mod robots;
-mod spending;
+mod budgets;
 mod start;
 mod status;
 mod stop;
-mod unstyled;
+mod pending_styles;
 mod visit;
 mod websub;
-mod weights;
+mod page_weights;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -79,8 +79,8 @@ use perennial_core::url::PageId;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use analysis::{AnalysedPage, AnalysisPool};
-use config_watcher::{ConfigWatcher, Limits};
-use host::Why;
+use config_watcher::{ConfigWatcher, RemainingLimits};
+use host::QueueReason;
 pub use options::CrawlOptions;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
@@ -89,12 +89,12 @@ use policy::Policy;
 use record::VisitRecord;
 use recorder::{CommittedVisits, RecorderMessage};
 pub use start::make_frontier;
-pub use status::{Awaited, End, Endings, Status};
-pub use stop::Stop;
-use visit::Shared;
+pub use status::{ExpectedVisit, CrawlEnd, VisitCounts, CrawlStatus};
+pub use stop::StopHandle;
+use visit::VisitContext;
 pub use visit::is_loopback;
 use websub::WebSub;
-use weights::Weights;
+use page_weights::PageWeights;
 
 /// Visits in flight and under analysis at which a virtual clock stands still.
 const MAX_BEHIND: usize = 1;
@@ -104,32 +104,32 @@ const MAX_BEHIND: usize = 1;
 pub fn crawl(
     archive: &Archive,
     options: CrawlOptions,
-    mut show: impl FnMut(&Status),
+    mut show: impl FnMut(&CrawlStatus),
     mut warn: impl FnMut(&str),
-) -> anyhow::Result<Status> {
+) -> anyhow::Result<CrawlStatus> {
     let seeds = &archive.settings().seeds;
     if seeds.is_empty() {
         bail!("no site to crawl: add one with `perennial add https://example.org/`");
     }
     if options.clock.is_time_lapse() {
-        refuse_foreign(seeds)?;
+        refuse_remote_hosts(seeds)?;
     }
     if seeds.iter().all(|seed| seed.paused) {
         warn("every site is paused: `perennial resume SITE` lets this crawl go on");
     }
     let (mut archive, mut options) = (archive.clone(), options);
-    let mut status = Status::default();
+    let mut status = CrawlStatus::default();
     // A warning of the start is not repeated when the crawl goes on with changed settings.
     let mut warned = HashSet::new();
     loop {
-        let limits = Limits::of(&options, &status);
+        let limits = RemainingLimits::of(&options, &status);
         let mut warn_once = |text: &str| {
             if warned.insert(text.to_owned()) {
                 warn(text);
             }
         };
         status = round(&archive, options.clone(), status, &mut show, &mut warn_once)?;
-        if status.end != Some(End::OtherSettings) {
+        if status.end != Some(CrawlEnd::OtherSettings) {
             return Ok(status);
         }
         limits.left(&mut options, &status);
@@ -143,12 +143,12 @@ pub fn crawl(
 fn round(
     archive: &Archive,
     options: CrawlOptions,
-    status: Status,
-    show: impl FnMut(&Status),
+    status: CrawlStatus,
+    show: impl FnMut(&CrawlStatus),
     mut warn: impl FnMut(&str),
-) -> anyhow::Result<Status> {
+) -> anyhow::Result<CrawlStatus> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (crawl, recorder) = Crawl::start(archive, options, status, &mut warn)?;
+    let (crawl, recorder) = CrawlLoop::start(archive, options, status, &mut warn)?;
     let outcome = runtime.block_on(crawl.run(show, warn));
     // The recorder closes the archive when the last sender of reports is gone.
     runtime.shutdown_timeout(Duration::from_secs(5));
@@ -159,7 +159,7 @@ fn round(
 }
 
 /// Under a virtual clock a real host would get a hundred requests a second.
-fn refuse_foreign(seeds: &Seeds) -> anyhow::Result<()> {
+fn refuse_remote_hosts(seeds: &Seeds) -> anyhow::Result<()> {
     match seeds.iter().find(|seed| !visit::is_loopback(&seed.scope.seed)) {
         Some(seed) => bail!(
             "--time-lapse is for hosts on this machine only, and {} is not: remove it with `perennial remove`, or crawl in real time",
@@ -169,9 +169,9 @@ fn refuse_foreign(seeds: &Seeds) -> anyhow::Result<()> {
     }
 }
 
-struct Crawl {
+struct CrawlLoop {
     options: CrawlOptions,
-    shared: Arc<Shared>,
+    shared: Arc<VisitContext>,
     store: Store,
     policy: Policy,
     /// Number of the pass over everything, if this crawl makes one.
@@ -181,22 +181,22 @@ struct Crawl {
     committed: UnboundedReceiver<CommittedVisits>,
     /// None once the crawl is over, and with `--no-analysis`.
     analysis: Option<AnalysisPool>,
-    weights: Weights,
+    page_weights: PageWeights,
     /// Where hubs announce news, if the user gave a callback URL.
     websub: Option<WebSub>,
-    status: Status,
+    status: CrawlStatus,
     /// What the user changes while the crawl runs.
     watcher: ConfigWatcher,
     /// The visit that the crawl was found to wait for, and the wake-up for which that was asked.
-    foreseen: Option<(Timestamp, Option<Awaited>)>,
+    foreseen: Option<(Timestamp, Option<ExpectedVisit>)>,
 }
 
-impl Crawl {
+impl CrawlLoop {
     async fn run(
         mut self,
-        mut show: impl FnMut(&Status),
+        mut show: impl FnMut(&CrawlStatus),
         mut warn: impl FnMut(&str),
-    ) -> anyhow::Result<Status> {
+    ) -> anyhow::Result<CrawlStatus> {
         let mut ticks = tokio::time::interval(Duration::from_millis(200));
         let stop = self.options.stop.clone();
         self.options.clock.set_going();
@@ -206,13 +206,13 @@ impl Crawl {
         let end = loop {
             self.start_visits()?;
             if let Some(websub) = &self.websub {
-                websub.ask(&self.shared);
+                websub.send_next(&self.shared);
             }
             if let Some(end) = self.policy.end(self.now()) {
                 break self.watcher.end(end, stop.is_requested());
             }
             if self.watcher.is_waited_for() {
-                break self.watcher.end(End::Interrupted, stop.is_requested());
+                break self.watcher.end(CrawlEnd::Interrupted, stop.is_requested());
             }
             self.leap();
             self.warn_of_clock(&mut warn);
@@ -227,7 +227,7 @@ impl Crawl {
                     self.learn(page, &mut warn);
                 }
                 Some(page) = async { self.websub.as_mut()?.notified.recv().await } => {
-                    self.policy.notified_by_hub(page, self.now());
+                    self.policy.announce_by_hub(page, self.now());
                 }
                 () = stop.requested(), if !self.policy.is_stopping() => self.policy.stop(),
                 _ = ticks.tick() => {
@@ -240,7 +240,7 @@ impl Crawl {
                 self.options.clock.hold(since.elapsed());
             }
         };
-        if end == End::Done && self.policy.is_pass_complete() {
+        if end == CrawlEnd::Done && self.policy.is_pass_complete() {
             self.end_pass();
         }
         self.reports = None;
@@ -276,7 +276,7 @@ impl Crawl {
     fn start_visits(&mut self) -> anyhow::Result<()> {
         let now = self.now();
         if let Some(scheduler) = self.policy.scheduler_mut() {
-            self.weights.keep_up(scheduler, now, self.options.clock.is_leaping())?;
+            self.page_weights.update(scheduler, now, self.options.clock.is_leaping())?;
         }
         while let Some((page, why)) = self.policy.next(now) {
             let Some(target) = self.store.target(page)? else {
@@ -296,9 +296,9 @@ impl Crawl {
         Ok(())
     }
 
-    fn start_visit(&self, target: Target, why: Why) {
+    fn start_visit(&self, target: Target, why: QueueReason) {
         let Some(reports) = self.reports.clone() else { return };
-        let reason = reason_words(why, &target, self.policy.cause_of(target.page));
+        let reason = reason_text(why, &target, self.policy.visit_cause(target.page));
         let shared = self.shared.clone();
         tokio::spawn(async move {
             let record = visit::visit(shared.clone(), target, reason).await;
@@ -318,7 +318,7 @@ impl Crawl {
             self.count(record);
             self.note_weights(record);
             self.subscribe(record);
-            for page in self.policy.settled(record, now) {
+            for page in self.policy.finish_visit(record, now) {
                 self.analyse(page);
             }
         }
@@ -334,10 +334,10 @@ impl Crawl {
 
     fn note_weights(&mut self, record: &VisitRecord) {
         if record.is_observation() && record.target.kind == PageKind::Page {
-            self.weights.saw(record.target.page);
+            self.page_weights.mark_captured(record.target.page);
         }
         for new in record.new_pages.iter().filter(|new| new.kind == PageKind::Page) {
-            self.weights.add(new.page, self.policy.seed_weight(new.seed));
+            self.page_weights.add(new.page, self.policy.seed_weight(new.seed));
         }
     }
 
@@ -351,7 +351,7 @@ impl Crawl {
     fn learn(&mut self, analysed: AnalysedPage, warn: &mut impl FnMut(&str)) {
         analysed.warning.iter().for_each(|warning| warn(warning));
         self.status.n_analysed += u64::from(analysed.outcome.is_some());
-        self.policy.learned(analysed.page, analysed.outcome, analysed.headlines);
+        self.policy.finish_analysis(analysed.page, analysed.outcome, analysed.headlines);
     }
 
     /// With nothing in flight, sets a clock that leaps to the next event.
@@ -381,24 +381,24 @@ impl Crawl {
 }
 
 /// Why a visit is made, for the log.
-fn reason_words(why: Why, target: &Target, cause: Option<&str>) -> String {
+fn reason_text(why: QueueReason, target: &Target, cause: Option<&str>) -> String {
     let context = ReasonContext { url: &target.url, cause, ..ReasonContext::default() };
     let words = match why {
-        Why::Pass if target.n_failures > 0 => {
+        QueueReason::Pass if target.n_failures > 0 => {
             return Reason::Retry { n_failures: target.n_failures }.describe(&context);
         }
-        Why::Pass if target.visited.is_none() => return Reason::FirstCapture.describe(&context),
-        Why::Scheduled(reason @ Reason::Urgent { urgency, expected, .. }) => {
+        QueueReason::Pass if target.visited.is_none() => return Reason::FirstCapture.describe(&context),
+        QueueReason::Scheduled(reason @ Reason::Urgent { urgency, expected, .. }) => {
             let words = reason.describe(&context);
             return format!("{words} (urgency {urgency:.4}, expected change {:.3})", expected.get());
         }
-        Why::Scheduled(reason) => return reason.describe(&context),
-        Why::Pass => "pass over everything",
-        Why::Asked => "asked for",
-        Why::Needed => "a page needs it",
-        Why::Sitemap => "names pages",
-        Why::Feed if target.kind == PageKind::Sitemap => "the sitemap is due",
-        Why::Feed => "the feed is due",
+        QueueReason::Scheduled(reason) => return reason.describe(&context),
+        QueueReason::Pass => "pass over everything",
+        QueueReason::Asked => "asked for",
+        QueueReason::Needed => "a page needs it",
+        QueueReason::Sitemap => "names pages",
+        QueueReason::Feed if target.kind == PageKind::Sitemap => "the sitemap is due",
+        QueueReason::Feed => "the feed is due",
     };
     cause.map_or_else(|| words.to_owned(), |cause| format!("{words}: {}", foreign::quoted(cause)))
 }

@@ -4,7 +4,7 @@ use perennial_core::schedule::{Budget, Goal, Pacing, Strategy};
 use perennial_core::time::Span;
 
 use super::clock::Clock;
-use super::stop::Stop;
+use super::stop::StopHandle;
 
 /// What the user asks of one crawl.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub struct CrawlOptions {
     /// Whether captures are analysed; otherwise any other payload counts as a change.
     pub analyse: bool,
     /// The handle by which another thread stops the crawl.
-    pub stop: Stop,
+    pub stop: StopHandle,
 }
 
 impl Default for CrawlOptions {
@@ -73,7 +73,7 @@ impl Default for CrawlOptions {
             clock: Clock::real(),
             seed: 0,
             analyse: true,
-            stop: Stop::default(),
+            stop: StopHandle::default(),
         }
     }
 }

@@ -20,7 +20,7 @@ const GROWTH: f64 = 1.25;
 const MAX_AGE: Span = Span::from_hours(24);
 
 /// omega(P) of the pages that the crawl knows.
-pub(super) struct Weights {
+pub(super) struct PageWeights {
     archive: Archive,
     /// The user's weight of each page, by number; 0 where the crawl does not know the page.
     user: Vec<f32>,
@@ -33,9 +33,9 @@ pub(super) struct Weights {
     work: Option<JoinHandle<anyhow::Result<Vec<f32>>>>,
 }
 
-impl Weights {
-    pub(super) fn new(archive: &Archive) -> Weights {
-        Weights {
+impl PageWeights {
+    pub(super) fn new(archive: &Archive) -> PageWeights {
+        PageWeights {
             archive: archive.clone(),
             user: Vec::new(),
             is_captured: Vec::new(),
@@ -56,7 +56,7 @@ impl Weights {
     }
 
     /// Notes that a page was captured, so that its links are known.
-    pub(super) fn saw(&mut self, page: PageId) {
+    pub(super) fn mark_captured(&mut self, page: PageId) {
         let at = page.0 as usize;
         if at >= self.is_captured.len() {
             self.is_captured.resize(at + 1, false);
@@ -69,13 +69,13 @@ impl Weights {
     pub(super) fn rank_now(&mut self, scheduler: &mut Scheduler, now: Timestamp) -> anyhow::Result<()> {
         self.ranked = (self.n_captured, Some(now));
         self.ranks = page_ranks(&self.archive.store()?, &[])?;
-        self.tell(scheduler);
+        self.update_scheduler(scheduler);
         Ok(())
     }
 
     /// Starts ranking when it is due, and tells the scheduler when it is done. With `at_once` it waits for the result: a clock
     /// that leaps stands still meanwhile.
-    pub(super) fn keep_up(
+    pub(super) fn update(
         &mut self,
         scheduler: &mut Scheduler,
         now: Timestamp,
@@ -86,7 +86,7 @@ impl Weights {
         }
         if let Some(done) = self.work.take_if(|work| work.is_finished()) {
             self.ranks = done.join().map_err(|_| anyhow::anyhow!("ranking failed unexpectedly"))??;
-            self.tell(scheduler);
+            self.update_scheduler(scheduler);
         }
         if self.work.is_none() && self.is_due(now) {
             self.ranked = (self.n_captured, Some(now));
@@ -103,7 +103,7 @@ impl Weights {
         has_grown || at.is_none_or(|at| now - at >= MAX_AGE)
     }
 
-    fn tell(&self, scheduler: &mut Scheduler) {
+    fn update_scheduler(&self, scheduler: &mut Scheduler) {
         set_weights(&self.ranks, &self.user, scheduler);
     }
 }

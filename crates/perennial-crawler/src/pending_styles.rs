@@ -9,14 +9,14 @@ use perennial_core::url::PageId;
 
 /// Pages that wait for subresources in flight or in a host's queue.
 #[derive(Debug, Default)]
-pub(super) struct Unstyled {
+pub(super) struct PendingStyles {
     /// The pages that wait for each subresource.
     waiting: HashMap<PageId, Vec<PageId>>,
     /// Subresources that each page still waits for.
     missing: HashMap<PageId, HashSet<PageId>>,
 }
 
-impl Unstyled {
+impl PendingStyles {
     /// Whether the page has to wait for subresources that were found with it.
     pub(super) fn put(&mut self, page: PageId, subresources: impl Iterator<Item = PageId>) -> bool {
         let missing: HashSet<PageId> = subresources.collect();
@@ -59,13 +59,13 @@ mod tests {
 
     #[test]
     fn a_page_waits_for_the_last_of_its_subresources() {
-        let mut unstyled = Unstyled::default();
-        assert!(!unstyled.put(PageId(1), [].into_iter()));
-        assert!(unstyled.put(PageId(2), [PageId(8), PageId(9)].into_iter()));
-        assert!(unstyled.put(PageId(3), [PageId(9)].into_iter()));
-        assert_eq!(unstyled.take(PageId(9)), [PageId(3)]);
-        assert_eq!(unstyled.take(PageId(7)), []);
-        assert_eq!(unstyled.take(PageId(8)), [PageId(2)]);
-        assert!(unstyled.is_empty());
+        let mut pending_styles = PendingStyles::default();
+        assert!(!pending_styles.put(PageId(1), [].into_iter()));
+        assert!(pending_styles.put(PageId(2), [PageId(8), PageId(9)].into_iter()));
+        assert!(pending_styles.put(PageId(3), [PageId(9)].into_iter()));
+        assert_eq!(pending_styles.take(PageId(9)), [PageId(3)]);
+        assert_eq!(pending_styles.take(PageId(7)), []);
+        assert_eq!(pending_styles.take(PageId(8)), [PageId(2)]);
+        assert!(pending_styles.is_empty());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It reads no clock, no disk and no network: the network driver (module `crawl`), the time-lapse driver and unit tests drive
 //! the very same one. [`Policy::next`] names a page, [`Policy::admit`] checks the budgets once its target is known,
-//! [`Policy::settled`] and [`Policy::learned`] take in its result, [`Policy::wakeup`] says when to ask again.
+//! [`Policy::finish_visit`] and [`Policy::finish_analysis`] take in its result, [`Policy::wakeup`] says when to ask again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,12 +11,12 @@ use perennial_core::schedule::{Bearings, Ranked, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
-use super::host::{Hosts, Why};
-use super::polls::Polls;
+use super::host::{HostQueues, QueueReason};
+use super::polls::FeedPolls;
 use super::record::{NewPage, VisitRecord};
-use super::spending::{Permission, Spending};
-use super::status::End;
-use super::unstyled::Unstyled;
+use super::budgets::{Permission, BudgetAccounts};
+use super::status::CrawlEnd;
+use super::pending_styles::PendingStyles;
 use perennial_archive::store::{Ending, FrontierPage, PageKind, Target};
 use perennial_engine::analyse::PageHeadline;
 use perennial_engine::learn::FollowedSites;
@@ -72,18 +72,18 @@ struct DeferredVisit {
     until: Timestamp,
     site: SiteId,
     page: PageId,
-    why: Why,
+    why: QueueReason,
 }
 
 /// The crawl's queues, budgets and scheduler.
 pub(super) struct Policy {
     config: PolicyConfig,
     order: VisitOrder,
-    hosts: Hosts,
+    hosts: HostQueues,
     followed: FollowedSites,
-    spending: Spending,
+    budgets: BudgetAccounts,
     /// Feeds, which are polled by their own patterns.
-    polls: Polls,
+    polls: FeedPolls,
     /// The items of feeds that made pages urgent, until these are visited.
     causes: HashMap<PageId, String>,
     /// Pages under analysis: the outcome by their answer alone, and when they were captured.
@@ -91,7 +91,7 @@ pub(super) struct Policy {
     /// Those of them whose document is a large one.
     large: HashSet<PageId>,
     /// Pages that wait for their subresources before they are analysed.
-    unstyled: Unstyled,
+    pending_styles: PendingStyles,
     deferred: Vec<DeferredVisit>,
     /// When the scheduler was last told the budget.
     planned_at: Timestamp,
@@ -111,20 +111,20 @@ impl Policy {
         config: PolicyConfig,
         order: VisitOrder,
         followed: FollowedSites,
-        spending: Spending,
+        budgets: BudgetAccounts,
         now: Timestamp,
     ) -> Policy {
         Policy {
-            hosts: Hosts::new(config.connections.max(1)),
+            hosts: HostQueues::new(config.connections.max(1)),
             config,
             order,
             followed,
-            spending,
-            polls: Polls::new(None),
+            budgets,
+            polls: FeedPolls::new(None),
             causes: HashMap::new(),
             analysing: HashMap::new(),
             large: HashSet::new(),
-            unstyled: Unstyled::default(),
+            pending_styles: PendingStyles::default(),
             deferred: Vec::new(),
             planned_at: now,
             bearings_of: None,
@@ -139,12 +139,12 @@ impl Policy {
     }
 
     /// Sets the feeds that earlier crawls knew.
-    pub(super) fn set_polls(&mut self, polls: Polls) {
+    pub(super) fn set_polls(&mut self, polls: FeedPolls) {
         self.polls = polls;
     }
 
     /// The headline of the item that made a page urgent.
-    pub(super) fn cause_of(&self, page: PageId) -> Option<&str> {
+    pub(super) fn visit_cause(&self, page: PageId) -> Option<&str> {
         self.causes.get(&page).map(String::as_str)
     }
 
@@ -155,7 +155,7 @@ impl Policy {
 
     /// Adds a URL that an earlier crawl stored. The scheduler has it already.
     pub(super) fn load(&mut self, known: &FrontierPage) {
-        if !self.followed.has_seed(known.seed) || self.leaves_out(known.kind) {
+        if !self.followed.has_seed(known.seed) || self.is_excluded(known.kind) {
             return;
         }
         if matches!(known.kind, PageKind::Subresource | PageKind::Sitemap) {
@@ -166,7 +166,7 @@ impl Policy {
         }
         if known.kind == PageKind::Page {
             self.n_known += 1;
-            self.spending.add(known.page, known.seed);
+            self.budgets.add(known.page, known.seed);
         }
         if let VisitOrder::Once { started } = self.order {
             let is_given_up =
@@ -180,12 +180,12 @@ impl Policy {
     }
 
     /// The next page whose visit may start now. The driver asks [`Policy::admit`] with the page's target.
-    pub(super) fn next(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
+    pub(super) fn next(&mut self, now: Timestamp) -> Option<(PageId, QueueReason)> {
         if self.is_stopping || self.limit_reached(now).is_some() || self.is_behind() {
             return None;
         }
         self.resume_deferred(now);
-        self.ask_scheduler(now);
+        self.queue_scheduled(now);
         if self.n_active as usize >= self.config.max_workers.max(1) || self.pages_used_up() {
             return None;
         }
@@ -202,17 +202,17 @@ impl Policy {
         self.large.contains(&page)
     }
 
-    fn ask_scheduler(&mut self, now: Timestamp) {
+    fn queue_scheduled(&mut self, now: Timestamp) {
         let VisitOrder::Scheduled(scheduler) = &mut self.order else { return };
         while let Some((site, page)) = self.polls.take_due(now) {
-            self.hosts.push(site, page, Why::Feed);
+            self.hosts.push(site, page, QueueReason::Feed);
         }
         if now - self.planned_at >= PLAN_SPAN {
-            scheduler.set_budget(self.spending.plan());
+            scheduler.set_budget(self.budgets.plan());
             self.planned_at = now;
         }
         while let Some(visit) = scheduler.next_visit(now) {
-            self.hosts.push(visit.site, visit.page, Why::Scheduled(visit.reason));
+            self.hosts.push(visit.site, visit.page, QueueReason::Scheduled(visit.reason));
         }
     }
 
@@ -224,9 +224,9 @@ impl Policy {
     }
 
     /// Whether the budgets allow the visit that [`Policy::next`] named; if so it counts as started.
-    pub(super) fn admit(&mut self, target: &Target, why: Why, now: Timestamp) -> bool {
+    pub(super) fn admit(&mut self, target: &Target, why: QueueReason, now: Timestamp) -> bool {
         let is_page = target.kind == PageKind::Page;
-        match self.spending.ask(target.seed, is_page, now) {
+        match self.budgets.try_spend(target.seed, is_page, now) {
             Permission::Refused { until, all } => {
                 self.defer(target, why, until, all, now);
                 false
@@ -242,16 +242,16 @@ impl Policy {
     /// The budget is spent. A scheduled visit goes back to the scheduler: if it were only deferred, it would displace a visit
     /// of the next period, and so on in every period. If the wait is longer than a slot, the scheduler holds all pages on
     /// the same budget.
-    fn defer(&mut self, target: &Target, why: Why, until: Timestamp, all: bool, now: Timestamp) {
+    fn defer(&mut self, target: &Target, why: QueueReason, until: Timestamp, all: bool, now: Timestamp) {
         self.hosts.give_back(target.site);
         match (&mut self.order, why) {
-            (VisitOrder::Scheduled(scheduler), Why::Scheduled(_)) => {
+            (VisitOrder::Scheduled(scheduler), QueueReason::Scheduled(_)) => {
                 scheduler.release(target.page);
                 let seed = (!all).then_some(target.seed);
                 if until - now > self.config.slot {
                     // A slot that ends with the period must not choose them either.
                     let until = until + Span::from_secs(1);
-                    self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
+                    self.budgets.seed_pages(seed).for_each(|page| scheduler.hold(page, until));
                 }
             }
             _ => self.deferred.push(DeferredVisit { until, site: target.site, page: target.page, why }),
@@ -259,37 +259,37 @@ impl Policy {
     }
 
     /// Takes in a visit that is committed. Gives the pages that can be analysed now.
-    pub(super) fn settled(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
+    pub(super) fn finish_visit(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
         let target = &record.target;
         self.n_active = self.n_active.saturating_sub(1);
         self.stored_bytes += record.stored_bytes();
-        self.spending.book(target.seed, record.body_bytes(), record.ended_at, self.n_active);
+        self.budgets.book(target.seed, record.body_bytes(), record.ended_at, self.n_active);
         self.hosts.release(target.site, record.host);
         self.causes.remove(&target.page);
         for new in &record.new_pages {
             // In a pass what turned out to be a feed was fetched already.
             if new.page != target.page || matches!(self.order, VisitOrder::Scheduled(_)) {
-                self.take_new(new);
+                self.add_new_page(new);
             }
         }
-        self.poll_settled(record, now);
+        self.finish_poll(record, now);
         let mut ready = match target.kind {
             // The words of a feed are read like those of a page.
-            PageKind::Page | PageKind::Feed => self.page_settled(record, now),
+            PageKind::Page | PageKind::Feed => self.finish_page_visit(record, now),
             // The subresource was captured or has failed: pages that waited for it can be analysed.
-            PageKind::Subresource | PageKind::Sitemap => self.unstyled.take(target.page),
+            PageKind::Subresource | PageKind::Sitemap => self.pending_styles.take(target.page),
         };
         if record.ending() == Ending::Failed {
             // What waits for a host that is lost is not captured soon either.
             let lost = self.after_failure(record, now);
-            ready.extend(lost.into_iter().flat_map(|page| self.unstyled.take(page)));
+            ready.extend(lost.into_iter().flat_map(|page| self.pending_styles.take(page)));
         }
         ready
     }
 
     /// Plans the next poll of a feed, also of one that was visited as a page and turned out to be a feed.
-    fn poll_settled(&mut self, record: &VisitRecord, now: Timestamp) {
-        self.polls.settled(record, now);
+    fn finish_poll(&mut self, record: &VisitRecord, now: Timestamp) {
+        self.polls.finish_visit(record, now);
         if let (Some(poll), VisitOrder::Scheduled(scheduler)) = (&record.poll, &mut self.order)
             && let Some(channel) = poll.channel
         {
@@ -300,23 +300,23 @@ impl Policy {
     }
 
     /// Visits a page as soon as politeness allows it, because a person wants it. The pause of its host ends.
-    pub(super) fn asked_for(&mut self, site: SiteId, page: PageId, now: Timestamp) {
-        self.hosts.forgive(site, now);
-        self.hosts.push(site, page, Why::Asked);
+    pub(super) fn visit_now(&mut self, site: SiteId, page: PageId, now: Timestamp) {
+        self.hosts.reset_backoff(site, now);
+        self.hosts.push(site, page, QueueReason::Asked);
     }
 
     /// A hub announced that a feed has news.
-    pub(super) fn notified_by_hub(&mut self, page: PageId, now: Timestamp) {
+    pub(super) fn announce_by_hub(&mut self, page: PageId, now: Timestamp) {
         if self.polls.notify(page, now) {
             self.note_cause(page, "its hub tells of news".to_owned());
         }
     }
 
     /// An observation is analysed before the scheduler is told of it; any other outcome is told at once.
-    fn page_settled(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
+    fn finish_page_visit(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
         let (page, outcome, captured_at) = (record.target.page, record.outcome(), record.captured_at());
         if !self.config.is_analysing || !record.is_observation() {
-            self.tell_scheduler(page, outcome, captured_at);
+            self.record_outcome(page, outcome, captured_at);
             return Vec::new();
         }
         self.analysing.insert(page, (outcome, captured_at));
@@ -328,16 +328,16 @@ impl Policy {
         let soon = subresources
             .filter(|new| self.hosts.state(new.site).ready_at - now <= self.config.max_wait)
             .map(|new| new.page);
-        if self.unstyled.put(page, soon) { Vec::new() } else { vec![page] }
+        if self.pending_styles.put(page, soon) { Vec::new() } else { vec![page] }
     }
 
-    fn leaves_out(&self, kind: PageKind) -> bool {
+    fn is_excluded(&self, kind: PageKind) -> bool {
         self.config.feeds_only && kind != PageKind::Feed
     }
 
-    fn take_new(&mut self, new: &NewPage) {
+    fn add_new_page(&mut self, new: &NewPage) {
         // A site that is paused may own what another one links to.
-        if self.leaves_out(new.kind) || !self.followed.has_seed(new.seed) {
+        if self.is_excluded(new.kind) || !self.followed.has_seed(new.seed) {
             return;
         }
         if let (PageKind::Feed, VisitOrder::Scheduled(scheduler)) = (new.kind, &mut self.order) {
@@ -355,12 +355,12 @@ impl Policy {
             self.note_cause(new.page, item.clone());
         }
         match &mut self.order {
-            VisitOrder::Once { .. } if new.is_new => self.hosts.push(new.site, new.page, Why::Pass),
+            VisitOrder::Once { .. } if new.is_new => self.hosts.push(new.site, new.page, QueueReason::Pass),
             VisitOrder::Once { .. } => {}
             VisitOrder::Scheduled(scheduler) => {
                 if new.is_new {
                     let info = self.followed.info(Some(new.seed), &new.url, new.site, scheduler);
-                    self.spending.add(new.page, new.seed);
+                    self.budgets.add(new.page, new.seed);
                     scheduler.add_page(new.page, info);
                 }
                 if let Some(changed) = new.changed {
@@ -377,10 +377,10 @@ impl Policy {
             self.polls.expect(page, site);
         }
         let why = match kind {
-            PageKind::Page => Why::Pass,
-            PageKind::Subresource => Why::Needed,
-            PageKind::Sitemap => Why::Sitemap,
-            PageKind::Feed => Why::Feed,
+            PageKind::Page => QueueReason::Pass,
+            PageKind::Subresource => QueueReason::Needed,
+            PageKind::Sitemap => QueueReason::Sitemap,
+            PageKind::Feed => QueueReason::Feed,
         };
         self.hosts.push(site, page, why);
     }
@@ -420,7 +420,7 @@ impl Policy {
     }
 
     /// Takes in the outcome that the analysis of a page found; `None` when it found none.
-    pub(super) fn learned(
+    pub(super) fn finish_analysis(
         &mut self,
         page: PageId,
         outcome: Option<VisitOutcome>,
@@ -428,20 +428,20 @@ impl Policy {
     ) {
         self.large.remove(&page);
         if let Some((by_answer, at)) = self.analysing.remove(&page) {
-            self.tell_scheduler(page, outcome.unwrap_or(by_answer), at);
-            headlines.into_iter().for_each(|headline| self.take_headline(headline, at));
+            self.record_outcome(page, outcome.unwrap_or(by_answer), at);
+            headlines.into_iter().for_each(|headline| self.announce_headline(headline, at));
         }
     }
 
     /// A listing page named another page anew. New pages are visited first in any case; one with a changed headline was probably edited.
-    fn take_headline(&mut self, headline: PageHeadline, at: Timestamp) {
+    fn announce_headline(&mut self, headline: PageHeadline, at: Timestamp) {
         if let VisitOrder::Scheduled(scheduler) = &mut self.order {
             scheduler.announce(headline.page, at, None);
             self.note_cause(headline.page, headline.title);
         }
     }
 
-    fn tell_scheduler(&mut self, page: PageId, outcome: VisitOutcome, at: Timestamp) {
+    fn record_outcome(&mut self, page: PageId, outcome: VisitOutcome, at: Timestamp) {
         if let VisitOrder::Scheduled(scheduler) = &mut self.order {
             scheduler.record(page, outcome, at);
         }
@@ -457,27 +457,27 @@ impl Policy {
     }
 
     /// Why the crawl is over, if it is.
-    pub(super) fn end(&self, now: Timestamp) -> Option<End> {
+    pub(super) fn end(&self, now: Timestamp) -> Option<CrawlEnd> {
         if self.n_active > 0 {
             return None;
         }
         if self.is_stopping {
-            return Some(End::Interrupted);
+            return Some(CrawlEnd::Interrupted);
         }
         let limit = self.limit_reached(now);
         // At a limit the next crawl analyses the large documents: this one must end within a bounded time.
         let n_left_out = if limit.is_some() { self.large.len() } else { 0 };
-        if self.n_analysing() > n_left_out || (!self.unstyled.is_empty() && limit.is_none()) {
+        if self.n_analysing() > n_left_out || (!self.pending_styles.is_empty() && limit.is_none()) {
             return None;
         }
         if limit.is_some() {
             return limit;
         }
         if self.pages_used_up() {
-            return Some(End::Done);
+            return Some(CrawlEnd::Done);
         }
         match self.order {
-            VisitOrder::Once { .. } => self.nothing_soon(now).then_some(End::Done),
+            VisitOrder::Once { .. } => self.nothing_soon(now).then_some(CrawlEnd::Done),
             VisitOrder::Scheduled(_) => None,
         }
     }
@@ -523,11 +523,11 @@ impl Policy {
         self.hosts.next_ready().is_some_and(|at| at <= now)
     }
 
-    fn limit_reached(&self, now: Timestamp) -> Option<End> {
+    fn limit_reached(&self, now: Timestamp) -> Option<CrawlEnd> {
         if self.config.size_limit.is_some_and(|limit| self.stored_bytes >= limit) {
-            return Some(End::SizeLimit);
+            return Some(CrawlEnd::SizeLimit);
         }
-        self.config.time_limit.is_some_and(|limit| now - self.began >= limit).then_some(End::TimeLimit)
+        self.config.time_limit.is_some_and(|limit| now - self.began >= limit).then_some(CrawlEnd::TimeLimit)
     }
 
     /// Whether a pass over everything ended because nothing was left, and not by `limit`.
@@ -570,7 +570,7 @@ impl Policy {
 
     /// Pages under analysis and those ready for it; not those that wait for subresources.
     pub(super) fn n_analysing(&self) -> usize {
-        self.analysing.len().saturating_sub(self.unstyled.n_waiting())
+        self.analysing.len().saturating_sub(self.pending_styles.n_waiting())
     }
 
     pub(super) fn n_active(&self) -> u64 {

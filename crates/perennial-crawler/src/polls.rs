@@ -13,7 +13,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
 use super::record::VisitRecord;
-use super::spending::{period_end, period_number};
+use super::budgets::{period_end, period_number};
 use perennial_archive::store::Ending;
 
 /// The first wait after a failure; doubled with each further one, up to a day.
@@ -37,7 +37,7 @@ pub(super) struct FeedPoll {
     pub(super) hub: Option<(String, String)>,
 }
 
-struct Poll {
+struct PolledFeed {
     site: SiteId,
     publishing: Publishing,
     /// When it is due; `None` while it is queued or in flight.
@@ -47,42 +47,42 @@ struct Poll {
 }
 
 /// All feeds that are followed.
-pub(super) struct Polls {
-    feeds: HashMap<PageId, Poll>,
+pub(super) struct FeedPolls {
+    feeds: HashMap<PageId, PolledFeed>,
     due: BTreeSet<(Timestamp, PageId)>,
     limits: PollLimits,
     budget: Option<Budget>,
     /// Number of the period of the budget, and the polls in it.
     spent: (i64, u64),
     /// When it was last asked for a feed.
-    asked_at: Timestamp,
+    checked_at: Timestamp,
 }
 
-impl Polls {
+impl FeedPolls {
     /// No feed yet. `budget` bounds the polls of all feeds together.
-    pub(super) fn new(budget: Option<Budget>) -> Polls {
-        Polls {
+    pub(super) fn new(budget: Option<Budget>) -> FeedPolls {
+        FeedPolls {
             feeds: HashMap::new(),
             due: BTreeSet::new(),
             limits: PollLimits::default(),
             budget,
             spent: (i64::MIN, 0),
-            asked_at: Timestamp::EPOCH,
+            checked_at: Timestamp::EPOCH,
         }
     }
 
     /// Adds a feed that was found now: it is due at once.
     pub(super) fn add(&mut self, page: PageId, site: SiteId) {
         if let Entry::Vacant(new) = self.feeds.entry(page) {
-            new.insert(Poll { site, publishing: Publishing::default(), due: None, is_notified: false });
-            self.set_due(page, self.asked_at);
+            new.insert(PolledFeed { site, publishing: Publishing::default(), due: None, is_notified: false });
+            self.set_due(page, self.checked_at);
         }
     }
 
     /// Adds a URL whose first visit is queued: it is polled from its end on.
     pub(super) fn expect(&mut self, page: PageId, site: SiteId) {
         let publishing = Publishing::default();
-        self.feeds.entry(page).or_insert(Poll { site, publishing, due: None, is_notified: false });
+        self.feeds.entry(page).or_insert(PolledFeed { site, publishing, due: None, is_notified: false });
     }
 
     /// Adds a feed that an earlier crawl knew, with what is known of its publishing and its last visit.
@@ -95,7 +95,7 @@ impl Polls {
         now: Timestamp,
     ) {
         let due = visited.map_or(now, |visited| publishing.next_poll(visited.min(now), &self.limits));
-        self.feeds.insert(page, Poll { site, publishing, due: None, is_notified: false });
+        self.feeds.insert(page, PolledFeed { site, publishing, due: None, is_notified: false });
         self.set_due(page, due);
     }
 
@@ -109,7 +109,7 @@ impl Polls {
 
     /// The next feed that is due, within the budget; it counts as polled.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Option<(SiteId, PageId)> {
-        self.asked_at = now;
+        self.checked_at = now;
         let &(at, page) = self.due.first()?;
         if at > now || self.spent_until(now).is_some() {
             return None;
@@ -132,15 +132,15 @@ impl Polls {
         is_spent.then(|| period_end(period, budget.period))
     }
 
-    /// When [`Polls::take_due`] may have something.
+    /// When [`FeedPolls::take_due`] may have something.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         let &(at, _) = self.due.first()?;
         // Before the end of a period whose budget is spent there is nothing.
-        Some(self.spent_until(at.max(self.asked_at)).map_or(at, |until| at.max(until)))
+        Some(self.spent_until(at.max(self.checked_at)).map_or(at, |until| at.max(until)))
     }
 
     /// Takes in a visit that ended, if it was the poll of a feed.
-    pub(super) fn settled(&mut self, record: &VisitRecord, now: Timestamp) {
+    pub(super) fn finish_visit(&mut self, record: &VisitRecord, now: Timestamp) {
         let (page, ending) = (record.target.page, record.ending());
         let Some(poll) = self.feeds.get_mut(&page) else { return };
         match &record.poll {
@@ -193,13 +193,13 @@ mod tests {
         Timestamp::from_secs(1_700_000_000 / 3600 * 3600 + secs)
     }
 
-    fn drain(polls: &mut Polls, now: Timestamp) -> Vec<u32> {
+    fn drain(polls: &mut FeedPolls, now: Timestamp) -> Vec<u32> {
         std::iter::from_fn(|| polls.take_due(now)).map(|(_, page)| page.0).collect()
     }
 
     #[test]
     fn a_feed_is_polled_at_once_and_then_by_its_pattern() {
-        let mut polls = Polls::new(None);
+        let mut polls = FeedPolls::new(None);
         polls.add(PageId(1), SiteId(1));
         polls.add(PageId(1), SiteId(1));
         assert_eq!(
@@ -209,7 +209,7 @@ mod tests {
         );
         let times = (0..10).map(|n| at(n * 3600 - 36_000)).collect();
         let poll = Some(FeedPoll { times, n_held: 10, n_new: 10, ..FeedPoll::default() });
-        polls.settled(&VisitRecord { poll, ..found(PageId(1), PageKind::Feed, at(0)) }, at(60));
+        polls.finish_visit(&VisitRecord { poll, ..found(PageId(1), PageKind::Feed, at(0)) }, at(60));
         let due = polls.next_due().unwrap();
         assert!(due > at(60 + 600) && due < at(4 * 3600), "one an hour: {due}");
         assert_eq!(drain(&mut polls, due), [1]);
@@ -217,14 +217,14 @@ mod tests {
 
     #[test]
     fn an_announcement_of_a_hub_makes_a_feed_due_at_once() {
-        let mut polls = Polls::new(None);
+        let mut polls = FeedPolls::new(None);
         polls.add(PageId(1), SiteId(1));
         assert!(!polls.notify(PageId(2), at(0)), "not followed");
         assert_eq!(drain(&mut polls, at(0)), [1]);
         assert!(polls.notify(PageId(1), at(1)), "in flight");
-        polls.settled(&found(PageId(1), PageKind::Feed, at(0)), at(2));
+        polls.finish_visit(&found(PageId(1), PageKind::Feed, at(0)), at(2));
         assert_eq!(drain(&mut polls, at(2)), [1], "so it is asked again");
-        polls.settled(&found(PageId(1), PageKind::Feed, at(0)), at(3));
+        polls.finish_visit(&found(PageId(1), PageKind::Feed, at(0)), at(3));
         assert!(drain(&mut polls, at(4)).is_empty());
         polls.notify(PageId(1), at(5));
         assert_eq!(drain(&mut polls, at(5)), [1]);
@@ -232,23 +232,23 @@ mod tests {
 
     #[test]
     fn failures_wait_longer_and_longer_and_what_is_gone_longest() {
-        let mut polls = Polls::new(None);
+        let mut polls = FeedPolls::new(None);
         polls.add(PageId(1), SiteId(1));
         let mut waits = Vec::new();
         for n in 1..=9 {
             drain(&mut polls, at(1_000_000));
-            polls.settled(&failed(PageId(1), n, at(-60)), at(0));
+            polls.finish_visit(&failed(PageId(1), n, at(-60)), at(0));
             waits.push((polls.next_due().unwrap() - at(0)).as_millis() / 60_000);
         }
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1280, 1440]);
-        polls.settled(&answered(PageId(1), PageKind::Feed, 404, at(0)), at(0));
+        polls.finish_visit(&answered(PageId(1), PageKind::Feed, 404, at(0)), at(0));
         assert_eq!(polls.next_due(), Some(at(0) + GONE_WAIT));
     }
 
     #[test]
     fn polls_have_a_budget_of_their_own() {
         let budget = Budget { visits: 3.0, period: Span::from_hours(1) };
-        let mut polls = Polls::new(Some(budget));
+        let mut polls = FeedPolls::new(Some(budget));
         (0..5).for_each(|page| polls.add(PageId(page), SiteId(1)));
         assert_eq!(drain(&mut polls, at(0)), [0, 1, 2]);
         assert_eq!(polls.next_due(), Some(at(3600)), "the next period");

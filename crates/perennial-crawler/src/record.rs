@@ -13,7 +13,7 @@ use perennial_core::url::{PageId, SiteId};
 use perennial_warc::Truncation;
 
 use super::exchange::FetchedExchange;
-use super::failure::Failure;
+use super::failure::VisitFailure;
 use super::log::LogLine;
 use super::polls::FeedPoll;
 use perennial_archive::Appended;
@@ -29,7 +29,7 @@ pub(super) struct VisitRecord<E = StoredExchange> {
     pub(super) reason: String,
     pub(super) is_conditional: bool,
     /// What came back, or why nothing did.
-    pub(super) answer: Result<E, Failure>,
+    pub(super) answer: Result<E, VisitFailure>,
     /// What was fetched with it: robots.txt, and what a browser requested.
     pub(super) companions: Vec<E>,
     /// What the answer says as a feed, if it is one.
@@ -431,11 +431,11 @@ mod tests {
         Timestamp::from_secs(1_000_000)
     }
 
-    fn page(answer: Result<StoredExchange, Failure>) -> VisitRecord {
+    fn page(answer: Result<StoredExchange, VisitFailure>) -> VisitRecord {
         VisitRecord { answer, ..found(PageId(1), PageKind::Page, at()) }
     }
 
-    fn status(status: u16) -> Result<StoredExchange, Failure> {
+    fn status(status: u16) -> Result<StoredExchange, VisitFailure> {
         Ok(exchange("http://a.example/1", status, at()))
     }
 
@@ -454,8 +454,8 @@ mod tests {
             (status(404), Ending::Gone, Some("not-found"), true),
             (status(503), Ending::Failed, Some("server-error"), false),
             (broken_off, Ending::Failed, Some("disconnected"), false),
-            (Err(Failure::RobotsDisallowed), Ending::Gone, Some("robots-disallowed"), true),
-            (Err(Failure::TimeLapse), Ending::Failed, Some("time-lapse"), true),
+            (Err(VisitFailure::RobotsDisallowed), Ending::Gone, Some("robots-disallowed"), true),
+            (Err(VisitFailure::TimeLapse), Ending::Failed, Some("time-lapse"), true),
             (Err(guarded.into()), Ending::Failed, Some("guarded"), true),
             (Err(FetchError::Timeout(Duration::ZERO).into()), Ending::Failed, Some("timeout"), false),
         ] {
@@ -488,7 +488,7 @@ mod tests {
         assert_eq!(row(&page(status(200))), (Some("sha256:a".into()), Some("sha256:a".into())));
         assert_eq!(row(&page(status(404))), (None, Some("404".into())));
         assert_eq!(row(&page(status(503))), (None, None));
-        assert_eq!(row(&page(Err(Failure::NoArchive))), (None, None));
+        assert_eq!(row(&page(Err(VisitFailure::NoArchive))), (None, None));
         let mut left_out = page(status(304));
         left_out.answer.as_mut().unwrap().appended.is_left_out = true;
         let validators = left_out.frontier_row().payload.map(|(_, validators)| validators.is_some());

@@ -41,7 +41,7 @@ pub(super) enum RecorderMessage {
     /// A visit that ended.
     Visit(Box<VisitRecord<FetchedExchange>>),
     /// Lessons of a page that was analysed.
-    Lessons(PageAnalyses),
+    Analyses(PageAnalyses),
     /// What the scheduler knows of prices: committed with the next visit.
     Bearings(Box<Bearings>),
     /// A pass over everything is complete.
@@ -77,7 +77,7 @@ pub(super) struct Recorder {
 #[derive(Default)]
 struct Batch {
     visits: Vec<VisitRecord<FetchedExchange>>,
-    lessons: Vec<PageAnalyses>,
+    analyses: Vec<PageAnalyses>,
     bearings: Option<Bearings>,
     ended_pass: Option<(i64, Timestamp)>,
     disk_failure: Option<std::io::Error>,
@@ -91,19 +91,19 @@ impl Batch {
         while let Some(message) = next {
             match message {
                 RecorderMessage::Visit(visit) => batch.visits.push(*visit),
-                RecorderMessage::Lessons(page) => batch.lessons.push(page),
+                RecorderMessage::Analyses(page) => batch.analyses.push(page),
                 RecorderMessage::Bearings(bearings) => batch.bearings = Some(*bearings),
                 RecorderMessage::EndPass(pass, at) => batch.ended_pass = Some((pass, at)),
                 RecorderMessage::DiskFailed(error) => batch.disk_failure = Some(error),
             }
-            let has_room = batch.visits.len() + batch.lessons.len() < MAX_BATCH;
+            let has_room = batch.visits.len() + batch.analyses.len() < MAX_BATCH;
             next = if has_room { messages.try_recv().ok() } else { None };
         }
         Some(batch)
     }
 
     fn is_empty(&self) -> bool {
-        self.visits.is_empty() && self.lessons.is_empty() && self.disk_failure.is_none()
+        self.visits.is_empty() && self.analyses.is_empty() && self.disk_failure.is_none()
     }
 }
 
@@ -136,9 +136,9 @@ impl Recorder {
     fn record(&mut self, batch: Batch) -> CommittedVisits {
         let appended = batch.visits.into_iter().map(|visit| self.append(visit));
         let mut records = appended.collect::<anyhow::Result<Vec<_>>>()?;
-        self.commit(&mut records, &batch.lessons)?;
+        self.commit(&mut records, &batch.analyses)?;
         self.log(&records)?;
-        self.announce(&batch.lessons);
+        self.announce(&batch.analyses);
         match batch.disk_failure {
             Some(error) => Err(error.into()),
             None => Ok(records),
@@ -180,13 +180,13 @@ impl Recorder {
     }
 
     /// Syncs what was appended, then commits the state that knows it.
-    fn commit(&mut self, records: &mut [VisitRecord], lessons: &[PageAnalyses]) -> anyhow::Result<()> {
+    fn commit(&mut self, records: &mut [VisitRecord], analyses: &[PageAnalyses]) -> anyhow::Result<()> {
         let bearings = self.bearings.take();
         self.writer.commit_with(|commit| {
             if let Some(bearings) = &bearings {
                 commit.put_bearings(bearings)?;
             }
-            lessons.iter().try_for_each(|page| page.keep(commit))?;
+            analyses.iter().try_for_each(|page| page.keep(commit))?;
             records.iter_mut().try_for_each(|record| commit_visit(commit, record))
         })?;
         Ok(())
@@ -200,8 +200,8 @@ impl Recorder {
     }
 
     /// The text index and the notices go on with the pages that were analysed.
-    fn announce(&self, lessons: &[PageAnalyses]) {
-        for page in lessons.iter().map(PageAnalyses::page) {
+    fn announce(&self, analyses: &[PageAnalyses]) {
+        for page in analyses.iter().map(PageAnalyses::page) {
             self.indexing.iter().chain(&self.notifying).for_each(|follower| follower.follow(page));
         }
     }

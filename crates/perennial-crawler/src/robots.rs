@@ -9,8 +9,8 @@ use perennial_warc::payload::{Limits, decode};
 use url::Url;
 
 use super::exchange::FetchedExchange;
-use super::failure::Failure;
-use super::visit::Shared;
+use super::failure::VisitFailure;
+use super::visit::VisitContext;
 use perennial_fetch::{FetchRequest, FetchedResponse};
 
 /// RFC 9309, 2.4: not longer than a day.
@@ -24,12 +24,12 @@ const MAX_STORED_BYTES: u64 = 2 * MAX_ROBOTS_BYTES as u64;
 /// What is known of an origin's robots.txt.
 pub(super) struct OriginRobots {
     /// What it allows, or why it could not be read.
-    pub(super) rules: Result<Robots, Failure>,
+    pub(super) rules: Result<Robots, VisitFailure>,
     fetched_at: Timestamp,
 }
 
 /// An origin's robots.txt, and the exchange that brought it if it was fetched now.
-pub(super) struct RobotsAnswer {
+pub(super) struct RobotsLookup {
     pub(super) origin: Arc<OriginRobots>,
     /// The exchange that brought it, for the archive.
     pub(super) exchange: Option<FetchedExchange>,
@@ -46,12 +46,12 @@ impl RobotsCache {
     }
 
     /// The robots.txt of a URL's origin, fetched if it is not known or older than a day.
-    pub(super) async fn get(&self, shared: &Shared, url: &Url, allow_private: bool) -> RobotsAnswer {
+    pub(super) async fn get(&self, shared: &VisitContext, url: &Url, allow_private: bool) -> RobotsLookup {
         let origin = perennial_core::url::canonical::origin(url);
         let now = shared.clock.now();
         let known = self.known.lock().ok().and_then(|known| known.get(&origin).cloned());
         if let Some(origin) = known.filter(|origin| now - origin.fetched_at < KEPT) {
-            return RobotsAnswer { origin, exchange: None };
+            return RobotsLookup { origin, exchange: None };
         }
         let (rules, exchange) = self.fetch(shared, url, allow_private, now).await;
         let fetched = Arc::new(OriginRobots { rules, fetched_at: now });
@@ -63,16 +63,16 @@ impl RobotsCache {
             }
             known.insert(origin, fetched.clone());
         }
-        RobotsAnswer { origin: fetched, exchange }
+        RobotsLookup { origin: fetched, exchange }
     }
 
     async fn fetch(
         &self,
-        shared: &Shared,
+        shared: &VisitContext,
         url: &Url,
         allow_private: bool,
         now: Timestamp,
-    ) -> (Result<Robots, Failure>, Option<FetchedExchange>) {
+    ) -> (Result<Robots, VisitFailure>, Option<FetchedExchange>) {
         let Ok(mut at) = url.join("/robots.txt") else { return (Ok(Robots::allow_all()), None) };
         for _ in 0..=MAX_REDIRECTS {
             let request = FetchRequest {
@@ -97,7 +97,7 @@ impl RobotsCache {
         (Ok(Robots::allow_all()), None)
     }
 
-    fn read(&self, at: &Url, fetched: &mut FetchedResponse) -> Result<Robots, Failure> {
+    fn read(&self, at: &Url, fetched: &mut FetchedResponse) -> Result<Robots, VisitFailure> {
         let status = fetched.status();
         match RobotsStatus::from_http(Some(status)) {
             RobotsStatus::Text => {
@@ -106,7 +106,7 @@ impl RobotsCache {
                 Ok(Robots::parse(&decode(&fetched.head, &*body, limits).bytes, &self.agent))
             }
             RobotsStatus::Unavailable => Ok(Robots::allow_all()),
-            RobotsStatus::Unreachable => Err(Failure::RobotsUnreachable { url: at.clone(), status }),
+            RobotsStatus::Unreachable => Err(VisitFailure::RobotsUnreachable { url: at.clone(), status }),
         }
     }
 }

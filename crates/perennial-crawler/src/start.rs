@@ -18,13 +18,13 @@ use super::clock::Clock;
 use super::config_watcher::ConfigWatcher;
 use super::known_urls::KnownUrls;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
-use super::polls::Polls;
+use super::polls::FeedPolls;
 use super::recorder::Recorder;
-use super::spending::{self, Spending};
-use super::visit::{Readers, Shared, is_loopback};
+use super::budgets::{self, BudgetAccounts};
+use super::visit::{ReadPermits, VisitContext, is_loopback};
 use super::websub::WebSub;
-use super::weights::Weights;
-use super::{Crawl, CrawlOptions, Status, browser, log, robots};
+use super::page_weights::PageWeights;
+use super::{CrawlLoop, CrawlOptions, CrawlStatus, browser, log, robots};
 use perennial_archive::settings::{Allowance, CrawlTable, Seeds};
 use perennial_archive::store::{Discovery, KnownFeed, PageKind, Store};
 use perennial_archive::{Archive, ArchiveWriter, CHECKING};
@@ -43,20 +43,20 @@ const WITHOUT_SANDBOX: &str = "the browser runs without its sandbox, because per
 const WITHOUT_CONTACT: &str = "perennial.toml sets no `contact`: those who run the sites cannot tell whose crawler this is, and may block \
     it. Write an e-mail address or a web page into [crawl], as in contact = \"archive@example.org\"";
 
-impl Crawl {
+impl CrawlLoop {
     /// Opens the archive, loads the frontier and starts the recorder on a thread of its own.
     pub(super) fn start(
         archive: &Archive,
         mut options: CrawlOptions,
-        earlier: Status,
+        earlier: CrawlStatus,
         warn: &mut impl FnMut(&str),
-    ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
+    ) -> anyhow::Result<(CrawlLoop, std::thread::JoinHandle<anyhow::Result<()>>)> {
         if archive.is_unchecked() {
             warn(CHECKING);
         }
         let mut writer = ArchiveWriter::open(archive)?;
         writer.repairs().iter().for_each(|repair| warn(&repair.to_string()));
-        let analyst = analyst_of(archive, &mut writer, &options, warn)?;
+        let analyst = start_analyst(archive, &mut writer, &options, warn)?;
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
         let ahead = time_ahead(&writer, now)?;
@@ -77,7 +77,7 @@ impl Crawl {
             warn(WITHOUT_CONTACT);
         }
         let known_urls = load_frontier(&mut writer, &seeds, now, warn)?;
-        let parts = Parts { archive, table, options: &options, seeds, now };
+        let parts = CrawlBuilder { archive, table, options: &options, seeds, now };
         let policy = parts.policy(&mut writer, pass)?;
         let shared = Arc::new(parts.shared(analyst)?);
         let recorder = parts.recorder(writer, known_urls, ahead, warn)?;
@@ -88,7 +88,7 @@ impl Crawl {
             Some(analyst) => Some(AnalysisPool::start(analyst, &reports)?),
             None => None,
         };
-        let mut crawl = Crawl {
+        let mut crawl = CrawlLoop {
             store: archive.store()?,
             policy,
             pass: pass.map(|(number, _)| number),
@@ -96,11 +96,11 @@ impl Crawl {
             reports: Some(reports),
             committed,
             analysis,
-            weights: Weights::new(archive),
+            page_weights: PageWeights::new(archive),
             websub,
             watcher: ConfigWatcher::new(archive, &options.clock, &earlier),
             foreseen: None,
-            status: Status { began: earlier.began.clone().or(Some(now.to_rfc3339())), end: None, ..earlier },
+            status: CrawlStatus { began: earlier.began.clone().or(Some(now.to_rfc3339())), end: None, ..earlier },
             options,
         };
         crawl.load(&recorder, now)?;
@@ -116,7 +116,7 @@ impl Crawl {
         }
         // A connection of its own, so that loading can change the crawl.
         let store = recorder.writer.archive().store()?;
-        let polls = polls_of(&store, |seed| self.policy.has_seed(seed), &self.shared.table, now)?;
+        let polls = load_polls(&store, |seed| self.policy.has_seed(seed), &self.shared.table, now)?;
         self.policy.set_polls(polls);
         if let Some(websub) = &self.websub {
             for feed in store.feeds_to_poll()? {
@@ -128,22 +128,22 @@ impl Crawl {
         }
         store.each_frontier_page(|known| {
             if known.kind == PageKind::Page {
-                self.weights.add(known.page, self.policy.seed_weight(known.seed));
+                self.page_weights.add(known.page, self.policy.seed_weight(known.seed));
                 if known.visited.is_some() {
-                    self.weights.saw(known.page);
+                    self.page_weights.mark_captured(known.page);
                 }
             }
             self.policy.load(&known);
         })?;
         if let Some(scheduler) = self.policy.scheduler_mut() {
-            self.weights.rank_now(scheduler, now)?;
+            self.page_weights.rank_now(scheduler, now)?;
         }
         self.queue_retries()
     }
 }
 
 /// The analyst, unless `--no-analysis` was given. The backlog is analysed first.
-fn analyst_of(
+fn start_analyst(
     archive: &Archive,
     writer: &mut ArchiveWriter,
     options: &CrawlOptions,
@@ -156,17 +156,17 @@ fn analyst_of(
     if let Some(warning) = analyst.confinement_warning() {
         warn(&warning);
     }
-    analyse_what_was_left(archive, writer, &analyst, warn)?;
+    analyse_leftovers(archive, writer, &analyst, warn)?;
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
 }
 
 /// The feeds of the frontier with what their items say of when they publish.
-fn polls_of(
+fn load_polls(
     store: &Store,
     has_seed: impl Fn(i64) -> bool,
     table: &CrawlTable,
     now: Timestamp,
-) -> anyhow::Result<Polls> {
+) -> anyhow::Result<FeedPolls> {
     let with_sitemaps = polls_sitemaps(table);
     let mut followed = Vec::new();
     store.each_frontier_page(|known| {
@@ -184,7 +184,7 @@ fn polls_of(
         true => HashMap::new(),
         false => store.feeds_to_poll()?.into_iter().map(|feed| (feed.page, feed)).collect(),
     };
-    let mut polls = Polls::new(table.feed_polls);
+    let mut polls = FeedPolls::new(table.feed_polls);
     for (page, site, visited) in followed {
         let publishing = match known.get(&page) {
             Some(feed) => learn::publishing(store, feed)?,
@@ -220,7 +220,7 @@ fn load_frontier(
 }
 
 /// What the parts of a crawl are made from.
-struct Parts<'a> {
+struct CrawlBuilder<'a> {
     archive: &'a Archive,
     table: &'a CrawlTable,
     options: &'a CrawlOptions,
@@ -228,10 +228,10 @@ struct Parts<'a> {
     now: Timestamp,
 }
 
-impl Parts<'_> {
+impl CrawlBuilder<'_> {
     fn policy(&self, writer: &mut ArchiveWriter, pass: Option<Pass>) -> anyhow::Result<Policy> {
         let (options, now) = (self.options, self.now);
-        let spending = self.spending(writer)?;
+        let budgets = self.budgets(writer)?;
         let mut followed = FollowedSites::load(self.archive, writer.store())?;
         if options.goal.is_some() {
             followed.forget_goals();
@@ -240,13 +240,13 @@ impl Parts<'_> {
             Some((_, started)) => VisitOrder::Once { started },
             None if options.feeds_only => VisitOrder::Once { started: now },
             None => {
-                let config = self.schedule_config(spending.plan());
+                let config = self.schedule_config(budgets.plan());
                 let mut scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
-                scheduler.set_spent(spending.n_visits_in_period(), now);
+                scheduler.set_spent(budgets.n_visits_in_period(), now);
                 VisitOrder::Scheduled(Box::new(scheduler))
             }
         };
-        Ok(Policy::new(self.policy_config(), order, followed, spending, now))
+        Ok(Policy::new(self.policy_config(), order, followed, budgets, now))
     }
 
     fn policy_config(&self) -> PolicyConfig {
@@ -280,7 +280,7 @@ impl Parts<'_> {
     }
 
     /// The budgets with what was spent of them. Options of the command line replace those of perennial.toml.
-    fn spending(&self, writer: &mut ArchiveWriter) -> anyhow::Result<Spending> {
+    fn budgets(&self, writer: &mut ArchiveWriter) -> anyhow::Result<BudgetAccounts> {
         let written = self.table.allowance;
         let overall = Allowance {
             visits: self.options.budget.or(written.visits),
@@ -289,9 +289,9 @@ impl Parts<'_> {
         let of_seeds = || self.seeds.iter_numbered().map(|(number, seed)| (number, seed.allowance));
         let periods = of_seeds().map(|(_, allowance)| allowance).chain([overall]).filter_map(|a| a.visits);
         let longest = periods.map(|budget| budget.period).max().unwrap_or(Span::ZERO);
-        let forgotten = spending::forgotten_before(longest, self.now);
+        let forgotten = budgets::forgotten_before(longest, self.now);
         writer.store_mut().write(|commit| commit.forget_spent(forgotten))?;
-        Spending::load(writer.store(), overall, of_seeds(), self.now)
+        BudgetAccounts::load(writer.store(), overall, of_seeds(), self.now)
     }
 
     fn recorder(
@@ -343,7 +343,7 @@ impl Parts<'_> {
         WebSub::bind(self.table.websub_listen, callback).map(Some)
     }
 
-    fn shared(&self, analyst: Option<Arc<PageAnalyst>>) -> anyhow::Result<Shared> {
+    fn shared(&self, analyst: Option<Arc<PageAnalyst>>) -> anyhow::Result<VisitContext> {
         let (archive, table) = (self.archive, self.table.clone());
         let user_agent = table.user_agent();
         let spool = archive.spool_dir();
@@ -356,8 +356,8 @@ impl Parts<'_> {
                 anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
             })?;
         }
-        Ok(Shared {
-            readers: Readers::default(),
+        Ok(VisitContext {
+            readers: ReadPermits::default(),
             client,
             robots: robots::RobotsCache::new(&user_agent),
             seeds: self.seeds.clone(),
@@ -396,7 +396,7 @@ fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> 
 }
 
 /// Analyses captures that have no lesson: those fetched before a crash, and imported ones.
-fn analyse_what_was_left(
+fn analyse_leftovers(
     archive: &Archive,
     writer: &mut ArchiveWriter,
     analyst: &Arc<Analyst>,

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use perennial_core::time::Timestamp;
 
-use super::Crawl;
+use super::CrawlLoop;
 use super::record::VisitRecord;
 use perennial_archive::store::{Ending, PageKind};
 
 /// Why a crawl ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+pub enum CrawlEnd {
     /// Nothing is left to do, or `limit` was reached.
     Done,
     /// The user stopped it.
@@ -26,7 +26,7 @@ pub enum End {
 
 /// How visits ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Endings {
+pub struct VisitCounts {
     /// All of them.
     pub n_visits: u64,
     /// Those that found other content than before, or the first.
@@ -41,7 +41,7 @@ pub struct Endings {
     pub n_redirected: u64,
 }
 
-impl Endings {
+impl VisitCounts {
     fn count(&mut self, ending: Ending) {
         self.n_visits += 1;
         *match ending {
@@ -56,7 +56,7 @@ impl Endings {
 
 /// The visit that a crawl without work waits for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Awaited {
+pub struct ExpectedVisit {
     /// When it is due.
     pub at: Timestamp,
     /// Which page.
@@ -67,19 +67,19 @@ pub struct Awaited {
 
 /// The counts of a crawl so far.
 #[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct Status {
+pub struct CrawlStatus {
     /// Why it ended; none while it runs.
-    pub end: Option<End>,
+    pub end: Option<CrawlEnd>,
     /// Visits that ended, subresources and sitemaps included.
     pub n_fetched: u64,
     /// Visits of pages that ended.
     pub n_pages: u64,
     /// How the visits of pages ended.
-    pub pages: Endings,
+    pub pages: VisitCounts,
     /// How the visits of what pages need ended (stylesheets, images, scripts), and those of sitemaps.
-    pub requisites: Endings,
+    pub requisites: VisitCounts,
     /// How the polls of feeds ended.
-    pub feeds: Endings,
+    pub feeds: VisitCounts,
     /// Items of feeds that were new.
     pub n_items: u64,
     /// Visits that found other content than before, or the first.
@@ -116,7 +116,7 @@ pub struct Status {
     pub began: Option<String>,
     /// The next visit, where there is nothing to do until then.
     #[serde(skip)]
-    pub awaited: Option<Awaited>,
+    pub awaited: Option<ExpectedVisit>,
     /// When the crawl will next look for work.
     pub next_wakeup: Option<String>,
     /// Errors by kind.
@@ -128,7 +128,7 @@ pub struct Status {
     pub last: String,
 }
 
-impl Crawl {
+impl CrawlLoop {
     pub(super) fn count(&mut self, record: &VisitRecord) {
         let status = &mut self.status;
         status.n_fetched += 1;
@@ -141,7 +141,7 @@ impl Crawl {
         endings.count(record.ending());
         status.n_unread += u64::from(record.is_unread());
         status.n_items += record.poll.as_ref().map_or(0, |poll| poll.n_new as u64);
-        let both = |of: fn(&Endings) -> u64| of(&status.pages) + of(&status.requisites) + of(&status.feeds);
+        let both = |of: fn(&VisitCounts) -> u64| of(&status.pages) + of(&status.requisites) + of(&status.feeds);
         status.n_changed = both(|endings| endings.n_changed);
         status.n_unchanged = both(|endings| endings.n_unchanged);
         status.n_failed = both(|endings| endings.n_failed);
@@ -159,7 +159,7 @@ impl Crawl {
         }
     }
 
-    pub(super) fn refresh(&mut self, end: Option<End>) -> &Status {
+    pub(super) fn refresh(&mut self, end: Option<CrawlEnd>) -> &CrawlStatus {
         let next = self.policy.wakeup();
         self.status.n_waiting = self.policy.n_waiting();
         self.status.n_active = self.policy.n_active();
@@ -175,14 +175,14 @@ impl Crawl {
 
     /// The visit that the crawl waits for, where it has nothing to do. When the list of the slot is used up the next slot has to
     /// be foreseen; that costs as much as a slot, so it is done once for each.
-    fn awaited(&mut self, wakeup: Option<Timestamp>) -> Option<Awaited> {
+    fn awaited(&mut self, wakeup: Option<Timestamp>) -> Option<ExpectedVisit> {
         let n_working = self.policy.n_active() + self.policy.n_waiting() + self.policy.n_analysing() as u64;
         let wakeup = wakeup.filter(|_| n_working == 0 && !self.options.clock.is_time_lapse())?;
         if self.foreseen.as_ref().is_none_or(|(asked, _)| *asked != wakeup) {
             let visit = self.policy.next_visit(self.now());
             let awaited = visit.and_then(|(at, ranked)| {
                 let url = self.store.url_of(ranked.page).ok()?;
-                Some(Awaited { at, url, habit: ranked.habit() })
+                Some(ExpectedVisit { at, url, habit: ranked.habit() })
             });
             self.foreseen = Some((wakeup, awaited));
         }

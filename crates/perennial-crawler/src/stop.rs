@@ -6,15 +6,15 @@ use tokio::sync::watch;
 
 /// Asks a crawl to finish the fetches in flight and end. Clones belong to the same crawl.
 #[derive(Clone, Debug)]
-pub struct Stop(Arc<watch::Sender<bool>>);
+pub struct StopHandle(Arc<watch::Sender<bool>>);
 
-impl Default for Stop {
-    fn default() -> Stop {
-        Stop(Arc::new(watch::Sender::new(false)))
+impl Default for StopHandle {
+    fn default() -> StopHandle {
+        StopHandle(Arc::new(watch::Sender::new(false)))
     }
 }
 
-impl Stop {
+impl StopHandle {
     /// Asks the crawl to stop.
     pub fn request(&self) {
         self.0.send_replace(true);

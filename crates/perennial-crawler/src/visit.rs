@@ -18,7 +18,7 @@ use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::discover::Discoveries;
 use super::exchange::FetchedExchange;
-use super::failure::Failure;
+use super::failure::VisitFailure;
 use super::record::VisitRecord;
 use super::robots::RobotsCache;
 use perennial_archive::feeds;
@@ -42,22 +42,22 @@ const MAX_META_BYTES: usize = 64 << 10;
 /// How many answers are read at a time. Reading is work of the processor on bytes that strangers wrote: it runs beside the
 /// threads that keep all connections going, no more of it than there are cores, and of large documents one at a time, which
 /// bounds their memory.
-pub(super) struct Readers {
+pub(super) struct ReadPermits {
     any: Semaphore,
     large: Arc<Semaphore>,
 }
 
-impl Default for Readers {
-    fn default() -> Readers {
+impl Default for ReadPermits {
+    fn default() -> ReadPermits {
         let n_cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Readers { any: Semaphore::new(n_cores), large: Arc::new(Semaphore::new(1)) }
+        ReadPermits { any: Semaphore::new(n_cores), large: Arc::new(Semaphore::new(1)) }
     }
 }
 
 /// What all visits share.
-pub(super) struct Shared {
+pub(super) struct VisitContext {
     /// Turns at reading what came.
-    pub(super) readers: Readers,
+    pub(super) readers: ReadPermits,
     pub(super) client: Client,
     pub(super) robots: RobotsCache,
     /// The seeds, with their numbers in the state.
@@ -72,7 +72,7 @@ pub(super) struct Shared {
     pub(super) analyst: Option<Arc<PageAnalyst>>,
 }
 
-impl Shared {
+impl VisitContext {
     /// Tells a server on this machine which time it is in a time-lapse, so that it can show its pages as they were then.
     pub(super) fn time_field(&self) -> Option<(&'static str, String)> {
         self.clock.is_time_lapse().then(|| (VIRTUAL_TIME, self.clock.now().to_rfc3339()))
@@ -81,7 +81,7 @@ impl Shared {
 
 /// Visits a target. A failure is part of the record.
 pub(super) async fn visit(
-    shared: Arc<Shared>,
+    shared: Arc<VisitContext>,
     target: Target,
     reason: String,
 ) -> VisitRecord<FetchedExchange> {
@@ -121,7 +121,7 @@ pub(super) async fn visit(
 
 /// A visit while it runs.
 struct VisitTask<'a> {
-    shared: &'a Arc<Shared>,
+    shared: &'a Arc<VisitContext>,
     target: &'a Target,
     is_conditional: bool,
     companions: Vec<FetchedExchange>,
@@ -134,12 +134,12 @@ struct VisitTask<'a> {
 }
 
 impl VisitTask<'_> {
-    async fn run(&mut self) -> Result<FetchedExchange, Failure> {
-        let url = Url::parse(&self.target.url).map_err(|_| Failure::BadUrl)?;
+    async fn run(&mut self) -> Result<FetchedExchange, VisitFailure> {
+        let url = Url::parse(&self.target.url).map_err(|_| VisitFailure::BadUrl)?;
         self.admit(&url).await?;
         let mut exchange = self.fetch(&url).await?;
         if self.shared.table.noarchive && says_noarchive(&exchange) {
-            return Err(Failure::NoArchive);
+            return Err(VisitFailure::NoArchive);
         }
         self.render(&url, &mut exchange).await;
         exchange.left_out = self.leave_out(&exchange).await;
@@ -154,9 +154,9 @@ impl VisitTask<'_> {
     }
 
     /// Refuses what robots.txt forbids, and under a virtual clock all hosts but loopback ones.
-    async fn admit(&mut self, url: &Url) -> Result<(), Failure> {
+    async fn admit(&mut self, url: &Url) -> Result<(), VisitFailure> {
         if self.shared.clock.is_time_lapse() && !is_loopback(url) {
-            return Err(Failure::TimeLapse);
+            return Err(VisitFailure::TimeLapse);
         }
         if !self.shared.table.robots {
             return Ok(());
@@ -171,10 +171,10 @@ impl VisitTask<'_> {
         let rules = rules.as_ref().map_err(Clone::clone)?;
         self.crawl_delay_secs = rules.crawl_delay_secs();
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
-        if rules.allows(path) { Ok(()) } else { Err(Failure::RobotsDisallowed) }
+        if rules.allows(path) { Ok(()) } else { Err(VisitFailure::RobotsDisallowed) }
     }
 
-    async fn fetch(&mut self, url: &Url) -> Result<FetchedExchange, Failure> {
+    async fn fetch(&mut self, url: &Url) -> Result<FetchedExchange, VisitFailure> {
         let mut fields = conditions(self.target);
         self.is_conditional = !fields.is_empty();
         fields.extend(self.shared.time_field());

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use url::Url;
 
 use super::clock::Clock;
-use super::visit::Shared;
+use super::visit::VisitContext;
 use perennial_archive::random_seed;
 use perennial_fetch::Framing;
 
@@ -99,7 +99,7 @@ impl WebSub {
     }
 
     /// Sends one request that is due. A hub that fails is asked again later, as one that does not ask back.
-    pub(super) fn ask(&self, shared: &Arc<Shared>) {
+    pub(super) fn send_next(&self, shared: &Arc<VisitContext>) {
         let Ok(turn) = self.asking.clone().try_acquire_owned() else { return };
         let Some(asking) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
         let shared = shared.clone();
@@ -112,7 +112,7 @@ impl WebSub {
 }
 
 /// `allow_private` of a site holds for its own scheme, host and port.
-fn is_of_private_seed(shared: &Shared, hub: &Url) -> bool {
+fn is_of_private_seed(shared: &VisitContext, hub: &Url) -> bool {
     shared.seeds.iter().any(|seed| seed.allow_private && seed.scope.seed.origin() == hub.origin())
 }
 

@@ -30,8 +30,8 @@ fn config() -> PolicyConfig {
 fn policy(config: PolicyConfig, order: VisitOrder, allowance: Allowance) -> Policy {
     let seed = Seed::of_host("http://a.example/".parse().unwrap());
     let followed = FollowedSites::from_seeds(Seeds::new(vec![seed]).numbered(vec![SEED]));
-    let spending = Spending::new(Allowance::default(), [(SEED, allowance)].into_iter());
-    Policy::new(config, order, followed, spending, start())
+    let budgets = BudgetAccounts::new(Allowance::default(), [(SEED, allowance)].into_iter());
+    Policy::new(config, order, followed, budgets, start())
 }
 
 fn once() -> Policy {
@@ -73,8 +73,8 @@ fn drive(
         while let Some((page, why)) = policy.next(now) {
             if policy.admit(&target(page, PageKind::Page), why, now) {
                 visits.push((page, now));
-                for page in policy.settled(&answer(page, now), now) {
-                    policy.learned(page, None, Vec::new());
+                for page in policy.finish_visit(&answer(page, now), now) {
+                    policy.finish_analysis(page, None, Vec::new());
                 }
             }
         }
@@ -89,52 +89,52 @@ fn drive(
 #[test]
 fn a_pass_visits_everything_once_and_ends() {
     let mut policy = once();
-    policy.take_new(&new_page(1, PageKind::Page));
+    policy.add_new_page(&new_page(1, PageKind::Page));
     let visits = drive(&mut policy, start() + Span::from_hours(1), |page, now| {
         let next = (page.0 < 5).then(|| new_page(page.0 + 1, PageKind::Page));
         VisitRecord { new_pages: next.into_iter().collect(), ..found(page, PageKind::Page, now) }
     });
     assert_eq!(visits.iter().map(|(page, _)| page.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-    assert_eq!(policy.end(start()), Some(End::Done));
+    assert_eq!(policy.end(start()), Some(CrawlEnd::Done));
     assert!(policy.is_pass_complete());
 }
 
 #[test]
 fn a_page_is_analysed_when_its_last_subresource_is_there() {
     let (mut policy, now) = (once(), start());
-    policy.take_new(&new_page(1, PageKind::Page));
+    policy.add_new_page(&new_page(1, PageKind::Page));
     let page = start_next(&mut policy, PageKind::Page, now).unwrap();
     let needs = vec![new_page(8, PageKind::Subresource), new_page(9, PageKind::Subresource)];
     let record = VisitRecord { new_pages: needs, ..found(page, PageKind::Page, now) };
-    assert!(policy.settled(&record, now).is_empty());
+    assert!(policy.finish_visit(&record, now).is_empty());
     let mut ready = Vec::new();
     while let Some(subresource) = start_next(&mut policy, PageKind::Subresource, now) {
         assert!(ready.is_empty(), "analysed before all subresources were there");
-        ready = policy.settled(&found(subresource, PageKind::Subresource, now), now);
+        ready = policy.finish_visit(&found(subresource, PageKind::Subresource, now), now);
     }
     assert_eq!(ready, [page]);
     assert_eq!(policy.end(now), None, "its analysis is not done");
-    policy.learned(page, None, Vec::new());
-    assert_eq!(policy.end(now), Some(End::Done));
+    policy.finish_analysis(page, None, Vec::new());
+    assert_eq!(policy.end(now), Some(CrawlEnd::Done));
 }
 
 #[test]
 fn a_pass_tries_a_failing_page_again_and_then_gives_up() {
     let mut policy = once();
-    policy.take_new(&new_page(1, PageKind::Page));
+    policy.add_new_page(&new_page(1, PageKind::Page));
     let mut n_failures = 0;
     let visits = drive(&mut policy, start() + Span::from_hours(24), |page, now| {
         n_failures += 1;
         failed(page, n_failures, now)
     });
     assert_eq!(visits.len(), 3);
-    assert_eq!(policy.end(visits[2].1), Some(End::Done));
+    assert_eq!(policy.end(visits[2].1), Some(CrawlEnd::Done));
 }
 
 #[test]
 fn a_pass_gives_up_the_pages_of_a_host_that_asks_for_too_long_a_pause() {
     let mut policy = once();
-    (1..=5).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    (1..=5).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let visits = drive(&mut policy, start() + Span::from_hours(24), |page, now| {
         let host = HostState { ready_at: now + Span::from_hours(2), n_troubles: 1 };
         VisitRecord { host, ..failed(page, 1, now) }
@@ -150,7 +150,7 @@ fn an_interval_of_twelve_days_gives_two_visits_in_two_weeks() {
         ..ScheduleConfig::default()
     };
     let mut policy = scheduled(config(), schedule, Allowance::default());
-    policy.take_new(&new_page(1, PageKind::Page));
+    policy.add_new_page(&new_page(1, PageKind::Page));
     let visits =
         drive(&mut policy, start() + Span::from_hours(14 * 24), |page, now| found(page, PageKind::Page, now));
     assert_eq!(visits.len(), 2, "{visits:?}");
@@ -164,7 +164,7 @@ fn no_period_has_more_visits_than_its_budget() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(100.0)), ..ScheduleConfig::default() };
     let allowance = Allowance { visits: Some(Budget::per_hour(3.0)), bytes_per_day: None };
     let mut policy = scheduled(config(), schedule, allowance);
-    (1..=20).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    (1..=20).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let until = start() + Span::from_hours(10);
     let visits = drive(&mut policy, until, |page, now| found(page, PageKind::Page, now));
     let mut n_by_hour = [0; 10];
@@ -176,12 +176,12 @@ fn no_period_has_more_visits_than_its_budget() {
 fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(1.0)), ..ScheduleConfig::default() };
     let mut policy = scheduled(config(), schedule, Allowance::default());
-    policy.take_new(&new_page(1, PageKind::Page));
+    policy.add_new_page(&new_page(1, PageKind::Page));
     let mut now = start();
     for _ in 0..48 {
         if let Some(page) = start_next(&mut policy, PageKind::Page, now) {
-            for page in policy.settled(&found(page, PageKind::Page, now), now) {
-                policy.learned(page, Some(VisitOutcome::Unchanged), Vec::new());
+            for page in policy.finish_visit(&found(page, PageKind::Page, now), now) {
+                policy.finish_analysis(page, Some(VisitOutcome::Unchanged), Vec::new());
             }
         }
         now = now + Span::from_hours(1);
@@ -195,45 +195,45 @@ fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
 #[test]
 fn fetching_waits_for_the_analysis() {
     let (mut policy, now) = (once(), start());
-    (1..=200).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    (1..=200).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let mut ready = Vec::new();
     while let Some(page) = start_next(&mut policy, PageKind::Page, now) {
-        ready.extend(policy.settled(&found(page, PageKind::Page, now), now));
+        ready.extend(policy.finish_visit(&found(page, PageKind::Page, now), now));
     }
     assert_eq!(ready.len(), MAX_ANALYSING);
-    policy.learned(ready[0], None, Vec::new());
+    policy.finish_analysis(ready[0], None, Vec::new());
     assert!(start_next(&mut policy, PageKind::Page, now).is_some());
 }
 
 #[test]
 fn a_stop_lets_visits_in_flight_end() {
     let (mut policy, now) = (once(), start());
-    (1..=3).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    (1..=3).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let page = start_next(&mut policy, PageKind::Page, now).unwrap();
     policy.stop();
     assert_eq!((policy.next(now), policy.end(now)), (None, None));
-    policy.settled(&found(page, PageKind::Page, now), now);
-    assert_eq!((policy.next(now), policy.end(now)), (None, Some(End::Interrupted)));
+    policy.finish_visit(&found(page, PageKind::Page, now), now);
+    assert_eq!((policy.next(now), policy.end(now)), (None, Some(CrawlEnd::Interrupted)));
 }
 
 #[test]
 fn limits_end_the_crawl_when_nothing_is_in_flight() {
     for (limits, end) in [
-        (PolicyConfig { limit: Some(2), ..config() }, End::Done),
-        (PolicyConfig { size_limit: Some(1000), ..config() }, End::SizeLimit),
+        (PolicyConfig { limit: Some(2), ..config() }, CrawlEnd::Done),
+        (PolicyConfig { size_limit: Some(1000), ..config() }, CrawlEnd::SizeLimit),
     ] {
         let mut policy = policy(limits, VisitOrder::Once { started: start() }, Allowance::default());
-        (1..=9).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+        (1..=9).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
         let visits =
             drive(&mut policy, start() + Span::from_hours(1), |page, now| found(page, PageKind::Page, now));
         assert_eq!((visits.len(), policy.end(start())), (2, Some(end)));
-        assert!(end == End::SizeLimit || !policy.is_pass_complete());
+        assert!(end == CrawlEnd::SizeLimit || !policy.is_pass_complete());
     }
     let timed = PolicyConfig { time_limit: Some(Span::from_hours(5)), ..config() };
     let mut policy = scheduled(timed, ScheduleConfig::default(), Allowance::default());
-    policy.take_new(&new_page(1, PageKind::Page));
+    policy.add_new_page(&new_page(1, PageKind::Page));
     drive(&mut policy, start() + Span::from_hours(99), |page, now| found(page, PageKind::Page, now));
-    assert_eq!(policy.end(start() + Span::from_hours(5)), Some(End::TimeLimit));
+    assert_eq!(policy.end(start() + Span::from_hours(5)), Some(CrawlEnd::TimeLimit));
 }
 
 /// A page whose subresources are on another host, which answers the first of them like this.
@@ -243,16 +243,16 @@ fn settle_with_subresources(
 ) -> Vec<PageId> {
     const OTHER: SiteId = SiteId(2);
     let now = start();
-    policy.take_new(&new_page(1, PageKind::Page));
+    policy.add_new_page(&new_page(1, PageKind::Page));
     let page = start_next(policy, PageKind::Page, now).unwrap();
     let subresources =
         (10..15).map(|n| NewPage { site: OTHER, ..new_page(n, PageKind::Subresource) }).collect();
     let mut ready =
-        policy.settled(&VisitRecord { new_pages: subresources, ..found(page, PageKind::Page, now) }, now);
+        policy.finish_visit(&VisitRecord { new_pages: subresources, ..found(page, PageKind::Page, now) }, now);
     assert!(ready.is_empty(), "it waits for its subresources");
     let subresource = start_next(policy, PageKind::Subresource, now).unwrap();
     let target = Target { site: OTHER, ..target(subresource, PageKind::Subresource) };
-    ready.extend(policy.settled(&VisitRecord { target, ..answer(subresource, now) }, now));
+    ready.extend(policy.finish_visit(&VisitRecord { target, ..answer(subresource, now) }, now));
     ready
 }
 
@@ -266,16 +266,16 @@ fn sent_away(page: PageId, at: Timestamp) -> VisitRecord {
 fn a_page_does_not_wait_for_a_host_that_sends_us_away_for_long() {
     let mut policy = once();
     assert_eq!(settle_with_subresources(&mut policy, sent_away), [PageId(1)]);
-    policy.learned(PageId(1), None, Vec::new());
-    assert_eq!(policy.end(start()), Some(End::Done));
+    policy.finish_analysis(PageId(1), None, Vec::new());
+    assert_eq!(policy.end(start()), Some(CrawlEnd::Done));
     // The host is known now: the next page does not begin to wait for it.
-    policy.take_new(&new_page(2, PageKind::Page));
+    policy.add_new_page(&new_page(2, PageKind::Page));
     let page = start_next(&mut policy, PageKind::Page, start()).unwrap();
     let subresource = NewPage { site: SiteId(2), ..new_page(20, PageKind::Subresource) };
     let record = VisitRecord { new_pages: vec![subresource], ..found(page, PageKind::Page, start()) };
-    assert_eq!(policy.settled(&record, start()), [PageId(2)]);
-    policy.learned(PageId(2), None, Vec::new());
-    assert_eq!(policy.end(start()), Some(End::Done));
+    assert_eq!(policy.finish_visit(&record, start()), [PageId(2)]);
+    policy.finish_analysis(PageId(2), None, Vec::new());
+    assert_eq!(policy.end(start()), Some(CrawlEnd::Done));
 }
 
 #[test]
@@ -307,20 +307,20 @@ fn visits_of_the_future_are_none_of_this_pass() {
 #[test]
 fn large_documents_do_not_hold_up_other_visits() {
     let mut policy = once();
-    (0..200).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    (0..200).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let mut n_visits = 0;
     while let Some(page) = start_next(&mut policy, PageKind::Page, start()) {
         n_visits += 1;
         let mut record = found(page, PageKind::Page, start());
         record.answer.as_mut().unwrap().is_large = n_visits <= 100;
-        assert_eq!(policy.settled(&record, start()), [page]);
+        assert_eq!(policy.finish_visit(&record, start()), [page]);
     }
     assert_eq!(n_visits, 100 + MAX_ANALYSING);
     assert!(policy.is_large(PageId(0)) && !policy.is_large(PageId(150)));
-    (100..200).for_each(|page| policy.learned(PageId(page), None, Vec::new()));
+    (100..200).for_each(|page| policy.finish_analysis(PageId(page), None, Vec::new()));
     policy.config.time_limit = Some(Span::from_secs(60));
     assert_eq!(policy.end(start()), None, "a pass waits for them");
-    assert_eq!(policy.end(start() + Span::from_secs(60)), Some(End::TimeLimit), "a time limit does not");
+    assert_eq!(policy.end(start() + Span::from_secs(60)), Some(CrawlEnd::TimeLimit), "a time limit does not");
 }
 
 /// A crawl that waits says for which page, within the slot and when its list is used up.
@@ -329,7 +329,7 @@ fn the_next_visit_is_known_while_nothing_is_to_be_done() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(2.0)), ..ScheduleConfig::default() };
     let mut policy = scheduled(config(), schedule, Allowance::default());
     assert_eq!(once().next_visit(start()), None);
-    (1..=4).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    (1..=4).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let mut visited = 0;
     for minute in 0..180 {
         let now = start() + Span::from_secs(60 * minute);
@@ -340,8 +340,8 @@ fn the_next_visit_is_known_while_nothing_is_to_be_done() {
             assert_eq!((page, at <= now), (expected, true), "at {now}");
             visited += 1;
         }
-        policy.settled(&found(page, PageKind::Page, now), now);
-        policy.learned(page, Some(VisitOutcome::Unchanged), Vec::new());
+        policy.finish_visit(&found(page, PageKind::Page, now), now);
+        policy.finish_analysis(page, Some(VisitOutcome::Unchanged), Vec::new());
     }
     assert!(visited >= 4, "{visited} visits were foreseen");
 }
@@ -354,16 +354,16 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     let mut policy =
         scheduled(PolicyConfig { is_analysing: false, ..config() }, schedule, Allowance::default());
     let mut now = start();
-    policy.take_new(&new_page(1, PageKind::Page));
-    policy.take_new(&new_page(2, PageKind::Feed));
+    policy.add_new_page(&new_page(1, PageKind::Page));
+    policy.add_new_page(&new_page(2, PageKind::Feed));
     let asked = |policy: &mut Policy, now: Timestamp| -> Vec<PageId> {
         std::iter::from_fn(|| {
             let (page, why) = policy.next(now)?;
             let kind = if page == PageId(2) { PageKind::Feed } else { PageKind::Page };
-            assert_eq!(why == Why::Feed, kind == PageKind::Feed);
+            assert_eq!(why == QueueReason::Feed, kind == PageKind::Feed);
             assert!(policy.admit(&target(page, kind), why, now));
             let poll = (kind == PageKind::Feed).then(FeedPoll::default);
-            policy.settled(&VisitRecord { poll, ..found(page, kind, now) }, now);
+            policy.finish_visit(&VisitRecord { poll, ..found(page, kind, now) }, now);
             Some(page)
         })
         .collect()
@@ -371,7 +371,7 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     let mut first = asked(&mut policy, now);
     first.sort_unstable();
     assert_eq!(first, [PageId(1), PageId(2)]);
-    assert_eq!(policy.cause_of(PageId(1)), None);
+    assert_eq!(policy.visit_cause(PageId(1)), None);
     now = now + hour + hour + hour;
     let changed = NewPage {
         changed: Some(now),
@@ -384,8 +384,8 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
         poll: Some(FeedPoll::default()),
         ..found(PageId(2), PageKind::Feed, now)
     };
-    policy.settled(&poll, now);
-    assert_eq!(policy.cause_of(PageId(1)), Some("Two dead"));
+    policy.finish_visit(&poll, now);
+    assert_eq!(policy.visit_cause(PageId(1)), Some("Two dead"));
     assert!(asked(&mut policy, now + hour).contains(&PageId(1)));
-    assert_eq!(policy.cause_of(PageId(1)), None, "it was visited");
+    assert_eq!(policy.visit_cause(PageId(1)), None, "it was visited");
 }

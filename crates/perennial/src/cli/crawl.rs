@@ -16,7 +16,7 @@ use super::{Context, Exit, parse_time, signals};
 use perennial_archive::Archive;
 use perennial_archive::store::Outbox;
 use perennial_crawler::clock::Clock;
-use perennial_crawler::{Awaited, CrawlOptions, End, Endings, Status, Stop, crawl};
+use perennial_crawler::{ExpectedVisit, CrawlOptions, CrawlEnd, VisitCounts, CrawlStatus, StopHandle, crawl};
 
 const AFTER_HELP: &str = "\
 Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl \
@@ -58,13 +58,13 @@ pub(super) struct Crawl {
     /// Time between two visits of a page under the strategy fixed-interval [default: what the budget allows, else a day]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     interval: Option<Span>,
-    /// End after this many visits of pages
+    /// CrawlEnd after this many visits of pages
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// End after this time
+    /// CrawlEnd after this time
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     time_limit: Option<Span>,
-    /// End when the archive has grown by this much
+    /// CrawlEnd when the archive has grown by this much
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     size_limit: Option<u64>,
     /// Allow fetches from private and loopback addresses
@@ -105,10 +105,10 @@ impl Crawl {
         context.print(&status, |out| print_summary(out, &status))?;
         note_waiting(context, &archive);
         Ok(match status.end {
-            Some(End::Interrupted) => Exit::Interrupted,
-            Some(End::SizeLimit) => Exit::SizeLimit,
-            Some(End::TimeLimit) => Exit::TimeLimit,
-            Some(End::Done | End::OtherSettings) | None => Exit::Done,
+            Some(CrawlEnd::Interrupted) => Exit::Interrupted,
+            Some(CrawlEnd::SizeLimit) => Exit::SizeLimit,
+            Some(CrawlEnd::TimeLimit) => Exit::TimeLimit,
+            Some(CrawlEnd::Done | CrawlEnd::OtherSettings) | None => Exit::Done,
         })
     }
 
@@ -145,7 +145,7 @@ impl Crawl {
             clock,
             seed: self.seed,
             analyse: !self.no_analysis,
-            stop: Stop::default(),
+            stop: StopHandle::default(),
         })
     }
 }
@@ -186,7 +186,7 @@ impl Progress {
         Progress { bar }
     }
 
-    fn show(&self, status: &Status) {
+    fn show(&self, status: &CrawlStatus) {
         self.bar.tick();
         let width = terminal_width().saturating_sub(PREFIX_WIDTH);
         self.bar.set_message(progress_line(status, Clock::real().now(), width));
@@ -207,8 +207,8 @@ fn terminal_width() -> usize {
 }
 
 /// Where a crawl stands, in one line of at most `width` columns: the parts that matter less are left out first.
-fn progress_line(status: &Status, now: Timestamp, width: usize) -> String {
-    let Endings { n_visits, n_changed, n_unchanged, n_failed, n_gone, n_redirected } = status.pages;
+fn progress_line(status: &CrawlStatus, now: Timestamp, width: usize) -> String {
+    let VisitCounts { n_visits, n_changed, n_unchanged, n_failed, n_gone, n_redirected } = status.pages;
     let doing = match &status.awaited {
         Some(awaited) => idle_words(awaited, now),
         None => format!("{} due, {} in flight", status.n_waiting, status.n_active),
@@ -233,7 +233,7 @@ fn progress_line(status: &Status, now: Timestamp, width: usize) -> String {
 }
 
 /// As in "idle, next visit at 14:05 UTC (example.org/news, usually updates 14-15h on workdays)".
-fn idle_words(awaited: &Awaited, now: Timestamp) -> String {
+fn idle_words(awaited: &ExpectedVisit, now: Timestamp) -> String {
     let text = awaited.at.to_rfc3339();
     let (day, time) = (text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default());
     let is_today = now.to_rfc3339().starts_with(day);
@@ -246,9 +246,9 @@ fn idle_words(awaited: &Awaited, now: Timestamp) -> String {
 /// Columns of an address in the progress line.
 const MOST_ADDRESS: usize = 60;
 
-pub(super) fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
-    let words = |endings: &Endings| {
-        let Endings { n_changed, n_unchanged, n_failed, n_gone, n_redirected, .. } = endings;
+pub(super) fn print_summary(out: &mut dyn std::io::Write, status: &CrawlStatus) -> std::io::Result<()> {
+    let words = |endings: &VisitCounts| {
+        let VisitCounts { n_changed, n_unchanged, n_failed, n_gone, n_redirected, .. } = endings;
         format!(
             "{n_changed} changed, {n_unchanged} unchanged, {n_failed} failed, {n_gone} gone, {n_redirected} led elsewhere"
         )
@@ -301,7 +301,7 @@ pub(super) fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> st
 }
 
 /// Names the commands that show more, each only where it finds something.
-fn print_hints(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
+fn print_hints(out: &mut dyn std::io::Write, status: &CrawlStatus) -> std::io::Result<()> {
     let since = status.began.as_ref().map(|began| format!(" --since {began}")).unwrap_or_default();
     let hints = [
         (!status.errors.is_empty(), "--errors", "names the hosts with errors"),
@@ -331,8 +331,8 @@ mod tests {
     fn a_crawl_without_work_says_what_it_waits_for() {
         let habit = Some("14-15h on workdays".to_owned());
         let url = "https://example.org/news".to_owned();
-        let awaited = Awaited { at: at("2026-11-17T14:05:00Z"), url, habit };
-        let status = Status { awaited: Some(awaited), ..Status::default() };
+        let awaited = ExpectedVisit { at: at("2026-11-17T14:05:00Z"), url, habit };
+        let status = CrawlStatus { awaited: Some(awaited), ..CrawlStatus::default() };
         let line = progress_line(&status, at("2026-11-17T13:20:00Z"), 200);
         assert!(
             line.starts_with(
@@ -347,8 +347,8 @@ mod tests {
     #[test]
     fn the_progress_line_fits_every_terminal() {
         let pages =
-            Endings { n_visits: 1_234_567, n_changed: 1_000_000, n_redirected: 3, ..Endings::default() };
-        let status = Status { pages, n_waiting: 77, body_bytes: 1 << 40, ..Status::default() };
+            VisitCounts { n_visits: 1_234_567, n_changed: 1_000_000, n_redirected: 3, ..VisitCounts::default() };
+        let status = CrawlStatus { pages, n_waiting: 77, body_bytes: 1 << 40, ..CrawlStatus::default() };
         for width in 0..200 {
             let line = progress_line(&status, at("2026-11-17"), width);
             assert!(line.chars().count() <= width, "{width}: {line}");

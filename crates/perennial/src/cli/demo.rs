@@ -13,7 +13,7 @@ use super::serve::serve_here;
 use super::{Context, Exit, signals};
 use crate::demo::{self, Caught, DemoOptions, DemoResult};
 use perennial_archive::Archive;
-use perennial_crawler::{Status, Stop};
+use perennial_crawler::{CrawlStatus, StopHandle};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -88,7 +88,7 @@ impl Demo {
             feeds: !self.no_feeds,
             browser: !self.no_browser,
             requisites_change: self.changing_requisites,
-            stop: Stop::default(),
+            stop: StopHandle::default(),
         };
         let listening = signals::listen(context, &options.stop);
         let bar = bar(self.days);
@@ -135,7 +135,7 @@ fn bar(days: u32) -> ProgressBar {
     bar
 }
 
-fn tell(bar: &ProgressBar, status: &Status, now: Timestamp, start: Timestamp) {
+fn tell(bar: &ProgressBar, status: &CrawlStatus, now: Timestamp, start: Timestamp) {
     let passed: Span = now - start;
     bar.set_position(passed.as_hours_f64().max(0.0) as u64);
     bar.set_message(format!(

@@ -263,7 +263,7 @@ impl Poll {
         let status = status?;
         context.print(&status, |out| print_summary(out, &status))?;
         match status.end {
-            Some(perennial_crawler::End::Interrupted) => Ok(Exit::Interrupted),
+            Some(perennial_crawler::CrawlEnd::Interrupted) => Ok(Exit::Interrupted),
             _ => Ok(Exit::Done),
         }
     }

@@ -5,7 +5,7 @@ use std::process;
 use tokio::sync::oneshot;
 
 use super::{Context, Exit};
-use perennial_crawler::Stop;
+use perennial_crawler::StopHandle;
 
 /// Hears signals for a crawl until it is dropped.
 pub(super) struct Listening(Option<oneshot::Sender<()>>);
@@ -19,7 +19,7 @@ impl Drop for Listening {
 
 /// Requests `stop` at the first signal, and ends the process at the second. If the handler cannot be installed, the system
 /// ends the process at the first signal.
-pub(super) fn listen(context: &Context, stop: &Stop) -> Listening {
+pub(super) fn listen(context: &Context, stop: &StopHandle) -> Listening {
     let (context, stop) = (context.clone(), stop.clone());
     let (end, ended) = oneshot::channel::<()>();
     let listening = Listening(Some(end));

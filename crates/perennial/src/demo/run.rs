@@ -25,7 +25,7 @@ use perennial_archive::settings::site::{parse_address, parse_zone};
 use perennial_archive::settings::{Renderer, Seed, edit, follow};
 use perennial_archive::{Archive, is_archive};
 use perennial_crawler::clock::Clock;
-use perennial_crawler::{CrawlOptions, Status, Stop, crawl};
+use perennial_crawler::{CrawlOptions, CrawlStatus, StopHandle, crawl};
 use perennial_engine::analyse::Analyst;
 
 /// Instants at which the coherence of the archive is asked for.
@@ -55,7 +55,7 @@ pub struct DemoOptions {
     /// Whether style sheets and pictures change too.
     pub requisites_change: bool,
     /// The handle by which another thread stops the crawl.
-    pub stop: Stop,
+    pub stop: StopHandle,
 }
 
 /// Shares of what existed that an archive caught.
@@ -173,7 +173,7 @@ pub struct Crawls {
 /// Runs it all; `show` is called a few times a second with the state of the crawl and the virtual time.
 pub fn demo(
     options: &DemoOptions,
-    mut show: impl FnMut(&Status, Timestamp),
+    mut show: impl FnMut(&CrawlStatus, Timestamp),
     mut warn: impl FnMut(&str),
 ) -> anyhow::Result<(DemoResult, Crawls)> {
     let start = Timestamp::parse("2026-03-02")?;

@@ -58,7 +58,8 @@ impl Backfill<'_> {
                 places.insert(known.page, (known.depth, known.seed));
             }
         })?;
-        let mut starts: Vec<(PageId, FrontierPosition)> = places.iter().map(|(&page, &place)| (page, place)).collect();
+        let mut starts: Vec<(PageId, FrontierPosition)> =
+            places.iter().map(|(&page, &place)| (page, place)).collect();
         starts.sort_unstable_by_key(|&(page, (depth, _))| (depth, page));
         let mut queue: VecDeque<(PageId, FrontierPosition)> = starts.into();
         while let Some((page, (depth, seed))) = queue.pop_front() {

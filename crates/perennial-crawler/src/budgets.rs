@@ -127,9 +127,13 @@ impl BudgetAccount {
 impl BudgetAccounts {
     /// Budgets of which nothing was spent.
     pub(super) fn new(overall: Allowance, seeds: impl Iterator<Item = (i64, Allowance)>) -> BudgetAccounts {
-        let mut accounts: HashMap<i64, BudgetAccount> =
-            seeds.map(|(seed, allowance)| (seed, BudgetAccount { allowance, ..BudgetAccount::default() })).collect();
-        accounts.insert(OVERALL, BudgetAccount { allowance: overall, is_planned: true, ..BudgetAccount::default() });
+        let mut accounts: HashMap<i64, BudgetAccount> = seeds
+            .map(|(seed, allowance)| (seed, BudgetAccount { allowance, ..BudgetAccount::default() }))
+            .collect();
+        accounts.insert(
+            OVERALL,
+            BudgetAccount { allowance: overall, is_planned: true, ..BudgetAccount::default() },
+        );
         BudgetAccounts { accounts, seeds: Vec::new(), n_visits: 0, n_bytes: 0 }
     }
 
@@ -230,12 +234,17 @@ mod tests {
         let start = Timestamp::parse("2026-03-02").unwrap();
         let site = Allowance { visits: Some(Budget::per_hour(2.0)), bytes_per_day: None };
         let mut budgets = budgets(Allowance::default(), site);
-        let granted = |budgets: &mut BudgetAccounts, at| budgets.try_spend(1, true, at) == Permission::Granted;
+        let granted =
+            |budgets: &mut BudgetAccounts, at| budgets.try_spend(1, true, at) == Permission::Granted;
         assert!(granted(&mut budgets, start) && granted(&mut budgets, start));
         let until = start + Span::from_hours(1);
         assert_eq!(budgets.try_spend(1, true, start), Permission::Refused { until, all: false });
         assert_eq!(budgets.try_spend(2, true, start), Permission::Granted, "another site has its own");
-        assert_eq!(budgets.try_spend(1, false, start), Permission::Granted, "a stylesheet is no visit of a page");
+        assert_eq!(
+            budgets.try_spend(1, false, start),
+            Permission::Granted,
+            "a stylesheet is no visit of a page"
+        );
         assert!(granted(&mut budgets, until));
     }
 

@@ -123,7 +123,8 @@ impl<'a> Discoveries<'a> {
         for item in &feed.items {
             self.find_item(item);
             let comments = item.comment_feed.as_deref().and_then(|feed| Url::parse(feed).ok());
-            if let Some(to) = comments.filter(|to| self.n_feeds < MAX_FEEDS && self.owner_seed(to, 1).is_some())
+            if let Some(to) =
+                comments.filter(|to| self.n_feeds < MAX_FEEDS && self.owner_seed(to, 1).is_some())
             {
                 self.n_feeds += 1;
                 self.add(&to, PageKind::Feed, 1);

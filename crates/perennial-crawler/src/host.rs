@@ -242,7 +242,11 @@ mod tests {
         assert_eq!(hosts.pop(at(5)), None);
         hosts.reset_backoff(SiteId(0), at(5));
         hosts.push(SiteId(0), PageId(1), QueueReason::Asked);
-        assert_eq!(hosts.pop(at(5)), Some((PageId(1), QueueReason::Asked)), "what a person wants comes first");
+        assert_eq!(
+            hosts.pop(at(5)),
+            Some((PageId(1), QueueReason::Asked)),
+            "what a person wants comes first"
+        );
         hosts.release(SiteId(0), resting(9));
         hosts.reset_backoff(SiteId(0), at(6));
         assert_eq!((hosts.pop(at(6)), hosts.next_ready()), (None, Some(at(9))));
@@ -260,7 +264,8 @@ mod tests {
             popped.push(why);
             hosts.release(SiteId(0), resting(0));
         }
-        let n_sitemaps = |whys: &[QueueReason]| whys.iter().filter(|why| **why == QueueReason::Sitemap).count();
+        let n_sitemaps =
+            |whys: &[QueueReason]| whys.iter().filter(|why| **why == QueueReason::Sitemap).count();
         assert_eq!((popped[0], n_sitemaps(&popped[..40]), popped.len()), (QueueReason::Sitemap, 10, 130));
     }
 

@@ -11,12 +11,12 @@ use perennial_core::schedule::{Bearings, Ranked, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
+use super::budgets::{BudgetAccounts, Permission};
 use super::host::{HostQueues, QueueReason};
+use super::pending_styles::PendingStyles;
 use super::polls::FeedPolls;
 use super::record::{NewPage, VisitRecord};
-use super::budgets::{Permission, BudgetAccounts};
 use super::status::CrawlEnd;
-use super::pending_styles::PendingStyles;
 use perennial_archive::store::{Ending, FrontierPage, PageKind, Target};
 use perennial_engine::analyse::PageHeadline;
 use perennial_engine::learn::FollowedSites;

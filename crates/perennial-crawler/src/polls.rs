@@ -12,8 +12,8 @@ use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
-use super::record::VisitRecord;
 use super::budgets::{period_end, period_number};
+use super::record::VisitRecord;
 use perennial_archive::store::Ending;
 
 /// The first wait after a failure; doubled with each further one, up to a day.

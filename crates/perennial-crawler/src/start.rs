@@ -14,16 +14,16 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::analysis::AnalysisPool;
 use super::backfill::backfill;
+use super::budgets::{self, BudgetAccounts};
 use super::clock::Clock;
 use super::config_watcher::ConfigWatcher;
 use super::known_urls::KnownUrls;
+use super::page_weights::PageWeights;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::polls::FeedPolls;
 use super::recorder::Recorder;
-use super::budgets::{self, BudgetAccounts};
 use super::visit::{ReadPermits, VisitContext, is_loopback};
 use super::websub::WebSub;
-use super::page_weights::PageWeights;
 use super::{CrawlLoop, CrawlOptions, CrawlStatus, browser, log, robots};
 use perennial_archive::settings::{Allowance, CrawlTable, Seeds};
 use perennial_archive::store::{Discovery, KnownFeed, PageKind, Store};
@@ -100,7 +100,11 @@ impl CrawlLoop {
             websub,
             watcher: ConfigWatcher::new(archive, &options.clock, &earlier),
             foreseen: None,
-            status: CrawlStatus { began: earlier.began.clone().or(Some(now.to_rfc3339())), end: None, ..earlier },
+            status: CrawlStatus {
+                began: earlier.began.clone().or(Some(now.to_rfc3339())),
+                end: None,
+                ..earlier
+            },
             options,
         };
         crawl.load(&recorder, now)?;

@@ -141,7 +141,8 @@ impl CrawlLoop {
         endings.count(record.ending());
         status.n_unread += u64::from(record.is_unread());
         status.n_items += record.poll.as_ref().map_or(0, |poll| poll.n_new as u64);
-        let both = |of: fn(&VisitCounts) -> u64| of(&status.pages) + of(&status.requisites) + of(&status.feeds);
+        let both =
+            |of: fn(&VisitCounts) -> u64| of(&status.pages) + of(&status.requisites) + of(&status.feeds);
         status.n_changed = both(|endings| endings.n_changed);
         status.n_unchanged = both(|endings| endings.n_unchanged);
         status.n_failed = both(|endings| endings.n_failed);

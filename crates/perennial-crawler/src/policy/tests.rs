@@ -247,8 +247,8 @@ fn settle_with_subresources(
     let page = start_next(policy, PageKind::Page, now).unwrap();
     let subresources =
         (10..15).map(|n| NewPage { site: OTHER, ..new_page(n, PageKind::Subresource) }).collect();
-    let mut ready =
-        policy.finish_visit(&VisitRecord { new_pages: subresources, ..found(page, PageKind::Page, now) }, now);
+    let mut ready = policy
+        .finish_visit(&VisitRecord { new_pages: subresources, ..found(page, PageKind::Page, now) }, now);
     assert!(ready.is_empty(), "it waits for its subresources");
     let subresource = start_next(policy, PageKind::Subresource, now).unwrap();
     let target = Target { site: OTHER, ..target(subresource, PageKind::Subresource) };

@@ -16,7 +16,7 @@ use super::{Context, Exit, parse_time, signals};
 use perennial_archive::Archive;
 use perennial_archive::store::Outbox;
 use perennial_crawler::clock::Clock;
-use perennial_crawler::{ExpectedVisit, CrawlOptions, CrawlEnd, VisitCounts, CrawlStatus, StopHandle, crawl};
+use perennial_crawler::{CrawlEnd, CrawlOptions, CrawlStatus, ExpectedVisit, StopHandle, VisitCounts, crawl};
 
 const AFTER_HELP: &str = "\
 Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl \
@@ -346,8 +346,12 @@ mod tests {
 
     #[test]
     fn the_progress_line_fits_every_terminal() {
-        let pages =
-            VisitCounts { n_visits: 1_234_567, n_changed: 1_000_000, n_redirected: 3, ..VisitCounts::default() };
+        let pages = VisitCounts {
+            n_visits: 1_234_567,
+            n_changed: 1_000_000,
+            n_redirected: 3,
+            ..VisitCounts::default()
+        };
         let status = CrawlStatus { pages, n_waiting: 77, body_bytes: 1 << 40, ..CrawlStatus::default() };
         for width in 0..200 {
             let line = progress_line(&status, at("2026-11-17"), width);

@@ -1,11 +1,11 @@
-//! Walks through version sequences and times each step of their analysis, from bytes to importance, in seconds of the
-//! processor: what else the machine does hardly counts.
+//! Times each step of analysing sequences of versions, from bytes to importance, in CPU seconds, so that other work on
+//! the machine hardly matters.
 //!
 //!     cargo run --release -p perennial-lab --example analysis_speed -- [--digests] FOLDER...
 //!
-//! Versions of one page share a folder and sort by name; stylesheets and images are looked for beside each page by file
-//! name. `--digests` prints one line a version instead, so that two builds can be compared: digests of layout, Vi-XML and
-//! Vi-Delta, and the importance.
+//! Versions of one page share a folder and sort by name. Stylesheets and images are in the page's folder, by file name.
+//! `--digests` prints one line per version to compare two builds: digests of layout, Vi-XML and Vi-Delta, and the
+//! importance.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use perennial_render::parsed::parsed_nodes;
 use perennial_render::{CapturedResource, LayoutEngine};
 use perennial_warc::sha1_label;
 
-/// Time by step, in the order in which the steps are taken.
+/// Time per step, in order of execution.
 #[derive(Default)]
 struct Times(Vec<(&'static str, Duration)>);
 
@@ -37,7 +37,7 @@ impl Times {
     }
 }
 
-/// What this thread took of the processor so far, as Linux counts it.
+/// The CPU time of this thread, as counted by Linux.
 fn processor_time() -> Duration {
     let counted = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = counted.split(' ').next().and_then(|first| first.parse().ok());

@@ -1,5 +1,5 @@
-//! Pages that follow days of the week, of the month and holidays -> what is caught of each kind, with and without a calendar: pooled
-//! completeness, Definition 5.13 and visits of a page a day.
+//! Measures pages that follow days of the week, of the month and holidays, with and without a calendar: pooled
+//! completeness, Definition 5.13 and visits per page and day.
 //!
 //! `cargo run --release -p perennial-lab --example calendar [-- --budget 5,10] [--goal importance] [--seed 1] [--vary]`
 

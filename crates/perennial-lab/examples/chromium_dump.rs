@@ -1,4 +1,4 @@
-//! Lays one page out with Chromium and says how long it took and what it saw.
+//! Lays one page out with Chromium and prints the time and the size of the result.
 //!
 //!     cargo run --release -p perennial-lab --example chromium_dump -- PAGE.html
 

@@ -1,15 +1,16 @@
-//! Real pages -> whether Vi-DIFF finds the right operations, and how fast.
+//! Checks on real pages whether Vi-DIFF finds the right operations, and how fast.
 //!
 //!     cargo run --release -p perennial-lab --example diff_eval -- plant FOLDER [RATE]
 //!     cargo run --release -p perennial-lab --example diff_eval -- versions FOLDER
 //!     cargo run --release -p perennial-lab --example diff_eval -- vixml FOLDER OUT
 //!     cargo run --release -p perennial-lab --example diff_eval -- pairs LIST
 //!
-//! `plant` plants known changes into every page below FOLDER (P-VISUAL 7.2: docs/papers.md) and reports precision and recall of
-//! the operations found. `versions` takes each folder's files in name order as versions of one page and checks
-//! on each successive pair that the delta gives the version after and is never larger than its Vi-XML, and how long it takes.
-//! `vixml` writes each page as Vi-XML, for other tools to compare. `pairs` takes two Vi-XML files a line of LIST,
-//! tab separated, and prints the seconds for reading both, diff and importance (see `benches/diff_peers.py`).
+//! `plant` plants known changes into every page below FOLDER (P-VISUAL 7.2, docs/papers.md) and prints precision and
+//! recall of the operations found. `versions` takes the files of each folder, in name order, as versions of one page.
+//! For each successive pair it checks that the delta gives the later version and is not larger than its Vi-XML, and
+//! prints the time. `vixml` writes each page as Vi-XML for other tools. `pairs` takes two Vi-XML files per line of
+//! LIST, separated by a tab, and prints the seconds for reading both, diff and importance (see
+//! `benches/diff_peers.py`).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

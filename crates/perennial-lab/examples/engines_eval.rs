@@ -1,13 +1,13 @@
-//! The embedded engine against Chromium on the same pages: do both put the same words into the same blocks, and how
-//! long does each take?
+//! Compares the embedded engine with Chromium on the same pages: whether both put the same words into the same blocks,
+//! and how long each takes.
 //!
 //!     cargo run --release -p perennial-lab --example engines_eval -- [--limit N] [--no-scripts] FOLDER...
 //!
-//! Pages are the files named index.html or source.html or *.html under the folders, every n-th so that at most N
-//! remain; subresources are looked for beside them. Words are matched by their order among equal words. Pair F is over
-//! pairs of words: those in one leaf block in both engines, against those in one leaf block in one of them. All pages go
-//! through one engine first, then through the other, so that neither is timed while the other still cleans up. The crawl
-//! opens a tab for every page, which is no part of loading; ratios are given with and without it.
+//! Pages are the files index.html, source.html or *.html below the folders, thinned to at most N. Subresources are in
+//! the page's folder. Words are matched by their order among equal words. Pair F is over pairs of words: those in one
+//! leaf block in both engines, against those in one leaf block in either. All pages go through one engine, then through
+//! the other, so that clean-up of one does not disturb the timing of the other. The crawl opens a tab per page, which
+//! is not part of loading; ratios are printed with and without it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Pages before timing starts, because the first pages of a browser take longer.
+/// Opens pages before timing starts, because the first pages of a browser take longer.
 fn warm_up(chromium: &mut Chromium) -> Result<(), Box<dyn std::error::Error>> {
     for _ in 0..9 {
         let page = BrowserPage { url: URL, html: "<p>", unix_millis: 1_411_570_000_000 };
@@ -101,7 +101,7 @@ fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64().max(1e-9)
 }
 
-/// For each word and its number among equal words the leaf it is in.
+/// The leaf of each word, by the word and its number among equal words.
 fn places(tree: &BlockTree) -> HashMap<(String, u32), usize> {
     let mut counts: HashMap<String, u32> = HashMap::new();
     let mut places = HashMap::new();
@@ -142,7 +142,7 @@ fn collect(path: &Path, pages: &mut Vec<PathBuf>) {
     }
 }
 
-/// Names of frames and advertisements that were saved beside a page.
+/// Whether the file is a frame or an advertisement saved with a page.
 fn is_frame(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name != "index.html" && name.starts_with("index")

@@ -1,6 +1,6 @@
-//! Feeds named on standard input -> what was read of them, a JSON object a line: for experiments/feeds.
+//! Reads feeds named on standard input and prints each as a JSON line, for experiments/feeds.
 //!
-//! A line of input is a file, its Content-Type and its address, separated by tabs; the last two may be missing.
+//! A line of input has a file, its Content-Type and its URL, separated by tabs. The last two are optional.
 
 use std::io::{BufRead, Write};
 

@@ -1,13 +1,14 @@
-//! Real pages with planted changes of known rank -> how often each measure of importance has their order right.
+//! Plants changes of known rank into real pages, and measures how often each measure of importance orders them
+//! correctly.
 //!
 //!     cargo run --release -p perennial-lab --example importance_eval -- VERSIONS [MORE...] [--dump DIR]
 //!
-//! Base pages are the newest version in each folder below VERSIONS, and all pages below MORE. Each gets the
-//! furniture that every site has (a banner, a date stamp, a footer with a year), then each change is made to
-//! the HTML, rendered, segmented and weighed. A reader's order, most important first: rank 3 the article rewritten or the whole
-//! template exchanged; 2 a news item added to the main block; 1 a menu entry added; 0 the banner rotated, the
-//! date stamp, the footer's year. A pair is right when the higher rank has the higher importance; equal values
-//! are half right. `--dump` writes the HTML, for `experiments/importance/baselines.py`.
+//! Base pages are the newest version in each folder below VERSIONS, and all pages below MORE. Each gets common page
+//! furniture: a banner, a date stamp, a footer with a year. Then each change is made to the HTML, laid out, segmented
+//! and weighed. Ranks follow a reader's order: 3 for a rewritten article or an exchanged template, 2 for a news item
+//! added to the main block, 1 for a new menu entry, 0 for banner, date stamp and year. A pair is right if the higher
+//! rank has the higher importance. Equal values count half. `--dump` writes the HTML for
+//! `experiments/importance/baselines.py`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What a measure says of one change.
+/// The values of all measures for one change.
 #[derive(Clone, Copy)]
 struct Value {
     name: &'static str,
@@ -162,7 +163,7 @@ fn first(tree: BlockTree) -> Known {
     (tree, NoiseHistory::default())
 }
 
-/// Five earlier visits, with another banner and another date at each.
+/// Five earlier visits, each with a different banner and date.
 fn history(engine: &LayoutEngine, base: &str) -> Known {
     let mut known: Option<Known> = None;
     for visit in 0..6 {
@@ -212,7 +213,7 @@ fn replaced(html: &str, from: &str, to: &str) -> Option<String> {
     html.contains(from).then(|| html.replace(from, to))
 }
 
-/// Adds a banner and a date above the page and a footer below; `None` when the page has no long paragraph.
+/// Adds a banner and a date above the page and a footer below; `None` if the page has no long paragraph.
 fn furnish(html: &str) -> Option<String> {
     let body = tag_end(html, "<body")?;
     let close = html.rfind("</body").unwrap_or(html.len());
@@ -343,7 +344,7 @@ fn add_menu_entry(html: &str) -> Option<String> {
     None
 }
 
-/// Puts the words of the article into the frame of another site.
+/// Moves the words of the article into the template of a different site.
 fn exchange_template(html: &str) -> Option<String> {
     let article: Vec<String> = paragraphs(html)
         .into_iter()

@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p perennial-lab --example layout_dump -- PAGE.html [--url URL] [STYLE.css...]
 //!
-//! A stylesheet that the page asks for is looked up among the given ones by file name, then beside the page. The
-//! first line describes the page, each further line one node.
+//! Stylesheets are looked up among the given ones by file name, then in the page's folder. The first line describes the
+//! page, each further line one node.
 
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
-//! Lays out and cuts every page under the given folders; prints failures, timing, and pages with a visible word that is
-//! not in exactly one leaf block. `LOST` names pages with words that the engine gave no place.
+//! Lays out and segments every page below the given folders. It prints failures, times, and pages with a visible word
+//! that is not in exactly one leaf block. `LOST` marks pages with words that the engine gave no place.
 //!
 //!     cargo run --release -p perennial-lab --example render_all -- [--in-process] FOLDER...
 //!
-//! Stylesheets and images are looked for beside each page by file name. Without `--in-process` pages go through workers;
-//! this program is its own worker.
+//! Stylesheets and images are in the page's folder, by file name. Without `--in-process` pages go through workers; this
+//! program is its own worker.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -91,8 +91,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// How many of the texts that a reader sees are in exactly one leaf, and how many there are. Every text is marked with
-/// its number before the page is cut, and the marks are looked for in the leaves.
+/// How many of the visible texts are in exactly one leaf, and their number. Every text is marked with its number before
+/// segmentation, and the marks are searched for in the leaves.
 fn texts_in_one_leaf(layout: &Layout) -> (usize, usize) {
     let mut marked = layout.clone();
     let mut n_leaves = HashMap::new();
@@ -114,8 +114,7 @@ fn texts_in_one_leaf(layout: &Layout) -> (usize, usize) {
     (n_leaves.values().filter(|n| **n == 1).count(), n_leaves.len())
 }
 
-/// The texts that a reader sees. A text without a box, left of or above the page, or hidden by the page itself cannot be
-/// seen.
+/// The visible texts. A text without a box, left of or above the page, or hidden by the page is not visible.
 fn visible_texts(layout: &Layout) -> Vec<usize> {
     let mut is_hidden: Vec<bool> = Vec::with_capacity(layout.nodes.len());
     let mut texts = Vec::new();

@@ -1,11 +1,11 @@
-//! Sequences of versions -> how often structure can be reused, whether the result equals that of a full run, and the time of
-//! both.
+//! Measures how often the structure of a version can be reused, whether the result equals that of a full run, and the
+//! time of both.
 //!
 //!     cargo run --release -p perennial-lab --example reuse_eval -- FOLDER
 //!
-//! FOLDER holds versions; those of one page share a folder and sort by name. Prints for how many successive versions the
-//! structure was the same, for how many of those the reused tree equals that of a full run (all but the boxes), and the
-//! time that both took.
+//! FOLDER holds versions; those of one page share a folder and sort by name. Prints how many successive versions have
+//! the same structure, for how many of these the reused tree equals that of a full run (except for boxes), and the
+//! times.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

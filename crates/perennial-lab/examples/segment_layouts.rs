@@ -1,9 +1,9 @@
-//! Dumped layouts -> their leaf blocks, one JSON line a page, from which the weights of blocks are fitted.
+//! Segments dumped layouts and prints their leaf blocks, one JSON line per page, to fit the weights of blocks.
 //!
 //!     cargo run --release -p perennial-lab --example segment_layouts -- [--coherence N] [--svg DIR] [--depth N] LAYOUT.jsonl...
 //!
-//! A layout is what `layout_dump` of perennial-render prints. `--svg` also draws each page. `--depth` cuts at that depth of
-//! the DOM instead, as a baseline.
+//! Layouts are the output of `layout_dump`. `--svg` also draws each page. `--depth` cuts at that depth of the DOM, as a
+//! baseline.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

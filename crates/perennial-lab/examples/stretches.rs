@@ -1,7 +1,8 @@
-//! Traces, cut into several stretches -> the quality of a strategy in each, since a gain in one stretch may be chance.
+//! Measures a strategy in several stretches of traces, because a gain in one stretch may be chance.
 //!
-//! `cargo run --release -p perennial-lab --example stretches -- FILE... [--goal NAME] [--budget 5,10]
-//! [--strategy NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--spells false] [--calendar false] [--vary] [--daily] [--known] [--each] [--slot 60]`
+//! `cargo run --release -p perennial-lab --example stretches -- FILE... [--goal NAME] [--budget 5,10] [--strategy
+//! NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--spells false]
+//! [--calendar false] [--vary] [--daily] [--known] [--each] [--slot 60]`
 
 use std::collections::HashMap;
 use std::error::Error;

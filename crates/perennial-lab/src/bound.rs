@@ -1,12 +1,12 @@
-//! A world and a budget -> bounds on completeness that no crawler can exceed (docs/papers.md, Bounds).
+//! Bounds on the completeness that any crawler can reach in a world with a budget (docs/papers.md, Bounds).
 //!
-//! Both bounds are Lagrangian relaxations. The visits of every slot get a price, and every page then plans for itself.
-//! The net gain of all pages plus the value of the budget at these prices bounds every schedule from above, whatever
-//! the prices are (weak duality). The prices are moved until demand fits the budget.
-//! - [`clairvoyant`]: all changes are known in advance. A page's plan is a dynamic program over slots with two
-//!   states: its present version is captured, or not yet.
-//! - [`pattern_known`]: only the rates and mean importances are known. Between visits nothing is learned that a
-//!   known Poisson process does not tell, so a page's plan is a dynamic program over the slot of the last visit.
+//! Both bounds are Lagrangian relaxations. Each slot's visits get a shadow price, and each page then plans alone. The
+//! net gain of all pages plus the value of the budget at these prices bounds every schedule from above, for any prices
+//! (weak duality). The prices are adjusted until demand fits the budget.
+//! - [`clairvoyant`]: all changes are known in advance. A page's plan is a dynamic program over slots with two states:
+//!   its current version is captured or not.
+//! - [`pattern_known`]: only the rates and mean importances are known. A visit reveals nothing beyond the known Poisson
+//!   process, so a page's plan is a dynamic program over the slot of the last visit.
 
 mod clairvoyant;
 mod pattern;
@@ -21,37 +21,34 @@ use perennial_core::url::SiteId;
 use crate::quality::{PageRecord, Window, page_completeness};
 use crate::world::World;
 
-/// Rounds without a better bound after which steps shrink.
+/// Rounds without a better bound before the steps shrink.
 const PATIENCE: usize = 8;
-/// Share of the last direction that is kept. Between slots that are alike, all demand jumps to the cheaper one and back; the
-/// mean of the two directions leads down between them.
+/// Share of the previous direction in the next one. Between similar slots all demand jumps to the cheaper one and back.
+/// The mean of both directions points downhill.
 const MOMENTUM: f64 = 0.8;
-/// The largest excess of demand over supply that counts, in units of the supply. It is above 1, the largest lack of demand,
-/// because two slots between which all demand jumps would otherwise seem to be in balance.
+/// The largest excess of demand that counts, in units of the supply. It exceeds 1, the largest shortage, because two
+/// slots between which all demand jumps would otherwise look balanced.
 const MOST_EXCESS: f64 = 4.0;
 
-/// What is bounded: which changes count, the slots, the budget and the goal.
+/// The conditions of a bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoundSpec {
-    /// The window whose changes count.
     pub window: Window,
-    /// Length of a slot.
     pub slot: Span,
-    /// The budget.
     pub visits_per_hour: f64,
-    /// Which completeness is bounded.
+    /// The completeness that is bounded.
     pub goal: Goal,
 }
 
 impl BoundSpec {
-    /// How many slots the window has.
+    /// Number of slots in the window.
     fn n_slots(&self) -> usize {
         let length = (self.window.until - self.window.from).as_millis().max(0);
         let slot = self.slot.as_millis().max(1);
         ((length + slot - 1) / slot) as usize
     }
 
-    /// Whole visits of each slot, as the scheduler grants them: fractions are carried over to the next slot.
+    /// Whole visits of each slot, as the scheduler grants them. Fractions carry over to the next slot.
     fn capacities(&self) -> Vec<f64> {
         let each = self.visits_per_hour * self.slot.as_hours_f64();
         let until = |n: usize| (each * n as f64 + 1e-9).floor();
@@ -59,7 +56,7 @@ impl BoundSpec {
     }
 }
 
-/// The value of a unit of importance of each page under a goal, scaled so that everything that existed is worth 1.
+/// The value per unit of importance of each page under a goal, scaled to a total of 1 over all changes.
 fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
     let existing: Vec<(f64, f64)> = world
         .pages
@@ -89,12 +86,13 @@ fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
     existing.iter().map(each).collect()
 }
 
-/// Moves prices until demand meets supply. `demand(prices)` returns the pages' total gain net of prices and how
-/// many visits they want in each slot. Returns the prices of the least bound that was found, and that bound.
+/// Adjusts shadow prices until demand meets supply. `demand(prices)` returns the total gain of the pages net of prices,
+/// and how many visits they want in each slot. Returns the prices of the least bound found, and that bound.
 ///
-/// These are subgradient steps that shrink when they find no better bound. A step is measured in the present mean price,
-/// because prices have the unit of the goal, which differs by orders of magnitude between worlds. It is measured in at least
-/// a fifth of what a visit earns without prices, because the mean price starts near 0 where only some slots are short.
+/// These are subgradient steps that shrink if they find no better bound. The unit of a step is the current mean price,
+/// because prices have the unit of the goal, which differs by orders of magnitude between worlds. It is at least a
+/// fifth of the mean gain of a visit without prices. Otherwise it would start near 0 if only some slots are short of
+/// visits.
 fn least_bound(
     supply: &[f64],
     mut prices: Vec<f64>,
@@ -118,7 +116,7 @@ fn least_bound(
             n_in_vain += 1;
         }
         if n_in_vain >= PATIENCE {
-            // Goes back to the best prices, from which shorter steps may lead further down.
+            // Return to the best prices, from which shorter steps may improve further.
             prices.clone_from(&best.0);
             (step, n_in_vain) = (step * 0.6, 0);
             heading.fill(0.0);
@@ -135,7 +133,8 @@ fn least_bound(
     best
 }
 
-/// One price for all visits, and its bound. It starts the search, and it is exact when only the sum of visits is limited.
+/// The best single price for all visits, and its bound. The search starts from it. It is exact if only the sum of
+/// visits is limited.
 fn uniform_price(total: f64, highest: f64, mut demand: impl FnMut(f64) -> (f64, f64)) -> (f64, f64) {
     let (mut low, mut high) = (0.0, highest.max(f64::MIN_POSITIVE));
     let mut best = f64::INFINITY;

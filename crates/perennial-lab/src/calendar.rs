@@ -1,8 +1,8 @@
-//! A seed -> a world in which some pages follow days of the week, of the month, or holidays, among ordinary ones (P-PATTERN 6.3).
+//! Draws a world in which some pages follow days of the week, of the month, or holidays (P-PATTERN 6.3).
 //!
-//! A baker's page that is edited all Monday, an office's on the first of the month, a newspaper's on holidays: such a page has a few
-//! busy days, on which one version replaces the other within hours, and changes rarely on all others. Pages of all kinds lie side by
-//! side in one directory, so that no page knows another's days.
+//! Examples are a baker's page edited on Mondays, an office's edited on the first of the month, a newspaper's edited on
+//! holidays. Such a page has a few busy days with several versions, and hardly changes on all other days. Pages of all
+//! kinds share one directory, so the scheduler cannot infer the days of one page from another.
 
 use perennial_core::page::importance::Importance;
 use perennial_core::time::{LocalClock, LocalDay, Span, Timestamp};
@@ -13,16 +13,16 @@ use crate::world::{Change, World, WorldPage};
 
 /// Changes of a busy day.
 const BUSY_CHANGES: (f64, f64) = (3.0, 8.0);
-/// Changes of any other day.
+/// Changes of a quiet day.
 const QUIET_CHANGES: f64 = 0.03;
-/// Hours between which pages are edited.
+/// Changes happen between these hours.
 const OFFICE_HOURS: (f64, f64) = (7.0, 19.0);
 const SITES: u32 = 3;
 
-/// What makes a day busy for a page.
+/// The days on which a page is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageCycle {
-    /// As in the papers' world: hours and workdays.
+    /// No special days: hours and workdays as in the papers' world.
     Ordinary,
     /// One day of the week.
     Weekly,
@@ -33,11 +33,9 @@ pub enum PageCycle {
 }
 
 impl PageCycle {
-    /// All of them.
     pub const ALL: [PageCycle; 4] =
         [PageCycle::Ordinary, PageCycle::Weekly, PageCycle::Monthly, PageCycle::Holiday];
 
-    /// In words.
     pub const fn name(self) -> &'static str {
         match self {
             PageCycle::Ordinary => "ordinary",
@@ -48,16 +46,15 @@ impl PageCycle {
     }
 }
 
-/// How large the world is.
+/// The size of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalendarWorld {
     /// Ordinary pages of each of three sites.
     pub n_ordinary: u32,
-    /// Pages of each other kind of each site.
+    /// Pages per site of each other cycle.
     pub n_per_cycle: u32,
     /// Length of the world in days.
     pub days: u32,
-    /// Equal seeds give equal worlds.
     pub seed: u64,
 }
 
@@ -69,7 +66,7 @@ impl Default for CalendarWorld {
 }
 
 impl CalendarWorld {
-    /// The world, and the kind of each page.
+    /// Returns the world and the cycle of each page.
     pub fn build(&self) -> (World, Vec<PageCycle>) {
         let paper =
             PaperWorld { n_sites: SITES, pages_per_site: self.n_ordinary, days: self.days, seed: self.seed };
@@ -96,7 +93,7 @@ impl CalendarWorld {
         (world, kinds)
     }
 
-    /// UTC with about one holiday a month, at days that no rule of weeks or months finds.
+    /// UTC with about one holiday per 28 days, on days without a weekly or monthly rule.
     fn clock(&self, start: Timestamp) -> LocalClock {
         let mut chance = WorldRng::fork(self.seed, 3 << 32);
         let first = LocalClock::utc().local(start).day.0;
@@ -134,7 +131,7 @@ fn draw_changes(
     changes
 }
 
-/// The first, the fifteenth, the last (none), or any other.
+/// Draws the first, the fifteenth, the last (`None`), or any other day.
 fn draw_day_of_month(chance: &mut WorldRng) -> Option<u8> {
     match chance.unit() {
         u if u < 0.4 => Some(1),

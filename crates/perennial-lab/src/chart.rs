@@ -1,4 +1,4 @@
-//! Series of values -> a line chart in SVG, for the reports of simulations.
+//! Draws line charts in SVG for reports of simulations.
 
 use std::fmt::Write as _;
 
@@ -7,26 +7,21 @@ use perennial_core::text::markup::escaped;
 /// The stylesheet of reports with tables and charts.
 pub const REPORT_STYLE: &str = include_str!("report.css");
 
-/// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Written at its right end.
+    /// The label at its right end.
     pub label: String,
-    /// Any CSS colour.
     pub colour: &'static str,
-    /// How it is drawn.
     pub stroke: Stroke,
     /// (x, y), ascending in x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Stroke {
-    /// An ordinary line.
     #[default]
     Thin,
-    /// The line that stands out.
+    /// An emphasised line.
     Bold,
     /// A bound.
     Dashed,
@@ -35,15 +30,13 @@ pub enum Stroke {
 /// A chart of shares: y in percent of 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What x means.
     pub x_label: String,
-    /// What y means.
     pub y_label: String,
-    /// Where x has ticks, and what they say.
+    /// The ticks of x and their labels.
     pub x_ticks: Vec<(f64, String)>,
-    /// Whether x is drawn by its logarithm.
+    /// Whether x is logarithmic.
     pub x_is_log: bool,
-    /// The lines; later ones are drawn above earlier ones.
+    /// The lines, drawn in this order.
     pub series: Vec<Series>,
 }
 
@@ -53,11 +46,10 @@ const LEFT: f64 = 68.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 46.0;
-/// Labels at the right end keep this distance.
+/// Labels at the right end are at least this far apart.
 const LABEL_GAP: f64 = 15.0;
 
 impl Chart {
-    /// The drawing.
     pub fn to_svg(&self) -> String {
         let scale = ChartScale::new(self);
         let mut svg = format!(
@@ -109,7 +101,7 @@ impl Chart {
         );
     }
 
-    /// Labels stand beside the ends of their lines, pushed apart where they would cover each other.
+    /// Labels are next to the ends of their lines, moved apart if they would overlap.
     fn draw_labels(&self, scale: &ChartScale, svg: &mut String) {
         let mut ends: Vec<(f64, f64, &Series)> = self
             .series
@@ -136,7 +128,7 @@ impl Chart {
     }
 }
 
-/// Sorted places -> places at least [`LABEL_GAP`] apart, inside the drawing and as near as may be.
+/// Moves sorted positions at least [`LABEL_GAP`] apart, within the drawing and close to the wanted ones.
 fn spread(wanted: &[f64]) -> Vec<f64> {
     let mut places = wanted.to_vec();
     for n in 1..places.len() {
@@ -182,7 +174,7 @@ fn draw_series(series: &Series, scale: &ChartScale, svg: &mut String) {
     }
 }
 
-/// Values -> places on the drawing.
+/// Maps values to positions on the drawing.
 struct ChartScale {
     x_low: f64,
     x_high: f64,

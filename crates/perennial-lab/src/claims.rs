@@ -1,4 +1,4 @@
-//! Results -> which findings of P-PATTERN 9 and P-QUALITY 7 hold in this world (docs/papers.md, The papers' world).
+//! Checks which findings of P-PATTERN 9 and P-QUALITY 7 hold in a world (docs/papers.md, The papers' world).
 
 use crate::experiment::{BudgetResult, StrategyResult};
 
@@ -7,26 +7,24 @@ use crate::experiment::{BudgetResult, StrategyResult};
 pub struct Claim {
     /// The paper and its figure.
     pub source: &'static str,
-    /// What it says.
+    /// The finding.
     pub says: &'static str,
-    /// Whether it holds here.
     pub verdict: Verdict,
-    /// The figures that decided it.
+    /// The numbers behind the verdict.
     pub because: String,
 }
 
-/// Whether a finding holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds at every budget.
+    /// The finding holds at every budget.
     Holds,
-    /// It holds at some budgets.
+    /// The finding holds at some budgets.
     InPart,
-    /// There is a lead, at some budgets at least, but at none as large as the paper says.
+    /// There is a lead at some budgets, but it is never as large as in the paper.
     ByLess,
-    /// It holds at no budget.
+    /// The finding holds at no budget.
     Fails,
-    /// The results lack a strategy that the finding is about.
+    /// The results lack a strategy of the finding.
     NotRun,
 }
 
@@ -57,7 +55,7 @@ impl Verdict {
     }
 }
 
-/// The number of an outcome that a claim is about.
+/// The number of a result to which a claim refers.
 type ResultMeasure = fn(&StrategyResult) -> f64;
 
 fn pooled(outcome: &StrategyResult) -> f64 {
@@ -90,7 +88,7 @@ fn value(line: &BudgetResult, strategy: &str, measure: ResultMeasure) -> Option<
     line.results.iter().find(|outcome| outcome.strategy == strategy).map(measure)
 }
 
-/// By how much `better` leads the best of `others`, relative to it, at each budget where all were run.
+/// The relative lead of `better` over the best of `others`, at each budget at which all ran.
 fn leads(lines: &[BudgetResult], better: &str, others: &[&str], measure: ResultMeasure) -> Vec<(f64, f64)> {
     let lead = |line: &BudgetResult| {
         let rivals: Option<Vec<f64>> = others.iter().map(|other| value(line, other, measure)).collect();
@@ -100,7 +98,8 @@ fn leads(lines: &[BudgetResult], better: &str, others: &[&str], measure: ResultM
     lines.iter().filter_map(lead).collect()
 }
 
-/// A claim that one strategy leads others by a share of their measure; a claim of 0 is that it does not fall behind.
+/// A claim that one strategy leads others by a share of their measure. With 0 it claims that the strategy does not fall
+/// behind.
 fn beats(
     (source, says): (&'static str, &'static str),
     lines: &[BudgetResult],
@@ -123,8 +122,9 @@ fn lead_words(leads: &[(f64, f64)]) -> String {
     if words.is_empty() { "not run".to_owned() } else { words.join(", ") }
 }
 
-/// The findings of P-PATTERN 9 and P-QUALITY 7, checked against the lines of one world. P-QUALITY measures completeness by Definitions
-/// 5.13 and 5.14, P-PATTERN by the sum over all versions. A finding with a number holds where the lead is as large.
+/// Checks the findings of P-PATTERN 9 and P-QUALITY 7 on the results of one world. P-QUALITY measures completeness by
+/// Definitions 5.13 and 5.14, P-PATTERN by the sum over all versions. A finding with a number holds if the lead is as
+/// large.
 pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
     let papers =
         ["relevance", "frequency", "sharc", "coherence", "importance", "pattern", "importance-pattern"];
@@ -215,7 +215,7 @@ pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
     ]
 }
 
-/// What P-QUALITY 7 says of a world in which the patterns of pages are significantly different one from the others.
+/// Checks the claim of P-QUALITY 7 about a world with significantly different patterns of pages.
 pub fn check_unlike(lines: &[BudgetResult]) -> Claim {
     beats(
         (
@@ -303,7 +303,7 @@ mod tests {
         let claim = check(&[line(all.clone())])[0].clone();
         assert_eq!(claim.verdict, Verdict::Fails);
         assert!(claim.because.contains("-20.0 % at M = 10 %"), "{}", claim.because);
-        // A lead of three percent is not the ten that the paper found.
+        // The paper found a lead of ten percent, not three.
         all[1].completeness_count = 0.39;
         assert_eq!(check(&[line(all)])[0].verdict, Verdict::ByLess);
     }

@@ -1,5 +1,5 @@
-//! A tree and its layout -> a drawing in SVG for people: blocks with reference, importance and role, and the page's texts
-//! inside, which shows whether the segmentation is right.
+//! A tree and its layout -> a drawing in SVG for people: blocks with reference, importance and role, and the page's
+//! texts inside, which shows whether the segmentation is right.
 
 use std::fmt::Write;
 

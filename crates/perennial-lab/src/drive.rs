@@ -1,8 +1,8 @@
-//! A world and a configuration -> the captures that the scheduler would have made of it, and their quality.
+//! Crawls a world with a scheduler, and measures the quality of the captures.
 //!
 //! The clock leaps from one wakeup of the scheduler to the next. This module decides nothing: visits come from
-//! [`Scheduler::next_visit`] and answers go to [`Scheduler::record`], as in the crawler. The strategies of the papers are driven
-//! through the same calls.
+//! [`Scheduler::next_visit`] and outcomes go to [`Scheduler::record`], as in the crawler. The strategies of the papers
+//! implement the same calls.
 
 use perennial_core::page::importance::Importance;
 use perennial_core::page::look::ChangeStatus;
@@ -20,36 +20,34 @@ use crate::rng::WorldRng;
 use crate::strategy::SimulatedStrategy;
 use crate::world::{Change, ChangeEvent, World};
 
-/// What a visit shows.
+/// The importance that a visit observes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Visibility {
     /// The importance of the last change before the visit, as in the papers.
     #[default]
     LastChange,
-    /// The difference to the crawler's own last copy, 1 - prod(1 - m), which is all that a real crawler can see.
+    /// The difference to the crawler's last copy, 1 - prod(1 - m). A real crawler observes only this.
     Difference,
 }
 
 /// How a world is crawled.
 #[derive(Clone, Debug)]
 pub struct DriveConfig {
-    /// How pages are ranked.
     pub strategy: SimulatedStrategy,
-    /// The scheduler's configuration but for its strategy: budget, slots and so on.
+    /// The scheduler's configuration. Its strategy is ignored.
     pub schedule: ScheduleConfig,
-    /// What a visit shows.
     pub visibility: Visibility,
-    /// Patterns that are given to the scheduler; without them it learns.
+    /// Patterns given to the scheduler. Without them it learns.
     pub known: Option<std::sync::Arc<Vec<KnownPattern>>>,
     /// Share of pages whose changes are announced by feeds, sitemaps or pushes.
     pub announced_share: f64,
-    /// The clock of sites that have none of their own.
+    /// The clock of sites without a clock in the world.
     pub clock: LocalClock,
     /// Seed of the scheduler and of the choice of pages that announce their changes.
     pub seed: u64,
 }
 
-/// What a simulated crawl left behind.
+/// The captures of a simulated crawl.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedCrawl {
     /// When each page was captured, oldest first.
@@ -59,29 +57,29 @@ pub struct SimulatedCrawl {
 /// Quality of a simulated crawl within a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrawlQuality {
-    /// The share of what existed that was captured.
+    /// Share of the changes that was captured.
     pub completeness: Completeness,
-    /// The share of a snapshot that existed at one instant, as the mean over queries.
+    /// Share of a snapshot that existed at one instant; mean over queries.
     pub coherence: Coherence,
-    /// The same without the versions before any known change.
+    /// Coherence without the versions before the first known change.
     pub coherence_of_changed: Coherence,
-    /// How near captures are to the instants of the same queries.
+    /// How close captures are to the instants of the same queries.
     pub timeliness: Timeliness,
 }
 
-/// What decides on visits: the crawler's own scheduler, or a strategy of the papers.
+/// Chooses visits: the crawler's scheduler, or a strategy of the papers.
 pub trait VisitScheduler {
-    /// Adds a local clock, by whose days and hours pages are judged.
+    /// Adds a local clock, whose days and hours the patterns use.
     fn add_clock(&mut self, clock: LocalClock) -> ClockId;
     /// Adds a page that was never captured.
     fn add_page(&mut self, page: PageId, info: PageInfo);
     /// A page announced that it changed at an instant.
     fn announce(&mut self, page: PageId, at: Timestamp);
-    /// The next page to fetch, or nothing until [`VisitScheduler::next_wakeup`].
+    /// The next page to fetch, or `None` until [`VisitScheduler::next_wakeup`].
     fn next_visit(&mut self, now: Timestamp) -> Option<PageId>;
-    /// When [`VisitScheduler::next_visit`] may have something again; nothing when there are no pages.
+    /// When [`VisitScheduler::next_visit`] may return a page again; `None` if there are no pages.
     fn next_wakeup(&self) -> Option<Timestamp>;
-    /// Takes in what a visit found.
+    /// Records the outcome of a visit.
     fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp);
 }
 
@@ -149,7 +147,8 @@ fn crawl_with<S: VisitScheduler>(scheduler: &mut S, world: &World, config: &Driv
     crawl
 }
 
-/// Drives a scheduler under a virtual clock. `before` is called when the clock has leapt, `visit` says what a visit finds.
+/// Drives a scheduler under a virtual clock. `before` is called after each leap of the clock, `visit` returns the
+/// outcome of a visit.
 pub fn drive<S: VisitScheduler>(
     scheduler: &mut S,
     start: Timestamp,
@@ -165,14 +164,13 @@ pub fn drive<S: VisitScheduler>(
             scheduler.record(page, outcome, now);
         }
         match scheduler.next_wakeup() {
-            // If the scheduler asked for a wakeup in the past, the loop would never end.
+            // A wakeup in the past would make this loop endless.
             Some(wakeup) => now = wakeup.max(now + Span::from_millis(1)),
             None => break,
         }
     }
 }
 
-/// What a visit finds.
 fn visit_outcome(
     world: &World,
     place: usize,
@@ -183,20 +181,20 @@ fn visit_outcome(
     let Some(last) = last else { return VisitOutcome::from(ChangeStatus::New) };
     let changes = world.pages[place].changes_between(last, now);
     let Some(newest) = changes.last() else { return VisitOutcome::Unchanged };
-    // What counts as no change in an archive counts as none here.
+    // The threshold for changes is the same as in an archive.
     VisitOutcome::from(ChangeStatus::Changed(match visibility {
         Visibility::LastChange => newest.importance,
         Visibility::Difference => difference(changes),
     }))
 }
 
-/// 1 - prod(1 - m): every change leaves the share 1 - m of the page as it was.
+/// 1 - prod(1 - m). Each change leaves the share 1 - m of the page unchanged.
 pub fn difference(changes: &[Change]) -> Importance {
     let same: f64 = changes.iter().map(|change| 1.0 - change.importance.get()).product();
     Importance::new(1.0 - same)
 }
 
-/// The announced changes in the order of time, and the next one to deliver.
+/// The announced changes, sorted by time.
 struct Announcements {
     events: Vec<ChangeEvent>,
     next: usize,
@@ -226,12 +224,11 @@ impl Announcements {
 }
 
 impl SimulatedCrawl {
-    /// How many visits were made in a window.
     pub fn n_visits(&self, window: Window) -> usize {
         self.captures.iter().flatten().filter(|at| window.contains(**at)).count()
     }
 
-    /// Completeness over the changes of a window and coherence at `n_queries` instants spread over it.
+    /// Completeness over the changes of a window, and coherence at `n_queries` instants within it.
     pub fn quality(&self, world: &World, window: Window, n_queries: u32) -> CrawlQuality {
         let records: Vec<PageRecord<'_>> = world
             .pages
@@ -248,8 +245,8 @@ impl SimulatedCrawl {
         let length = (window.until - window.from).as_millis();
         let instants = || {
             (0..n_queries).map(|n| {
-                // Multiples of the golden ratio spread evenly over the window, and in it over the hours of the day. Equal parts of a
-                // window of whole days would ask at the same hours of all days, on the border of two slots.
+                // Multiples of the golden ratio are spread evenly over the window and over the hours of the day. Equal
+                // parts of a window of whole days would always query the same hours, on the border of two slots.
                 let share = (f64::from(n + 1) * 0.618_033_988_749_895).fract();
                 window.from + Span::from_millis((length as f64 * share) as i64)
             })

@@ -1,4 +1,5 @@
-//! A world, strategies and budgets -> one [`BudgetResult`] a budget: quality of each strategy beside the bounds.
+//! Runs strategies on a world at several budgets. Each budget gives a [`BudgetResult`] with the quality of each
+//! strategy and the bounds.
 
 use std::sync::Arc;
 
@@ -13,62 +14,57 @@ use crate::quality::Window;
 use crate::strategy::SimulatedStrategy;
 use crate::world::World;
 
-/// Snapshots a day of the window whose coherence is measured.
+/// Coherence is measured at so many snapshots per day of the window.
 const QUERIES_PER_DAY: f64 = 2.0;
-/// Most snapshots whose coherence is measured.
 const MAX_QUERIES: u32 = 200;
 
-/// What is run on a world.
+/// The strategies and conditions of an experiment.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The strategies.
     pub runs: Vec<StrategyRun>,
-    /// Visits an hour as shares of the number of pages.
+    /// Visits per hour, as shares of the number of pages.
     pub budgets: Vec<f64>,
-    /// The span for which the budget is given. A budget of a day is never exceeded on any day.
+    /// The period of the budget. A daily budget is never exceeded on any day.
     pub period: Span,
-    /// Length of a slot: pages are ranked once a slot, and a page is visited at most once in it.
+    /// Length of a slot. Pages are ranked once per slot, and a page is visited at most once in it.
     pub slot: Span,
-    /// Periods of a day in patterns.
+    /// Periods per day in patterns.
     pub n_periods: u16,
-    /// The first stretch, whose changes are not counted.
+    /// Changes before this time are not counted.
     pub burn_in: Span,
-    /// The completeness that expected gain serves and that the bounds bound.
+    /// The goal of expected gain, whose completeness the bounds limit.
     pub goal: Goal,
-    /// What a visit shows.
     pub visibility: Visibility,
-    /// Whether quiet hours may save visits for busy ones.
+    /// Whether unused visits of quiet hours are kept for busy ones.
     pub varying_budget: bool,
-    /// Whether busy and quiet spells of a page are followed; `None` takes the scheduler's default.
+    /// Whether the scheduler follows busy and quiet spells of a page; `None` is its default.
     pub spells: Option<bool>,
-    /// Whether days of the week and of the month are told apart; `None` takes the scheduler's default.
+    /// Whether the scheduler learns days of the week and of the month; `None` is its default.
     pub calendar: Option<bool>,
-    /// Share of the budget for the pages seen longest ago; `None` takes the strategy's default.
+    /// Share of the budget for the pages visited longest ago; `None` is the strategy's default.
     pub floor: Option<f32>,
     /// Share of pages whose changes are announced.
     pub announced_share: f64,
-    /// The clock of sites that have none of their own.
+    /// The clock of sites without a clock in the world.
     pub clock: LocalClock,
-    /// Seed of the schedulers.
     pub seed: u64,
-    /// Whether the bounds are computed; they are 1 otherwise.
+    /// Whether the bounds are computed. Otherwise they are 1.
     pub bounds: bool,
 }
 
-/// What the names of outcomes begin with that show one goal each.
+/// Prefix of the strategy name in results that show one goal each.
 pub const FRONTIER: &str = "expected-gain/";
 
-/// One strategy, with patterns given or learned.
+/// A strategy, with given or learned patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrategyRun {
-    /// How pages are ranked.
     pub strategy: SimulatedStrategy,
-    /// Whether the patterns are learned while crawling.
+    /// Whether the scheduler learns the patterns while it crawls.
     pub learned: bool,
 }
 
 impl Default for Experiment {
-    /// Expected gain with known patterns, a tenth of the pages an hour, hourly slots, counted after a week.
+    /// Expected gain with known patterns, a tenth of the pages per hour, hourly slots, and a burn-in of one week.
     fn default() -> Experiment {
         Experiment {
             runs: vec![StrategyRun { strategy: SimulatedStrategy::EXPECTED_GAIN, learned: false }],
@@ -91,86 +87,77 @@ impl Default for Experiment {
     }
 }
 
-/// All strategies at one budget.
+/// The results of all strategies at one budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BudgetResult {
-    /// The world's name.
     pub world: String,
-    /// Visits an hour as a share of the number of pages.
+    /// Visits per hour, as a share of the number of pages.
     pub budget: f64,
-    /// Length of a slot.
     pub slot_minutes: f64,
-    /// Seed of the world.
     pub seed: u64,
-    /// One outcome a strategy.
     pub results: Vec<StrategyResult>,
-    /// The bounds, which no strategy can exceed.
     pub bounds: CompletenessBounds,
 }
 
-/// The quality that one strategy reached. Numbers are shares from 0 to 1.
+/// The quality of one strategy. Numbers are shares from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StrategyResult {
-    /// Its name.
     pub strategy: String,
-    /// Whether it learned the patterns while crawling.
     pub learned: bool,
     /// Captured weight over total weight.
     pub completeness_pooled: f64,
     /// Definition 5.13.
     pub completeness_weighted: f64,
-    /// Definition 5.14: the mean of it over sites.
+    /// Definition 5.14, the mean of Definition 5.13 over sites.
     pub completeness_by_site: f64,
-    /// Number of versions captured over number of versions.
+    /// Number of captured versions over number of versions.
     pub completeness_count: f64,
     /// Definition 5.22: weight of the most numerous coherent set.
     pub coherence_weighted: f64,
-    /// The same without the versions before any known change.
+    /// Coherence without the versions before the first known change.
     pub coherence_of_changed: f64,
     /// Weight of the heaviest coherent set.
     pub coherence_max_weight: f64,
-    /// Share of pages whose last capture shows what is there, as the mean over instants.
+    /// Share of pages whose last capture is up to date; mean over instants.
     pub freshness: f64,
-    /// Changes between an instant and the closest capture of a page, as the mean over both: not a share.
+    /// Changes between an instant and the closest capture of a page; mean over pages and instants. Not a share.
     pub blur: f64,
-    /// Completeness by the goal over the clairvoyant bound.
+    /// Completeness by the goal, relative to the clairvoyant bound.
     pub share_of_clairvoyant: f64,
 }
 
 /// Bounds on completeness by the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompletenessBounds {
-    /// All changes are known in advance; slots and budget are those of the strategies.
+    /// All changes are known in advance. Slots and budget are those of the strategies.
     pub clairvoyant: f64,
     /// Only rates and mean importances are known.
     pub pattern_known: f64,
 }
 
-/// One piece of work, which runs on one core.
+/// A unit of work for one core.
 enum ExperimentJob {
     SimulatedCrawl(StrategyRun),
     Clairvoyant,
     PatternKnown,
 }
 
-/// The result of a job.
 enum JobResult {
     Crawled(CrawlQuality),
     Bound(f64),
 }
 
 impl Experiment {
-    /// How many steps [`Experiment::run`] reports.
+    /// How often [`Experiment::run`] calls `step`.
     pub fn n_steps(&self) -> usize {
         self.budgets.len() * self.jobs().len()
     }
 
-    /// Whether the first strategy learns the patterns while crawling.
     pub fn learns(&self) -> bool {
         self.runs.first().is_some_and(|run| run.learned)
     }
 
-    /// Adds an outcome for each goal of expected gain to each line.
+    /// Adds a result to each budget for each goal of expected gain.
     pub fn add_goals(
         &self,
         world: &World,
@@ -200,7 +187,6 @@ impl Experiment {
         }
     }
 
-    /// The window whose changes count.
     pub fn window(&self, world: &World) -> Window {
         Window { from: (world.start + self.burn_in).min(world.end), until: world.end }
     }
@@ -256,7 +242,7 @@ impl Experiment {
         }
     }
 
-    /// What the bounds at a budget need.
+    /// The conditions of the bounds at a budget.
     pub fn bound_spec(&self, world: &World, budget: f64) -> BoundSpec {
         BoundSpec {
             window: self.window(world),
@@ -266,7 +252,6 @@ impl Experiment {
         }
     }
 
-    /// One simulated crawl.
     pub fn crawl(
         &self,
         world: &World,
@@ -468,7 +453,7 @@ mod tests {
         let window = Window { from: world.start, until: world.end };
         let n_fixed = fixed.crawl(&world, &known, 0.1, run).n_visits(window) as f64;
         let n_varying = varying.crawl(&world, &known, 0.1, run).n_visits(window) as f64;
-        // The bank holds at most the visits of a day.
+        // At most the visits of one day are carried over.
         let day = 0.1 * world.pages.len() as f64 * 24.0;
         assert!(n_varying <= n_fixed + day, "{n_varying} {n_fixed}");
         assert!(n_varying >= n_fixed - day, "{n_varying} {n_fixed}");
@@ -512,8 +497,8 @@ mod tests {
             let experiment = Experiment { floor: Some(floor), ..base };
             let known = Arc::new(known_rates(&world, 24));
             let crawl = experiment.crawl(&world, &known, budget, experiment.runs[0]);
-            // 1.2 of 6 visits an hour go to the oldest pages, so that a round over all 60 pages takes 50 hours. A page that
-            // has waited that long gets a visit within one more round.
+            // Of 6 visits per hour, 1.2 go to the oldest pages, so a round over 60 pages takes 50 hours. A page that
+            // has waited that long is visited within one more round.
             let promise = Span::from_hours(100);
             for captures in &crawl.captures {
                 let ends = captures.iter().copied().chain([world.end]);

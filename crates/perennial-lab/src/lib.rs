@@ -1,8 +1,8 @@
-//! The laboratory: what the papers did, repeated, and what other strategies would have done. `perennial lab` reaches it.
+//! The laboratory repeats the experiments of the papers and simulates other strategies (`perennial lab`).
 //!
-//! The product does not use it. A simulation drives the scheduler that the crawler uses, under a virtual clock, on a world in
-//! which every change is known. So its numbers are exact, and the same seed gives the same numbers. docs/papers.md names the
-//! papers and says where this code differs from them.
+//! The product does not use it. A simulation drives the crawler's own scheduler under a virtual clock, on a world in
+//! which every change is known. Its results are exact, and the same seed gives the same results. docs/papers.md
+//! describes the papers and how this code deviates from them.
 //!
 //! | paper | what is repeated | module |
 //! |---|---|---|

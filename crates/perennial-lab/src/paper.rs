@@ -1,46 +1,41 @@
-//! A seed -> a world like that of the papers' experiments (P-PATTERN 9, P-QUALITY 7; docs/papers.md, The papers' world).
+//! Draws a world like that of the papers' experiments (P-PATTERN 9, P-QUALITY 7; docs/papers.md, The papers' world).
 //!
 //! The papers drew changes from patterns of French television pages that they do not print. This world has the traits
-//! that they report: pages that change by day and by night, quasi-static pages deep in a site, pages that are shifted by a
-//! time zone, other patterns at weekends, and unequal importance of pages and of changes.
+//! that they report: pages that change by day or by night, quasi-static pages, pages shifted by a time zone, different
+//! patterns at weekends, and unequal importance of pages and changes.
 
 use perennial_core::time::Timestamp;
 
 use crate::rng::WorldRng;
 use crate::world::{DayProfile, HOURS, PageSpec, TruePattern, World};
 
-/// Changes a day of the median page.
+/// Changes per day of the median page.
 const MEDIAN_CHANGES_PER_DAY: f64 = 4.0;
 /// Deviation of the logarithm of the rate.
 const RATE_SIGMA: f64 = 1.1;
-/// No hour has more changes than this.
+/// No hour has more changes.
 const MAX_CHANGES_PER_HOUR: f64 = 4.0;
 /// Tail of the Pareto distribution of page importance, and its cap.
 const WEIGHT_TAIL: f64 = 1.1;
 const MAX_WEIGHT: f64 = 300.0;
-/// Correlation between the importance of a page and its rate: important pages change more often.
+/// Correlation between the importance of a page and its rate. Important pages change more often.
 const WEIGHT_RATE_CORRELATION: f64 = 0.4;
-/// Share of pages that are shifted by a time zone.
 const SHIFTED_SHARE: f64 = 0.12;
 /// Rate of a quasi-static page, relative to the other pages.
 const QUASI_STATIC_FACTOR: f64 = 0.03;
-/// Deviation of the logarithm of single hours from the smooth pattern: real patterns are ragged.
+/// Deviation of the logarithm of single hours from the smooth pattern, because real patterns are ragged.
 const RATE_RAGGEDNESS: f64 = 0.4;
 const IMPORTANCE_RAGGEDNESS: f64 = 0.4;
 
 /// 2026-01-05, a Monday.
 const MONDAY: i64 = 1_767_571_200;
 
-/// How large a paper world is.
+/// The size of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaperWorld {
-    /// Sites.
     pub n_sites: u32,
-    /// Pages of each site.
     pub pages_per_site: u32,
-    /// Length of the world in days.
     pub days: u32,
-    /// Equal seeds give equal worlds.
     pub seed: u64,
 }
 
@@ -51,7 +46,7 @@ impl Default for PaperWorld {
     }
 }
 
-/// Kinds of pages that the papers report.
+/// Kinds of pages reported in the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     /// One broad peak by day.
@@ -62,19 +57,19 @@ pub enum Habit {
     Flat,
     /// All changes within one to three hours of the day.
     Bursty,
-    /// Changes rarely, as pages at the deepest level do.
+    /// Rare changes, as on pages at the deepest level.
     QuasiStatic,
 }
 
 impl PaperWorld {
-    /// Draws the pages, then their changes. The world starts on a Monday, so that weeks are whole.
+    /// Draws the pages, then their changes. The world starts on a Monday, so weeks are whole.
     pub fn build(&self) -> World {
         let start = Timestamp::from_secs(MONDAY);
         World::from_specs("paper", start, self.days, &self.specs(), self.seed)
     }
 
-    /// The same world where the patterns of pages are significantly different one from the others, of which P-QUALITY 7 speaks: each
-    /// page changes in one or two hours of the day, which are its own.
+    /// The world with significantly different patterns of pages, as in P-QUALITY 7: each page changes in one or two
+    /// hours of the day that are drawn for it.
     pub fn build_unlike(&self) -> World {
         let start = Timestamp::from_secs(MONDAY);
         let specs: Vec<PageSpec> =
@@ -82,7 +77,7 @@ impl PaperWorld {
         World::from_specs("paper, unlike patterns", start, self.days, &specs, self.seed)
     }
 
-    /// The pages with their patterns, before their changes are drawn.
+    /// The pages with their patterns, before changes are drawn.
     pub fn specs(&self) -> Vec<PageSpec> {
         let pages = (0..self.n_sites).flat_map(|site| (0..self.pages_per_site).map(move |page| (site, page)));
         pages
@@ -115,7 +110,7 @@ fn draw_spec(site: String, name: String, chance: &mut WorldRng) -> PageSpec {
     }
 }
 
-/// The page with as many changes a day and the same importances, all of the changes in hours of its own.
+/// Moves all changes of a page to its own hours. Their number and importance stay the same.
 fn unlike(spec: PageSpec, seed: u64, place: u64) -> PageSpec {
     let mut chance = WorldRng::fork(seed, (2 << 32) + place);
     let shape = burst(chance.below(HOURS), 1 + chance.below(2));
@@ -153,7 +148,7 @@ fn draw_profile(
     DayProfile::shaped(&shape, changes_per_day, MAX_CHANGES_PER_HOUR, importance)
 }
 
-/// A bell curve around `centre` over the circle of the day, on a low floor.
+/// A bell curve around `centre` over the circle of the day, above a low floor.
 fn bump(centre: f64, width: f64) -> [f64; HOURS] {
     std::array::from_fn(|hour| {
         let away = (hour as f64 + 0.5 - centre).rem_euclid(HOURS as f64);
@@ -170,7 +165,7 @@ fn burst(first: usize, n_hours: usize) -> [f64; HOURS] {
     shape
 }
 
-/// The mean importance of a change by hour: a level of the page's own, and a swing over the day.
+/// The mean importance of a change by hour: a level per page, and a swing over the day.
 fn draw_importance(chance: &mut WorldRng) -> [f64; HOURS] {
     let level = chance.beta(0.35, 5.0);
     let swing = chance.range(0.0, 0.3);
@@ -182,7 +177,7 @@ fn draw_importance(chance: &mut WorldRng) -> [f64; HOURS] {
     })
 }
 
-/// Pareto by the rank of a normal variable that is correlated with the one behind the rate.
+/// Pareto, by the rank of a normal variable correlated with the one that gives the rate.
 fn draw_weight(rate_normal: f64, chance: &mut WorldRng) -> f64 {
     let rho = WEIGHT_RATE_CORRELATION;
     let normal = rho * rate_normal + (1.0 - rho * rho).sqrt() * chance.normal();

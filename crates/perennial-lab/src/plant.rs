@@ -1,9 +1,9 @@
-//! A page and a seed -> the page with planted operations, and these operations, to check that a diff finds exactly them:
-//! the change simulator of P-VISUAL 7.2 (docs/papers.md, Vi-DIFF and Vi-Delta).
+//! Plants operations into a page, to check that a diff finds exactly these: the change simulator of P-VISUAL 7.2
+//! (docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! Only operations with one right answer are planted. An element or block that stands twice on the page is not touched,
-//! because nobody could say which of the two moved, and no block loses so much that it would be another block. What moves passes
-//! something that stays, because otherwise a reader would read the same in the same order.
+//! Only operations with a unique answer are planted. Elements and blocks that occur twice on the page are left alone,
+//! because either of the two could have moved. No block loses so much that it would count as a different one. A moved
+//! element passes at least one that stays, because the reading order would otherwise be the same.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,12 +12,12 @@ use perennial_core::page::layout::Rect;
 use perennial_core::page::segment::{Block, BlockTree, Image, Link, NodeId, Places, Text};
 use perennial_core::rng::Rng;
 
-/// The share of links, images, texts and leaf blocks that each kind of operation changes.
+/// Shares of links, images, texts and leaf blocks that each kind of operation changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PlantRates {
-    /// Share of elements, for each kind of operation.
+    /// Share of elements per kind of operation.
     pub elements: f64,
-    /// Share of leaf blocks, for each kind of operation. A block as a whole is never updated.
+    /// Share of leaf blocks per kind of operation. Whole blocks are never updated.
     pub blocks: f64,
 }
 
@@ -28,27 +28,23 @@ impl Default for PlantRates {
     }
 }
 
-/// An operation by what it does to which content, whatever the place.
+/// An operation and its content, without its position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PlantedOperation {
-    /// Its kind.
     pub kind: OperationKind,
     /// The kind of element; `None` for a block.
     pub element: Option<ElementKind>,
-    /// Content before, 0 if none.
+    /// ID of the content before, 0 if none.
     pub before: NodeId,
-    /// Content after, 0 if none.
+    /// ID of the content after, 0 if none.
     pub after: NodeId,
 }
 
-/// How well a delta gives back what was planted.
+/// How well a delta recovers the planted operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Recovery {
-    /// Operations planted.
     pub n_planted: usize,
-    /// Operations in the delta.
     pub n_found: usize,
-    /// Operations in both.
     pub n_right: usize,
 }
 
@@ -58,12 +54,12 @@ impl Recovery {
         if self.n_found == 0 { 1.0 } else { self.n_right as f64 / self.n_found as f64 }
     }
 
-    /// Share of the planted that is in the delta.
+    /// Share of the planted operations in the delta.
     pub fn recall(&self) -> f64 {
         if self.n_planted == 0 { 1.0 } else { self.n_right as f64 / self.n_planted as f64 }
     }
 
-    /// Adds the counts of another comparison.
+    /// Adds the counts of a further comparison.
     pub fn add(&mut self, other: Recovery) {
         self.n_planted += other.n_planted;
         self.n_found += other.n_found;
@@ -71,7 +67,7 @@ impl Recovery {
     }
 }
 
-/// Compares a delta with what was planted, as bags of operations.
+/// Compares a delta with the planted operations, as multisets.
 pub fn recovery(before: &BlockTree, planted: &[PlantedOperation], delta: &Delta) -> Recovery {
     let mut open: HashMap<PlantedOperation, usize> = HashMap::new();
     for operation in planted {
@@ -114,7 +110,7 @@ fn found(before: &BlockTree, delta: &Delta) -> Vec<PlantedOperation> {
     delta.operations().map(signature).collect()
 }
 
-/// Plants operations into a copy of a sealed tree; the same seed plants the same.
+/// Plants operations into a copy of a sealed tree. The same seed plants the same operations.
 pub fn plant(before: &BlockTree, rates: PlantRates, seed: u64) -> (BlockTree, Vec<PlantedOperation>) {
     let mut planter = Planter::new(before, seed);
     planter.change_elements(rates.elements);
@@ -125,11 +121,11 @@ pub fn plant(before: &BlockTree, rates: PlantRates, seed: u64) -> (BlockTree, Ve
     (after, planter.planted)
 }
 
-/// A leaf with its content as it shall be after.
+/// A leaf with its future content.
 struct PlantLeaf {
     reference: Vec<u16>,
     block: Block,
-    /// How many of its elements may still be touched.
+    /// How many of its elements may still be changed.
     budget: usize,
     was_touched: bool,
 }
@@ -138,15 +134,15 @@ struct Planter {
     rng: Rng,
     leaves: Vec<PlantLeaf>,
     n_children: HashMap<Vec<u16>, usize>,
-    /// How often each content, name and address stands on the page.
+    /// Number of occurrences of each content, name and URL on the page.
     counts: HashMap<String, usize>,
     block_counts: HashMap<NodeId, usize>,
     n_fresh: u64,
     planted: Vec<PlantedOperation>,
     gone: BTreeSet<Vec<u16>>,
-    /// New siblings, by the reference of the leaf that they follow.
+    /// New siblings, by the reference of the preceding leaf.
     following: BTreeMap<Vec<u16>, Vec<Block>>,
-    /// Parents whose children changed: one structural change each keeps the answer unique.
+    /// Parents with changed children. One structural change per parent keeps the answer unique.
     busy: BTreeSet<Vec<u16>>,
 }
 
@@ -190,7 +186,7 @@ impl Planter {
         !element.text().is_empty() && once(element.text()) && once(element.address())
     }
 
-    /// A word that stands nowhere on the page.
+    /// A word that does not occur on the page.
     fn fresh(&mut self) -> String {
         self.n_fresh += 1;
         format!("planted{}x{:04x}", self.n_fresh, self.rng.bits() & 0xffff)
@@ -218,7 +214,7 @@ impl Planter {
         }
     }
 
-    /// False when this element cannot take that operation with one right answer.
+    /// Returns false if the operation on this element would not have a unique answer.
     fn change(&mut self, operation: OperationKind, leaf: usize, element: &Element) -> bool {
         if self.leaves[leaf].budget == 0 {
             return false;
@@ -257,7 +253,7 @@ impl Planter {
         true
     }
 
-    /// Whether there is a leaf with content between two others. It stays where it is from now on.
+    /// Whether there is a leaf with content between two others. It is kept in place from now on.
     fn keep_one_between(&mut self, one: usize, other: usize) -> bool {
         let between = one.min(other) + 1..one.max(other);
         let has_content = |leaf: &&mut PlantLeaf| {
@@ -302,7 +298,7 @@ impl Planter {
         }
     }
 
-    /// Exchanges up to three of ten words. A text of three words or less would become another text.
+    /// Replaces up to three of ten words. A text of three words or fewer would become a different text.
     fn reworded(&mut self, text: &str) -> Option<String> {
         let mut words: Vec<String> = text.split(' ').map(str::to_string).collect();
         if words.len() < 4 || n_words(text) != words.len() {
@@ -358,7 +354,7 @@ impl Planter {
         }
     }
 
-    /// Whether a leaf is untouched, unlike any other, and has something to be recognised by.
+    /// Whether a leaf is unchanged, unique and not empty.
     fn is_open(&self, leaf: usize) -> bool {
         let leaf = &self.leaves[leaf];
         let unlike_others = self.block_counts.get(&leaf.block.content_id()) == Some(&1);
@@ -400,7 +396,7 @@ impl Planter {
         true
     }
 
-    /// A leaf of another parent, behind which a block may be moved.
+    /// A leaf of a different parent, after which a block may be moved.
     fn other_home(&mut self, moved: usize, parent: &[u16]) -> Option<Vec<u16>> {
         let free = |leaf: &&PlantLeaf| {
             let home = self::parent(&leaf.reference);
@@ -417,7 +413,7 @@ impl Planter {
         Some(chosen)
     }
 
-    /// Gives a block a column of its own, because it could otherwise be taken for the neighbour whose place it has.
+    /// Gives the block its own column. Otherwise it could be mistaken for the neighbour whose place it takes.
     fn fresh_block(&mut self) -> Block {
         let links = (0..2).map(|_| self.fresh_element(ElementKind::Link));
         let mut block = Block::leaf(Vec::new(), Vec::new(), Vec::new());
@@ -461,7 +457,7 @@ fn elements(block: &Block, kind: ElementKind) -> Box<dyn Iterator<Item = Element
     }
 }
 
-/// Replaces an element by another, or removes it.
+/// Replaces or removes an element.
 fn replace(block: &mut Block, element: &Element, by: Option<&Element>) {
     fn edit<T: PartialEq + Clone>(list: &mut Vec<T>, item: &T, by: Option<T>) {
         if let Some(place) = list.iter().position(|other| other == item) {
@@ -492,7 +488,7 @@ mod tests {
         tree
     }
 
-    /// Applied to the version before, the delta gives the version after, also once it was written and read.
+    /// The delta turns the earlier version into the later one, also after writing and reading it.
     fn check(before: &BlockTree, after: &BlockTree) -> Delta {
         let delta = diff(before, after);
         assert_eq!(&delta.apply(before).unwrap(), after, "{delta:#?}");
@@ -514,7 +510,7 @@ mod tests {
         assert!(total.precision() >= 0.99 && total.recall() >= 0.99, "{total:?}");
     }
 
-    /// A page as news sites have them: menu, teasers in columns, article, footer.
+    /// A page like those of news sites: menu, teasers in columns, article, footer.
     fn news_page(seed: u64) -> BlockTree {
         let words = |salt: u64, n: u64| {
             let word = |i: u64| format!("w{}", (salt * 7919 + i * 104_729 + seed) % 500);

@@ -75,8 +75,8 @@ impl PageCompleteness {
 /// The share of what existed that was captured, in all published readings. Each is 1 where nothing existed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Completeness {
-    /// Captured weight over total weight, where a version weighs omega(P) times its importance (the text of P-PATTERN 9 and
-    /// P-QUALITY 5.1).
+    /// Captured weight over total weight, where a version weighs omega(P) times its importance (the text of P-PATTERN 9
+    /// and P-QUALITY 5.1).
     pub pooled: f64,
     /// Mean of the pages' own shares weighted by omega(P) (Definition 5.13).
     pub weighted: f64,
@@ -187,8 +187,8 @@ pub fn valid_version(page: &PageRecord<'_>, query: Timestamp) -> Option<ValidVer
 pub struct Timeliness {
     /// Share of pages, weighted by omega(P), whose last capture before the instant shows what the page showed at it.
     pub freshness: f64,
-    /// Changes between the instant and the closest capture, as the mean over pages weighted by omega(P): the blur of SHARC (Denev et
-    /// al.). Pages without a capture are left out. A sharp picture has 0.
+    /// Changes between the instant and the closest capture, as the mean over pages weighted by omega(P): the blur of
+    /// SHARC (Denev et al.). Pages without a capture are left out. A sharp picture has 0.
     pub blur: f64,
 }
 
@@ -231,8 +231,8 @@ pub fn archive_coherence(pages: &[PageRecord<'_>], query: Timestamp) -> Coherenc
     mean_coherence(pages, query, |_| true)
 }
 
-/// The same without the versions before any known change. Each of them weighs as much as the whole page, and all of them are valid
-/// together, so that they hide what a strategy does in the first days.
+/// The same without the versions before any known change. Each of them weighs as much as the whole page, and all of
+/// them are valid together, so that they hide what a strategy does in the first days.
 pub fn archive_coherence_of_changed(pages: &[PageRecord<'_>], query: Timestamp) -> Coherence {
     mean_coherence(pages, query, |version| version.since > Timestamp::from_millis(i64::MIN))
 }

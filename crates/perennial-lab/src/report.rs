@@ -1,5 +1,5 @@
-//! Results -> one self-contained HTML page: the figures of P-PATTERN and P-QUALITY drawn from these results, beside what the
-//! papers report (docs/papers.md, The papers' world).
+//! Writes a self-contained HTML page with the figures of P-PATTERN and P-QUALITY, drawn from the results, and the
+//! findings of the papers (docs/papers.md, The papers' world).
 
 use std::fmt::Write as _;
 
@@ -12,29 +12,28 @@ use perennial_core::text::markup::escaped;
 
 use perennial_engine::html::page;
 
-/// The contents of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulationReport {
-    /// The command that makes these figures again.
+    /// The command that repeats these results.
     pub command: String,
     /// A description of the world.
     pub world: String,
-    /// The results of every strategy at every budget.
     pub lines: Vec<BudgetResult>,
-    /// Importance-Pattern and expected gain with other numbers of periods a day (P-PATTERN Fig. 7).
+    /// Importance-Pattern and expected gain by the number of periods per day (P-PATTERN Fig. 7).
     pub periods: Vec<(u16, Vec<BudgetResult>)>,
-    /// Importance and Importance-Pattern where the patterns of pages are unlike each other (P-QUALITY 7); empty for recorded worlds.
+    /// Importance and Importance-Pattern in a world with significantly different patterns (P-QUALITY 7); empty for
+    /// traces.
     pub unlike: Vec<BudgetResult>,
 }
 
-/// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
+/// The numbers of periods per day in P-PATTERN Figure 7 that divide a day into whole minutes.
 const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];
 const FIGURE_7_BUDGETS: [f64; 3] = [0.1, 0.2, 0.3];
 
-/// How often [`over_periods`] reports progress.
+/// How often [`over_periods`] calls `step`.
 pub const N_STEPS_OF_PERIODS: u64 = (FIGURE_7_PERIODS.len() * FIGURE_7_BUDGETS.len() * 2) as u64;
 
-/// Importance-Pattern and expected gain with other numbers of periods a day.
+/// Runs Importance-Pattern and expected gain with different numbers of periods per day.
 pub fn over_periods(
     experiment: &Experiment,
     world: &World,
@@ -49,7 +48,7 @@ pub fn over_periods(
     FIGURE_7_PERIODS.iter().map(|n_periods| (*n_periods, run(*n_periods))).collect()
 }
 
-/// Importance with and without patterns in a world with unlike patterns.
+/// Runs Importance with and without patterns in a world with significantly different patterns.
 pub fn on_unlike(experiment: &Experiment, world: &World, seed: u64) -> Vec<BudgetResult> {
     with_strategies(experiment, [BaselineStrategy::Importance.into(), SimulatedStrategy::IMPORTANCE_PATTERN])
         .run(world, seed, || {})
@@ -65,7 +64,6 @@ fn with_strategies(experiment: &Experiment, strategies: [SimulatedStrategy; 2]) 
     }
 }
 
-/// A description of the world for readers.
 pub fn describe_world(
     experiment: &Experiment,
     world: &World,
@@ -83,7 +81,7 @@ pub fn describe_world(
     )
 }
 
-/// A figure of a paper, and the numbers from which it is drawn here.
+/// A figure of a paper.
 struct PaperFigure {
     id: &'static str,
     title: &'static str,
@@ -158,7 +156,7 @@ const FIGURES: [PaperFigure; 4] = [
     },
 ];
 
-/// Two measures that are drawn against each other.
+/// Two measures drawn against each other.
 struct Frontier {
     title: &'static str,
     x_label: &'static str,
@@ -226,7 +224,7 @@ fn frontier_chart(line: &BudgetResult, frontier: &Frontier) -> Chart {
     }
 }
 
-/// The strategy's name for people, and its colour in every figure.
+/// The label of a strategy, and its colour in every figure.
 fn label_and_colour(strategy: &str) -> (&'static str, &'static str) {
     match strategy {
         "expected-gain" => ("Expected gain", "#0b5fff"),
@@ -244,7 +242,6 @@ fn label_and_colour(strategy: &str) -> (&'static str, &'static str) {
 }
 
 impl SimulationReport {
-    /// The report as an HTML page.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
         let _ = write!(
@@ -267,7 +264,7 @@ impl SimulationReport {
         page("What a crawler catches", REPORT_STYLE, &html)
     }
 
-    /// Our strategy beside Importance-Pattern and the clairvoyant bound, at the first three budgets.
+    /// Our strategy, Importance-Pattern and the clairvoyant bound, at the first three budgets.
     fn write_summary(&self, html: &mut String) {
         let mut cards = String::new();
         for line in self.lines.iter().take(3) {
@@ -310,7 +307,7 @@ impl SimulationReport {
         html.push_str("</tbody></table>");
     }
 
-    /// Completeness of the pattern strategy by number of periods, at a budget.
+    /// Completeness of a strategy by the number of periods, at a budget.
     fn by_periods(&self, strategy: &str, budget: f64) -> Vec<(f64, f64)> {
         let value = |lines: &[BudgetResult]| {
             let line = lines.iter().find(|line| (line.budget - budget).abs() < 1e-9)?;
@@ -370,7 +367,7 @@ impl SimulationReport {
         write_section(html, "pattern-7", "Length of a period", "P-PATTERN, Figure 7", says, &chart);
     }
 
-    /// What can be had between the measures: the goals as a line, every strategy as a point.
+    /// The frontier between measures: the goals as a line, every strategy as a point.
     fn write_frontier(&self, html: &mut String) {
         let is_goal = |outcome: &&StrategyResult| outcome.strategy.starts_with(FRONTIER);
         for line in self.lines.iter().filter(|line| line.results.iter().any(|outcome| is_goal(&outcome))) {
@@ -416,7 +413,7 @@ impl SimulationReport {
         write_section(html, figure.id, figure.title, figure.source, figure.says, &chart);
     }
 
-    /// Tables with known and with learned patterns, apart where both were run.
+    /// One series for known and one for learned patterns, if both ran.
     fn strategy_series(&self, strategy: &str, measure: fn(&StrategyResult) -> f64) -> Vec<Series> {
         let (label, colour) = label_and_colour(strategy);
         let both = |outcome: &StrategyResult| {

@@ -1,29 +1,27 @@
-//! A seed -> the random numbers and distributions from which worlds are drawn.
+//! Random numbers and distributions from which worlds are drawn.
 //!
-//! Worlds were first drawn with xoshiro256++ of Blackman and Vigna. This generator keeps the meaning of their seeds, on
-//! which the results under `experiments/` depend. Everything else uses [`perennial_core::rng`].
+//! Worlds were first drawn with xoshiro256++ of Blackman and Vigna. This generator preserves the meaning of their
+//! seeds, on which the results under `experiments/` depend. Everything else uses [`perennial_core::rng`].
 
 use perennial_core::rng::{Rng, mix};
 
-/// The stream from which the simulator's worlds are drawn, and the distributions that they need.
+/// The random stream of the simulator's worlds.
 #[derive(Clone, Debug)]
 pub struct WorldRng {
     state: [u64; 4],
 }
 
 impl WorldRng {
-    /// The stream of a seed.
     pub fn new(seed: u64) -> WorldRng {
         let mut rng = Rng::new(seed);
         WorldRng { state: std::array::from_fn(|_| rng.bits()) }
     }
 
-    /// An independent stream for one part of a larger whole: adding a page leaves the others as they were.
+    /// An independent stream for one part. Adding a page leaves the other pages unchanged.
     pub fn fork(seed: u64, part: u64) -> WorldRng {
         WorldRng::new(mix(seed ^ part.wrapping_mul(0xD134_2543_DE82_EF95)))
     }
 
-    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
@@ -37,7 +35,7 @@ impl WorldRng {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform in (0, 1]: safe under a logarithm.
+    /// Uniform in (0, 1], so its logarithm is finite.
     fn unit_above_zero(&mut self) -> f64 {
         1.0 - self.unit()
     }
@@ -80,7 +78,7 @@ impl WorldRng {
         }
     }
 
-    /// Beta with the given mean; the larger `concentration`, the closer to it.
+    /// Beta with the given mean. A larger `concentration` is closer to the mean.
     pub fn beta(&mut self, mean: f64, concentration: f64) -> f64 {
         let mean = mean.clamp(1e-4, 1.0 - 1e-4);
         let a = self.gamma(mean * concentration);

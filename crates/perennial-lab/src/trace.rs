@@ -1,9 +1,9 @@
-//! Files of observed changes -> a [`World`] with the same changes.
+//! Reads a [`World`] from files of observed changes.
 //!
-//! There are two formats, which differ in their first data line (`docs/traces.md` describes both):
-//! - *plain*: `page <tab> time <tab> importance`, what anyone can write;
-//! - *polled*: `P id path lines` starts a page, then rows `seconds since the previous row, lines added, deleted,
-//!   lines after`, as made from version histories.
+//! There are two formats, distinguished by their first data line (docs/traces.md):
+//! - *plain*: `page <tab> time <tab> importance`;
+//! - *polled*: `P id path lines` starts a page. Rows of `seconds since the previous row, lines added, deleted, lines
+//!   after` follow, as made from version histories.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,29 +16,25 @@ use perennial_core::url::canonical::host_with_port;
 use crate::rng::WorldRng;
 use crate::world::{Change, SiteNames, World, WorldPage};
 
-/// Why a trace cannot be read.
+/// The error for an unreadable trace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}; {hint}")]
 pub struct TraceError {
-    /// The line, counted from 1.
+    /// The line number, starting at 1.
     pub line: usize,
-    /// What is wrong.
     pub problem: String,
-    /// What to write instead.
     pub hint: &'static str,
 }
 
-/// Where the days that are simulated begin within a trace.
+/// Where the simulated days begin within a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TraceStart {
-    /// At the first row; or at the busiest days, if fewer than half of the pages change in the days after the first row.
+    /// At the first row, or at the busiest days if fewer than half of the pages change in the days after the first row.
     #[default]
     Auto,
-    /// At the first row.
     First,
-    /// At the start after which most changes follow.
+    /// At the start with the most changes after it.
     Busiest,
-    /// At this instant.
     At(Timestamp),
 }
 
@@ -47,7 +43,7 @@ const PLAIN_HINT: &str = "write `page<TAB>time<TAB>importance`, the time as 2026
 const POLLED_HINT: &str = "write `P<TAB>id<TAB>path<TAB>lines`, then rows of four numbers: seconds since the previous row, lines added, \
      lines deleted, lines after";
 
-/// Reads a trace in either format. `name` is the name of the group, and of the site of pages that name none.
+/// Reads a trace in either format. `name` is the name of the group, and of the site if a page names none.
 pub fn parse(name: &str, text: &str) -> Result<World, TraceError> {
     let first = text.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty());
     match first {
@@ -56,7 +52,7 @@ pub fn parse(name: &str, text: &str) -> Result<World, TraceError> {
     }
 }
 
-/// Pages under construction, by name.
+/// The pages read so far, by name.
 #[derive(Default)]
 struct TracePages {
     sites: SiteNames,
@@ -80,7 +76,7 @@ impl TracePages {
     }
 }
 
-/// The site of a page: the host of a URL, or a folder that looks like a host, or else the group.
+/// The site of a page: the host of a URL, else a folder that looks like a host, else the group.
 fn site_name(group: &str, name: &str) -> String {
     if name.contains("://") {
         return host_with_port(name).to_owned();
@@ -126,7 +122,7 @@ fn read_weight(pages: &mut TracePages, group: &str, line: &str) -> Option<()> {
     Some(())
 }
 
-/// Reads a number of nine digits or more as Unix seconds, and anything else as a date.
+/// Reads a number of nine to eleven digits as Unix seconds, anything else as a date.
 fn read_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if (9..=11).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -153,7 +149,7 @@ fn parse_polled(name: &str, text: &str) -> Result<World, TraceError> {
         let page = current.as_deref().ok_or_else(|| error(place, "a row before any page", POLLED_HINT))?;
         let row = read_row(line).ok_or_else(|| error(place, "not a row of four numbers", POLLED_HINT))?;
         let secs = clock.map_or(row[0], |before| before.saturating_add(row[0]));
-        // A page's first row is its first version, not a change.
+        // The first row of a page is its first version, not a change.
         if clock.is_some() {
             let change = Change { at: Timestamp::from_secs(secs), importance: magnitude(&row) };
             pages.page(name, page).changes.push(change);
@@ -169,7 +165,7 @@ fn read_row(line: &str) -> Option<[i64; 4]> {
     fields.next().is_none().then_some(row)
 }
 
-/// (added + deleted) / (before + after), the share of lines that differ.
+/// (added + deleted) / (before + after): the share of changed lines.
 fn magnitude([_, added, deleted, after]: &[i64; 4]) -> Importance {
     let (added, deleted, after) = (*added as f64, *deleted as f64, *after as f64);
     let before = (after - added + deleted).max(0.0);
@@ -180,9 +176,9 @@ fn error(place: usize, problem: &str, hint: &'static str) -> TraceError {
     TraceError { line: place + 1, problem: problem.to_owned(), hint }
 }
 
-/// Moves every change to a random instant between the look that found it and the look before, which is at most an hour earlier here.
-/// A poller finds the changes of all pages at the same instant, so visits around it seem to agree with each other better than they
-/// would have. The looks are taken to be the instants at which any page of the trace changed.
+/// Moves every change to a random instant between its poll and the previous one, at most an hour earlier. A poller
+/// finds the changes of all pages at the same instant, which makes visits around it look more coherent than they would
+/// be. Any instant at which some page of the trace changed is taken as a poll.
 pub fn spread_polls(mut world: World, seed: u64) -> World {
     let mut looks: Vec<Timestamp> =
         world.pages.iter().flat_map(|page| &page.changes).map(|change| change.at).collect();
@@ -198,13 +194,13 @@ pub fn spread_polls(mut world: World, seed: u64) -> World {
             let room = (change.at - since).as_millis() as f64;
             change.at = change.at - Span::from_millis((room * chance.unit()) as i64);
         }
-        // A page may have changed twice at one instant.
+        // A page may change twice at one instant.
         page.changes.sort_by_key(|change| change.at);
     }
     world
 }
 
-/// Reads files of changes and lays `days` days of each side by side. With a seed, [`spread_polls`] moves their changes.
+/// Reads trace files and combines `days` days of each. If there is a seed, [`spread_polls`] moves their changes.
 pub fn read_files(
     files: &[PathBuf],
     days: u32,
@@ -235,9 +231,9 @@ fn read_file(file: &Path) -> anyhow::Result<World> {
     parse(&name, &text).with_context(|| file.display().to_string())
 }
 
-/// Cuts `days` days out of each world and lays them side by side. The cuts are moved by whole weeks onto the first one, so
-/// that hours and weekdays stay the same. Pages without a change in their cut are kept, because a crawler has to find out
-/// that they do not change.
+/// Cuts `days` days out of each world and puts their pages into one world. The cuts are moved by whole weeks onto the
+/// first one, which keeps hours and weekdays. Pages without a change in their cut are kept, because a crawler has to
+/// find out that they do not change.
 pub fn mix(name: &str, worlds: &[World], days: u32, start: TraceStart) -> World {
     let length = Span::from_hours(i64::from(days) * 24);
     let cuts: Vec<Timestamp> = worlds.iter().map(|world| cut_start(world, length, start)).collect();
@@ -291,7 +287,7 @@ fn day_start(instant: Timestamp) -> Timestamp {
     Timestamp::from_secs(instant.as_secs().div_euclid(86_400) * 86_400)
 }
 
-/// The start, in steps of a week from the first day, after which most changes follow.
+/// The start with the most changes after it, in steps of a week from the first day.
 fn busiest_start(world: &World, length: Span) -> Timestamp {
     let events = world.events();
     let first = day_start(world.start);

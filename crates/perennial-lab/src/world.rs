@@ -1,8 +1,8 @@
-//! Page specifications, or explicit changes -> a [`World`]: which page changed when, and how important each change was.
+//! A [`World`] holds the pages of a simulation and every change of them.
 //!
-//! A world holds all that happens in a simulation (P-QUALITY 7; docs/papers.md, The papers' world): the pages of some
-//! sites, the importance of each page, and every change of every page in a span of time. It can be drawn from the hourly patterns of
-//! [`PageSpec`]s with a seed, or be made of changes that were observed.
+//! It has the pages of some sites, their weights, and all changes within a span of time (P-QUALITY 7; docs/papers.md,
+//! The papers' world). A seed draws the changes from the hourly patterns of [`PageSpec`]s, or the changes come from a
+//! trace.
 
 pub use crate::quality::Change;
 use perennial_core::page::importance::Importance;
@@ -17,59 +17,51 @@ pub const HOURS: usize = 24;
 /// Concentration of the Beta distribution of single importances around their hourly mean.
 const IMPORTANCE_CONCENTRATION: f64 = 4.0;
 
-/// Pages, their weights, and every change they made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    /// What to call it in reports.
+    /// The name in reports.
     pub name: String,
-    /// The first instant.
     pub start: Timestamp,
-    /// The first instant that is no longer part of it.
+    /// The end, exclusive.
     pub end: Timestamp,
-    /// Names of the sites; a [`SiteId`] is a place in this list.
+    /// Names of the sites; a [`SiteId`] is an index into this list.
     pub sites: Vec<String>,
-    /// The pages; a [`PageId`] is a place in this list.
+    /// The pages; a [`PageId`] is an index into this list.
     pub pages: Vec<WorldPage>,
-    /// The sites' local clocks; a site without one takes the clock of the experiment.
+    /// The local clock of each site; sites without one use the clock of the experiment.
     pub clocks: Vec<LocalClock>,
 }
 
-/// One page of a [`World`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorldPage {
     /// A path or URL.
     pub name: String,
-    /// Its site.
     pub site: SiteId,
     /// omega(P): the importance of the page.
     pub weight: f64,
-    /// Its changes, oldest first.
+    /// Changes, oldest first.
     pub changes: Vec<Change>,
-    /// The pattern the changes were drawn from, where there is one.
+    /// The pattern from which the changes were drawn, if any.
     pub truth: Option<TruePattern>,
 }
 
 /// A [`Change`] together with its page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeEvent {
-    /// When the page changed.
     pub at: Timestamp,
-    /// The page.
     pub page: PageId,
-    /// How much it matters.
     pub importance: Importance,
 }
 
-/// How often and how importantly a page changes in each hour of a day, UTC.
+/// Rate and importance of changes in each hour of a day, UTC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DayProfile {
-    /// Changes an hour.
+    /// Changes per hour.
     pub rate: [f64; HOURS],
     /// Mean importance of a change.
     pub importance: [f64; HOURS],
 }
 
-/// The profiles of a page on workdays and on weekends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TruePattern {
     /// Monday to Friday.
@@ -83,18 +75,17 @@ pub struct TruePattern {
 pub struct PageSpec {
     /// A path or URL.
     pub name: String,
-    /// Its site's name; specifications with one name share a site.
+    /// The site's name. Specifications with the same name share a site.
     pub site: String,
     /// omega(P): the importance of the page.
     pub weight: f64,
-    /// How often it changes, and how important its changes are.
     pub pattern: TruePattern,
-    /// The instant from which on it never changes again.
+    /// The page never changes from this instant on.
     pub dies_at: Option<Timestamp>,
 }
 
 impl DayProfile {
-    /// `shape` scaled so that the day has `changes_per_day`, no hour above `max_per_hour`.
+    /// `shape`, scaled to `changes_per_day` changes per day and at most `max_per_hour` per hour.
     pub fn shaped(
         shape: &[f64; HOURS],
         changes_per_day: f64,
@@ -106,7 +97,7 @@ impl DayProfile {
         DayProfile { rate: shape.map(|share| (share * scale).min(max_per_hour)), importance }
     }
 
-    /// The same profile some hours later, as in another time zone.
+    /// The profile, moved by some hours as in a different time zone.
     pub fn shifted(mut self, hours: usize) -> DayProfile {
         self.rate.rotate_right(hours % HOURS);
         self.importance.rotate_right(hours % HOURS);
@@ -122,23 +113,23 @@ impl TruePattern {
 }
 
 impl WorldPage {
-    /// The changes in (after, until]: what a copy made at `until` differs by from one made at `after`.
+    /// The changes in (after, until]: the difference between copies made at these instants.
     pub fn changes_between(&self, after: Timestamp, until: Timestamp) -> &[Change] {
         let first = self.changes.partition_point(|change| change.at <= after);
         let last = self.changes.partition_point(|change| change.at <= until);
         self.changes.get(first..last).unwrap_or(&[])
     }
 
-    /// The place of the last change at or before an instant: the version that is served then.
+    /// The index of the last change at or before an instant, which is the current version.
     pub fn version_at(&self, instant: Timestamp) -> Option<usize> {
         self.changes.partition_point(|change| change.at <= instant).checked_sub(1)
     }
 }
 
 impl World {
-    /// Draws the changes of `specs` from their patterns: an inhomogeneous Poisson process per page, the
-    /// importance of a change Beta-distributed around its hour's mean. Each page has its own stream of chance,
-    /// so a page's changes depend on the seed and its place alone.
+    /// Draws the changes of `specs`: an inhomogeneous Poisson process per page, with Beta-distributed importances
+    /// around the mean of the hour. Each page has its own random stream, so its changes depend only on the seed and its
+    /// index.
     pub fn from_specs(name: &str, start: Timestamp, days: u32, specs: &[PageSpec], seed: u64) -> World {
         let end = start + Span::from_hours(i64::from(days) * 24);
         let mut sites = SiteNames::default();
@@ -156,7 +147,7 @@ impl World {
         World { name: name.to_owned(), start, end, sites: sites.into_names(), pages, clocks: Vec::new() }
     }
 
-    /// A world of explicit pages; changes are put in order, and the span covers them all.
+    /// A world of given pages. Their changes are sorted, and the world spans all of them.
     pub fn from_pages(name: &str, sites: Vec<String>, mut pages: Vec<WorldPage>) -> World {
         for page in &mut pages {
             page.changes.sort_by_key(|change| change.at);
@@ -167,7 +158,7 @@ impl World {
         World { name: name.to_owned(), start, end, sites, pages, clocks: Vec::new() }
     }
 
-    /// All changes of all pages in the order of time.
+    /// All changes of all pages, sorted by time.
     pub fn events(&self) -> Vec<ChangeEvent> {
         let mut events: Vec<ChangeEvent> = Vec::with_capacity(self.n_changes());
         for (place, page) in self.pages.iter().enumerate() {
@@ -182,18 +173,16 @@ impl World {
         events
     }
 
-    /// How many changes there are.
     pub fn n_changes(&self) -> usize {
         self.pages.iter().map(|page| page.changes.len()).sum()
     }
 
-    /// Its length in hours.
     pub fn hours(&self) -> f64 {
         (self.end - self.start).as_hours_f64()
     }
 }
 
-/// Names of sites, numbered in the order in which they first appear.
+/// Names of sites, numbered by first appearance.
 #[derive(Default)]
 pub struct SiteNames {
     names: Vec<String>,
@@ -201,7 +190,6 @@ pub struct SiteNames {
 }
 
 impl SiteNames {
-    /// The number of a name.
     pub fn id(&mut self, name: &str) -> SiteId {
         if let Some(id) = self.ids.get(name) {
             return *id;
@@ -212,7 +200,7 @@ impl SiteNames {
         id
     }
 
-    /// All names, in the order of their numbers.
+    /// All names, sorted by number.
     pub fn into_names(self) -> Vec<String> {
         self.names
     }
@@ -230,7 +218,7 @@ pub fn hour_of_day(instant: Timestamp) -> usize {
     (instant.as_secs().rem_euclid(86_400) / 3600) as usize
 }
 
-/// Hour by hour: exponential steps in integrated rate, carried over from one hour to the next.
+/// Takes exponential steps in the integrated rate, hour by hour. The rest of a step carries over to the next hour.
 fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut WorldRng) -> Vec<Change> {
     let end = spec.dies_at.map_or(end, |dies_at| dies_at.min(end));
     let mut changes = Vec::new();
@@ -268,12 +256,10 @@ mod tests {
         PageSpec { name: "/".to_owned(), site: "a".to_owned(), weight: 1.0, pattern, dies_at: None }
     }
 
-    /// The same in every hour.
     fn flat(rate: f64, importance: f64) -> DayProfile {
         DayProfile { rate: [rate; HOURS], importance: [importance; HOURS] }
     }
 
-    /// The same on every day.
     fn daily(profile: DayProfile) -> TruePattern {
         TruePattern { workday: profile, weekend: profile }
     }

@@ -1,9 +1,9 @@
-//! All changes known in advance -> the most that visits can earn.
+//! The bound if all changes are known in advance.
 //!
-//! The choice of visits is a matching of versions to visits: a version is caught in one of the slots of its life, a page is
-//! visited once a slot, and a slot has a limited number of visits. Its constraints are those of a network, so whole visits
-//! lose nothing against fractions of visits. At the right prices the bound therefore equals what a clairvoyant earns (there
-//! is no duality gap). A gap that remains comes from prices that are not quite right.
+//! Choosing visits is a matching of versions to visits. A version is captured in one slot of its life, a page is
+//! visited once per slot, and a slot has a limited number of visits. These are network constraints, so whole visits are
+//! as good as fractional ones. With the right prices the bound equals the clairvoyant's result (there is no duality
+//! gap). Any remaining gap is due to inexact prices.
 
 use perennial_core::schedule::Goal;
 use rayon::prelude::*;
@@ -11,31 +11,31 @@ use rayon::prelude::*;
 use super::{BoundSpec, least_bound, uniform_price, values};
 use crate::world::World;
 
-/// How many times prices are moved.
+/// How often prices are adjusted.
 const ROUNDS: usize = 200;
 
-/// The constraint on the visits of the clairvoyant crawler.
+/// The limit on the visits of the clairvoyant crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisitConstraint {
-    /// A page is visited at most once a slot, and each slot has its own budget.
+    /// At most one visit per page and slot; each slot has its own budget.
     OncePerSlot,
-    /// A page is visited at most once a slot, and only the sum over all slots is limited.
+    /// At most one visit per page and slot; only the sum over all slots is limited.
     VaryingBudget,
-    /// A page may be visited several times a slot, and each slot has its own budget.
+    /// Any number of visits per page and slot; each slot has its own budget.
     Free,
 }
 
-/// The values of one page's changes in one slot.
+/// The values of a page's changes in one slot.
 #[derive(Clone, Debug, PartialEq, Default)]
 struct SlotChanges {
     slot: usize,
-    /// The best change before the last one. Who catches it has not yet caught the last one.
+    /// The best change before the last one. A visit that captures it does not capture the last one.
     best_early: f64,
-    /// The last change, whose version lives on into later slots.
+    /// The last change. Its version lives on into later slots.
     last: f64,
 }
 
-/// A bound on completeness, from 0 to 1. No crawler that keeps the constraint exceeds it.
+/// A bound on completeness, from 0 to 1, for every crawler that obeys the constraint.
 pub fn clairvoyant(world: &World, spec: &BoundSpec, constraint: VisitConstraint) -> f64 {
     clairvoyant_in(ROUNDS, world, spec, constraint)
 }
@@ -77,7 +77,7 @@ fn demand_of_all(pages: &[Vec<SlotChanges>], prices: &[f64]) -> (f64, Vec<f64>) 
         wanted.iter_mut().zip(more).for_each(|(wanted, more)| *wanted += more);
         (sum + gain, wanted)
     };
-    // Chunks keep the sums in one order, so that the same world gives the same bound on any number of cores.
+    // Chunks fix the order of the sums, so the bound does not depend on the number of cores.
     let parts: Vec<(f64, Vec<f64>)> = pages
         .par_chunks(64)
         .map(|chunk| {
@@ -110,7 +110,7 @@ fn slot_changes(world: &World, spec: &BoundSpec, place: usize, value: f64) -> Ve
     slots
 }
 
-/// Whether a plan visits a slot, and in which state the slot was entered.
+/// Whether a plan visits a slot, and its state before the slot.
 #[derive(Clone, Copy)]
 struct PlanStep {
     slot: usize,
@@ -118,21 +118,21 @@ struct PlanStep {
     from_open: bool,
 }
 
-/// The gains of the two best plans so far: one has captured the present version, the other has not.
+/// The gains of the two best plans so far: one has captured the current version, the other has not.
 #[derive(Clone, Copy)]
 struct BestGains {
     caught: f64,
     open: f64,
 }
 
-/// The steps that lead to the two states after a stretch of slots.
+/// The steps to the two states after a run of slots.
 #[derive(Clone, Copy)]
 struct PlanDecision {
     to_caught: PlanStep,
     to_open: PlanStep,
 }
 
-/// The dynamic program of one page under given prices. Adds its visits to `wanted` and returns its net gain.
+/// The dynamic program of one page at given prices. It adds the page's visits to `wanted` and returns its net gain.
 fn best_plan(
     page: &[SlotChanges],
     prices: &[f64],
@@ -159,8 +159,8 @@ fn best_plan(
     best.caught.max(best.open).max(0.0)
 }
 
-/// In a slot with changes a plan does nothing, or visits the page before them (the version carried in), between them or
-/// after them.
+/// In a slot with changes a plan is idle, or visits the page before them (the carried version), between them, or after
+/// them.
 fn enter_changes(
     slot: &SlotChanges,
     best: BestGains,
@@ -181,7 +181,7 @@ fn enter_changes(
     BestGains { caught: visit_late.0, open: to_open.0 }
 }
 
-/// In slots without changes the open version can be caught in the cheapest of them.
+/// In slots without changes the current version can be captured in the cheapest one.
 fn pass_quiet(
     slots: std::ops::Range<usize>,
     best: BestGains,
@@ -202,14 +202,14 @@ fn pass_quiet(
     best
 }
 
-/// The slots in which a version can be captured, and its worth.
+/// The slots in which a version can be captured, and its value.
 struct VersionLife {
     worth: f64,
     first_slot: usize,
     last_slot: usize,
 }
 
-/// Without the limit of one visit a slot each version is independent: it is caught in the cheapest slot of its life.
+/// If visits per slot are unlimited, versions are independent. Each is captured in the cheapest slot of its life.
 fn free(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
     let slot_millis = spec.slot.as_millis().max(1);
     let n_slots = spec.n_slots();
@@ -262,7 +262,7 @@ mod tests {
 
     const HALF_HOURS: i64 = 1800;
 
-    /// Changes at half hours: (half hour, importance in tenths).
+    /// Changes at half hours, as (half hour, importance in tenths).
     fn world(pages: &[Vec<(u8, u8)>], n_slots: i64) -> (World, Window) {
         let pages = pages
             .iter()
@@ -295,7 +295,7 @@ mod tests {
         (world, window)
     }
 
-    /// All choices of (page, one version that lives in the slot) for every slot, one visit a slot in all.
+    /// Tries all choices of a page and a version for every slot, with one visit per slot in all.
     fn exhaustive(world: &World, n_slots: i64) -> f64 {
         let total: f64 = world.pages.iter().flat_map(|p| &p.changes).map(|c| c.importance.get()).sum();
         fn search(world: &World, slot: i64, n_slots: i64, caught: &mut Vec<(usize, usize)>) -> f64 {
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn one_visit_an_hour_catches_the_best_change_of_each_hour() {
         let (world, window) = world(&[vec![(0, 2), (1, 5), (2, 9), (3, 1)]], 2);
-        // A plan catches 5 and 9. To carry 5 into the second hour is no better.
+        // A plan captures 5 and 9. Carrying 5 into the second hour is not better.
         let bound = clairvoyant(&world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
         assert!((bound - 14.0 / 17.0).abs() < 1e-3, "{bound}");
         let free = clairvoyant(&world, &spec(window, 2.0), VisitConstraint::Free);
@@ -337,7 +337,8 @@ mod tests {
 
     #[test]
     fn a_budget_for_all_is_a_bound_of_its_own() {
-        // All changes in the first hour: an hourly budget of 1 catches two of them, one late; a varying one both.
+        // All changes are in the first hour. An hourly budget of 1 captures two of them, one late; a varying budget
+        // captures both in time.
         let (world, window) = world(&[vec![(0, 5)], vec![(0, 5)], vec![(1, 5)]], 3);
         let fixed = clairvoyant(&world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
         assert!((fixed - 1.0).abs() < 1e-3, "versions live on: {fixed}");
@@ -356,7 +357,7 @@ mod tests {
             let exact = exhaustive(&world, 4);
             let bound = clairvoyant(&world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
             prop_assert!(bound >= exact - 1e-6, "{bound} < {exact}");
-            // The bound is exact at the right prices; with four prices to find and many rounds they are found.
+            // The bound is exact at the right prices. Many rounds find four prices.
             let bound = clairvoyant_in(4000, &world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
             prop_assert!(bound >= exact - 1e-6, "{bound} < {exact}");
             prop_assert!(bound <= exact + 0.02, "{bound} above {exact}");
@@ -366,7 +367,7 @@ mod tests {
         fn one_page_alone_is_solved_exactly(
             page in prop::collection::vec((0u8..10, 1u8..10), 0..6), price in 0u8..10,
         ) {
-            // A price in place of a budget: the dynamic program against all subsets of slots.
+            // Compares the dynamic program with all subsets of slots, at a price per visit.
             let (world, window) = world(&[page], 5);
             let slots = slot_changes(&world, &spec(window, 1.0), 0, 1.0);
             let price = f64::from(price) / 10.0;
@@ -381,7 +382,7 @@ mod tests {
         }
     }
 
-    /// The best versions that visits in these slots, one each, can catch of the only page.
+    /// The best versions that one visit in each of these slots can capture of the only page.
     fn best_of_subset(world: &World, subset: u32) -> f64 {
         let changes = &world.pages[0].changes;
         fn search(changes: &[Change], subset: u32, slot: u32, next: usize) -> f64 {

@@ -1,9 +1,9 @@
-//! Rates and mean importances, without the times of changes -> the most that visits can be expected to earn.
+//! The bound if only rates and mean importances are known.
 //!
-//! With known Poisson rates a visit teaches nothing, so the best plan is fixed in advance. A visit at the end of
-//! slot t after one at s earns r(s, t) = R_t - exp(Lambda_s - Lambda_t) R_s, where R is the expected importance of the last
-//! change without any visit. In x = exp(-Lambda_t) the candidates s are lines whose slopes grow with s while
-//! x falls: an upper envelope with one pointer finds each slot's best predecessor in constant time.
+//! With known Poisson rates a visit reveals nothing, so the best plan is fixed in advance. A visit at the end of slot t
+//! after one at s gains r(s, t) = R_t - exp(Lambda_s - Lambda_t) R_s. R is the expected importance of the last change
+//! if there is no visit. As a function of x = exp(-Lambda_t), each candidate s is a line. Slopes grow with s while x
+//! falls, so an upper envelope with one pointer finds the best predecessor of each slot in constant time.
 
 use perennial_core::schedule::{Goal, KnownPattern};
 use perennial_core::time::{Span, Timestamp};
@@ -12,15 +12,15 @@ use rayon::prelude::*;
 use super::{BoundSpec, least_bound, uniform_price, values};
 use crate::world::{HOURS, World, WorldPage, hour_of_day, is_weekend};
 
-/// How many times prices are moved, first by the demand of a sample of the pages, then of all pages. The bound holds
-/// whatever the prices are; good prices make it tight.
+/// How often prices are adjusted: first by the demand of a sample of the pages, then of all pages. The bound holds for
+/// any prices; good prices make it tight.
 const SAMPLE_ROUNDS: usize = 40;
 const ROUNDS: usize = 8;
 const ONE_IN: usize = 4;
 /// Hours of a workday and of a weekend day. Slots of one bucket share a price.
 const N_BUCKETS: usize = 2 * HOURS;
 
-/// A page that changes at every look has a rate of 4.7 an hour.
+/// A page that changes at every visit has a rate of 4.7 per hour.
 const MAX_SHARE: f64 = 0.991;
 
 /// A bound on the expected completeness of any crawler that knows only the patterns.
@@ -40,7 +40,7 @@ pub fn pattern_known(world: &World, patterns: &[KnownPattern], spec: &BoundSpec)
     least_bound(&supply, prices, ROUNDS, demand).1.clamp(0.0, 1.0)
 }
 
-/// Prices at which a sample of the pages wants its share of the budget.
+/// The prices at which a sample of the pages demands its share of the budget.
 fn sample_prices(pages: &[ExpectedPage], slots: &[BoundSlot], supply: &[f64]) -> Vec<f64> {
     let sample: Vec<&ExpectedPage> =
         pages.iter().step_by(if pages.len() < 40 * ONE_IN { 1 } else { ONE_IN }).collect();
@@ -55,8 +55,8 @@ fn sample_prices(pages: &[ExpectedPage], slots: &[BoundSlot], supply: &[f64]) ->
     least_bound(&supply, vec![price.max(1e-6 * highest); N_BUCKETS], SAMPLE_ROUNDS, demand).0
 }
 
-/// The pattern of each page for a scheduler with `n_periods` a day. It is the true one, or for a page without one the
-/// frequencies of its changes in the whole world, which are the most that a crawler could have learned.
+/// The pattern of each page, for a scheduler with `n_periods` per day. It is the true pattern if there is one.
+/// Otherwise it is the frequency of changes in the whole world, the best that a crawler could have learned.
 pub fn known_rates(world: &World, n_periods: u16) -> Vec<KnownPattern> {
     let exposure = bucket_hours(world.start, world.end);
     world.pages.iter().map(|page| resample(&hourly_pattern(page, &exposure), n_periods)).collect()
@@ -77,7 +77,7 @@ fn hour_bucket(at: Timestamp) -> usize {
     hour_of_day(at) + if is_weekend(at) { HOURS } else { 0 }
 }
 
-/// (rate, importance) of each bucket.
+/// The rate and importance of each bucket.
 fn hourly_pattern(page: &WorldPage, exposure: &[f64; N_BUCKETS]) -> [(f64, f64); N_BUCKETS] {
     if let Some(truth) = &page.truth {
         let both = [&truth.workday, &truth.weekend];
@@ -86,8 +86,8 @@ fn hourly_pattern(page: &WorldPage, exposure: &[f64; N_BUCKETS]) -> [(f64, f64);
             (profile.rate[bucket % HOURS], profile.importance[bucket % HOURS])
         });
     }
-    // A page of a polled trace changes at a poll, at most once at each. So hours with a change are counted, and the rate is
-    // the one that gives this share of hours.
+    // A page of a polled trace changes at most once per poll. The rate therefore follows from the share of hours with a
+    // change.
     let (mut n, mut sums) = ([0.0; N_BUCKETS], [0.0; N_BUCKETS]);
     for (place, change) in page.changes.iter().enumerate() {
         let hour = change.at.as_secs().div_euclid(3600);
@@ -103,7 +103,7 @@ fn hourly_pattern(page: &WorldPage, exposure: &[f64; N_BUCKETS]) -> [(f64, f64);
     })
 }
 
-/// The same pattern in periods of another length; importance is averaged by rate.
+/// Converts a pattern to periods of a different length. Importance is averaged by rate.
 fn resample(hourly: &[(f64, f64); N_BUCKETS], n_periods: u16) -> KnownPattern {
     let n_periods = usize::from(n_periods.max(1));
     let (mut rates, mut importance) = (Vec::new(), Vec::new());
@@ -125,11 +125,10 @@ fn resample(hourly: &[(f64, f64); N_BUCKETS], n_periods: u16) -> KnownPattern {
     KnownPattern { rates, importance }
 }
 
-/// A slot of the window.
 struct BoundSlot {
     bucket: usize,
     hours: f64,
-    /// Share of the day that has passed at the middle of the slot.
+    /// Share of the day before the middle of the slot.
     of_day: f64,
     weekend: bool,
 }
@@ -144,16 +143,16 @@ impl BoundSlot {
     }
 }
 
-/// What a page does in each slot, in expectation.
+/// The expected changes of a page in each slot.
 struct ExpectedPage {
-    /// Value of a unit of importance; everything that existed is worth 1.
+    /// Value per unit of importance; all changes together are worth 1.
     value: f64,
     /// The highest importance of a change in any slot.
     highest: f64,
     slots: Vec<ExpectedSlot>,
 }
 
-/// What a page does in one slot, in expectation.
+/// The expected changes of a page in one slot.
 struct ExpectedSlot {
     n_changes: f32,
     /// Importance of a change.
@@ -200,8 +199,7 @@ fn expected_pages(
     pages
 }
 
-/// Scales the values by what is expected to exist, where the rates are true. What existed in one world differs from that
-/// by chance.
+/// Scales the values by the expected sums if the rates are true. The sums of one world deviate by chance.
 fn set_expected_values(pages: &mut [ExpectedPage], world: &World, goal: Goal) {
     let sum = |page: &ExpectedPage| {
         page.slots.iter().map(|slot| f64::from(slot.n_changes * slot.importance)).sum::<f64>()
@@ -224,7 +222,7 @@ fn demand_of_all<'a>(
     slots: &[BoundSlot],
     prices: &[f64],
 ) -> (f64, Vec<f64>) {
-    // A page whose best version is worth less than the lowest price wants no visit.
+    // A page whose best version is worth less than the lowest price demands no visit.
     let lowest = prices.iter().copied().fold(f64::INFINITY, f64::min);
     let buyers: Vec<&ExpectedPage> = pages.filter(|page| page.value * page.highest > lowest).collect();
     let parts: Vec<(f64, Vec<f64>)> = buyers
@@ -242,15 +240,15 @@ fn demand_of_all<'a>(
     })
 }
 
-/// A visit that may be the predecessor of a later one: a line of the envelope.
+/// A visit that may precede a later one: a line of the envelope.
 #[derive(Clone, Copy)]
 struct EnvelopeLine {
-    /// Slot of the visit plus one; 0 stands for the start.
+    /// Slot of the visit plus one; 0 is the start.
     visit: usize,
     net: f64,
     unvisited: f64,
     integral: f64,
-    /// The integral from which on it is better than the candidate before it in the envelope.
+    /// From this integral on it beats the previous candidate in the envelope.
     since: f64,
 }
 
@@ -269,7 +267,7 @@ impl EnvelopeLine {
     }
 }
 
-/// Buffers of the dynamic program, kept from page to page.
+/// Buffers of the dynamic program, reused for each page.
 #[derive(Default)]
 struct EnvelopePlanner {
     envelope: std::collections::VecDeque<EnvelopeLine>,
@@ -277,7 +275,6 @@ struct EnvelopePlanner {
 }
 
 impl EnvelopePlanner {
-    /// Adds the page's visits to `wanted` and returns its net gain.
     fn best_plan(
         &mut self,
         page: &ExpectedPage,

@@ -1,9 +1,9 @@
-//! A channel page as it was captured, and the items that it must have listed at another time -> the same page with those items in its
-//! list, marked as inferred (P-FEED 6).
+//! Rewrites the list of a captured channel page with the items that it must have had at a different time, marked as
+//! inferred (P-FEED 6).
 //!
-//! The list is found by the addresses of known items: the siblings, built alike, most of which link to a different one. An item that the
-//! capture shows keeps its own entry; any other gets a copy of an entry with its headline, its address and its summary, and nothing else of
-//! the copied one. The result neither runs nor fetches anything.
+//! The list is found by the URLs of known items: similar siblings, most of which link to different items. An item in
+//! the capture keeps its entry. Any other item gets a copy of an entry with its own headline, URL and summary, and
+//! without all other content. The result neither runs scripts nor fetches anything.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -13,27 +13,26 @@ use perennial_core::text::markup::escaped;
 use perennial_core::url::canonical;
 use url::Url;
 
-/// An item that belongs to the list.
+/// An item of the list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ChannelItem {
-    /// Its headline.
     pub title: String,
-    /// Its page, in the one form that addresses have.
+    /// The canonical URL of its page.
     pub address: Option<String>,
-    /// What the feed says of it; empty when only the headline is known.
+    /// The summary in the feed; empty if only the headline is known.
     pub summary: String,
-    /// What is to be said of how it is known.
+    /// A note on how it is known.
     pub note: String,
 }
 
-/// Entries that make a list.
+/// Fewest entries of a list.
 const MIN_ENTRIES: usize = 2;
-/// Longer texts of an entry are its summary.
+/// A longer text of an entry is its summary.
 const MIN_SUMMARY_LENGTH: usize = 40;
-/// Bytes of a stylesheet that are taken over.
+/// Longest stylesheet that is copied.
 const MAX_STYLE_BYTES: usize = 1 << 20;
 
-/// What the entries of a list have in common.
+/// The common properties of the entries of a list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct EntryShape<'a> {
     parent: u32,
@@ -41,24 +40,22 @@ struct EntryShape<'a> {
     class: Option<&'a str>,
 }
 
-/// A page with another list.
+/// A channel page whose list is replaced.
 pub struct ChannelPage<'a> {
-    /// The page as it was captured.
     pub dom: &'a Dom,
-    /// Its address.
     pub url: &'a Url,
-    /// Addresses of items that its feeds ever had: by them the list is found.
+    /// URLs of all items that its feeds ever had. They identify the list.
     pub known: &'a HashSet<String>,
-    /// What it must have listed, in order.
+    /// The items to list, in order.
     pub items: &'a [ChannelItem],
-    /// What a reader must know: shown before everything else.
+    /// A note to the reader at the top of the page.
     pub notice: &'a str,
-    /// The text of a captured stylesheet.
+    /// Returns the text of a captured stylesheet.
     pub style: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl ChannelPage<'_> {
-    /// The page as HTML; `None` when it has no list of known items.
+    /// The page as HTML; `None` if it has no list of known items.
     pub fn to_html(&self) -> Option<String> {
         let list = self.list()?;
         let mut out = String::from("<!doctype html>");
@@ -66,12 +63,12 @@ impl ChannelPage<'_> {
         Some(out)
     }
 
-    /// The entries of the list, each with the known address that it links to.
+    /// The entries of the list, each with the known URL to which it links.
     fn list(&self) -> Option<EntryList> {
         let links = self.known_links();
         let mut groups: BTreeMap<EntryShape<'_>, Vec<(u32, String)>> = BTreeMap::new();
         for (link, address) in &links {
-            // Each element around a link may be the entry; the tree is bounded in depth.
+            // Each element around a link may be the entry. The tree is bounded in depth.
             let around = std::iter::successors(Some(*link), |&node| self.dom.nodes[node as usize].parent);
             for node in around {
                 let source = &self.dom.nodes[node as usize];
@@ -87,9 +84,9 @@ impl ChannelPage<'_> {
         let n_distinct =
             |group: &[(u32, String)]| group.iter().map(|(_, address)| address).collect::<HashSet<_>>().len();
         let most = groups.values().map(|group| n_distinct(group)).max()?;
-        // Of lists with as many entries the outermost has the whole of each.
+        // If several lists have equally many entries, the outermost has complete ones.
         let (best, _) = groups.iter().find(|(_, group)| n_distinct(group) == most)?;
-        // Columns and rows cut a list into several of the same kind.
+        // Columns and rows may split a list into several of the same shape.
         let shape = |parent: u32| {
             let source = &self.dom.nodes[parent as usize];
             (self.depth(parent), source.tag(), source.first_class())
@@ -120,7 +117,7 @@ impl ChannelPage<'_> {
         resolved.filter(|(_, address)| self.known.contains(address)).collect()
     }
 
-    /// Writes a node with all that is below it. The stack is as deep as the tree, which is bounded.
+    /// Writes a node and its descendants. The recursion is as deep as the tree, which is bounded.
     fn write(&self, node: u32, list: &EntryList, out: &mut String) {
         if list.first() == node {
             self.write_items(list, out);
@@ -157,7 +154,7 @@ impl ChannelPage<'_> {
         );
     }
 
-    /// Writes a stylesheet as it was captured, in the place of its link. Gives whether the element was one.
+    /// Writes a captured stylesheet in place of its link. Returns whether the element was such a link.
     fn write_style(&self, source: &DomNode, out: &mut String) -> bool {
         let is_sheet = source.tag() == "link"
             && source.attribute("rel").is_some_and(|rel| {
@@ -169,7 +166,7 @@ impl ChannelPage<'_> {
         let address = source.attribute("href").and_then(|href| canonical::resolve(self.url, href));
         if let Some(style) = address.and_then(|address| (self.style)(address.as_str())) {
             let style = &style[..style.floor_char_boundary(MAX_STYLE_BYTES)];
-            // Nothing in it may end the element.
+            // The stylesheet must not end the element.
             let _ = write!(out, "<style>{}</style>", style.replace("</", "<\\/"));
         }
         true
@@ -186,7 +183,7 @@ impl ChannelPage<'_> {
         }
     }
 
-    /// A copy of an entry with the texts of another item. What else the entry says is not known of that one.
+    /// Writes a copy of an entry with the texts of a different item. The rest of the entry is unknown for that item.
     fn write_filled(&self, entry: u32, item: &ChannelItem, out: &mut String) {
         let places = EntryTexts::new(self.dom, entry);
         self.write_copy(entry, item, &places, out);
@@ -214,13 +211,13 @@ impl ChannelPage<'_> {
 /// The entries that are replaced.
 struct EntryList {
     entries: HashSet<u32>,
-    /// The one that stands for all of them.
+    /// The entry in whose place the new list is written.
     first: u32,
     by_address: HashMap<String, u32>,
 }
 
 impl EntryList {
-    /// All siblings that are built like the entries belong to the list, also those whose link is not known.
+    /// All siblings similar to the entries belong to the list, also those without a known link.
     fn new(dom: &Dom, parent: u32, found: Vec<(u32, String)>) -> EntryList {
         let is_own = |node: u32| dom.nodes[node as usize].parent == Some(parent);
         let first = found.iter().map(|(node, _)| *node).find(|&node| is_own(node)).unwrap_or_default();
@@ -238,7 +235,7 @@ impl EntryList {
         EntryList { entries, first, by_address }
     }
 
-    /// Nothing is replaced.
+    /// A list without entries, so that nothing is replaced.
     fn none() -> EntryList {
         EntryList { entries: HashSet::new(), first: u32::MAX, by_address: HashMap::new() }
     }
@@ -248,7 +245,7 @@ impl EntryList {
     }
 }
 
-/// Where headline and summary stand in an entry: texts.
+/// The text nodes of headline and summary in an entry.
 struct EntryTexts {
     title: Option<u32>,
     summary: Option<u32>,
@@ -276,7 +273,7 @@ impl EntryTexts {
     }
 }
 
-/// Elements that neither run nor ask nor embed anything, and that tell a browser nothing about the page.
+/// Whether an element cannot run, fetch or embed anything, and does not describe the page to the browser.
 fn is_harmless(node: &DomNode) -> bool {
     node.is_html()
         && !matches!(
@@ -314,7 +311,8 @@ fn is_void(tag: &str) -> bool {
     matches!(tag, "area" | "br" | "col" | "hr" | "img" | "wbr")
 }
 
-/// Attributes by which a page is laid out; no others, so that nothing runs. `href` replaces every address if it is given.
+/// Writes a start tag with the attributes for layout only, so that nothing can run. `href` replaces every link if it is
+/// given.
 fn write_start(source: &DomNode, href: Option<&str>, out: &mut String) {
     let DomKind::Element { attributes, .. } = &source.kind else { return };
     let _ = write!(out, "<{}", source.tag());
@@ -354,7 +352,7 @@ fn write_end(source: &DomNode, out: &mut String) {
 }
 
 fn write_text(out: &mut String, text: &str) {
-    // Line ends stay as they are: between tags nobody takes them for spaces of an attribute.
+    // Line ends between tags need no escape.
     for (place, line) in text.split('\n').enumerate() {
         if place > 0 {
             out.push('\n');
@@ -421,7 +419,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the page is: every item is in the result once, in order, and nothing of it can run.
+        /// For every page, each item is in the result once and in order, and nothing can run.
         #[test]
         fn all_items_are_there(parts in proptest::collection::vec(0usize..8, 0..30)) {
             const PARTS: [&str; 8] = ["<li><a href=/1>one</a>", "<li><a href=/2>two</a><p>text of some length, with a comma and more", "<ul>", "</ul>",

@@ -1,4 +1,4 @@
-//! Statistics of feeds -> the paper's figures: items per feed as bars, update intervals as cumulative curves (P-FEED, Figures 1 and 2).
+//! Draws the paper's figures: items per feed as bars, update intervals as cumulative curves (P-FEED, Figures 1 and 2).
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use perennial_core::text::markup::escaped;
 use crate::chart::{Chart, REPORT_STYLE, Series, Stroke};
 use perennial_engine::html::chart::{Bars, bars_to_svg};
 
-/// A curve of Figure 2: its label, and the share of feeds at most so many seconds.
+/// A curve of Figure 2: its label, and the share of feeds with at most so many seconds.
 pub type IntervalCurve = (&'static str, Vec<(f64, f64)>);
 
-/// Both figures as an SVG file of its own.
+/// Both figures as one SVG file.
 pub fn figures(histogram: &[usize], curves: &[IntervalCurve]) -> String {
     let bars = bars_to_svg(&[items_per_feed(histogram)]);
     let chart = intervals(curves).to_svg();
@@ -18,13 +18,13 @@ pub fn figures(histogram: &[usize], curves: &[IntervalCurve]) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"760\" height=\"600\" font-family=\"sans-serif\" font-size=\"12\">\n",
     );
     let _ = write!(svg, "<style>{}</style>", escaped(REPORT_STYLE));
-    // Drawings inside a drawing keep their own coordinates.
+    // Nested drawings keep their own coordinates.
     let _ = write!(svg, "<svg y=\"0\" width=\"760\" height=\"170\">{bars}</svg>");
     let _ = write!(svg, "<svg y=\"180\" width=\"760\" height=\"400\">{}</svg>\n</svg>\n", quoted(&chart));
     svg
 }
 
-/// The chart is written for HTML, where attributes need no quotes; XML wants them.
+/// Quotes attributes. The chart is written for HTML, where they need no quotes, but XML requires them.
 fn quoted(html: &str) -> String {
     let mut out = String::with_capacity(html.len() + 64);
     let (mut in_tag, mut in_quotes, mut open) = (false, false, false);
@@ -74,7 +74,7 @@ fn intervals(curves: &[IntervalCurve]) -> Chart {
         label: (*label).to_owned(),
         colour,
         stroke: if *label == "median" { Stroke::Bold } else { Stroke::Thin },
-        // The axis is one of logarithms: what is below a second stands at a second.
+        // The axis is logarithmic, so values below a second are drawn at a second.
         points: points.iter().map(|&(secs, share)| (secs.max(1.0), share)).collect(),
     });
     Chart {

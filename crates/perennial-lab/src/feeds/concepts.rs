@@ -1,19 +1,20 @@
-//! Title and description of a feed item, or of a page -> the concepts by which its object is found (P-FEED 4.1).
+//! Concepts of a feed item or page, by which its article is found (P-FEED 4.1).
 
 use std::collections::{BTreeMap, HashSet};
 
 use perennial_core::article::word_hashes;
 
-/// Words of a context that are read; real titles and descriptions are shorter, and a feed may carry a whole article.
+/// Most words of a context that are read. Real titles and descriptions are shorter, but a feed may have a whole
+/// article.
 const MAX_WORDS: usize = 2_000;
 
-/// Words that carry the subject: without those that every text has, without endings, the most frequent first.
+/// Stems of the words that carry the subject, the most frequent ones.
 #[derive(Default, Debug)]
 pub(super) struct Concepts {
     stems: HashSet<u64>,
 }
 
-/// Concepts of one context. The paper draws some at random; here the same ones are taken each time.
+/// Most concepts of a context. The paper draws some at random; here the choice is deterministic.
 const MAX_CONCEPTS: usize = 30;
 /// Shorter words carry no subject.
 const MIN_CONCEPT_LETTERS: usize = 4;
@@ -31,7 +32,7 @@ impl Concepts {
         Concepts { stems: ranked.iter().take(MAX_CONCEPTS).map(|(stem, _)| word_hash(stem)).collect() }
     }
 
-    /// The concepts that a text holds, in order, repeated ones too.
+    /// The concepts in a text, in order and with repetitions.
     pub(super) fn found_in(&self, text: &str) -> Vec<u64> {
         words(text).map(|word| word_hash(stem(&word))).filter(|hash| self.stems.contains(hash)).collect()
     }
@@ -45,8 +46,8 @@ fn is_concept(word: &str) -> bool {
     word.chars().count() >= MIN_CONCEPT_LETTERS && !is_stop_word(word)
 }
 
-/// The beginning of a word, without the endings that English and its neighbours add. It is coarse on purpose: both sides of
-/// a comparison are cut alike.
+/// A word without the endings of English and related languages. It is coarse on purpose, because both sides of a
+/// comparison are cut alike.
 fn stem(word: &str) -> &str {
     const ENDINGS: [&str; 14] =
         ["ingly", "ation", "ings", "ing", "edly", "ies", "ied", "ed", "es", "en", "ly", "s", "e", "n"];
@@ -82,7 +83,7 @@ fn is_stop_word(word: &str) -> bool {
         )
 }
 
-/// The words of a text in small letters: runs of letters and digits.
+/// The words of a text in lower case: runs of letters and digits.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let mut rest = text;
     std::iter::from_fn(move || {

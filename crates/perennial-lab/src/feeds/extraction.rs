@@ -1,7 +1,7 @@
-//! Algorithm 1 of P-FEED by its own rules (docs/papers.md), in the variants of its Table 3: to be measured against, not used.
+//! Algorithm 1 of P-FEED as published (docs/papers.md), in the variants of Table 3. It is measured but not used.
 //!
-//! Leaves that hold words of the context are conceptual nodes; each counts for its nearest container, and the container with the
-//! most dense ones is the wrapper. What our copy of the paper lacks is filled in as docs/papers.md says.
+//! Leaves with words of the context are conceptual nodes. Each counts for its nearest container, and the container with
+//! the most dense nodes is the wrapper. docs/papers.md fills the gaps of our copy of the paper.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,27 +10,28 @@ use perennial_core::text::dom::Dom;
 
 use super::concepts::Concepts;
 
-/// Matches a word of a leaf from which on it is dense. The paper names none. Of 0, 0.01, 0.02, 0.05, 0.1 and 0.2 the first two do equally
-/// well on the tuning half and all others worse (experiments/extraction).
+/// A leaf is dense from so many matches per word on. The paper gives no number. Of 0, 0.01, 0.02, 0.05, 0.1 and 0.2 the
+/// first two are equally good on the tuning half, and all others are worse (experiments/extraction).
 pub const MIN_DENSITY: f64 = 0.01;
-/// A wrapper with a smaller share of the context's grams is doubted (P-FEED 4.2: "does not contain half of the semantic context").
+/// A wrapper with a smaller share of the context's grams is inconsistent (P-FEED 4.2: "does not contain half of the
+/// semantic context").
 const MIN_CONSISTENCY: f64 = 0.5;
 
 /// A row of the paper's Table 3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExtractionVariant {
-    /// The zone in which the title stands exactly as it is.
+    /// The container with exactly the title.
     ExactTitle,
     /// Concepts alone.
     Concepts,
     /// Grams of so many words alone.
     Grams(usize),
-    /// Grams of three words; concepts where these are not consistent.
+    /// Grams of three words, or concepts if these are inconsistent.
     GramsThenConcepts,
 }
 
 impl ExtractionVariant {
-    /// All that are measured.
+    /// All measured variants.
     pub const ALL: [ExtractionVariant; 6] = [
         ExtractionVariant::ExactTitle,
         ExtractionVariant::Concepts,
@@ -40,7 +41,7 @@ impl ExtractionVariant {
         ExtractionVariant::GramsThenConcepts,
     ];
 
-    /// Its name on the command line and in tables.
+    /// The name on the command line and in tables.
     pub fn name(self) -> &'static str {
         match self {
             ExtractionVariant::ExactTitle => "exact-title",
@@ -53,7 +54,8 @@ impl ExtractionVariant {
     }
 }
 
-/// The text of the object as the paper's algorithm finds it; without title and description those of the page's head count.
+/// The text of the article, found by the paper's algorithm. Without title and description, those in the page's head
+/// count.
 pub fn extract_text(
     dom: &Dom,
     title: Option<&str>,
@@ -94,7 +96,7 @@ struct PageLines<'d> {
     lines: Vec<Line>,
 }
 
-/// The wrapper, and how many different matches it holds.
+/// The wrapper, and the number of different matches in it.
 fn wrapper(page: &PageLines<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Option<(u32, usize)> {
     let mut zones: BTreeMap<u32, (usize, usize, HashSet<u64>)> = BTreeMap::new();
     for line in &page.lines {
@@ -115,7 +117,7 @@ fn wrapper(page: &PageLines<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Option<(
     best.map(|(node, (_, _, held))| (node, held.len()))
 }
 
-/// The nearest container around a leaf: never a paragraph, which would become the wrapper.
+/// The nearest container around a leaf. A paragraph would be too small as a wrapper.
 fn semantic_node(page: &PageLines<'_>, line: &Line) -> u32 {
     let nodes = &page.dom.nodes;
     let is_zone = |tag: &str| matches!(tag, "div" | "article" | "section" | "main" | "td" | "body");

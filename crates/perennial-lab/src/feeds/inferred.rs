@@ -1,8 +1,8 @@
-//! The items known at an instant -> the channel page as it must have been, marked as inferred (P-FEED 6).
+//! Infers a channel page at an instant from the items known then (P-FEED 6).
 //!
-//! Between two captures of a channel page nobody looked. Its feed knows what was published by then, so the list of headlines can be written
-//! for any instant, inside the template of the nearest capture: its style and all but its list. It is never stored as a capture, and says of every
-//! item whether it was seen by then or only published by then.
+//! Between two captures of a channel page its feed still shows what was published. The list of headlines can therefore
+//! be written for any instant, in the template of the nearest capture. The result is never stored as a capture. Each
+//! item says whether it was observed by then, or only published by then.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -22,31 +22,27 @@ use perennial_archive::store::{KnownItem, PageRow, Store};
 use perennial_engine::analyse::PageSpec;
 use perennial_engine::html;
 
-/// Items on the page at most: those that a channel page shows.
+/// Most items of the page.
 const MAX_ITEMS: usize = 100;
 
-/// A channel page as it must have been.
+/// A channel page inferred from its feeds.
 #[derive(Clone, Debug, Serialize)]
 pub struct InferredChannel {
-    /// The channel page.
     pub url: String,
-    /// The instant.
     pub at: String,
-    /// The nearest capture, whose template it has; `None`: the page was never captured.
+    /// The nearest capture, which is the template; `None` if the page was never captured.
     pub nearest_capture: Option<String>,
-    /// Feeds that its items came from.
+    /// The feeds of its items.
     pub feeds: Vec<String>,
-    /// Its items, the latest first.
     pub items: Vec<InferredItem>,
 }
 
-/// An item of the page.
 #[derive(Clone, Debug, Serialize)]
 pub struct InferredItem {
-    /// What the feed says of it.
+    /// The item in the feed.
     #[serde(flatten)]
     pub item: KnownItem,
-    /// Whether some capture of the feed showed it by then; otherwise it was seen later, and its date says that it was published by then.
+    /// Whether a capture of the feed had the item by then. Otherwise it was observed later with an earlier date.
     pub was_seen: bool,
     /// Whether only its headline is known.
     pub is_stub: bool,
@@ -54,7 +50,7 @@ pub struct InferredItem {
     pub is_captured: bool,
 }
 
-/// Rebuilds a channel page for an instant; `None` when no feed of it knew an item by then.
+/// Infers a channel page at an instant; `None` if none of its feeds had an item by then.
 pub fn infer_channel(
     store: &Store,
     page: &PageRow,
@@ -83,7 +79,7 @@ pub fn infer_channel(
     let time_of =
         |item: &InferredItem| item.item.published.clone().unwrap_or_else(|| item.item.first_seen.clone());
     items.sort_by_key(|item| std::cmp::Reverse(time_of(item)));
-    // The same article may stand in several feeds.
+    // Several feeds may have the same article.
     let mut known = std::collections::HashSet::new();
     items.retain(|item| item.item.link.as_ref().is_none_or(|link| known.insert(link.clone())));
     items.truncate(n_held.max(1));
@@ -97,11 +93,11 @@ pub fn infer_channel(
     }))
 }
 
-/// Items of a feed by which the list of its channel page is found.
+/// Most items of a feed by which the list of its channel page is found.
 const MAX_KNOWN_ITEMS: usize = 2_000;
 
-/// The page inside the template of its nearest capture; `None` when there is none that can be read, or its list is not found: then
-/// [`InferredChannel::to_html`] gives a list without a template.
+/// The page in the template of its nearest capture; `None` if there is no readable capture or no list in it. Use
+/// [`InferredChannel::to_html`] then.
 pub fn in_template(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyhow::Result<Option<String>> {
     let Some(nearest) = inferred.nearest_capture.as_deref().and_then(|time| Timestamp::parse(time).ok())
     else {
@@ -148,7 +144,7 @@ impl InferredItem {
         }
     }
 
-    /// How it is known, and whether it is a stub.
+    /// How the item is known, and whether it is a stub.
     fn note(&self) -> String {
         let known = match self.was_seen {
             true => format!("in the feed by {}", self.item.first_seen),
@@ -160,7 +156,7 @@ impl InferredItem {
 }
 
 impl InferredChannel {
-    /// The page as HTML of its own: texts only, so that nothing in it runs or is fetched.
+    /// The page as plain HTML. It has texts only, so nothing in it can run or be fetched.
     pub fn to_html(&self, title: &str) -> String {
         let mut body = format!(
             "<p><strong>InferredChannel, not captured.</strong> This is what <a href=\"{0}\">{0}</a> must have listed at {1}, by its feed. The \

@@ -1,33 +1,29 @@
-//! The dates of items -> update intervals, quartiles, deviations (P-FEED 3, Figures 1 and 2, Table 2; docs/papers.md).
+//! Update intervals of feeds, with quartiles and deviations (P-FEED 3, Figures 1 and 2, Table 2; docs/papers.md).
 //!
-//! Intervals are those between the dates of successive items, each item once, and never those between polls: how often somebody looked
-//! says nothing of how often something came.
+//! Intervals are between the dates of successive items, not between polls, because the polling rate does not show how
+//! often items appear.
 
 use perennial_core::time::Timestamp;
 
 /// The update intervals of one feed, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
 pub struct Intervals {
-    /// How many intervals: one less than dated items.
+    /// The number of intervals, one less than dated items.
     pub n: usize,
-    /// The shortest.
     pub min: f64,
-    /// A quarter of them are shorter.
+    /// First quartile.
     pub quartile_1: f64,
-    /// Half of them are shorter.
     pub median: f64,
-    /// Three quarters of them are shorter.
+    /// Third quartile.
     pub quartile_3: f64,
-    /// The longest.
     pub max: f64,
-    /// Their mean.
     pub mean: f64,
-    /// Their standard deviation, of a sample; 0 for a single one.
+    /// Sample standard deviation; 0 for a single interval.
     pub deviation: f64,
 }
 
 impl Intervals {
-    /// The intervals between items; `None` with less than two dates.
+    /// The intervals between items; `None` for fewer than two dates.
     pub fn from_times(times: &[Timestamp]) -> Option<Intervals> {
         let mut times = times.to_vec();
         times.sort_unstable();
@@ -52,7 +48,7 @@ impl Intervals {
     }
 }
 
-/// The value below which a share of sorted values lies, with a straight line between two of them; 0 of none.
+/// The quantile of sorted values, interpolated linearly; 0 for none.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = share.clamp(0.0, 1.0) * last as f64;
@@ -60,7 +56,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
-/// The deviation of the union of several series: sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1)). 0 where no series has two values.
+/// The pooled deviation of several series: sqrt(sum (n_i - 1) s_i^2 / sum (n_i - 1)); 0 if no series has two values.
 pub fn pooled_deviation<'a>(feeds: impl IntoIterator<Item = &'a Intervals>) -> f64 {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for feed in feeds {
@@ -85,7 +81,7 @@ pub fn histogram_in_tens(n_items: impl IntoIterator<Item = usize>) -> Vec<usize>
     bins
 }
 
-/// The share of values that are at most so large, at each value (Figure 2).
+/// The cumulative share at each value (Figure 2).
 pub fn cumulative(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -93,26 +89,24 @@ pub fn cumulative(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     values.into_iter().zip(1..).map(|(value, rank)| (value, f64::from(rank) / n)).collect()
 }
 
-/// Feeds of one tag, or of all (Table 2 and what the paper says beside Figure 2).
+/// Statistics of the feeds of one tag, or of all (Table 2 and the text next to Figure 2).
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
 pub struct IntervalSummary {
-    /// Feeds.
     pub n_feeds: usize,
-    /// Those with at least two dated items.
+    /// Number of feeds with at least two dated items.
     pub n_with_intervals: usize,
     /// Mean of the feeds' mean intervals, in seconds.
     pub mean_interval: f64,
-    /// The pooled deviation, in seconds.
     pub pooled_deviation: f64,
     /// Share of feeds whose median is below an hour; the paper has 20 %.
     pub median_below_hour: f64,
-    /// Share whose median is a day, give or take a hundredth; the paper has about 10 %.
+    /// Share whose median is a day, within one percent; the paper has about 10 %.
     pub median_a_day: f64,
     /// Share whose median is a day or less; the paper has 60 %.
     pub median_within_day: f64,
     /// Share that never exceeds a day; the paper has less than 10 %.
     pub always_within_day: f64,
-    /// Share that had an interval within a day; the paper has more than 90 %.
+    /// Share with an interval within a day; the paper has more than 90 %.
     pub once_within_day: f64,
 }
 
@@ -173,7 +167,7 @@ mod tests {
     }
 
     proptest! {
-        /// Quartiles are in order, and the pooled deviation lies between the least and the largest.
+        /// Quartiles are in order, and the pooled deviation is between the smallest and the largest.
         #[test]
         fn orders_hold(series in proptest::collection::vec(proptest::collection::vec(0i64..1_000_000, 3..20), 1..6)) {
             let feeds: Vec<Intervals> = series.iter().map(|secs| Intervals::from_times(&times(secs)).unwrap()).collect();

@@ -1,5 +1,4 @@
-//! Feeds -> the statistics and figures of P-FEED, channel pages as they must have been, and the text that its own algorithm finds
-//! (docs/feeds.md).
+//! Statistics and figures of P-FEED, inferred channel pages, and the paper's own extraction algorithm (docs/feeds.md).
 //!
 //! | file | what becomes what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Feeds of an archive, or files -> the figures and tables of the paper (P-FEED 3), and what else tells how feeds publish.
+//! Statistics of the feeds of an archive or of files: the figures and tables of the paper (P-FEED 3).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,14 +15,14 @@ use serde::Serialize;
 use perennial_archive::store::{KnownFeed, Store};
 use perennial_engine::learn::FollowedSites;
 
-/// Items of one feed that are counted.
+/// Most items of one feed that are counted.
 const MAX_ITEMS: usize = 1_000_000;
-/// Files of feeds that are read.
+/// Most files that are read.
 const MAX_FILES: usize = 1_000_000;
-/// The tag of feeds that have none.
+/// The label of feeds without a tag.
 const UNTAGGED: &str = "(no tag)";
 
-/// A number of a feed.
+/// Selects a number from the intervals of a feed.
 pub type IntervalMeasure = fn(&Intervals) -> f64;
 
 /// The curves of Figure 2.
@@ -34,89 +34,84 @@ pub const CURVES: [(&str, IntervalMeasure); 5] = [
     ("max", |intervals| intervals.max),
 ];
 
-/// One feed, as far as statistics need it.
+/// The facts of one feed.
 #[derive(Clone, Debug, Serialize)]
 pub struct FeedFacts {
-    /// Its address or file.
+    /// Its URL or file.
     pub url: String,
-    /// Its format, as users read it.
     pub format: String,
     /// The user's tags of its site.
     pub tags: Vec<String>,
-    /// Items that it holds; `None` where nobody knows.
+    /// Items in the latest version; `None` if unknown.
     pub n_held: Option<usize>,
-    /// Items that were ever seen.
+    /// Items ever observed.
     pub n_items: usize,
-    /// Reads of which nothing was left at the next one: items were lost.
+    /// Number of polls without an item of the previous poll, between which items were lost.
     pub n_gaps: u64,
-    /// Update intervals, by the dates of its items; `None` with less than two dates.
+    /// Update intervals by the dates of its items; `None` for fewer than two dates.
     pub intervals: Option<Intervals>,
-    /// Which elements of time it has.
     pub elements: TimeElements,
 }
 
 /// Which elements of time a feed has (P-FEED 3, temporal information).
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct TimeElements {
-    /// `lastBuildDate` or the like. Where it is absent, the newest item stands for it.
+    /// `lastBuildDate` or similar. If it is absent, the newest item has its role.
     pub last_build_date: bool,
     /// `ttl`.
     pub ttl: bool,
     /// `updateFrequency` or `updatePeriod`.
     pub update_frequency: bool,
-    /// A date of publication on some item.
+    /// Some item has a date of publication.
     pub pub_date: bool,
-    /// A date of change on some item.
+    /// Some item has a date of change.
     pub last_modified: bool,
 }
 
-/// Share of feeds that have each element.
+/// Share of feeds with each element.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct TimeElementShares {
-    /// `lastBuildDate` or the like.
+    /// `lastBuildDate` or similar.
     pub last_build_date: f64,
     /// `ttl`.
     pub ttl: f64,
     /// `updateFrequency` or `updatePeriod`.
     pub update_frequency: f64,
-    /// A date of publication on some item.
+    /// Some item has a date of publication.
     pub pub_date: f64,
-    /// A date of change on some item.
+    /// Some item has a date of change.
     pub last_modified: f64,
 }
 
-/// What is known of feeds together.
+/// Statistics of all feeds.
 #[derive(Clone, Debug, Serialize)]
 pub struct FeedStatistics {
-    /// Feeds that were tried; the paper began with 400.
+    /// Number of feeds tried; the paper began with 400.
     pub n_tried: usize,
-    /// Those with at least one item; the paper kept 340.
+    /// Number of feeds with at least one item; the paper kept 340.
     pub n_active: usize,
-    /// Those that can be read and have no item.
+    /// Number of readable feeds without an item.
     pub n_empty: usize,
-    /// Those that could not be fetched or read.
+    /// Number of feeds that could not be fetched or read.
     pub n_unreadable: usize,
     /// Feeds by format (the paper's Table 1).
     pub formats: BTreeMap<String, usize>,
     /// How many feeds hold 0 to 9 items, 10 to 19, and so on (Figure 1).
     pub histogram: Vec<usize>,
-    /// Share of feeds with less than 30 items; the paper has 75 %.
+    /// Share of feeds with fewer than 30 items; the paper has 75 %.
     pub below_30: f64,
     /// The most frequent number of items; the paper has 10.
     pub mode: Option<usize>,
-    /// Elements of time.
     pub elements: TimeElementShares,
-    /// All feeds together.
     pub all: IntervalSummary,
     /// By tag (Table 2).
     pub tags: BTreeMap<String, IntervalSummary>,
-    /// Reads of which nothing was left at the next one, over all feeds.
+    /// Number of polls without an item of the previous poll, over all feeds.
     pub n_gaps: u64,
-    /// Each feed.
     pub feeds: Vec<FeedFacts>,
 }
 
-/// The feeds of an archive, by what their items say.
+/// Statistics of the feeds of an archive.
 pub fn archive_statistics(store: &Store, followed: &FollowedSites) -> anyhow::Result<FeedStatistics> {
     let mut facts = Vec::new();
     let known = store.feeds()?;
@@ -151,7 +146,8 @@ fn archived_feed_facts(
     })
 }
 
-/// Files of feeds, folders of them, and traces of observed changes (docs/traces.md). `each` is called after every file.
+/// Statistics of feed files, folders of them, and traces of observed changes (docs/traces.md). `each` is called after
+/// every file.
 pub fn file_statistics(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<FeedStatistics> {
     let (mut facts, mut n_unreadable) = (Vec::new(), 0);
     for path in files_in(paths)? {
@@ -173,7 +169,7 @@ pub fn file_statistics(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<Fee
     Ok(summarise(facts, n_unreadable))
 }
 
-/// Bytes of a file that are read: traces are longer than feeds.
+/// Longest part of a file that is read. Traces are longer than feeds.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 fn files_in(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
@@ -184,7 +180,7 @@ fn files_in(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             let entries =
                 std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
             for entry in entries {
-                // A link to a folder above would never end.
+                // A link to a parent folder would make this endless.
                 let entry = entry?;
                 if !entry.file_type()?.is_symlink() {
                     waiting.push(entry.path());
@@ -221,7 +217,7 @@ fn parsed_feed_facts(url: String, feed: &Feed) -> FeedFacts {
     }
 }
 
-/// Each page of a trace is a feed whose items came when the page changed.
+/// Treats each page of a trace as a feed, and its changes as items.
 fn trace_facts(name: &str, bytes: &[u8]) -> Option<Vec<FeedFacts>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let world = trace::parse(name, text).ok().filter(|world| !world.pages.is_empty())?;
@@ -296,7 +292,7 @@ fn element_shares(feeds: &[FeedFacts]) -> TimeElementShares {
 }
 
 impl FeedStatistics {
-    /// One curve of Figure 2: the share of feeds whose intervals are at most so many seconds.
+    /// A curve of Figure 2: the share of feeds whose intervals are at most so many seconds.
     pub fn curve(&self, of: fn(&Intervals) -> f64) -> Vec<(f64, f64)> {
         cumulative(self.feeds.iter().filter_map(|feed| feed.intervals.as_ref()).map(of))
     }

@@ -1,9 +1,9 @@
-//! Outcomes of visits -> what the papers' strategies believe of a page: their Update function (P-PATTERN 8.2, line 13).
+//! Averages that the papers' strategies learn about a page from visits: their Update function (P-PATTERN 8.2, line 13).
 
 use perennial_core::pattern::mixture::{HIGHEST_RATE, Mixture, quick_ln};
 use perennial_core::schedule::KnownPattern;
 
-/// Mean rate and importance of a page, and how much they differ by period.
+/// Mean rate and importance of a page, and their variation by period.
 pub(super) struct Averages {
     pub(super) rate: f32,
     pub(super) importance: f32,
@@ -24,7 +24,6 @@ struct PeriodTally {
 }
 
 impl Averages {
-    /// A page of which nothing is known.
     pub(super) fn new(n_buckets: usize) -> Averages {
         Averages {
             rate: 0.5,
@@ -38,7 +37,7 @@ impl Averages {
         }
     }
 
-    /// A page whose true rates are given.
+    /// A page with given true rates.
     pub(super) fn known(mixture: &Mixture, known: &KnownPattern) -> Averages {
         let n_buckets = mixture.n_buckets();
         let value = |values: &[f32], bucket: usize, most: f32| {
@@ -60,14 +59,14 @@ impl Averages {
         }
     }
 
-    /// Changes an hour and the importance of a change in a period.
+    /// Changes per hour and importance of a change in a period.
     pub(super) fn at(&self, bucket: usize) -> (f32, f32) {
         let [rate, importance] = self.relative[bucket];
         ((self.rate * rate).min(HIGHEST_RATE), (self.importance * importance).min(1.0))
     }
 
-    /// Changes an hour under a Poisson process of constant rate, from visits that saw a change or none, by the estimator of
-    /// Cho and Garcia-Molina that stays finite when every visit saw a change.
+    /// Changes per hour under a Poisson process of constant rate, from visits with and without a change. The estimator
+    /// of Cho and Garcia-Molina stays finite if every visit found a change.
     pub(super) fn constant_rate(&self) -> f32 {
         if self.n_visits == 0 {
             return self.rate;
@@ -78,8 +77,8 @@ impl Averages {
         (-((unchanged + 0.5) / (n + 0.5)).ln() / gap).max(1e-6)
     }
 
-    /// Takes in one visit, so many seconds after the one before: averages of what the visits in each period showed, with one
-    /// imagined visit that showed the page's mean. True rates stay as they are.
+    /// Adds a visit, `gap_secs` after the previous one. The averages of each period include one imaginary visit with
+    /// the mean of the page. True rates stay unchanged.
     pub(super) fn observe(&mut self, bucket: Option<usize>, gap_secs: u32, importance: Option<f32>) {
         if self.is_known {
             return;
@@ -108,13 +107,13 @@ impl Averages {
     }
 }
 
-/// The value in logarithmic steps of 5 %, as the crawler's scheduler keeps those of its own strategy: both rank by equally
-/// exact numbers.
+/// Rounds a value to logarithmic steps of 5 %, like the crawler's scheduler. All strategies then rank by equally exact
+/// numbers.
 fn in_steps(relative: f32) -> f32 {
     const STEP: f32 = 0.05;
-    /// The place of 1 among 255 steps.
+    /// The index of 1 among 255 steps.
     const OF_ONE: f32 = 160.0;
-    /// Added to a small number, it leaves the nearest integer.
+    /// Adding and subtracting this number rounds to an integer.
     const ROUND: f32 = 12_582_912.0;
     if relative > 1e-6 {
         let place = quick_ln(relative) * (1.0 / STEP) + OF_ONE;

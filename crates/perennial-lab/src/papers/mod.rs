@@ -1,7 +1,7 @@
-//! What is known of pages -> the next visit, by the strategies of P-QUALITY 7 and by the adaptive interval.
+//! A scheduler for the strategies of P-QUALITY 7 and the adaptive interval.
 //!
-//! They share the crawler's interface and its way of handing out a budget: time is cut into slots, and at the start of a slot
-//! the pages that it may visit are chosen. What they learn are plain averages.
+//! It has the interface and the budget of the crawler's scheduler. Time is cut into slots, and the pages of a slot are
+//! chosen at its start. The strategies learn plain averages.
 //!
 //! | file | what becomes what |
 //! |---|---|
@@ -22,35 +22,33 @@ use crate::drive::VisitScheduler;
 use crate::strategy::BaselineStrategy;
 use averages::Averages;
 
-/// Share of a slot's visits that new pages leave to the others.
+/// Share of a slot's visits that new pages leave to other pages.
 const KEPT_FROM_NEW: f64 = 0.2;
 
-/// Decides by a strategy of the papers which page to visit next.
 pub struct PaperScheduler {
     strategy: BaselineStrategy,
     config: ScheduleConfig,
     budget: Budget,
     start: Timestamp,
-    /// Of which only the length of the periods is used.
+    /// Only the length of its periods is used.
     mixture: Mixture,
     clocks: Vec<LocalClock>,
     pages: Vec<PaperPage>,
-    /// Sites in the order in which they came.
+    /// Sites, numbered by first appearance.
     sites: HashMap<SiteId, u32>,
     slot: PaperSlot,
-    /// The end of the last slot.
     ranked_until: Timestamp,
     /// The period of each clock at the end of the slot.
     buckets: Vec<usize>,
-    /// Pages never captured, in the order in which they came.
+    /// Pages without a capture, in order of arrival.
     fresh: VecDeque<u32>,
-    /// The pages that are left of the current round, for strategies that visit all pages in rounds.
+    /// The remaining pages of the current round, for strategies that visit all pages in rounds.
     round: VecDeque<u32>,
-    /// When the frequency strategy shares out its visits anew, in seconds since the start.
+    /// When the frequency strategy distributes its visits again, in seconds since the start.
     shared_until: u32,
-    /// Visits that the budget has granted and no slot has taken.
+    /// Granted visits that no slot has used.
     credit: f64,
-    /// The same for the share that is kept for the pages seen longest ago.
+    /// The same for the share of the pages visited longest ago.
     floor_credit: f64,
 }
 
@@ -59,7 +57,7 @@ struct PaperPage {
     weight: f32,
     clock: usize,
     averages: Averages,
-    /// A number of the strategy's own: an interval in hours (adaptive interval) or visits an hour (frequency).
+    /// A number of the strategy: an interval in hours (adaptive interval) or visits per hour (frequency).
     own: f32,
     /// The last capture, in seconds since the start.
     seen_at: u32,
@@ -68,7 +66,7 @@ struct PaperPage {
     urgency: f32,
 }
 
-/// The stretch of time for which pages were chosen.
+/// The slot for which pages were chosen.
 #[derive(Default)]
 struct PaperSlot {
     range: Option<(Timestamp, Timestamp)>,
@@ -76,12 +74,12 @@ struct PaperSlot {
     n_handed_out: usize,
     had_turn: HashSet<u32>,
     plan: VecDeque<(u32, Timestamp)>,
-    /// Pages that were announced during the slot; they go before the plan.
+    /// Pages announced during the slot. They precede the plan.
     at_once: VecDeque<(u32, Timestamp)>,
 }
 
 impl PaperScheduler {
-    /// A scheduler that knows no page yet. Without a budget there are no visits.
+    /// A scheduler without pages. Without a budget it makes no visits.
     pub fn new(strategy: BaselineStrategy, config: ScheduleConfig, start: Timestamp) -> PaperScheduler {
         let config = ScheduleConfig {
             n_periods: config.n_periods.clamp(1, 120),
@@ -112,7 +110,7 @@ impl PaperScheduler {
         ((at - self.start).as_millis() / 1000).clamp(0, i64::from(u32::MAX)) as u32
     }
 
-    /// The period that holds the end of a stretch of time.
+    /// The period at the end of a span of time.
     fn last_bucket(&self, clock: usize, from: Timestamp, to: Timestamp) -> Option<usize> {
         let (mut last, n_periods) = (None, self.config.n_periods);
         self.clocks[clock].pieces(from, to, n_periods, |piece| {
@@ -148,7 +146,7 @@ impl PaperScheduler {
         self.lay_out(&chosen, start, end);
     }
 
-    /// New pages first, then those seen longest ago as far as a share is kept for them, then the most urgent.
+    /// Chooses new pages first, then those visited longest ago within their share, then the most urgent ones.
     fn choose(&mut self, granted: f64, end_secs: u32) -> Vec<u32> {
         self.slot.capacity = self.credit.floor() as usize;
         let capacity = self.slot.capacity.min(self.pages.len());
@@ -181,13 +179,13 @@ impl PaperScheduler {
             if !page.is_pending {
                 chosen.push(at);
             }
-            // The page stays in the queue until it has been captured.
+            // The page stays in the queue until it is captured.
             self.fresh.push_back(at);
         }
         chosen
     }
 
-    /// The pages that have waited for as long as the kept share needs to visit all pages once.
+    /// Chooses the pages that have waited for as long as their share needs to visit all pages once.
     fn choose_oldest(&mut self, granted: f64, capacity: usize, n_free: usize, end_secs: u32) -> Vec<u32> {
         let share = self.config.floor.map_or(0.0, f64::from).clamp(0.0, 1.0);
         self.floor_credit = self.floor_credit.fract() + share * granted.min(capacity as f64);
@@ -203,7 +201,7 @@ impl PaperScheduler {
         oldest.truncate(n);
         oldest.sort_unstable();
         for &at in &oldest {
-            // A negative urgency keeps a chosen page from being chosen again, and keeps the value for the order.
+            // A negative urgency marks a chosen page and keeps the value for sorting.
             let urgency = &mut self.pages[at as usize].urgency;
             *urgency = -*urgency;
         }
@@ -221,7 +219,7 @@ impl PaperScheduler {
         urgent
     }
 
-    /// Spreads the chosen pages over the slot, the first at its start.
+    /// Spreads the chosen pages over the slot.
     fn lay_out(&mut self, chosen: &[u32], start: Timestamp, end: Timestamp) {
         let n = chosen.len().max(1) as i64;
         let length = if self.config.pacing == Pacing::Spread { (end - start).as_millis() } else { 0 };
@@ -239,8 +237,8 @@ impl PaperScheduler {
         page.is_pending || self.slot.had_turn.contains(&at) || was_visited || is_planned()
     }
 
-    /// Puts a page that was announced before the plan. When the budget of the slot is used up, it takes the place of the last
-    /// page of the plan, if that one is less urgent.
+    /// Puts an announced page before the plan. If the slot's budget is used up, it replaces the last page of the plan,
+    /// provided that page is less urgent.
     fn plan_at_once(&mut self, at: u32) {
         let Some((start, _)) = self.slot.range else { return };
         let used = self.slot.n_handed_out + self.slot.plan.len() + self.slot.at_once.len();
@@ -266,7 +264,7 @@ impl VisitScheduler for PaperScheduler {
         ClockId(place.min(usize::from(u16::MAX)) as u16)
     }
 
-    /// Pages are numbered densely, as worlds have them.
+    /// Pages must be numbered consecutively, as in worlds.
     fn add_page(&mut self, page: PageId, info: PageInfo) {
         debug_assert_eq!(page.0 as usize, self.pages.len());
         let next = self.sites.len() as u32;
@@ -322,7 +320,7 @@ impl VisitScheduler for PaperScheduler {
         planned.or(self.slot.range.map(|(_, end)| end)).or(Some(self.start))
     }
 
-    /// A visit that failed, or that found no page, teaches nothing.
+    /// A failed visit, or one without a page, is ignored.
     fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp) {
         let at = page.0 as usize;
         let importance = match outcome {

@@ -1,4 +1,4 @@
-//! Averages -> the urgency of pages in this slot, or their place in a round (docs/papers.md, Strategies).
+//! Computes the urgency of pages in a slot, or their order in a round (docs/papers.md, Strategies).
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,13 @@ use perennial_core::time::Span;
 use super::{PaperPage, PaperScheduler};
 use crate::strategy::BaselineStrategy;
 
-/// Bounds of the adaptive interval, which halves after a change and grows by half without one: the defaults of StormCrawler.
+/// Bounds of the adaptive interval, the defaults of StormCrawler. It halves after a change and grows by half without
+/// one.
 const SHORTEST_INTERVAL_HOURS: f32 = 1.0;
 const LONGEST_INTERVAL_HOURS: f32 = 14.0 * 24.0;
 
 impl PaperScheduler {
-    /// Sets the urgency of every page; 0 where a visit is not due or not allowed.
+    /// Sets the urgency of every page; 0 if a visit is not due or not allowed.
     pub(super) fn rank(&mut self, end_secs: u32) {
         for at in 0..self.pages.len() {
             let page = &self.pages[at];
@@ -38,7 +39,7 @@ impl PaperScheduler {
         }
     }
 
-    /// Adapts the interval of a page after a visit; without one, sets its first interval.
+    /// Adapts the interval of a page after a visit. Without a visit it sets the first interval.
     pub(super) fn adapt_interval(&mut self, at: usize, changed: Option<bool>) {
         if self.strategy != BaselineStrategy::AdaptiveInterval {
             return;
@@ -69,7 +70,7 @@ impl PaperScheduler {
         while taken.len() < n {
             match self.round.pop_front() {
                 Some(at) if self.pages[at as usize].urgency > 0.0 => {
-                    // A page that opens the next round must not be taken twice in a slot.
+                    // The first pages of the next round must not be taken twice in a slot.
                     self.pages[at as usize].urgency *= -1.0;
                     taken.push(at);
                 }
@@ -103,7 +104,7 @@ impl PaperScheduler {
         order.into()
     }
 
-    /// Reorders each site so that its pages ascend to the middle and descend from there.
+    /// Reorders the pages of each site so that they ascend to the middle and then descend.
     fn most_in_the_middle(&self, ascending: &[u32]) -> Vec<u32> {
         let mut order = Vec::with_capacity(ascending.len());
         let site = |at: u32| self.pages[at as usize].site;
@@ -115,8 +116,8 @@ impl PaperScheduler {
         order
     }
 
-    /// Shares the budget among pages so that the mean freshness is greatest. One more visit then gains the same for all
-    /// pages that get visits, and pages that change too fast get none.
+    /// Distributes the budget so that the mean freshness is highest. One more visit then gains the same for all pages
+    /// with visits, and pages that change too fast get none.
     pub(super) fn share_by_frequency(&mut self) {
         let total = self.budget.visits_in(Span::from_hours(1));
         let rates: Vec<f32> = self.pages.iter().map(|page| page.averages.constant_rate()).collect();
@@ -134,12 +135,13 @@ impl PaperScheduler {
     }
 }
 
-/// Hours since a page became due, plus a little so that a page that is due just now counts; 0 when it is not due.
+/// Hours since a page became due, plus a small amount so that a page due right now counts; 0 if it is not due.
 fn due_since(age: f32, interval: f32) -> f32 {
     if age >= interval { age - interval + 1e-3 } else { 0.0 }
 }
 
-/// (r, 1 - (1 + r) exp(-r)) for r from 0.001 to 1000, ascending: the gain of a visit where a page changes r times a visit.
+/// (r, 1 - (1 + r) exp(-r)) for r from 0.001 to 1000, ascending: the gain of a visit to a page that changes r times per
+/// visit.
 fn freshness_table() -> Vec<(f64, f64)> {
     let point = |i: i32| {
         let r = (f64::from(i) * 0.01).exp();
@@ -148,7 +150,7 @@ fn freshness_table() -> Vec<(f64, f64)> {
     (-690..=690).map(point).collect()
 }
 
-/// Visits an hour at which one more is worth mu; 0 when the page changes faster than 1 / mu.
+/// Visits per hour at which one more is worth mu; 0 if the page changes faster than 1 / mu.
 fn visits_for(rate: f64, mu: f64, table: &[(f64, f64)]) -> f64 {
     let gain = mu * rate;
     if gain >= 1.0 {

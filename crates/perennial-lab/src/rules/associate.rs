@@ -1,42 +1,42 @@
-//! Which directories change together, and which never do: what a look at one says of the other (P-NEAR 1.2, used during a
-//! crawl).
+//! Finds directories that change together or never do, so that visits to one predict the other (P-NEAR 1.2, used during
+//! a crawl).
 //!
-//! A rule of the paper is used before a crawl and says nothing that the tail's own rate does not. It helps during one: the head is
-//! fetched first, and then it is known whether it changed. Heads need not be ancestors here: the activity of an ancestor
-//! is that of all it holds but the tail.
+//! Before a crawl, a rule of the paper adds nothing to the tail's own rate. It helps during a crawl: the head is
+//! fetched first, and its change is then known. Here heads need not be ancestors. The activity of an ancestor excludes
+//! that of the tail.
 
 use perennial_core::directory::Counts;
 
 use super::evidence::{PageDirectories, SiteKnowledge};
 
-/// Directories that are compared with each other, those with most changes first.
+/// Only the directories with most changes are compared.
 const MOST_COMPARED: usize = 64;
-/// Changes that a directory must have had.
+/// Fewest changes of a compared directory.
 const FEWEST_CHANGES: u32 = 4;
-/// How unlikely an association must be by chance, divided by the number of pairs that were compared.
+/// The chance level of an association, divided by the number of compared pairs.
 const CHANCE: f64 = 0.05;
 
-/// What is known of a directory from another one.
+/// How the changes of one directory predict those of a second one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Association {
-    /// The place of the directory that is looked at first.
+    /// The directory that is visited first.
     pub head: u32,
-    /// The place of the one that is decided on.
+    /// The directory to predict.
     pub tail: u32,
-    /// Share of transitions in which the head changes notably.
+    /// Share of transitions in which the head is busy.
     pub head_rate: f64,
-    /// Changes of the head in transitions in which it does, and in others.
+    /// Changes of the head in busy and in other transitions.
     pub head_changes: [f64; 2],
-    /// How much likelier than usual the tail is to change when the head does, and when it does not.
+    /// How much likelier than usual the tail is to change if the head is busy, and if it is not.
     pub factors: [f64; 2],
     /// Whether they exclude each other.
     pub is_negative: bool,
 }
 
 impl Association {
-    /// The factor for the tail once a share of the head's expected changes was looked at and `n_seen` were found.
+    /// The factor for the tail after visits to a share of the head that found `n_seen` changes.
     pub fn factor(&self, share_looked_at: f64, n_seen: f64) -> f64 {
-        // Changes that are no part of the head's habit keep both alternatives possible.
+        // Unusual numbers of changes keep both alternatives possible.
         let [busy, calm] = self.head_changes.map(|changes| changes * share_looked_at + 0.05);
         let log_odds = n_seen * (busy / calm).ln() - (busy - calm)
             + (self.head_rate / (1.0 - self.head_rate).max(1e-9)).max(1e-9).ln();
@@ -45,7 +45,7 @@ impl Association {
     }
 }
 
-/// The surest association of each directory, one entry a directory.
+/// The most certain association of each directory.
 pub fn associations(known: &SiteKnowledge<'_>, directories: &PageDirectories) -> Vec<Option<Association>> {
     let mut found: Vec<Option<Association>> = vec![None; directories.len()];
     let compared = DirectoryChanges::new(known, directories);
@@ -100,7 +100,7 @@ impl DirectoryChanges {
         DirectoryChanges { places, counts }
     }
 
-    /// The association of two, and how likely it is by chance; nothing where the head lies in the tail.
+    /// The association of two directories and its probability by chance; `None` if the head lies within the tail.
     fn pair(&self, directories: &PageDirectories, head: usize, tail: usize) -> Option<(Association, f64)> {
         let (h, t) = (self.places[head], self.places[tail]);
         if is_within(directories, h, t) {
@@ -145,7 +145,7 @@ fn is_within(directories: &PageDirectories, mut place: u32, above: u32) -> bool 
     place == above
 }
 
-/// The transitions with at least half as many changes as a mean one that has any.
+/// The transitions with at least half as many changes as a mean one with any change.
 fn busy(counts: &[u32]) -> Vec<bool> {
     let n_any = counts.iter().filter(|count| **count > 0).count();
     let least = f64::from(counts.iter().sum::<u32>()) / (2 * n_any.max(1)) as f64;

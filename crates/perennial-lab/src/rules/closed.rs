@@ -1,4 +1,4 @@
-//! The same plans in a closed loop: only what a plan fetches is known to it in the following weeks.
+//! Runs plans in a closed loop, in which a plan knows only what it fetched.
 
 use std::collections::VecDeque;
 
@@ -8,47 +8,45 @@ use super::evidence::{DECAYS, FetchHistory, SiteKnowledge};
 use super::history::state_at;
 use super::plan::{PageRanking, choose, rebuilt};
 
-/// A crawl of many versions by one plan.
+/// A crawl of many versions with one plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClosedLoop {
-    /// Versions that are seen whole before the loop begins.
+    /// Versions that are known completely before the loop begins.
     pub train: usize,
-    /// Versions of the loop.
     pub n_weeks: usize,
-    /// Share of the known pages that is not fetched.
+    /// Share of the known pages that is skipped.
     pub skip: f64,
-    /// Who decides; nobody stands for one who knows which copies are old.
+    /// The ranking of pages; `None` is an oracle that knows which copies are stale.
     pub ranking: Option<PageRanking>,
 }
 
 /// Means over the weeks of a closed loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoopResult {
-    /// Weeks that were run.
     pub n_weeks: usize,
-    /// Share of the site's pages whose copy is old or missing.
+    /// Share of the site's pages whose copy is stale or missing.
     pub stale: f64,
-    /// Share of changes that were seen in the week in which they happened.
+    /// Share of changes observed in their own week.
     pub change_recall: f64,
 }
 
-/// What the archive holds and the crawler knows.
+/// The archive and the knowledge of the crawler.
 struct SimulatedArchive<'a> {
     history: &'a SiteHistory,
-    /// Pages as they are, and whether the archive knows that they are there.
+    /// Whether each page exists, and whether the crawler knows it.
     is_there: Vec<bool>,
     is_known: Vec<bool>,
     /// Whether the copy differs from the page.
     is_stale: Vec<bool>,
     bytes: Vec<u32>,
-    /// What was seen in each transition of the window.
+    /// The observed changes of each transition in the window.
     seen: VecDeque<Vec<PageChange>>,
     fetched: VecDeque<Vec<u32>>,
     last_look: Vec<u32>,
     rebuilt: Vec<f64>,
 }
 
-/// Runs the loop over the last versions of a history; nothing where it is too short.
+/// Runs the loop over the last versions of a history; `None` if it is too short.
 pub fn closed_loop(history: &SiteHistory, of: &ClosedLoop) -> Option<LoopResult> {
     let n = history.versions.len();
     let n_weeks = of.n_weeks.min(n.checked_sub(of.train)?);
@@ -90,7 +88,8 @@ impl SimulatedArchive<'_> {
         }
     }
 
-    /// One week: the site changes, the plan fetches, the archive learns. Gives how many of the week's changes were seen.
+    /// Simulates one week: the site changes, the plan fetches, the archive learns. Returns the numbers of observed and
+    /// of all changes.
     fn live(&mut self, week: usize, of: &ClosedLoop) -> (usize, usize) {
         let changes = &self.history.versions[week].changes;
         for change in changes {
@@ -110,7 +109,7 @@ impl SimulatedArchive<'_> {
         (n_seen, changes.len())
     }
 
-    /// Fetches what the plan asks for, and notes which directories were rebuilt.
+    /// Fetches the pages of the plan, and records which directories were rebuilt.
     fn fetch(&mut self, week: usize, of: &ClosedLoop) -> Vec<u32> {
         let present: Vec<u32> =
             (0..self.is_known.len() as u32).filter(|&page| self.is_known[page as usize]).collect();
@@ -157,7 +156,7 @@ impl SimulatedArchive<'_> {
         FetchHistory { weight, unseen, rebuilt: self.rebuilt.clone() }
     }
 
-    /// What the fetched pages show. New pages are seen when a page under their directory is fetched.
+    /// The changes on the fetched pages. A new page is found when a page in its directory is fetched.
     fn observe(&mut self, week: usize, fetched: &[u32]) -> Vec<PageChange> {
         let (tree, nodes) = (&self.history.tree, &self.history.nodes);
         let mut observed = Vec::new();
@@ -199,7 +198,7 @@ impl SimulatedArchive<'_> {
         observed
     }
 
-    /// Pages whose copy is old, missing or of a page that is gone, over all pages.
+    /// Share of the pages whose copy is stale, missing, or of a deleted page.
     fn share_stale(&self) -> f64 {
         let n = self.is_there.iter().filter(|there| **there).count();
         let is_stale = |at: &usize| match (self.is_there[*at], self.is_known[*at]) {

@@ -1,5 +1,5 @@
-//! A history -> what each plan would have skipped and missed, by the protocol of P-NEAR 6: train on some versions, test on the
-//! next, several windows, mean over windows.
+//! Measures what each plan would have skipped and missed, by the protocol of P-NEAR 6: train on some versions, test on
+//! the next, take the mean over windows.
 
 use perennial_core::directory::{
     Alpha, Mined, Node, PageChange, PageTransition, Significance, SiteHistory, Subsumed, Thresholds, Tree,
@@ -11,59 +11,57 @@ use super::measure::{SkipMeasures, TestedVersion, VersionCounts};
 use super::plan::{PageRanking, choose};
 use super::skip::{delta_tree, outside, skipped_by_near, static_directories};
 
-/// Versions at the end of the training window on which thresholds are tuned.
+/// Thresholds are tuned on so many versions at the end of the training window.
 const HELD_BACK: usize = 5;
-/// Shares of pages among which a plan with a largest loss chooses.
+/// Shares of skipped pages among which a plan with a maximum loss chooses.
 const SHARES: [f64; 11] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
 
-/// What decides on the pages that are fetched.
+/// How the fetched pages are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SkipPlan {
-    /// Skips nothing: the sanity row.
+    /// Skips nothing; a sanity check.
     Nothing,
     /// Skips the tails of rules (WARM).
     Near(Thresholds),
-    /// The same with the rules of all starting directories: an extension.
+    /// Like `Near`, with the rules of all starting directories: an extension.
     NearEverywhere(Thresholds),
-    /// The same as `Near` with thresholds chosen on the training window.
+    /// Like `Near`, with thresholds chosen on the training window.
     NearTuned,
-    /// Skips the tails of rules that others subsume, to see that they are worth less (Fig. 5 e, f).
+    /// Skips the tails of subsumed rules, to show that they are worth less (Fig. 5 e, f).
     NearSubsumed(Thresholds, Subsumed),
-    /// Skips directories in which nothing changed in training.
+    /// Skips directories without a change in training.
     Static,
-    /// Skips directories in which nothing changed in the last transition.
+    /// Skips directories without a change in the last transition.
     LastVersion,
-    /// Fetches a share of the pages, ranked.
+    /// Fetches the best share of the pages by a ranking.
     Ranked(PageRanking),
-    /// The same by one who knows what changed: no plan does better by much.
+    /// Like `Ranked`, but with knowledge of the changes. No plan is much better.
     Oracle,
 }
 
-/// How much is skipped by plans that rank pages.
+/// How much a ranking plan skips.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SkipAim {
     /// This share of the pages.
     Skip(f64),
-    /// As much as loses at most this share of the changes, judged on the training window.
+    /// As much as possible while the training window loses at most this share of the changes.
     MaxLoss(f64),
 }
 
-/// Which versions are trained on and tested.
+/// The versions for training and testing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Protocol {
     /// Versions to learn from.
     pub train: usize,
-    /// How many versions after them the tested one is.
+    /// How many versions after the training the tested one is.
     pub distance: usize,
-    /// Whether all changes since the training count, or those of the tested version alone.
+    /// Whether all changes since the training count, or only those of the tested version.
     pub accumulate: bool,
-    /// How many windows.
     pub windows: usize,
-    /// Whether the windows are spread over the history, or the last ones in a row.
+    /// Whether the windows are spread over the history. Otherwise they are the last ones in a row.
     pub spread: bool,
-    /// How much is skipped.
     pub aim: SkipAim,
-    /// Largest loss that tuned rules may have in training.
+    /// Maximum loss of tuned rules in training.
     pub tune_loss: f64,
 }
 
@@ -81,41 +79,39 @@ impl Default for Protocol {
     }
 }
 
-/// The mean over the windows of a site.
+/// Means over the windows of a site.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanOutcome {
     /// Windows with a change.
     pub n_windows: usize,
-    /// Windows without one, which have no change recall.
+    /// Windows without a change, which have no change recall.
     pub n_quiet: usize,
-    /// Rules in a mean window.
+    /// Rules per window.
     pub n_rules: f64,
-    /// Rules that were taken away because a directory below the tail changes with the head.
+    /// Rules that are not used because a directory below the tail changes with the head.
     pub n_contradicted: f64,
-    /// Means of the measures.
     pub mean: SkipMeasures,
 }
 
-/// One window: what is known, and the version that is tested.
+/// A training window and the tested version.
 pub struct TestWindow<'a> {
-    /// What the plan may know.
+    /// What the plan knows.
     pub known: SiteKnowledge<'a>,
     changes: Vec<PageChange>,
 }
 
 impl TestWindow<'_> {
-    /// The version that is tested.
     pub fn test(&self) -> TestedVersion<'_> {
         TestedVersion { history: self.known.history, present: &self.known.present, changes: &self.changes }
     }
 
-    /// What a plan that fetches these pages skips and misses.
+    /// Counts what a plan that fetches these pages skips and misses.
     pub fn count(&self, fetched: &[u32]) -> VersionCounts {
         self.test().count(fetched)
     }
 }
 
-/// The versions that are tested, oldest first; none when the history is too short.
+/// The tested versions, oldest first; empty if the history is too short.
 pub fn tested_versions(history: &SiteHistory, protocol: &Protocol) -> Vec<usize> {
     let (n, first) = (history.versions.len(), (protocol.train + protocol.distance).saturating_sub(1));
     if n <= first || protocol.train < 2 || protocol.windows == 0 {
@@ -130,7 +126,7 @@ pub fn tested_versions(history: &SiteHistory, protocol: &Protocol) -> Vec<usize>
     (0..n_windows).map(at).collect()
 }
 
-/// The window that tests a version, whose state of pages and bytes is handed in by [`each_window`].
+/// The window that tests a version, given the state of pages and bytes from [`each_window`].
 fn window<'a>(
     history: &'a SiteHistory,
     train: usize,
@@ -153,11 +149,11 @@ fn window<'a>(
     }
 }
 
-/// The differences of two versions that are not neighbours.
+/// The differences of two versions that are not consecutive.
 fn net_changes(history: &SiteHistory, from: usize, to: usize, present: &[bool]) -> Vec<PageChange> {
     let mut touched: Vec<PageChange> =
         history.versions[from + 1..=to].iter().flat_map(|version| version.changes.iter().copied()).collect();
-    // The last change of a page says whether it is there.
+    // The last change of a page decides whether it exists.
     touched.sort_by_key(|change| change.page);
     let mut net: Vec<PageChange> = Vec::new();
     for group in touched.chunk_by(|a, b| a.page == b.page) {
@@ -191,14 +187,13 @@ pub fn each_window(history: &SiteHistory, protocol: &Protocol, mut each: impl Fn
     }
 }
 
-/// Runs a plan over the windows of a history.
 pub fn evaluate(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan) -> PlanOutcome {
     let mut outcome = PlanOutcome::default();
     each_window(history, protocol, |window| outcome.add(window, protocol, plan));
     outcome.finish()
 }
 
-/// Mean bypass ratio and change recall of a plan at each of some shares of skipped pages. A plan that does not rank has one
+/// Mean bypass ratio and change recall of a plan for each share of skipped pages. A plan without a ranking has one
 /// point.
 pub fn curve(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan, shares: &[f64]) -> Vec<(f64, f64)> {
     let is_ranked = matches!(plan, SkipPlan::Ranked(_) | SkipPlan::Oracle);
@@ -252,7 +247,7 @@ impl PlanOutcome {
     }
 }
 
-/// The pages that a plan fetches; counts the rules on the way.
+/// The pages that a plan fetches. The rules are counted in `outcome`.
 fn fetched_by(
     window: &TestWindow<'_>,
     protocol: &Protocol,
@@ -320,7 +315,7 @@ fn by_near(
     outside(known, &skipped)
 }
 
-/// The windows within the training window: what was known before each of its last transitions, and that transition.
+/// Windows within the training window, one for each of its last transitions.
 fn held_back<'a>(known: &SiteKnowledge<'a>) -> Vec<TestWindow<'a>> {
     let n = known.transitions.len();
     let mut present = vec![false; known.history.nodes.len()];
@@ -342,7 +337,7 @@ fn held_back<'a>(known: &SiteKnowledge<'a>) -> Vec<TestWindow<'a>> {
     windows
 }
 
-/// The share to skip. With a largest loss it is the largest one that the training window bears out.
+/// The share to skip. With a maximum loss, it is the largest share that the training window allows.
 fn skipped_share(known: &SiteKnowledge<'_>, aim: SkipAim, ranking: PageRanking) -> f64 {
     let loss = match aim {
         SkipAim::Skip(share) => return share,
@@ -362,7 +357,8 @@ fn skipped_share(known: &SiteKnowledge<'_>, aim: SkipAim, ranking: PageRanking) 
     SHARES.iter().take_while(is_borne_out).last().copied().unwrap_or(0.0)
 }
 
-/// The thresholds that skip most of the held-back versions at a loss of at most `most_loss`, if any skip something.
+/// The thresholds that skip most of the held-back versions at a loss of at most `most_loss`; `None` if none skip
+/// anything.
 pub fn tuned(known: &SiteKnowledge<'_>, most_loss: f64) -> Option<Thresholds> {
     let windows: Vec<TestWindow<'_>> = held_back(known);
     let oldest = windows.last()?;

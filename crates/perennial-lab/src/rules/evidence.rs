@@ -1,54 +1,53 @@
-//! What was seen of a site's pages -> how likely each is to have changed since, and what its directory says of it.
+//! Statistics of the observed changes, by page and by directory.
 //!
-//! Every sum is over the changes that were seen, so that the work is that of the changes and one pass over the pages. The site's
-//! measure is a mean over weeks, so a change in a week of many changes is worth less: each counts 1 / (C + 2), with C the
-//! changes of the site in that week. A site that was rebuilt as a whole teaches little about its pages.
+//! Sums are over observed changes, so the work is proportional to the changes plus one pass over the pages. The measure
+//! of a site is a mean over weeks, so a change in a busy week is worth less. Each counts 1 / (C + 2), where C is the
+//! number of changes in its week. A complete rebuild of the site therefore reveals little about single pages.
 
 use std::collections::HashMap;
 
 use perennial_core::directory::{Node, PageChange, PageTransition, SiteHistory, Tree};
 
-/// No such directory.
+/// No directory.
 const NONE: u32 = u32::MAX;
-/// What one transition was worth when the next came: for rates of now, of some time, of long.
+/// Decay per transition of the three rates: current, recent and long-term.
 pub(super) const DECAYS: [f64; 3] = [0.5, 0.9, 0.95];
-/// Weeks that stand for "before the window".
+/// The age of pages from before the window, in weeks.
 const LONG_AGO: f64 = 25.0;
 
 /// What is known of a site when a plan is made.
 #[derive(Clone)]
 pub struct SiteKnowledge<'a> {
-    /// The tree and the pages.
     pub history: &'a SiteHistory,
-    /// What was seen in each transition, the oldest first.
+    /// The observed changes of each transition, oldest first.
     pub transitions: Vec<&'a [PageChange]>,
-    /// The pages that are believed to be there, ascending.
+    /// The pages believed to exist, ascending.
     pub present: Vec<u32>,
     /// Bytes by page number.
     pub bytes: &'a [u32],
-    /// Which transitions were looked at, where not all pages were always.
+    /// Which pages were visited in which transition, if not all of them always were.
     pub looks: Option<&'a FetchHistory>,
 }
 
-/// What was looked at, where a crawl decides it. A week in which a page was not fetched is unknown, not unchanged.
+/// Visits of a crawl that skips pages. A page that was not fetched in a week is unknown, not unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct FetchHistory {
-    /// By page number: the looks within the window, each decayed, with the decays of the three rates.
+    /// By page number: decayed number of visits within the window, for each of the three decays.
     pub weight: Vec<[f64; 3]>,
-    /// By page number: transitions since the last look, 1 when it was looked at in the last one.
+    /// By page number: transitions since the last visit; 1 if it was in the last one.
     pub unseen: Vec<u32>,
-    /// By page number: the probability that it changed with all pages around it when it was not looked at.
+    /// By page number: probability that the page changed in a rebuild of its directory while it was not visited.
     pub rebuilt: Vec<f64>,
 }
 
-/// The directories that hold a page, each after the one it lies in.
+/// The directories that hold a page, parents before children.
 #[derive(Debug, Default)]
 pub struct PageDirectories {
-    /// The node of each.
+    /// The node of each directory.
     pub nodes: Vec<Node>,
-    /// The place of the directory it lies in; that of the site is its own.
+    /// The index of the parent. The site is its own parent.
     pub parents: Vec<u32>,
-    /// The place of the directory of each page, by the page's place.
+    /// The directory of each page, by the page's index.
     pub of_page: Vec<u32>,
     place: Vec<u32>,
 }
@@ -79,23 +78,22 @@ impl PageDirectories {
         PageDirectories { nodes, parents, of_page, place }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// There is always the site itself.
+    /// Always false, because the site itself is a directory.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The nearest directory with pages above a node that may be new.
+    /// The nearest known directory above a node.
     pub fn nearest(&self, tree: &Tree, node: Node) -> u32 {
         let known = |up: Node| self.place.get(up.0 as usize).copied().filter(|&place| place != NONE);
         tree.upwards(node).skip(1).find_map(known).unwrap_or(0)
     }
 
-    /// Adds to every directory what those inside it have.
+    /// Adds the sums of each directory to its ancestors.
     pub fn add_up<T: Copy + std::ops::AddAssign>(&self, sums: &mut [T]) {
         for at in (1..self.len()).rev() {
             let below = sums[at];
@@ -104,46 +102,45 @@ impl PageDirectories {
     }
 }
 
-/// One column for each fact about a page that is there.
+/// Columns of facts, one entry per page or directory.
 pub struct SiteEvidence {
-    /// Where the pages lie.
     pub directories: PageDirectories,
-    /// Pages of each directory, without those deeper.
+    /// Pages directly in each directory.
     pub n_own: Vec<f64>,
-    /// Pages of each directory and below it.
+    /// Pages in each directory and below.
     pub n_below: Vec<f64>,
-    /// By page: the shares of its updates, for each of the three decays (0.5, 0.9, 0.95).
+    /// By page: shares of its updates, for each of the three decays (0.5, 0.9, 0.95).
     pub shares: Vec<[f64; 3]>,
-    /// By page: the middle one of these with half of its own insertion.
+    /// By page: the share with decay 0.9, plus half of its own insertion.
     pub share_with_birth: Vec<f64>,
-    /// By page: its updates, decayed by 0.9, each counting 1.
+    /// By page: updates and insertions, each counted 1 and decayed by 0.9.
     pub plain: Vec<f64>,
-    /// By page: how many updates were seen.
+    /// By page: number of observed updates.
     pub n_updates: Vec<f64>,
-    /// By page: transitions since its creation and since its last update.
+    /// By page: transitions since its creation.
     pub age: Vec<f64>,
-    /// See `age`.
+    /// By page: transitions since its last update.
     pub quiet: Vec<f64>,
-    /// By directory: the decayed share of insertions straight into it.
+    /// By directory: decayed share of insertions directly into it.
     pub insertions: Vec<f64>,
-    /// By directory: the shares of updates and deletions straight in it, also of pages that are gone.
+    /// By directory: shares of updates and deletions directly in it, including deleted pages.
     pub in_directory: Vec<[f64; 3]>,
-    /// By extension: the slowest decayed share of updates and deletions, also of pages that are gone.
+    /// By extension: slowest decayed share of updates and deletions, including deleted pages.
     pub in_extension: Vec<f64>,
     /// Pages of each extension.
     pub n_extension: Vec<f64>,
     /// By page: its extension.
     pub extension: Vec<u32>,
-    /// The sum of the decayed weights of transitions with a change, for each of the three decays (0.5, 0.9, 0.95).
+    /// The sum of the decayed weights of transitions with a change, for each of the three decays.
     pub weight: [f64; 3],
     /// The sum of the weights of all transitions, decayed by 0.9.
     pub plain_weight: f64,
-    /// Changes in a mean transition, decayed by 0.9.
+    /// Changes per transition, decayed by 0.9.
     pub n_expected: f64,
 }
 
 impl SiteEvidence {
-    /// One pass over the transitions, one over the pages.
+    /// Takes one pass over the transitions and one over the pages.
     pub fn new(known: &SiteKnowledge<'_>) -> SiteEvidence {
         let directories = PageDirectories::new(known);
         let (n, n_directories) = (known.present.len(), directories.len());
@@ -185,7 +182,7 @@ impl SiteEvidence {
         evidence
     }
 
-    /// Adds the changes of a transition that was `ago` transitions before the last one.
+    /// Adds the changes of a transition, `ago` transitions before the last one.
     fn add(
         &mut self,
         known: &SiteKnowledge<'_>,
@@ -239,7 +236,7 @@ impl SiteEvidence {
     }
 }
 
-/// The extensions of the pages that are there, numbered.
+/// The extensions of existing pages, numbered.
 #[derive(Default)]
 struct PageExtensions<'a>(HashMap<&'a str, u32>);
 

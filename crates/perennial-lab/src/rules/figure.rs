@@ -1,4 +1,4 @@
-//! Histories, or trees made from seeds -> the points of P-NEAR Figures 5 and 6.
+//! Computes the points of P-NEAR Figures 5 and 6, from histories or synthetic trees.
 
 use std::time::Instant;
 
@@ -8,20 +8,18 @@ use serde::Serialize;
 use super::replay::{ReplayConfig, ReplayResult, replay};
 use super::{ExclusiveSite, PageRanking, PlanOutcome, Protocol, RandomTrees, SkipAim, SkipPlan, evaluate};
 
-/// One point of Figure 5, as a mean over sites.
+/// A point of Figure 5; means over sites.
 #[derive(Serialize)]
 pub struct FigureRow {
-    /// The figure.
     pub figure: String,
-    /// What is varied, and its value.
+    /// The varied parameter and its value.
     pub x: String,
-    /// The plan.
     pub plan: String,
-    /// Number of sites, or the only one.
+    /// The number of sites, or the name of the only one.
     pub sites: String,
-    /// Rules a window.
+    /// Rules per window.
     pub n_rules: f64,
-    /// Share of the pages that is not fetched.
+    /// Share of the pages that is skipped.
     #[serde(rename = "BR")]
     pub bypass: f64,
     /// Overall precision.
@@ -38,36 +36,32 @@ pub struct FigureRow {
     pub change_recall_9: f64,
 }
 
-/// One point of Figure 6.
+/// A point of Figure 6.
 #[derive(Serialize)]
 pub struct MiningTimeRow {
-    /// The figure.
     pub figure: String,
-    /// What is varied, and its value.
+    /// The varied parameter and its value.
     pub x: String,
     /// Share of the pages that change from one version to the next.
     pub change: f64,
-    /// Organising the changes.
+    /// Time to organise the changes.
     pub phase_1_ms: f64,
-    /// Generating the rules.
+    /// Time to generate the rules.
     pub phase_2_ms: f64,
-    /// Rules that were found.
     pub n_rules: usize,
     /// Memory of the General Delta Tree.
     pub bytes_per_node: f64,
 }
 
-/// What the crawler's scheduler made of one history.
+/// The result of the crawler's scheduler on one history.
 #[derive(Serialize)]
 pub struct ReplayRow {
-    /// The site.
     pub site: String,
-    /// Visits a week, as a share of the pages.
+    /// Visits per week, as a share of the pages.
     pub budget: f64,
-    /// Whether directories were judged.
+    /// Whether directories may be skipped.
     pub directories: bool,
     #[serde(flatten)]
-    /// What came of it.
     pub found: ReplayResult,
 }
 
@@ -84,7 +78,7 @@ pub fn cases(figure: &str, histories: &[SiteHistory]) -> Vec<FigureCase> {
     }
 }
 
-/// One point of Figure 5.
+/// A point of Figure 5 to compute.
 pub struct FigureCase {
     x: String,
     name: String,
@@ -95,7 +89,7 @@ pub struct FigureCase {
 }
 
 impl FigureCase {
-    /// Evaluates its plan on the sites that are meant.
+    /// Evaluates the plan on the selected sites.
     pub fn row(&self, figure: &str, histories: &[SiteHistory]) -> FigureRow {
         let is_meant = |(at, history): &(usize, &SiteHistory)| {
             self.kind.is_none_or(|kind| history.kind == kind) && self.site.is_none_or(|site| site == *at)
@@ -130,7 +124,7 @@ fn usual() -> Protocol {
     Protocol { aim: SkipAim::Skip(1.0 / 3.0), ..Protocol::default() }
 }
 
-/// Where the site as a whole has no rule, those of all directories and the combined plan show the trend.
+/// Often the site as a whole has no rule. The rules of all directories and the combined plan then show the trend.
 fn over(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<FigureCase> {
     let near = Thresholds::default();
     let plans = [
@@ -206,7 +200,7 @@ fn on_exclusive(skip: f64) -> Vec<FigureCase> {
     plans.into_iter().map(case).collect()
 }
 
-/// Sites made from seeds: for the figures about subsumed rules small random trees, in which rules come about by chance.
+/// Synthetic sites. For the figures about subsumed rules they are small random trees, in which rules arise by chance.
 pub fn made_sites(figure: &str) -> Vec<SiteHistory> {
     let exclusive = |seed| ExclusiveSite { n_pairs: 2, seed, ..ExclusiveSite::default() }.build();
     let random =
@@ -217,7 +211,7 @@ pub fn made_sites(figure: &str) -> Vec<SiteHistory> {
     }
 }
 
-/// One point of Figure 6.
+/// A point of Figure 6 to compute.
 pub struct MiningCase {
     x: String,
     trees: RandomTrees,
@@ -260,7 +254,7 @@ pub fn mining_cases(figure: &str) -> Vec<MiningCase> {
 }
 
 impl MiningCase {
-    /// Builds the trees and measures both phases.
+    /// Builds the trees and times both phases.
     pub fn time(&self, figure: &str) -> MiningTimeRow {
         let MiningCase { x, trees, thresholds } = self;
         let history = trees.build();
@@ -282,7 +276,7 @@ impl MiningCase {
     }
 }
 
-/// A year of a history, of which half is counted, at two budgets, without and with the level of directories.
+/// Replays the end of a history at two budgets, with and without skipped directories.
 pub fn replays(history: &SiteHistory) -> impl Iterator<Item = ReplayRow> {
     let weeks = (history.versions.len().saturating_sub(1) / 2).min(40);
     [(0.2, false), (0.2, true), (0.5, false), (0.5, true)].into_iter().filter_map(

@@ -1,4 +1,4 @@
-//! A file, plain or packed -> a history.
+//! Reads a history from a plain or compressed file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,10 +8,10 @@ use perennial_core::directory::SiteHistory;
 
 use super::history::parse_history;
 
-/// A history is not unpacked beyond this: a small file can claim to be endless.
+/// Decompression stops here, because a small file can expand without end.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// Reads a file of versions, plain or packed with gzip, zstd or xz.
+/// Reads a file of versions, plain or compressed with gzip, zstd or xz.
 pub fn read_history(path: &Path) -> anyhow::Result<SiteHistory> {
     let mut file = BufReader::new(File::open(path)?);
     let name = path.file_name().map_or_else(|| "site".into(), |name| name.to_string_lossy());
@@ -40,7 +40,7 @@ fn unpacked_xz(file: &mut impl BufRead) -> anyhow::Result<Vec<u8>> {
     Ok(bytes.0)
 }
 
-/// Takes what is written up to a bound.
+/// A buffer with a maximum length.
 struct BoundedBuffer(Vec<u8>);
 
 impl Write for BoundedBuffer {

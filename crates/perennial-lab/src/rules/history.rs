@@ -1,40 +1,36 @@
-//! A file of versions -> a [`SiteHistory`], and what plans learn from one.
+//! Reads a [`SiteHistory`] from a file of versions.
 //!
-//! Lines separated by tabs, as docs/rules.md describes them: `#key value` first; `W number date` starts a version; `A path hash
-//! bytes` a page that came, `M path hash bytes` one that changed, `D path` one that went. A sixth field of `M` may say how
-//! much of the page changed, from 0 to 1.
+//! Fields are separated by tabs (docs/rules.md). `#key value` lines come first. `W number date` starts a version, `A
+//! path hash bytes` adds a page, `M path hash bytes` changes one, `D path` deletes one. An optional sixth field of `M`
+//! is the changed share of the page, from 0 to 1.
 
 use std::collections::HashMap;
 use std::io::BufRead;
 
 use perennial_core::directory::{PageTransition, SiteHistory, SiteKind, SiteVersion};
 
-/// Longest line that is read; addresses are shorter.
+/// Longest accepted line; URLs are shorter.
 const MOST_LINE_BYTES: usize = 1 << 16;
-/// Most pages and most changes of a history: a file that claims more is not read into memory.
+/// Most pages and changes of a history. A larger file is not read into memory.
 const MOST_PAGES: usize = 20_000_000;
 const MOST_CHANGES: usize = 200_000_000;
 
-/// Why a history cannot be read.
+/// The error for an unreadable history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// A line is not as it should be.
     #[error("line {line}: {problem}; docs/rules.md says how a history is written")]
     Line {
-        /// Counted from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// What is wrong.
         problem: &'static str,
     },
-    /// The file is larger than is sensible.
     #[error("the history has more than {0}; split it by directory")]
     TooLarge(&'static str),
-    /// The bytes could not be read.
     #[error("the history could not be read: {0}")]
     Read(#[from] std::io::Error),
 }
 
-/// Reads a history. `name` is that of the site.
+/// Reads a history. `name` is the name of the site.
 pub fn parse_history(name: &str, mut input: impl BufRead) -> Result<SiteHistory, HistoryError> {
     let mut history = SiteHistory::new(name);
     let mut numbers: HashMap<Box<str>, u32> = HashMap::new();
@@ -94,7 +90,7 @@ fn read_line(
         "D" => PageTransition::Deleted,
         _ => return Err("it begins with none of W, A, M, D"),
     };
-    // -1 stands for a size that is not known.
+    // -1 is an unknown size.
     let bytes = bytes.parse::<i64>().map_err(|_| "the bytes are not a number")?;
     let page = match numbers.get(path) {
         Some(&page) => page,
@@ -118,7 +114,7 @@ fn degree(field: Option<&str>) -> Result<f32, &'static str> {
     }
 }
 
-/// The same history without the pages whose path contains a text.
+/// The history without the pages whose path contains `text`.
 pub fn without(history: &SiteHistory, text: &str) -> SiteHistory {
     let mut kept = SiteHistory::new(&history.name);
     kept.kind = history.kind;
@@ -138,7 +134,7 @@ pub fn without(history: &SiteHistory, text: &str) -> SiteHistory {
     kept
 }
 
-/// Pages of each version.
+/// The number of pages of each version.
 pub fn sizes(history: &SiteHistory) -> Vec<usize> {
     let mut n = 0usize;
     let size = |version: &SiteVersion| {
@@ -154,13 +150,14 @@ pub fn sizes(history: &SiteHistory) -> Vec<usize> {
     history.versions.iter().map(size).collect()
 }
 
-/// Versions with fewer than half of the pages of both neighbours: whoever took them was kept out.
+/// The number of versions with fewer than half of the pages of both neighbours. The crawler that took them was probably
+/// blocked.
 pub fn n_broken(history: &SiteHistory) -> usize {
     let sizes = sizes(history);
     sizes.windows(3).filter(|three| 2 * three[1] < three[0] && 2 * three[1] < three[2]).count()
 }
 
-/// Which pages there are in a version, by number, and their bytes.
+/// Whether each page exists in a version, by page number, and its bytes.
 pub(super) fn state_at(history: &SiteHistory, version: usize) -> (Vec<bool>, Vec<u32>) {
     let (mut present, mut bytes) = (vec![false; history.nodes.len()], vec![0; history.nodes.len()]);
     for change in history.versions.iter().take(version + 1).flat_map(|version| &version.changes) {

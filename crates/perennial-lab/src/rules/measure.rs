@@ -1,21 +1,20 @@
-//! What was fetched of a version -> how much was skipped and what was missed (P-NEAR 6.1).
+//! Counts what a plan skipped and missed in a version (P-NEAR 6.1).
 
 use perennial_core::directory::{Node, PageChange, PageTransition, SiteHistory, Tree};
 
-/// A version that was archived by a plan, in numbers of pages.
+/// Counts of one version under a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct VersionCounts {
-    /// Pages of the version.
     pub n_pages: usize,
-    /// Pages of the version that were not fetched, with the new ones that were not seen.
+    /// Pages that were not fetched, including new ones that were not found.
     pub n_skipped: usize,
     /// Changes: insertions, deletions, updates.
     pub n_changes: usize,
-    /// C1s: insertions that were not seen.
+    /// C1s: insertions that were not found.
     pub n_missed_insertions: usize,
-    /// C2s: deletions that were not seen.
+    /// C2s: deletions that were not found.
     pub n_missed_deletions: usize,
-    /// Updates that were not seen.
+    /// Updates that were not found.
     pub n_missed_updates: usize,
 }
 
@@ -28,16 +27,16 @@ pub struct SkipMeasures {
     pub precision: f64,
     /// Overall recall, eq. 4 (and 8).
     pub recall: f64,
-    /// Change recall by its definition, eq. 5: updates that were skipped are missed.
+    /// Change recall by its definition, eq. 5: skipped updates count as missed.
     pub change_recall: f64,
-    /// Overall precision as it is computed, eq. 7.
+    /// Overall precision as the paper computes it, eq. 7.
     pub precision_7: f64,
-    /// Change recall as it is computed, eq. 9: updates that were skipped are not missed.
+    /// Change recall as the paper computes it, eq. 9: skipped updates do not count as missed.
     pub change_recall_9: f64,
 }
 
 impl VersionCounts {
-    /// The measures. A version without a change has no change recall.
+    /// The measures; `None` for a version without a change.
     pub fn measures(&self) -> Option<SkipMeasures> {
         let [n, skipped, changes] = [self.n_pages, self.n_skipped, self.n_changes].map(|n| n as f64);
         let [inserted, deleted, updated] =
@@ -54,13 +53,11 @@ impl VersionCounts {
     }
 }
 
-/// A version that comes after what is known: which pages were there before, and what changed.
+/// A version after the training window: the pages before it, and its changes.
 pub struct TestedVersion<'a> {
-    /// The tree and the pages.
     pub history: &'a SiteHistory,
-    /// The pages before, ascending.
+    /// The existing pages before this version, ascending.
     pub present: &'a [u32],
-    /// What changed.
     pub changes: &'a [PageChange],
 }
 
@@ -90,15 +87,15 @@ impl TestedVersion<'_> {
                 PageTransition::Updated(_) => counted.n_missed_updates += usize::from(!is_fetched),
             }
         }
-        // A page that comes and goes within one version is in neither count before it.
+        // A page that comes and goes within one version is not in the count before it.
         counted.n_pages = (self.present.len() + n_inserted).saturating_sub(n_deleted);
         let n_skipped = n_skipped_before + counted.n_missed_insertions;
         counted.n_skipped = n_skipped.saturating_sub(counted.n_missed_deletions).min(counted.n_pages);
         counted
     }
 
-    /// The pages that one who knows the changes would fetch first: those that show most, and all that show any. An inserted
-    /// page is seen when any page under its directory is fetched.
+    /// The pages in the order of an oracle: those that show most changes first. An inserted page is found when any page
+    /// in its directory is fetched.
     pub fn oracle(&self) -> Vec<u32> {
         let history = self.history;
         let reach = ReachedDirectories::new(history, self.present);
@@ -128,7 +125,7 @@ impl TestedVersion<'_> {
     }
 }
 
-/// The directories that have one of some pages below them.
+/// The directories with some given page below them.
 struct ReachedDirectories(Vec<bool>);
 
 impl ReachedDirectories {
@@ -148,7 +145,7 @@ impl ReachedDirectories {
         self.0[directory.0 as usize]
     }
 
-    /// The nearest directory above a page that is reached; the site where none is.
+    /// The nearest reached directory above a page, else the site.
     fn nearest(&self, history: &SiteHistory, page: Node) -> Node {
         let mut up = history.tree.upwards(page).skip(1);
         up.find(|directory| self.has(*directory)).unwrap_or(Tree::ROOT)

@@ -1,4 +1,5 @@
-//! A history -> its rules and patterns, what each rule would have saved, and its tree over time (P-NEAR Figures 1 and 4).
+//! Mines the rules and patterns of a history, what each rule would have saved, and the tree over time (P-NEAR Figures 1
+//! and 4).
 
 use perennial_core::directory::{
     DeltaTree, Mined, Node, Rule, Significance, SiteHistory, Subsumed, Thresholds, Tree, live_directories,
@@ -9,45 +10,41 @@ use serde::Serialize;
 
 use super::{savings, sizes, static_directories};
 
-/// How a site is mined.
 #[derive(Clone, Copy, Debug)]
 pub struct MiningConfig {
-    /// The thresholds of rules.
     pub thresholds: Thresholds,
-    /// Versions to learn from, the latest ones.
+    /// Number of versions to learn from, the latest ones.
     pub n_versions: usize,
-    /// Whether rules that others make superfluous are reported.
+    /// Whether subsumed rules are reported.
     pub with_subsumed: bool,
-    /// Directories, rules and patterns to report.
+    /// Maximum number of directories, rules and patterns to report.
     pub top: usize,
 }
 
-/// What was mined of one site.
+/// The rules, patterns and directories of a site.
 #[derive(Serialize)]
 pub struct SiteReport {
-    /// Its name.
     pub site: String,
-    /// Versions that were learned from.
     pub n_versions: usize,
-    /// Pages that it has now.
+    /// Current number of pages.
     pub n_pages: u64,
-    /// Rules that hold.
+    /// Number of rules that hold.
     pub n_rules: usize,
-    /// Those that a directory below the tail contradicts.
+    /// Number of rules contradicted by a directory below the tail.
     pub n_contradicted: usize,
-    /// Patterns that hold.
+    /// Number of patterns that hold.
     pub n_patterns: usize,
     /// The rules that save most.
     pub rules: Vec<RuleReport>,
     /// The most frequent patterns.
     pub patterns: Vec<PatternReport>,
-    /// Directories in which nothing changed, the largest first.
+    /// Number of directories without a change.
     pub n_static_directories: usize,
-    /// The pages in them.
+    /// Number of pages in these directories.
     pub n_static_pages: u64,
-    /// The directories with most change.
+    /// The directories with most changes.
     pub directories: Vec<DirectoryReport>,
-    /// Pages of each version.
+    /// The number of pages of each version.
     pub sizes: Vec<usize>,
     /// The date of each version.
     pub dates: Vec<String>,
@@ -58,25 +55,25 @@ pub struct SiteReport {
 pub struct RuleReport {
     /// Directories that change together.
     pub head: Vec<String>,
-    /// The directory that does not change then.
+    /// The directory that does not change when the head changes.
     pub tail: String,
-    /// Share of versions in which all of the former change.
+    /// Share of versions in which all directories of the head change.
     pub frequency: f64,
     /// Correlation of head and tail, from -1 to 1.
     pub correlation: f64,
-    /// Share of the head's changes without one of the tail.
+    /// Share of the head's changes without a change of the tail.
     pub confidence: f64,
-    /// Degree of change from which a change counted.
+    /// Minimum degree of a change that counts.
     pub alpha: f64,
-    /// Pages that the tail has now.
+    /// Current number of pages of the tail.
     pub n_pages: u64,
-    /// Fetches of the tail's pages in those versions.
+    /// Fetches of the tail's pages in the versions in which the head changes.
     pub saved_fetches: u64,
-    /// Changes that were among them.
+    /// Changes of the tail's pages in these versions.
     pub missed_changes: u64,
-    /// A directory below the tail changes with the head, so the rule is not used.
+    /// Whether a directory below the tail changes with the head. The rule is then not used.
     pub contradicted: bool,
-    /// What makes it superfluous.
+    /// Why the rule is subsumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subsumed_by: Option<&'static str>,
 }
@@ -86,23 +83,21 @@ pub struct RuleReport {
 pub struct PatternReport {
     /// The chain of directories.
     pub directories: Vec<String>,
-    /// Share of versions in which all of the former change.
+    /// Share of versions in which all directories change.
     pub frequency: f64,
 }
 
 /// A directory over time.
 #[derive(Serialize)]
 pub struct DirectoryReport {
-    /// Its path.
     pub path: String,
-    /// Pages that it has now.
+    /// Current number of pages.
     pub n_pages: u64,
-    /// From each version to the next.
+    /// Degree of change from each version to the next.
     pub degrees: Vec<f32>,
 }
 
 impl MiningConfig {
-    /// Mines one site.
     pub fn report(&self, history: &SiteHistory) -> SiteReport {
         let delta = history.delta_of_last(self.n_versions, Significance::Later);
         let mined = mine(&delta, &self.thresholds, self.with_subsumed);
@@ -167,7 +162,7 @@ impl MiningConfig {
         patterns
     }
 
-    /// The directories with most changed pages, in the order of the tree.
+    /// The directories with most changed pages, sorted by path.
     fn directories(&self, delta: &DeltaTree) -> Vec<DirectoryReport> {
         let changed = |node: &Node| delta.degrees(*node).map(|degree| u64::from(degree.n_pages)).sum::<u64>();
         let mut nodes = live_directories(delta);
@@ -186,10 +181,10 @@ impl MiningConfig {
     }
 }
 
-/// The size of each site over time, then its directories.
+/// Charts of the size of each site over time, and of its directories.
 pub fn panels(reports: &[SiteReport]) -> Vec<Bars> {
     let of_site = |report: &SiteReport| {
-        // The day is enough, and six of them stand beside each other without touching.
+        // Dates without a time keep six ticks apart.
         let day = |date: &String| date.split('T').next().unwrap_or_default().to_owned();
         let ticks = |dates: &[String]| {
             let step = dates.len().div_ceil(6).max(1);

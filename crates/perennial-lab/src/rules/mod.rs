@@ -1,5 +1,5 @@
-//! Versions of a site -> rules of how its directories change together, and what plans would have skipped and missed
-//! (P-NEAR; docs/rules.md, docs/papers.md, Directories). Trees, rules and patterns are those of [`perennial_core::directory`].
+//! Rules of how the directories of a site change together, and plans that skip directories (P-NEAR; docs/rules.md,
+//! docs/papers.md, Directories). Trees, rules and patterns are in [`perennial_core::directory`].
 //!
 //! | file | what becomes what |
 //! |---|---|

@@ -1,30 +1,31 @@
-//! Scores and a budget -> which pages to fetch, and what the first answers say of the rest.
+//! Chooses the pages to fetch by their scores, and corrects the scores by the first outcomes.
 //!
-//! The first half of the budget goes to the best scores. Then, in rounds, each directory's scores are multiplied by what was
-//! found in it over what was expected, with the directory above as prior, and where another directory is known to change
-//! with it or to exclude it, by what was found there. A directory is skipped when none of its pages makes the cut.
+//! The first half of the budget goes to the best scores. Then rounds follow, in which each directory's scores are
+//! multiplied by the found over the expected changes, with the parent directory as prior. If a directory changes with a
+//! second one or excludes it, the changes found there count too. A directory is skipped if none of its pages is
+//! selected.
 
 use super::associate::{Association, associations};
 use super::evidence::{SiteEvidence, SiteKnowledge};
 use super::score::{PageScores, own_shares, plain_rates, scores};
 
-/// The shares of the budget after which the rest is ranked anew.
+/// The shares of the budget at which the remaining pages are ranked again.
 const ROUNDS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
-/// How pages are chosen.
+/// How pages are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageRanking {
-    /// By decayed past changes with back-off to the directory.
+    /// By decayed past changes, with back-off to the directory.
     Rate,
     /// By score, before the crawl.
     Score,
-    /// By score, and anew as answers come in.
+    /// By score, corrected in rounds.
     InRounds,
-    /// The same, and what one directory says of another.
+    /// Like `InRounds`, with associations between directories.
     Combined,
 }
 
-/// The pages to fetch, in order, at most `n`. `look` fetches a page and says whether it changed or went.
+/// The pages to fetch, in order, at most `n`. `look` fetches a page and returns whether it changed or was deleted.
 pub fn choose(
     known: &SiteKnowledge<'_>,
     ranking: PageRanking,
@@ -50,7 +51,7 @@ pub fn choose(
     }
 }
 
-/// The places of the `n` largest keys among those not taken, the largest first.
+/// The indexes of the `n` largest keys among those not taken, the largest first.
 fn best(keys: &[f64], n: usize, taken: &[bool]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..keys.len() as u32).filter(|&at| !taken[at as usize]).collect();
     let by_key = |a: &u32, b: &u32| keys[*b as usize].total_cmp(&keys[*a as usize]).then(a.cmp(b));
@@ -62,15 +63,15 @@ fn best(keys: &[f64], n: usize, taken: &[bool]) -> Vec<u32> {
     order
 }
 
-/// A crawl that learns from its own answers.
+/// Rounds of fetches that correct the ranking by their outcomes.
 struct RankingRounds<'a> {
     known: &'a SiteKnowledge<'a>,
     evidence: &'a SiteEvidence,
     scores: &'a PageScores,
     associated: &'a [Option<Association>],
-    /// A score times this is a number of changes.
+    /// Converts a score to a number of changes.
     scale: f64,
-    /// By directory: changes found and expected among the pages that were fetched, and expected of all.
+    /// By directory: changes found and expected on the fetched pages, and expected on all pages.
     found: Vec<f64>,
     expected: Vec<f64>,
     of_all: Vec<f64>,
@@ -144,7 +145,7 @@ impl<'a> RankingRounds<'a> {
 
     fn said_by_head(&self, association: &Association, found: &[f64], expected: &[f64]) -> f64 {
         let (head, tail) = (association.head as usize, association.tail as usize);
-        // What an ancestor holds beside the tail.
+        // The head without the tail, if the head is an ancestor.
         let contains = {
             let parents = &self.evidence.directories.parents;
             let mut up = tail;
@@ -159,14 +160,14 @@ impl<'a> RankingRounds<'a> {
     }
 }
 
-/// Expected changes below which a change is a surprise.
+/// A change is a surprise if fewer changes were expected.
 const UNEXPECTED: f64 = 0.2;
-/// Surprising looks that are enough to judge a directory, and the share of changed ones from which it was rebuilt.
+/// The number of surprises that suffice to judge a directory, and the changed share from which on it was rebuilt.
 const FEWEST_SURPRISES: f64 = 3.0;
 const REBUILT: f64 = 0.5;
 
-/// The pages that were not fetched and lie in a directory most of which changed, also the pages of which nothing was expected:
-/// it was rebuilt, and they changed with it. With the share of changed ones.
+/// The unfetched pages of rebuilt directories, with the changed share of their directory. A directory was rebuilt if
+/// most of its pages changed, including pages on which no change was expected.
 pub fn rebuilt(
     known: &SiteKnowledge<'_>,
     fetched: &[u32],
@@ -179,8 +180,8 @@ pub fn rebuilt(
     fetched.iter().for_each(|&page| is_fetched[page as usize] = true);
     let (mut looked, mut changed) = (vec![0.0; directories.len()], vec![0.0; directories.len()]);
     for (at, &page) in known.present.iter().enumerate() {
-        // Pages of an earlier rebuild count too, although they may say nothing new: without them a second rebuild is seen too
-        // late, which costs more than pages fetched once too often.
+        // Pages of an earlier rebuild count too, although they may reveal nothing new. Without them a second rebuild is
+        // noticed too late, which costs more than a few superfluous fetches.
         if is_fetched[page as usize] && shares[at] * evidence.n_expected < UNEXPECTED {
             let directory = directories.of_page[at] as usize;
             looked[directory] += 1.0;

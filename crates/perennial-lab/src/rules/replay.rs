@@ -1,8 +1,6 @@
-//! The history of a real site -> what the crawler's own scheduler would have made of it, with and without its level of
-//! directories.
+//! Replays the history of a real site with the crawler's scheduler, with and without skipped directories.
 //!
-//! A version is a week. Its changes come at hours of that week that a seed chooses. Pages that are there at the start are
-//! followed to the end.
+//! A version is a week. A seed chooses the hours of its changes. Pages that exist at the start are followed to the end.
 
 use perennial_core::directory::{PageTransition, SiteHistory};
 use perennial_core::page::importance::Importance;
@@ -14,42 +12,39 @@ use perennial_core::url::{PageId, SiteId};
 use super::history::state_at;
 
 const WEEK: Span = Span::from_hours(24 * 7);
-/// Importance of a change of which nothing is known.
+/// Importance of every change, because the histories have none.
 const IMPORTANCE: f64 = 0.3;
 
-/// How a history is replayed.
+/// The conditions of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayConfig {
-    /// Weeks that are crawled and not counted.
+    /// Weeks that are crawled but not counted.
     pub burn_in: usize,
-    /// Weeks that are counted, the last of the history.
+    /// Counted weeks, the last of the history.
     pub n_weeks: usize,
-    /// Visits a week, as a share of the pages.
+    /// Visits per week, as a share of the pages.
     pub budget: f64,
-    /// Whether the scheduler judges directories.
+    /// Whether the scheduler may skip directories.
     pub directories: bool,
-    /// Equal seeds give equal hours.
     pub seed: u64,
 }
 
-/// What came of it, in the weeks that are counted.
+/// The result of a replay in the counted weeks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ReplayResult {
-    /// Pages that were followed.
+    /// Number of followed pages.
     pub n_pages: usize,
-    /// Pages of directories in which nothing changed in the counted weeks.
+    /// Number of pages in directories without a change in the counted weeks.
     pub n_still_pages: usize,
-    /// Visits.
     pub n_visits: usize,
-    /// Share of the visits that went to those pages.
+    /// Share of the visits to these pages.
     pub on_still: f64,
     /// Share of the visits that were probes of skipped directories.
     pub on_probes: f64,
-    /// Share of the changes that were captured before the next change of the page.
+    /// Share of the changes captured before the next change of the page.
     pub completeness: f64,
 }
 
-/// A visit of the replay.
 struct ReplayVisit {
     at: Timestamp,
     /// The page's number in the history.
@@ -57,7 +52,7 @@ struct ReplayVisit {
     is_probe: bool,
 }
 
-/// Replays the end of a history; nothing where it is too short.
+/// Replays the end of a history; `None` if it is too short.
 pub fn replay(history: &SiteHistory, of: &ReplayConfig) -> Option<ReplayResult> {
     let first = history.versions.len().checked_sub(of.burn_in + of.n_weeks + 1)?;
     let (is_there, _) = state_at(history, first);
@@ -80,7 +75,7 @@ pub fn replay(history: &SiteHistory, of: &ReplayConfig) -> Option<ReplayResult> 
     })
 }
 
-/// When each page changed, by page number.
+/// The change times of each page, by page number.
 fn change_times(
     history: &SiteHistory,
     of: &ReplayConfig,
@@ -99,7 +94,7 @@ fn change_times(
     changes
 }
 
-/// By page number: whether nothing changes in its directory in the counted weeks.
+/// By page number: whether its directory has no change in the counted weeks.
 fn still_pages(
     history: &SiteHistory,
     pages: &[u32],
@@ -151,7 +146,7 @@ fn crawl(
     visits
 }
 
-/// The share of changes after `from` that a visit saw before the page changed again.
+/// The share of changes after `from` that a visit captured before the page changed again.
 fn completeness(pages: &[u32], changes: &[Vec<Timestamp>], visits: &[ReplayVisit], from: Timestamp) -> f64 {
     let mut by_page: Vec<Vec<Timestamp>> = vec![Vec::new(); changes.len()];
     visits.iter().for_each(|visit| by_page[visit.page as usize].push(visit.at));

@@ -1,20 +1,20 @@
-//! Evidence -> the share of a site's next changes that each page is expected to have.
+//! Scores pages by their expected share of a site's next changes.
 //!
-//! The weights were found by a study of weekly versions of sixteen sites (docs/decisions/0030-directories.md), as a
-//! product of two estimates that err differently: the page's own decayed share with its directory as prior, and odds from
-//! a dozen facts about page, directory and file name.
+//! The weights come from a study of weekly versions of sixteen sites (docs/decisions/0030-directories.md). The score is
+//! a product of two estimates with different errors: the page's own decayed share, with its directory as prior, and
+//! odds from a dozen facts about page, directory and file name.
 
 use super::evidence::{SiteEvidence, SiteKnowledge};
 
-/// Transitions' worth of prior for a page's own share, and pages' worth for that of a directory.
+/// Weight of the prior for a page's own share, in transitions, and for a directory's share, in pages.
 const PRIOR_OF_PAGE: f64 = 4.0;
 const PRIOR_OF_DIRECTORY: f64 = 2.0;
 
-/// Scores and what they are made of, one entry a page that is there.
+/// Scores of the existing pages.
 pub struct PageScores {
     /// The expected share of the next changes.
     pub score: Vec<f64>,
-    /// The score with the insertions that a visit would show.
+    /// The score, plus the insertions that a visit would find.
     pub with_insertions: Vec<f64>,
 }
 
@@ -40,7 +40,7 @@ fn fetch_weights(known: &SiteKnowledge<'_>, at: usize) -> Option<[f64; 3]> {
     known.looks.map(|looks| looks.weight[known.present[at] as usize])
 }
 
-/// The share of the next changes by the page's own past, with its directory, the directory above and the site as prior.
+/// The share of the next changes by the page's own past. Directory, parent directory and site are the prior.
 pub fn own_shares(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
     let directories = &evidence.directories;
     let weight = evidence.weight[1];
@@ -62,7 +62,6 @@ pub fn own_shares(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64
     (0..known.present.len()).map(share).collect()
 }
 
-/// All scores.
 pub fn scores(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> PageScores {
     let n = known.present.len().max(1) as f64;
     let (own, odds) = (own_shares(known, evidence), odds(known, evidence));
@@ -79,7 +78,7 @@ pub fn scores(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> PageScores 
     PageScores { score, with_insertions }
 }
 
-/// The best page of each directory also has the insertions that are expected there.
+/// Adds the insertions expected in each directory to its best page.
 fn with_insertions(evidence: &SiteEvidence, score: &[f64]) -> Vec<f64> {
     let directories = &evidence.directories;
     let mut best: Vec<Option<usize>> = vec![None; directories.len()];
@@ -161,7 +160,7 @@ impl FileFacts {
     }
 }
 
-/// The rank of each page by youth within its directory, the youngest 0. Pages of one age share a rank.
+/// The rank of each page by age within its directory, the youngest 0. Pages of the same age share a rank.
 fn youth_ranks(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
     let of_page = &evidence.directories.of_page;
     let mut order: Vec<usize> = (0..known.present.len()).collect();

@@ -1,4 +1,4 @@
-//! Rules, static directories and the last version -> directories that are skipped as a whole (P-NEAR 5).
+//! Finds directories that are skipped as a whole, by rules, static directories or the last version (P-NEAR 5).
 
 use perennial_core::directory::{
     DeltaTree, Mined, Node, PageTransition, Rule, Significance, Thresholds, Tree, mine, mine_from, n_pages,
@@ -6,11 +6,11 @@ use perennial_core::directory::{
 
 use super::evidence::SiteKnowledge;
 
-/// The General Delta Tree of what is known, over the nodes of the history's own tree.
+/// The General Delta Tree of the known transitions, over the nodes of the history's tree.
 pub fn delta_tree(known: &SiteKnowledge<'_>, significance: Significance) -> DeltaTree {
     let mut present = vec![false; known.history.nodes.len()];
     known.present.iter().for_each(|&page| present[page as usize] = true);
-    // Back from what is there now to what was there first.
+    // Undo the changes to find the first state.
     for change in known.transitions.iter().rev().flat_map(|changes| changes.iter().rev()) {
         match change.change {
             PageTransition::Inserted => present[change.page as usize] = false,
@@ -22,8 +22,8 @@ pub fn delta_tree(known: &SiteKnowledge<'_>, significance: Significance) -> Delt
     known.history.delta(first, known.transitions.iter().copied(), significance)
 }
 
-/// The directories that WARM skips, and what was mined. `everywhere` adds the rules of other starting directories than the
-/// site, which the paper does not.
+/// The directories that WARM skips, and the mined rules. `everywhere` adds the rules of starting directories other than
+/// the site, an extension of the paper.
 pub fn skipped_by_near(delta: &DeltaTree, thresholds: &Thresholds, everywhere: bool) -> (Vec<Node>, Mined) {
     let mut mined = Mined::default();
     if everywhere {
@@ -35,7 +35,7 @@ pub fn skipped_by_near(delta: &DeltaTree, thresholds: &Thresholds, everywhere: b
     (skipped_by_rules(&mined, Tree::ROOT).map(|rule| rule.tail).collect(), mined)
 }
 
-/// The largest directories in which nothing changed within the window.
+/// The largest directories without a change within the window.
 pub fn static_directories(delta: &DeltaTree) -> Vec<Node> {
     let tree = delta.tree();
     let (mut found, mut open) = (Vec::new(), vec![Tree::ROOT]);
@@ -49,7 +49,7 @@ pub fn static_directories(delta: &DeltaTree) -> Vec<Node> {
     found
 }
 
-/// The pages that are fetched when these directories are skipped.
+/// The pages outside of the skipped directories.
 pub fn outside(known: &SiteKnowledge<'_>, skipped: &[Node]) -> Vec<u32> {
     let tree = &known.history.tree;
     let mut is_skipped = vec![false; tree.len()];
@@ -61,15 +61,15 @@ pub fn outside(known: &SiteKnowledge<'_>, skipped: &[Node]) -> Vec<u32> {
     known.present.iter().filter(stays).copied().collect()
 }
 
-/// The directories that WARM skips when it archives `target` (P-NEAR 5): the tails of the rules that start there. It walks with
-/// the miner's own chain, so that no other rule can meet the directory.
+/// The directories that WARM skips when it archives `target` (P-NEAR 5): the tails of the rules that start there. WARM
+/// walks with the miner's own chain, so no other rule can apply to the directory.
 fn skipped_by_rules(mined: &Mined, target: Node) -> impl Iterator<Item = &Rule> {
     let is_used = move |rule: &&Rule| rule.head.first() == Some(&target) && !rule.is_contradicted;
     mined.rules.iter().filter(is_used).filter(|rule| rule.subsumed.is_none())
 }
 
-/// What a rule would have saved within the window, in the transitions in which its head changed: fetches of the tail's present
-/// pages, and changes that would have been missed. Nothing where the degrees were not kept.
+/// What a rule would have saved in the transitions in which its head changed: fetches of the tail's current pages, and
+/// changes that would have been missed. (0, 0) if the degrees were not stored.
 pub fn savings(delta: &DeltaTree, rule: &Rule) -> (u64, u64) {
     let bits = rule.head.iter().map(|node| delta.bits_from(*node, rule.alpha));
     let Some(head) = bits.reduce(|all, bits| all.and(&bits)) else { return (0, 0) };

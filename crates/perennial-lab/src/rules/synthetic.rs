@@ -1,9 +1,9 @@
-//! A seed -> the history of a made site: the random trees of P-NEAR 6.3, and sites whose directories exclude each other.
+//! Synthetic histories: the random trees of P-NEAR 6.3, and sites whose directories exclude each other.
 
 use perennial_core::directory::{PageTransition, SiteHistory};
 use perennial_core::rng::Rng;
 
-/// The random trees of P-NEAR 6.3: a first version by size, fan-out and depth, the others by the share that changes.
+/// The random trees of P-NEAR 6.3. Size, fan-out and depth shape the first version, a share of changes the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomTrees {
     /// N: nodes of the first version.
@@ -14,9 +14,8 @@ pub struct RandomTrees {
     pub depth: usize,
     /// V: versions.
     pub n_versions: usize,
-    /// C: share of the pages that change from one version to the next; a third each come, go, and are updated.
+    /// C: share of the pages that change per version. A third each are inserted, deleted and updated.
     pub change: f64,
-    /// Equal seeds give equal trees.
     pub seed: u64,
 }
 
@@ -27,7 +26,6 @@ impl Default for RandomTrees {
 }
 
 impl RandomTrees {
-    /// The history.
     pub fn build(&self) -> SiteHistory {
         let mut rng = Rng::from_parts(&[self.seed, 0x7472_6565]);
         let mut history = SiteHistory::new("random");
@@ -41,7 +39,7 @@ impl RandomTrees {
         let n_changes = ((self.change * n_pages as f64) as usize).max(1);
         for version in 1..self.n_versions {
             history.begin_version(&version.to_string());
-            // Each version touches a page at most once: the pages are drawn without putting them back.
+            // Each version changes a page at most once, because pages are drawn without replacement.
             let n_drawn = n_changes.min(present.len());
             for drawn in 0..n_drawn {
                 let other = drawn + rng.below(present.len() - drawn);
@@ -60,7 +58,8 @@ impl RandomTrees {
         history
     }
 
-    /// Paths of the directories, each level full before the next begins; a tenth of all nodes at a fan-out of ten.
+    /// Paths of the directories. Each level is full before the next begins. With a fan-out of ten they are a tenth of
+    /// all nodes.
     fn directories(&self) -> Vec<String> {
         let n_wanted = (self.n_nodes / self.fan_out.max(2)).max(1);
         let mut all = vec![String::new()];
@@ -88,16 +87,14 @@ fn add_page(history: &mut SiteHistory, directories: &[String], directory: usize,
     page
 }
 
-/// A site with pairs of directories of which one changes at a time, one that always changes a little, and one that never does.
+/// A site with pairs of directories of which one changes at a time, one that always changes a little, and one that
+/// never changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExclusiveSite {
-    /// How many pairs.
     pub n_pairs: usize,
-    /// Pages of each of their directories.
+    /// Pages of each directory of a pair.
     pub n_pages: usize,
-    /// Versions.
     pub n_versions: usize,
-    /// Equal seeds give equal sites.
     pub seed: u64,
 }
 
@@ -108,7 +105,6 @@ impl Default for ExclusiveSite {
 }
 
 impl ExclusiveSite {
-    /// The history.
     pub fn build(&self) -> SiteHistory {
         let mut rng = Rng::from_parts(&[self.seed, 0x6578_636c]);
         let mut history = SiteHistory::new(&format!("exclusive-{}", self.seed));

@@ -1,4 +1,4 @@
-//! Histories and plans by name -> rows of results.
+//! Evaluates named plans on histories and returns rows of results.
 
 use perennial_core::directory::{Alpha, SiteHistory, SiteKind, Thresholds};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::{ClosedLoop, PageRanking, PlanOutcome, Protocol, SkipPlan, closed_loo
 /// Shares of skipped pages on a curve.
 const SHARES: [f64; 12] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
 
-/// The plans that are compared if none is named.
+/// The plans compared by default.
 const COMPARED: [&str; 11] = [
     "nothing",
     "near-0.01",
@@ -23,16 +23,13 @@ const COMPARED: [&str; 11] = [
     "oracle",
 ];
 
-/// A plan as users name it.
 #[derive(Clone, Debug)]
 pub struct NamedPlan {
-    /// Its name.
     pub name: String,
-    /// What it does.
     pub plan: SkipPlan,
 }
 
-/// There is no plan of that name.
+/// The error for an unknown plan.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{0}` is not a plan: choose some of nothing, near, near-0.01, near-0.05, near-everywhere, near-tuned, static, \
@@ -41,7 +38,7 @@ pub struct NamedPlan {
 pub struct PlanError(String);
 
 impl NamedPlan {
-    /// Plans by their names; `all` are those that are compared. `near` is tuned on its training if `tuned`.
+    /// Plans by name; `all` are those compared by default. If `tuned`, the thresholds of `near` are tuned in training.
     pub fn parse(names: &[String], thresholds: Thresholds, tuned: bool) -> Result<Vec<NamedPlan>, PlanError> {
         let names: Vec<&str> = match names {
             [all] if all == "all" => COMPARED.to_vec(),
@@ -54,7 +51,7 @@ impl NamedPlan {
         names.into_iter().map(named).collect()
     }
 
-    /// Its measures on a history.
+    /// The measures of the plan on a history.
     pub fn row(&self, history: &SiteHistory, protocol: &Protocol) -> PlanRow {
         let PlanOutcome { n_windows, n_quiet, n_rules, n_contradicted, mean } =
             evaluate(history, protocol, self.plan);
@@ -75,7 +72,7 @@ impl NamedPlan {
         }
     }
 
-    /// Its change recall at many bypass ratios.
+    /// The change recall of the plan at many bypass ratios.
     pub fn curve_row(&self, history: &SiteHistory, protocol: &Protocol) -> CurveRow {
         let points = curve(history, protocol, self.plan, &SHARES);
         let points =
@@ -83,7 +80,7 @@ impl NamedPlan {
         CurveRow { site: history.name.clone(), plan: self.name.clone(), kind: kind_name(history), points }
     }
 
-    /// What it makes of `n_weeks` versions if only what was fetched is known; `None` for plans that do not rank pages.
+    /// The result of the plan over `n_weeks` versions in a closed loop; `None` for plans without a ranking.
     pub fn loop_row(
         &self,
         history: &SiteHistory,
@@ -137,24 +134,22 @@ fn kind_name(history: &SiteHistory) -> &'static str {
     }
 }
 
-/// The measures of a plan on one site, as means over windows.
+/// The measures of a plan on one site; means over windows.
 #[derive(Serialize)]
 pub struct PlanRow {
-    /// The site.
     pub site: String,
-    /// The plan.
     pub plan: String,
-    /// Whether its pages are as served, or sources of a generator.
+    /// Whether its pages are as served, or sources of a site generator.
     pub kind: &'static str,
-    /// Windows in which something changed.
+    /// Number of windows with a change.
     pub n_windows: usize,
-    /// The other windows.
+    /// Number of windows without a change.
     pub n_quiet_windows: usize,
-    /// Rules a window.
+    /// Rules per window.
     pub n_rules: f64,
-    /// Those that a directory below the tail contradicts.
+    /// Rules contradicted by a directory below the tail.
     pub n_contradicted: f64,
-    /// Share of the pages that is not fetched.
+    /// Share of the pages that is skipped.
     #[serde(rename = "BR")]
     pub bypass: f64,
     /// Overall precision.
@@ -169,7 +164,7 @@ pub struct PlanRow {
     /// Change recall as the paper computes it.
     #[serde(rename = "CR9")]
     pub change_recall_9: f64,
-    /// Overall precision as computed by eq. 7.
+    /// Overall precision as the paper computes it, eq. 7.
     #[serde(rename = "OP7")]
     pub precision_7: f64,
 }
@@ -177,43 +172,38 @@ pub struct PlanRow {
 /// A plan at many bypass ratios.
 #[derive(Serialize)]
 pub struct CurveRow {
-    /// The site.
     pub site: String,
-    /// The plan.
     pub plan: String,
-    /// Whether its pages are as served, or sources of a generator.
+    /// Whether its pages are as served, or sources of a site generator.
     pub kind: &'static str,
-    /// By rising bypass ratio.
+    /// Points by rising bypass ratio.
     pub points: Vec<CurvePoint>,
 }
 
 /// One point of a curve.
 #[derive(Serialize)]
 pub struct CurvePoint {
-    /// Share of the pages that is not fetched.
+    /// Share of the pages that is skipped.
     #[serde(rename = "BR")]
     pub bypass: f64,
-    /// Share of the changes that was seen.
+    /// Share of the changes that was observed.
     #[serde(rename = "CR5")]
     pub change_recall: f64,
 }
 
-/// A plan that knows only what it fetched.
+/// The result of a plan in a closed loop.
 #[derive(Serialize)]
 pub struct LoopRow {
-    /// The site.
     pub site: String,
-    /// The plan.
     pub plan: String,
-    /// Whether its pages are as served, or sources of a generator.
+    /// Whether its pages are as served, or sources of a site generator.
     pub kind: &'static str,
-    /// Versions that were crawled.
     pub n_weeks: usize,
-    /// Share of the pages that was not fetched.
+    /// Share of the pages that was skipped.
     pub skip: f64,
-    /// Share of the copies that were old.
+    /// Share of the copies that were stale.
     pub stale: f64,
-    /// Share of the changes that was seen.
+    /// Share of the changes that was observed.
     #[serde(rename = "CR5")]
     pub change_recall: f64,
 }

@@ -1,4 +1,4 @@
-//! Plans and measures on small sites whose truth is known.
+//! Tests of plans and measures on small synthetic sites.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::*;
 use perennial_core::directory::{Alpha, PageTransition, Significance, SiteHistory, Thresholds};
 use perennial_core::rng::Rng;
 
-/// A site of four directories: two that exclude each other, one that always changes a little, one that never does.
+/// A site of four directories: two that exclude each other, one that always changes a little, one that never changes.
 fn exclusive_site(seed: u64, n_versions: usize) -> SiteHistory {
     let mut history = SiteHistory::new("exclusive");
     let mut rng = Rng::new(seed);
@@ -119,7 +119,7 @@ fn static_directories_are_skipped_and_counted_apart_from_rules() {
     );
 }
 
-/// A directory of news makes the site change in two weeks of three; `archive` is tidied in the other weeks only.
+/// A directory of news changes the site in two weeks of three; `archive` changes in the other weeks only.
 fn site_with_a_rule(n_versions: usize) -> SiteHistory {
     let mut history = SiteHistory::new("ruled");
     history.begin_version("0");
@@ -144,7 +144,7 @@ fn warm_skips_the_tail_of_a_rule() {
         evaluate(&history, &Protocol { windows: 9, ..Protocol::default() }, SkipPlan::Near(thresholds));
     assert_eq!((outcome.n_windows, outcome.n_rules), (9, 1.0));
     assert!((outcome.mean.bypass - 0.4).abs() < 1e-9);
-    // The paper assumes that every parent changed: in the third of the weeks in which it did not, all is lost.
+    // The paper assumes that every parent changed. In the third of the weeks without such a change everything is lost.
     assert!((outcome.mean.change_recall - 2.0 / 3.0).abs() < 1e-9);
     assert_eq!(outcome.mean.change_recall_9, 1.0, "by eq. 9 a skipped update is not missed");
 }
@@ -201,7 +201,7 @@ fn the_curve_falls_as_more_is_skipped() {
     assert_eq!(curve(&history, &Protocol::default(), SkipPlan::Static, &[0.0, 0.5]).len(), 1);
 }
 
-/// Everything is rebuilt once, in week 30; nothing else changes but a few pages every week.
+/// All pages are rebuilt once, in week 30. Otherwise only a few pages change every week.
 #[test]
 fn after_a_rebuild_pages_that_were_not_fetched_are_taken_to_be_old() {
     let mut history = SiteHistory::new("rebuilt");
@@ -218,13 +218,13 @@ fn after_a_rebuild_pages_that_were_not_fetched_are_taken_to_be_old() {
     let (known, combined, plain) =
         (run(None), run(Some(PageRanking::Combined)), run(Some(PageRanking::Rate)));
     assert_eq!(known.n_weeks, 30);
-    // At 40 pages a week, of which 8 always change, a rebuild takes six weeks to catch up with.
+    // With 40 pages per week, of which 8 always change, catching up with a rebuild takes six weeks.
     assert!(known.stale < 0.09, "{known:?}");
     assert!(combined.stale < 0.15, "{combined:?} against {known:?}");
     assert!(plain.stale > 2.0 * combined.stale, "{plain:?}");
 }
 
-/// The measures by the sets of eqs. 2 to 5.
+/// The measures, computed with the sets of eqs. 2 to 5.
 fn by_sets(history: &SiteHistory, window: &TestWindow<'_>, fetched: &[u32]) -> [f64; 4] {
     let path = |page: u32| history.tree.path(history.nodes[page as usize]);
     let directory = |path: &str| path[..=path.rfind('/').unwrap()].to_owned();

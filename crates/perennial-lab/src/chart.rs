@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_where_their_values_are() {
+    fn lines_follow_their_values() {
         let series = Series {
             label: "a<b".to_owned(),
             colour: "#123456",
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_no_panic() {
+    fn an_empty_chart_does_not_panic() {
         let chart = Chart {
             x_label: String::new(),
             y_label: String::new(),

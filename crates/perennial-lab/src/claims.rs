@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_is_not_judged() {
+    fn a_missing_strategy_has_no_verdict() {
         let claims = check(&[line(vec![outcome("pattern", 0.5)])]);
         assert_eq!(claims[0].verdict, Verdict::NotRun);
         assert!(claims[0].because.contains("not run"));

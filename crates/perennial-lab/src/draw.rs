@@ -1,5 +1,5 @@
-//! A tree and its layout -> a drawing in SVG for people: blocks with reference, importance and role, and the page's
-//! texts inside, which shows whether the segmentation is right.
+//! Draws the blocks of a page in SVG, with reference, importance, role and texts, so that a person can check the
+//! segmentation.
 
 use std::fmt::Write;
 
@@ -7,13 +7,12 @@ use perennial_core::page::layout::{Layout, LayoutNode, Rect};
 use perennial_core::page::segment::{Block, BlockTree};
 use perennial_core::text::markup::escaped;
 
-/// Higher pages are cut off here, so that the file stays small.
+/// Higher pages are cut off here to limit the size of the file.
 const MAX_HEIGHT: f32 = 12_000.0;
 
-/// Most texts that are drawn.
 const MAX_TEXTS: usize = 6_000;
 
-/// Draws the page with its blocks. The more important a leaf, the redder it is.
+/// Draws the page with its blocks. More important leaves are redder.
 pub fn draw_svg(tree: &BlockTree, layout: &Layout) -> String {
     let (width, height) = (clamp(layout.width, 320.0, 4000.0), clamp(layout.height, 200.0, MAX_HEIGHT));
     let mut out = String::new();
@@ -26,7 +25,7 @@ pub fn draw_svg(tree: &BlockTree, layout: &Layout) -> String {
     tree.leaves().for_each(|leaf| fill(&mut out, leaf));
     draw_content(&mut out, layout);
     let mut blocks: Vec<&Block> = tree.walk().collect();
-    // Inner blocks are drawn last, because the lines of the leaves would cover theirs.
+    // Inner blocks are drawn last, because the lines of the leaves would hide theirs.
     blocks.sort_by_key(|block| std::cmp::Reverse(block.reference.len()));
     blocks.iter().for_each(|block| outline(&mut out, block));
     tree.leaves().for_each(|leaf| label(&mut out, leaf));
@@ -38,7 +37,8 @@ fn clamp(value: f32, low: f32, high: f32) -> f32 {
     if value.is_finite() { value.clamp(low, high) } else { low }
 }
 
-/// From pale blue (no importance) over yellow to red (all of it), by the square root, which the eye tells apart better.
+/// From pale blue (no importance) over yellow to red (full importance). The square root makes small differences
+/// visible.
 fn colour(importance: f32) -> String {
     let hue = 210.0 * (1.0 - importance.clamp(0.0, 1.0).sqrt());
     format!("hsl({hue:.0},85%,60%)")
@@ -92,7 +92,7 @@ fn label(out: &mut String, leaf: &Block) {
     );
 }
 
-/// Draws texts at their place and images as grey boxes.
+/// Draws texts at their position and images as grey boxes.
 fn draw_content(out: &mut String, layout: &Layout) {
     let seen = layout
         .nodes
@@ -111,7 +111,7 @@ fn draw_image(out: &mut String, node: &LayoutNode) {
     );
 }
 
-/// Shares the letters out evenly over the lines that the engine made, because there are no fonts here.
+/// Distributes the characters evenly over the lines of the layout, because the drawing has no fonts.
 fn draw_text(out: &mut String, node: &LayoutNode) {
     let size = clamp(node.font_size, 6.0, 60.0);
     let line_height = size * 1.25;

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_figures() {
+    fn the_same_seed_gives_the_same_results() {
         let world = small(3, 10);
         let experiment = experiment(
             &[SimulatedStrategy::EXPECTED_GAIN, SimulatedStrategy::IMPORTANCE_PATTERN],

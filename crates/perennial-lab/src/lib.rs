@@ -14,24 +14,24 @@
 //! | P-FEED 6 | channel pages between their captures | [`feeds::inferred`] |
 //! | P-VISUAL 7.2 | the change simulator | [`plant`] |
 //!
-//! | module | what becomes what |
+//! | module | input -> output |
 //! |---|---|
 //! | [`rng`] | a seed -> random numbers and distributions |
-//! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: which page changed when, and how much |
+//! | [`world`] | page specifications or recorded changes -> a [`world::World`] with all changes of all pages |
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`calendar`] | a seed -> a world in which some pages follow days of the week, of the month, or holidays |
 //! | [`trace`] | files of observed changes -> a world |
-//! | [`strategy`] | the strategies that are compared, by name |
-//! | [`papers`] | what is known of pages -> the next visit, by the strategies of the papers |
+//! | [`strategy`] | the compared strategies, by name |
+//! | [`papers`] | pages and their past visits -> the next visit, by the strategies of the papers |
 //! | [`quality`] | captures and all changes of a world -> completeness, coherence, timeliness |
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
-//! | [`bound`] | a world and a budget -> what no crawler could beat |
-//! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
+//! | [`bound`] | a world and a budget -> bounds for every crawler |
+//! | [`experiment`] | a world, strategies and budgets -> results and bounds |
 //! | [`claims`] | results -> which of the papers' findings hold |
 //! | [`chart`] | series of values -> a line chart |
 //! | [`report`] | results -> the papers' figures |
-//! | [`rules`] | versions of a site -> rules of P-NEAR, plans, what they would have skipped and missed |
-//! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its own extraction |
+//! | [`rules`] | versions of a site -> rules and plans of P-NEAR, with measures of what they skip and miss |
+//! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages, its extraction algorithm |
 //! | [`draw`] | a block tree and its layout -> a drawing of the page with its blocks |
 //! | [`plant`] | a page and a seed -> the page with planted changes, as in P-VISUAL 7.2 |
 

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn unlike_pages_change_in_hours_of_their_own() {
+    fn each_unlike_page_has_its_own_hours() {
         let world = small().build_unlike();
         let mut n_pages = [0; HOURS];
         for page in &world.pages {
@@ -245,7 +245,7 @@ mod tests {
 
     /// The results under `experiments/` name the seeds of their worlds.
     #[test]
-    fn a_seed_never_means_another_world() {
+    fn a_seed_always_gives_the_same_world() {
         let world = small().build();
         let secs: i64 =
             world.pages.iter().flat_map(|page| &page.changes).map(|change| change.at.as_secs()).sum();

@@ -1,47 +1,41 @@
-//! Captures and all changes that happened -> completeness, coherence and timeliness (P-QUALITY 5; docs/papers.md,
-//! Completeness and Coherence).
+//! Completeness, coherence and timeliness of captures, given all changes (P-QUALITY 5; docs/papers.md, Completeness and
+//! Coherence).
 //!
-//! A simulation knows every change, so these measures are exact. For an archive of the web, whose changes are unknown,
-//! [`perennial_core::quality::estimate`] gives bounds and the most likely values.
+//! In a simulation every change is known, so these measures are exact. The changes of the web are unknown;
+//! [`perennial_core::quality::estimate`] gives bounds and expected values for an archive.
 
 use perennial_core::page::importance::Importance;
 use perennial_core::quality::{Coherence, ValidVersion, closest, coherence, ratio};
 use perennial_core::time::Timestamp;
 use perennial_core::url::SiteId;
 
-/// A change that happened on a page, by which a version appeared.
+/// A change of a page, which creates a version.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// When it happened.
     pub at: Timestamp,
-    /// How much it matters.
     pub importance: Importance,
 }
 
-/// All that happened to a page, and all that was captured of it.
+/// All changes and all captures of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageRecord<'a> {
-    /// Its site.
     pub site: SiteId,
     /// omega(P): the importance of the page.
     pub weight: f64,
-    /// Its changes, oldest first.
+    /// Changes, oldest first.
     pub changes: &'a [Change],
-    /// When it was captured, oldest first.
+    /// Captures, oldest first.
     pub captures: &'a [Timestamp],
 }
 
-/// The stretch of time whose changes are counted: `from` is inside, `until` is not.
+/// The span whose changes count, from `from` (inclusive) to `until` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// First instant.
     pub from: Timestamp,
-    /// First instant after the stretch.
     pub until: Timestamp,
 }
 
 impl Window {
-    /// Whether an instant lies inside.
     pub fn contains(self, at: Timestamp) -> bool {
         self.from <= at && at < self.until
     }
@@ -50,46 +44,46 @@ impl Window {
 /// Captured and existing versions of one page, by number and by importance, without the page's weight.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct PageCompleteness {
-    /// Versions of which there is a capture.
+    /// Number of captured versions.
     pub n_captured: u32,
-    /// Versions that existed.
+    /// Number of versions.
     pub n_existing: u32,
-    /// Importance of the versions of which there is a capture.
+    /// Importance of the captured versions.
     pub captured: f64,
-    /// Importance of the versions that existed.
+    /// Importance of all versions.
     pub existing: f64,
 }
 
 impl PageCompleteness {
-    /// Definition 5.12; `None` for a page that never changed, of which nothing could be missed.
+    /// Definition 5.12; `None` for a page that never changed.
     pub fn share(&self) -> Option<f64> {
         (self.existing > 0.0).then(|| self.captured / self.existing)
     }
 
-    /// The same where every version counts 1.
+    /// The captured share of the versions, each counted 1; `None` for a page that never changed.
     pub fn count_share(&self) -> Option<f64> {
         (self.n_existing > 0).then(|| f64::from(self.n_captured) / f64::from(self.n_existing))
     }
 }
 
-/// The share of what existed that was captured, in all published readings. Each is 1 where nothing existed.
+/// The captured share by all published definitions. Each is 1 if nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Completeness {
-    /// Captured weight over total weight, where a version weighs omega(P) times its importance (the text of P-PATTERN 9
-    /// and P-QUALITY 5.1).
+    /// Captured weight over total weight. A version weighs omega(P) times its importance (the text of P-PATTERN 9 and
+    /// P-QUALITY 5.1).
     pub pooled: f64,
-    /// Mean of the pages' own shares weighted by omega(P) (Definition 5.13).
+    /// Mean of the pages' own shares, weighted by omega(P) (Definition 5.13).
     pub weighted: f64,
-    /// Mean over sites of the same (Definition 5.14).
+    /// Definition 5.14, the mean of Definition 5.13 over sites.
     pub weighted_by_site: f64,
-    /// Number of versions captured over number of versions.
+    /// Number of captured versions over number of versions.
     pub count: f64,
-    /// Mean of the pages' own shares of versions, where all pages and all versions count 1.
+    /// Mean of the pages' captured shares of versions, with equal weights.
     pub unweighted: f64,
 }
 
-/// What was captured of one page's versions in a window. A capture stands for the last change before it; two
-/// captures of one version count once (Definition 5.12).
+/// Counts the captured versions of a page in a window. A capture has the last change before it. Two captures of one
+/// version count once (Definition 5.12).
 pub fn page_completeness(page: &PageRecord<'_>, window: Window) -> PageCompleteness {
     let mut result = PageCompleteness::default();
     let first = page.changes.partition_point(|change| change.at < window.from);
@@ -111,7 +105,7 @@ pub fn page_completeness(page: &PageRecord<'_>, window: Window) -> PageCompleten
     result
 }
 
-/// Sums of one group of pages, from which its shares follow.
+/// Sums over a group of pages, for its shares.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     captured: f64,
@@ -163,13 +157,13 @@ pub fn completeness(pages: impl IntoIterator<Item = (SiteId, f64, PageCompletene
     }
 }
 
-/// The capture closest to an instant (Definition 4.24), the earlier of two that are equally close.
+/// The capture closest to an instant (Definition 4.24); the earlier one of two equally close.
 pub fn closest_capture(captures: &[Timestamp], query: Timestamp) -> Option<Timestamp> {
     captures.get(closest(captures, |capture| *capture, query)?).copied()
 }
 
-/// The version of a page that answers a query, and how long it was valid. The version before the first known
-/// change counts as a first capture does: importance 1, valid for ever before.
+/// The version of a page that answers a query, and its interval. A version before the first known change counts as a
+/// first capture: importance 1, valid since ever.
 pub fn valid_version(page: &PageRecord<'_>, query: Timestamp) -> Option<ValidVersion> {
     let capture = closest_capture(page.captures, query)?;
     let next = page.changes.partition_point(|change| change.at <= capture);
@@ -182,18 +176,18 @@ pub fn valid_version(page: &PageRecord<'_>, query: Timestamp) -> Option<ValidVer
     })
 }
 
-/// How near an archive is to an instant (P-PATTERN 10 wishes for both beside completeness).
+/// How close an archive is to an instant (P-PATTERN 10 proposes both measures in addition to completeness).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Timeliness {
-    /// Share of pages, weighted by omega(P), whose last capture before the instant shows what the page showed at it.
+    /// Share of pages, weighted by omega(P), whose last capture before the instant was up to date then.
     pub freshness: f64,
-    /// Changes between the instant and the closest capture, as the mean over pages weighted by omega(P): the blur of
-    /// SHARC (Denev et al.). Pages without a capture are left out. A sharp picture has 0.
+    /// Changes between the instant and the closest capture; mean over pages, weighted by omega(P). This is the blur of
+    /// SHARC (Denev et al.). Pages without a capture are left out. A sharp snapshot has 0.
     pub blur: f64,
 }
 
 impl Timeliness {
-    /// Mean over instants; nothing to average is 0.
+    /// Mean over instants; 0 if there are none.
     pub fn mean(values: impl IntoIterator<Item = Timeliness>) -> Timeliness {
         let (mut sum, mut n) = (Timeliness::default(), 0.0);
         for value in values {
@@ -206,7 +200,6 @@ impl Timeliness {
     }
 }
 
-/// How near the captures of pages are to an instant.
 pub fn timeliness(pages: &[PageRecord<'_>], query: Timestamp) -> Timeliness {
     let (mut fresh, mut blurred, mut weight, mut captured) = (0.0, 0.0, 0.0, 0.0);
     for page in pages {
@@ -226,13 +219,13 @@ pub fn timeliness(pages: &[PageRecord<'_>], query: Timestamp) -> Timeliness {
     Timeliness { freshness: ratio(fresh, weight), blur }
 }
 
-/// Coherence of an archive at an instant: of each site's closest versions, then the mean over sites.
+/// Coherence of an archive at an instant: the coherence of each site's closest versions, as the mean over sites.
 pub fn archive_coherence(pages: &[PageRecord<'_>], query: Timestamp) -> Coherence {
     mean_coherence(pages, query, |_| true)
 }
 
-/// The same without the versions before any known change. Each of them weighs as much as the whole page, and all of
-/// them are valid together, so that they hide what a strategy does in the first days.
+/// Coherence without the versions before the first known change. Each of them weighs as much as the whole page, and all
+/// of them are valid together. They would hide the effect of a strategy in the first days.
 pub fn archive_coherence_of_changed(pages: &[PageRecord<'_>], query: Timestamp) -> Coherence {
     mean_coherence(pages, query, |version| version.since > Timestamp::from_millis(i64::MIN))
 }
@@ -291,7 +284,7 @@ mod tests {
             let seen = timeliness(&[page], at(query));
             assert_eq!((seen.freshness, seen.blur), (freshness, blur), "{query}");
         }
-        // A page that was never captured is not fresh, and says nothing of blur.
+        // A page without a capture is not fresh, and does not count in the blur.
         let both = timeliness(&[page, never], at(40));
         assert!(close(both.freshness, 2.0 / 3.0) && both.blur == 0.0);
         assert_eq!(Timeliness::mean([both, both]), both);
@@ -301,7 +294,7 @@ mod tests {
     fn versions_before_any_known_change_can_be_left_out() {
         let (early, late, still) = (changes(&[(10, 0.5)]), changes(&[(20, 0.5)]), changes(&[]));
         let page = |changes, captures| PageRecord { site: SiteId(0), weight: 1.0, changes, captures };
-        // The first page was seen before the second changed to what is shown of it, and again changed by then.
+        // The first page was captured before the second changed to its captured version, and had changed again by then.
         let (first, second, third) = ([at(12)], [at(25)], [at(13)]);
         let replaced = changes(&[(10, 0.5), (15, 0.5)]);
         let pages = [page(&replaced, &first), page(&late, &second), page(&still, &third)];
@@ -380,7 +373,7 @@ mod tests {
         assert_eq!((first.weight, first.until), (2.0, at(10)));
     }
 
-    /// Asks of each version whether any capture shows it.
+    /// Checks for each version whether any capture has it.
     fn brute_force_completeness(changes: &[Change], captures: &[Timestamp], window: Window) -> (u32, u32) {
         let shown = |place: usize| {
             captures.iter().any(|capture| {

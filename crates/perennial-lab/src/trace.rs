@@ -141,12 +141,12 @@ fn parse_polled(name: &str, text: &str) -> Result<World, TraceError> {
         }
         if let Some(header) = line.strip_prefix("P\t") {
             let path =
-                header.split('\t').nth(1).ok_or_else(|| error(place, "a page without path", POLLED_HINT))?;
+                header.split('\t').nth(1).ok_or_else(|| error(place, "the page has no path", POLLED_HINT))?;
             pages.page(name, path);
             (current, clock) = (Some(path.to_owned()), None);
             continue;
         }
-        let page = current.as_deref().ok_or_else(|| error(place, "a row before any page", POLLED_HINT))?;
+        let page = current.as_deref().ok_or_else(|| error(place, "the row has no page", POLLED_HINT))?;
         let row = read_row(line).ok_or_else(|| error(place, "not a row of four numbers", POLLED_HINT))?;
         let secs = clock.map_or(row[0], |before| before.saturating_add(row[0]));
         // The first row of a page is its first version, not a change.
@@ -180,15 +180,15 @@ fn error(place: usize, problem: &str, hint: &'static str) -> TraceError {
 /// finds the changes of all pages at the same instant, which makes visits around it look more coherent than they would
 /// be. Any instant at which some page of the trace changed is taken as a poll.
 pub fn spread_polls(mut world: World, seed: u64) -> World {
-    let mut looks: Vec<Timestamp> =
+    let mut polls: Vec<Timestamp> =
         world.pages.iter().flat_map(|page| &page.changes).map(|change| change.at).collect();
-    looks.sort_unstable();
-    looks.dedup();
+    polls.sort_unstable();
+    polls.dedup();
     for (place, page) in world.pages.iter_mut().enumerate() {
         let mut chance = WorldRng::fork(seed, place as u64);
         for change in &mut page.changes {
             let before =
-                looks.partition_point(|look| *look < change.at).checked_sub(1).map(|before| looks[before]);
+                polls.partition_point(|poll| *poll < change.at).checked_sub(1).map(|before| polls[before]);
             let hour = change.at - Span::from_hours(1);
             let since = before.map_or(hour, |before| before.max(hour));
             let room = (change.at - since).as_millis() as f64;
@@ -215,10 +215,7 @@ pub fn read_files(
     let world = mix(&name, &worlds, days, start);
     if world.pages.is_empty() {
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-        anyhow::bail!(
-            "there are no pages in {}: docs/traces.md says what a trace looks like",
-            files.join(", ")
-        );
+        anyhow::bail!("{}: the trace has no pages; docs/traces.md describes the formats", files.join(", "));
     }
     Ok(world)
 }
@@ -333,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_and_cure() {
+    fn errors_name_line_and_hint() {
         let message = parse("x", "a\tb\n").unwrap_err().to_string();
         assert!(message.starts_with("line 1: not three fields; write `page<TAB>"), "{message}");
         assert!(parse("x", "a\tnever\t0.5").unwrap_err().to_string().contains("`never` is not a time"));
@@ -354,16 +351,16 @@ mod tests {
     }
 
     #[test]
-    fn changes_move_between_two_looks_and_no_further() {
+    fn changes_move_between_two_polls_only() {
         let text = "p\t2020-03-02T10:00:00Z\t0.5\nq\t2020-03-02T10:00:00Z\t0.5\nq\t2020-03-02T10:20:00Z\t0.4\n\
                     p\t2020-03-02T15:00:00Z\t0.5\n";
         let before = parse("a", text).unwrap();
         let after = spread_polls(before.clone(), 3);
         let at = |world: &World, page: usize, change: usize| world.pages[page].changes[change].at;
-        let look = |text: &str| Timestamp::parse(text).unwrap();
+        let instant = |text: &str| Timestamp::parse(text).unwrap();
         for (page, change, since) in [(1, 1, "2020-03-02T10:00:00Z"), (0, 1, "2020-03-02T14:00:00Z")] {
             let (then, now) = (at(&before, page, change), at(&after, page, change));
-            assert!(now <= then && now > look(since), "{now}");
+            assert!(now <= then && now > instant(since), "{now}");
         }
         assert_ne!(at(&after, 0, 0), at(&after, 1, 0));
         assert_eq!(after, spread_polls(before, 3));

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_for_all_is_a_bound_of_its_own() {
+    fn a_varying_budget_has_a_higher_bound() {
         // All changes are in the first hour. An hourly budget of 1 captures two of them, one late; a varying budget
         // captures both in time.
         let (world, window) = world(&[vec![(0, 5)], vec![(0, 5)], vec![(1, 5)]], 3);

@@ -3,7 +3,7 @@
 //! It has the interface and the budget of the crawler's scheduler. Time is cut into slots, and the pages of a slot are
 //! chosen at its start. The strategies learn plain averages.
 //!
-//! | file | what becomes what |
+//! | file | input -> output |
 //! |---|---|
 //! | `averages` | outcomes of visits -> mean rates and importances by period |
 //! | `urgency` | averages -> the order in which pages are visited |

@@ -95,7 +95,6 @@ pub struct PlanOutcome {
 
 /// A training window and the tested version.
 pub struct TestWindow<'a> {
-    /// What the plan knows.
     pub known: SiteKnowledge<'a>,
     changes: Vec<PageChange>,
 }

@@ -18,7 +18,7 @@ const MOST_CHANGES: usize = 200_000_000;
 /// The error for an unreadable history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    #[error("line {line}: {problem}; docs/rules.md says how a history is written")]
+    #[error("line {line}: {problem}; docs/rules.md describes the format")]
     Line {
         /// The line number, starting at 1.
         line: usize,
@@ -79,7 +79,7 @@ fn read_line(
         history.begin_version(fields.nth(1).unwrap_or_default());
         return Ok(());
     }
-    let path = fields.next().filter(|path| !path.is_empty()).ok_or("there is no path")?;
+    let path = fields.next().filter(|path| !path.is_empty()).ok_or("the path is missing")?;
     if history.versions.is_empty() {
         return Err("a version begins with a line W");
     }
@@ -88,7 +88,7 @@ fn read_line(
         "A" => PageTransition::Inserted,
         "M" => PageTransition::Updated(degree(fields.next())?),
         "D" => PageTransition::Deleted,
-        _ => return Err("it begins with none of W, A, M, D"),
+        _ => return Err("it does not begin with W, A, M or D"),
     };
     // -1 is an unknown size.
     let bytes = bytes.parse::<i64>().map_err(|_| "the bytes are not a number")?;
@@ -176,7 +176,7 @@ mod tests {
                          W\t2\t2026-01-18\nD\tb\nM\ta/x\th3\t12\t0.25\nA\tc\th\t1\n";
 
     #[test]
-    fn versions_are_read_and_what_cannot_be_is_counted() {
+    fn versions_are_read_and_contradictions_counted() {
         let history = parse_history("s", SMALL.as_bytes()).unwrap();
         assert_eq!((history.kind, sizes(&history), history.n_aside), (SiteKind::Source, vec![2, 1, 2], 1));
         assert_eq!(history.versions[1].date, "2026-01-11");
@@ -195,7 +195,7 @@ mod tests {
     fn a_wrong_line_is_named() {
         let problem = |text: &str| parse_history("s", text.as_bytes()).unwrap_err().to_string();
         assert!(problem("A\tx\th\t1\n").starts_with("line 1: a version begins with a line W"));
-        assert!(problem("W\t0\td\nQ\tx\n").starts_with("line 2: it begins with none of"));
+        assert!(problem("W\t0\td\nQ\tx\n").starts_with("line 2: it does not begin with"));
         assert!(problem("W\t0\td\nM\tx\th\tmany\n").contains("not a number"));
         assert!(problem("W\t0\td\nM\tx\th\t1\t7\n").contains("not from 0 to 1"));
         assert!(problem(&format!("W\t0\t{}\n", "x".repeat(70_000))).contains("64 KiB"));

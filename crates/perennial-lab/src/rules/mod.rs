@@ -1,22 +1,22 @@
 //! Rules of how the directories of a site change together, and plans that skip directories (P-NEAR; docs/rules.md,
 //! docs/papers.md, Directories). Trees, rules and patterns are in [`perennial_core::directory`].
 //!
-//! | file | what becomes what |
+//! | file | input -> output |
 //! |---|---|
 //! | `history`, `file` | a file of versions -> a history |
-//! | `synthetic` | a seed -> the history of a made site: random trees, directories that exclude each other |
-//! | `evidence` | what was seen of pages -> sums, by page and directory |
+//! | `synthetic` | a seed -> the history of a synthetic site: random trees, directories that exclude each other |
+//! | `evidence` | observed changes -> sums by page and directory |
 //! | `score` | sums -> the share of the next changes that each page will have |
-//! | `associate` | transitions -> directories that change together, or never do |
-//! | `plan` | scores and a budget -> pages to fetch, ranked anew as answers come in |
+//! | `associate` | transitions -> directories that change together, or never |
+//! | `plan` | scores and a budget -> pages to fetch, ranked again after each round |
 //! | `skip` | rules, static directories -> directories that are skipped as a whole |
-//! | `measure` | what was fetched of a version -> what was skipped and missed |
+//! | `measure` | the fetched pages of a version -> counts of skipped pages and missed changes |
 //! | `evaluate` | a history -> the measures of a plan |
-//! | `closed` | the same where only what was fetched is known |
-//! | [`mining`] | a history -> its rules and patterns, what each would have saved, its tree over time |
+//! | `closed` | the same in a closed loop, in which only fetched pages are known |
+//! | [`mining`] | a history -> its rules and patterns, their savings, its tree over time |
 //! | [`table`] | histories and plans by name -> rows of results |
-//! | [`figure`] | histories, or trees made from seeds -> the points of Figures 5 and 6 |
-//! | [`replay`] | a history and a budget -> what the scheduler makes of it, with and without rules |
+//! | [`figure`] | histories or synthetic trees -> the points of Figures 5 and 6 |
+//! | [`replay`] | a history and a budget -> the result of the scheduler, with and without rules |
 
 mod associate;
 mod closed;

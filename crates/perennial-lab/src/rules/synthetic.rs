@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_have_the_size_and_the_changes_that_were_asked_for() {
+    fn trees_have_the_configured_size_and_changes() {
         let trees = RandomTrees { n_nodes: 1000, change: 0.06, n_versions: 10, ..RandomTrees::default() };
         let history = trees.build();
         assert_eq!((history.versions.len(), history.n_aside), (10, 0));

@@ -59,21 +59,18 @@ fn the_tail_of_example_5_is_skipped() {
 }
 
 #[test]
-fn the_head_is_looked_at_first_and_then_the_tail_is_decided_on() {
+fn visits_to_the_head_predict_the_tail() {
     let mean = |ranking, skip| {
         (0..8).map(|seed| recall_at(&exclusive_site(seed, 40), ranking, skip)).sum::<f64>() / 8.0
     };
     let (rate, combined) = (mean(PageRanking::Rate, 0.5), mean(PageRanking::Combined, 0.5));
     assert!(combined > rate + 0.05, "{combined} against {rate}");
     let (in_rounds, combined) = (mean(PageRanking::InRounds, 0.8), mean(PageRanking::Combined, 0.8));
-    assert!(
-        combined > in_rounds,
-        "what one directory says of the other helps: {combined} against {in_rounds}"
-    );
+    assert!(combined > in_rounds, "associations help: {combined} against {in_rounds}");
 }
 
 #[test]
-fn directories_that_exclude_each_other_are_found_and_no_others() {
+fn only_exclusive_directories_are_associated() {
     let history = exclusive_site(3, 40);
     let mut n_windows = 0;
     each_window(&history, &Protocol::default(), |window| {
@@ -101,7 +98,7 @@ fn a_busy_head_lowers_the_tail_and_a_calm_one_raises_it() {
         factors: [0.1, 1.9],
         is_negative: true,
     };
-    assert!((association.factor(0.0, 0.0) - 1.0).abs() < 1e-9, "nothing was looked at");
+    assert!((association.factor(0.0, 0.0) - 1.0).abs() < 1e-9, "nothing was visited");
     assert!(association.factor(0.5, 8.0) < 0.11);
     assert!(association.factor(0.5, 0.0) > 1.89);
 }
@@ -203,7 +200,7 @@ fn the_curve_falls_as_more_is_skipped() {
 
 /// All pages are rebuilt once, in week 30. Otherwise only a few pages change every week.
 #[test]
-fn after_a_rebuild_pages_that_were_not_fetched_are_taken_to_be_old() {
+fn after_a_rebuild_unfetched_pages_count_as_stale() {
     let mut history = SiteHistory::new("rebuilt");
     history.begin_version("0");
     let pages: Vec<u32> = (0..200).map(|page| history.add_page(&format!("d{}/{page}", page % 4))).collect();

@@ -336,9 +336,8 @@ mod tests {
     }
 
     #[test]
-    fn a_varying_budget_has_a_higher_bound() {
-        // All changes are in the first hour. An hourly budget of 1 captures two of them, one late; a varying budget
-        // captures both in time.
+    fn a_varying_budget_limits_the_sum_of_visits() {
+        // All changes are in the first hour. One visit per hour captures all of them, two visits in all capture two.
         let (world, window) = world(&[vec![(0, 5)], vec![(0, 5)], vec![(1, 5)]], 3);
         let fixed = clairvoyant(&world, &spec(window, 1.0), VisitConstraint::OncePerSlot);
         assert!((fixed - 1.0).abs() < 1e-3, "versions live on: {fixed}");

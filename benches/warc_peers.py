@@ -3,7 +3,7 @@
 
 Usage: benches/warc_peers.py FILE.warc.gz [ROUNDS]
 Needs fastwarc and warcio (PyPI) for the Python that runs it, and the example built:
-    cargo build --release -p perennial-core --example warc_speed
+    cargo build --release -p perennial-warc --example warc_speed
 Prints the best round by CPU time of each tool (a busy machine blurs wall time), the ratios, and each tool's peak memory.
 """
 import json

@@ -6,7 +6,7 @@ use perennial_archive::store::{
     ChangeFilter, ChangeKey, ChangeOrder, Observation, ObservationOrder, Selection, Store,
 };
 use perennial_core::http::verdict::{AnswerKind, Identity};
-use perennial_core::page::look::{Before, ChangeStatus};
+use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use proptest::prelude::*;
@@ -223,7 +223,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
             let (answer, identity) = (answer.unwrap(), Identity::parse(&identity_of(*answer, *identity)));
             let lesson = lessons.get(&(page, *second));
             let between = ChangeStatus::between(
-                before.as_ref().map(|identity| Before { identity, was_page }),
+                before.as_ref().map(|identity| PreviousAnswer { identity, was_page }),
                 kind_of(answer),
                 &identity,
             );

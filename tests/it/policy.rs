@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use perennial_archive::Archive as Opened;
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::schedule::{Budget, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;

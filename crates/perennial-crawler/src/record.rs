@@ -6,7 +6,7 @@ use std::time::Duration;
 use perennial_core::http::politeness::{HostAnswer, HostState};
 use perennial_core::http::validator::ValidatorTrust;
 use perennial_core::http::verdict::{AnswerKind, Identity, Validators, error_word, host_answer, trust_after};
-use perennial_core::page::look::{Before, ChangeStatus};
+use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::schedule::VisitOutcome;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -167,7 +167,7 @@ impl VisitRecord {
         let digest = self.target.digest.clone().map(Identity::Payload);
         let was_page = digest.is_some();
         let before = self.target.identity.as_ref().or(digest.as_ref());
-        let before = before.map(|identity| Before { identity, was_page });
+        let before = before.map(|identity| PreviousAnswer { identity, was_page });
         ChangeStatus::between(before, exchange.answer_kind(), &exchange.appended.identity)
     }
 

@@ -4,8 +4,8 @@
 //! [`Scheduler::next_visit`] and outcomes go to [`Scheduler::record`], as in the crawler. The strategies of the papers
 //! implement the same calls.
 
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::ChangeStatus;
 use perennial_core::quality::Coherence;
 use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use perennial_core::http::verdict::Identity;
+use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::{Before, ChangeStatus};
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::segment::BlockTree;
 use perennial_core::page::threshold::IndexSums;
@@ -67,8 +67,8 @@ impl PageState {
     }
 
     /// What the next answer is compared with, before it is laid out.
-    pub fn before(&self) -> Before<'_> {
-        Before { identity: &self.identity, was_page: self.was_page }
+    pub fn before(&self) -> PreviousAnswer<'_> {
+        PreviousAnswer { identity: &self.identity, was_page: self.was_page }
     }
 
     /// The last tree.

@@ -4,7 +4,7 @@
 //! ([`ChangeStatus::between`]).
 
 use perennial_core::http::verdict::{AnswerKind, Identity};
-use perennial_core::page::look::{Before, ChangeStatus};
+use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::types::Value;
@@ -166,7 +166,7 @@ impl Store {
             let status = match analysed {
                 Some(code) => Some(status_of(code, row.get(4)?)),
                 None => {
-                    let before = before.as_ref().map(|identity| Before { identity, was_page });
+                    let before = before.as_ref().map(|identity| PreviousAnswer { identity, was_page });
                     ChangeStatus::between(before, answer, &identity)
                 }
             };

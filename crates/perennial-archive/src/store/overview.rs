@@ -1,7 +1,7 @@
 //! What pages of the server ask of the state: the latest changes, the versions of a page, the pages and hours of a site. Each
 //! question reads a stretch of an index and gives a bounded number of rows.
 
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};

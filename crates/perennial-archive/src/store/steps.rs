@@ -1,6 +1,6 @@
 //! Analyses -> the steps from one version of a page to the next: what a banner offers to go to.
 
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};

@@ -12,8 +12,8 @@ use std::str::FromStr;
 
 use regex::Regex;
 
+use crate::page::change_status::ChangeStatus;
 use crate::page::importance::Judgement;
-use crate::page::look::ChangeStatus;
 use crate::page::segment::Selector;
 use crate::search::Query;
 

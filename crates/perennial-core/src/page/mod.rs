@@ -9,7 +9,7 @@
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | a capture and what was known of its page -> delta, importance, what is known now |
-//! | [`look`] | two responses in a row -> what the later one showed |
+//! | [`change_status`] | two responses in a row -> what the later one showed |
 //! | [`threshold`] | versions by importance -> those that reach the index threshold |
 
 pub mod layout;
@@ -26,6 +26,6 @@ pub mod noise;
 
 pub mod observe;
 
-pub mod look;
+pub mod change_status;
 
 pub mod threshold;

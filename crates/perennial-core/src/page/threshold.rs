@@ -6,8 +6,8 @@
 //! version, and so indexes one version too late. Indexing decides what search and "next important version" see. It
 //! never deletes. The CDXJ index of captures ([`perennial_warc::cdxj`]) is another thing and holds all of them.
 
+use crate::page::change_status::ChangeStatus;
 use crate::page::importance::Importance;
-use crate::page::look::ChangeStatus;
 use crate::time::Timestamp;
 
 /// The sums over a page's versions that decide which of them are indexed. While a page is crawled, the importance that it has

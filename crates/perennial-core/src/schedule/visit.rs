@@ -1,7 +1,7 @@
 //! What the scheduler and its driver hand to each other: pages go in, visits come out, outcomes go back.
 
+use crate::page::change_status::ChangeStatus;
 use crate::page::importance::Importance;
-use crate::page::look::ChangeStatus;
 use crate::pattern::calendar::DayHabit;
 use crate::time::{DayKind, Timestamp};
 use crate::url::{PageId, SiteId};

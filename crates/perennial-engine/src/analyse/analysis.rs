@@ -1,9 +1,9 @@
 //! What a capture answered or showed, and the page's state before -> an [`Analysis`], and the state after it.
 
 use perennial_core::http::verdict::Identity;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::diff::{Delta, ItemChangeKind};
 use perennial_core::page::importance::Importance;
-use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::observe::VersionComparison;
 use perennial_core::page::segment::BlockTree;
 use perennial_core::page::threshold::IndexSums;

@@ -1,8 +1,8 @@
 //! A part of a page, named by a CSS selector -> its words in both versions of a change; which changes of the past touched it.
 
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::diff::diff;
 use perennial_core::page::importance::ImportanceConfig;
-use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::segment::{Block, BlockTree, Selector};
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;

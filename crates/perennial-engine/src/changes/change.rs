@@ -1,7 +1,7 @@
 //! A change for which a question holds -> what is said of it.
 
 use perennial_core::notice::ChangeKind;
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use schemars::JsonSchema;

@@ -1,8 +1,8 @@
 //! A change in the state and a condition -> whether it holds. What a condition does not ask for is not read.
 
 use perennial_core::notice::{self, ChangeKind, Condition, ReportedOperation, Said};
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::diff::{Delta, ItemChangeKind};
-use perennial_core::page::look::ChangeStatus;
 use perennial_core::page::segment::{BlockTree, Selector};
 use perennial_core::search::passages;
 use perennial_core::time::Timestamp;

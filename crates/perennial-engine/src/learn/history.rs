@@ -1,6 +1,6 @@
 //! The observations of a page -> its history, which `perennial patterns` shows.
 
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::pattern::series::SeenChange;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};

@@ -1,6 +1,6 @@
 //! Analyses that are new -> passages and stays in the text index.
 
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::search::passages;
 use perennial_core::url::PageId;
 

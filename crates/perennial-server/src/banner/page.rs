@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use perennial_core::memento::{Coherence, Modifier};
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::text::foreign::shown as shown_text;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::canonical::{host_with_port, without_scheme};

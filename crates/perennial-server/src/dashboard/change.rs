@@ -1,7 +1,7 @@
 //! A change of a page -> the words that differ, and its entry on home and in the list of changes.
 
 use maud::{Markup, html};
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::segment::BlockTree;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -5,8 +5,8 @@ use anyhow::Context as _;
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use maud::{Markup, PreEscaped, html};
 use perennial_core::memento::address::{escape, time_of_digits};
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::importance::{Importance, ImportanceConfig};
-use perennial_core::page::look::ChangeStatus;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use maud::{Markup, PreEscaped, html};
 use perennial_core::memento::address::{Query, escape, time_of_digits};
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::segment::BlockTree;
 use perennial_core::schedule::{Ranked, peak_of};
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use perennial_core::page::look::ChangeStatus;
+use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::pattern::calendar::DayFactors;
 use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
 use perennial_core::schedule::{Belief, ScheduleConfig, Scheduler};

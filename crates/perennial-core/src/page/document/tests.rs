@@ -150,7 +150,7 @@ fn a_long_table_that_grows_has_changed() {
     for n_rows in 3000..3020 {
         let delta = diff(&table(n_rows).tree, &table(n_rows + 1).tree);
         let grown = importance(&delta, &ImportanceConfig::default());
-        assert!(crate::page::look::ChangeStatus::Changed(grown).is_change(), "{n_rows}: {grown:?}");
+        assert!(crate::page::change_status::ChangeStatus::Changed(grown).is_change(), "{n_rows}: {grown:?}");
     }
 }
 

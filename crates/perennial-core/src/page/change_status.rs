@@ -32,7 +32,7 @@ pub enum ChangeStatus {
 
 /// What is known of a URL before an observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Before<'a> {
+pub struct PreviousAnswer<'a> {
     /// What the URL answered.
     pub identity: &'a Identity,
     /// Whether any observation showed a page.
@@ -56,7 +56,7 @@ impl ChangeStatus {
     /// The status that two answers in a row imply before their content is analysed. `None` if the later one is not an
     /// observation.
     pub fn between(
-        before: Option<Before<'_>>,
+        before: Option<PreviousAnswer<'_>>,
         kind: AnswerKind,
         identity: &Identity,
     ) -> Option<ChangeStatus> {
@@ -125,7 +125,7 @@ mod tests {
     /// The status after the answers before, the last of them with `identity`.
     fn after(identity: &str, was_page: bool, kind: AnswerKind, now: &str) -> Option<ChangeStatus> {
         let identity = &Identity::parse(identity);
-        ChangeStatus::between(Some(Before { identity, was_page }), kind, &Identity::parse(now))
+        ChangeStatus::between(Some(PreviousAnswer { identity, was_page }), kind, &Identity::parse(now))
     }
 
     fn at_first(kind: AnswerKind, now: &str) -> Option<ChangeStatus> {

@@ -3,7 +3,7 @@
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
 use perennial_core::http::verdict::{AnswerKind, Identity};
-use perennial_core::text::foreign;
+use perennial_core::text::untrusted;
 use perennial_core::url::twin::is_longer_name;
 use perennial_warc::http::HttpHead;
 use url::Url;
@@ -62,7 +62,7 @@ pub(crate) fn hops_in(facts: &[u8]) -> Option<String> {
 
 /// The media type as index files have it: the field's value up to the first blank or semicolon.
 pub(crate) fn index_mime(content_type: &str) -> Option<String> {
-    let word = foreign::label(content_type.split(|c: char| c == ';' || c.is_whitespace()).next()?)?;
+    let word = untrusted::checked_label(content_type.split(|c: char| c == ';' || c.is_whitespace()).next()?)?;
     (!word.is_empty()).then(|| word.to_string())
 }
 

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use perennial_core::feed::{self, Feed, FeedItem, FeedText};
 use perennial_core::http::politeness::parse_http_date;
-use perennial_core::text::foreign::truncate;
+use perennial_core::text::untrusted::truncate;
 use perennial_core::url::canonical;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{Limits, decode};

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anyhow::{Context, bail};
-use perennial_core::text::foreign::{self, Line, bounded_lines};
+use perennial_core::text::untrusted::{self, BoundedLine, bounded_lines};
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::{Damage, WarcItem, WarcReader};
 use serde::Serialize;
@@ -98,7 +98,7 @@ impl IndexReport {
     fn add_unconfirmed(&mut self, line: &str) {
         self.n_unconfirmed += 1;
         if self.unconfirmed.len() < MAX_LISTED {
-            self.unconfirmed.push(foreign::quoted(line).into_owned());
+            self.unconfirmed.push(untrusted::quoted(line).into_owned());
         }
     }
 }
@@ -265,7 +265,7 @@ impl Reader<'_> {
         if let Some(name) = self.known.get(&source_digest) {
             return self.send(Message::Known { source, name: name.clone() });
         }
-        let name = name_for(&foreign::file_name(name), copy.as_file_mut())?;
+        let name = name_for(&untrusted::file_name(name), copy.as_file_mut())?;
         if has_shared_members(copy.as_file().try_clone()?)? {
             return self.take_rewritten(source, &name, copy.as_file(), 0, source_digest);
         }
@@ -549,12 +549,12 @@ fn compare_index(store: &Store, path: &Path, files: &[FileReport]) -> anyhow::Re
     let mut report = IndexReport { source: path.to_string_lossy().into_owned(), ..IndexReport::default() };
     for line in bounded_lines(BufReader::new(input)) {
         let (line, is_confirmed) = match line.with_context(|| format!("cannot read {}", path.display()))? {
-            Line::Whole(line) if line.starts_with('!') || line.trim().is_empty() => continue,
-            Line::Whole(line) => {
+            BoundedLine::Whole(line) if line.starts_with('!') || line.trim().is_empty() => continue,
+            BoundedLine::Whole(line) => {
                 let is_confirmed = is_confirmed(store, &line, &stored)?;
                 (line, is_confirmed)
             }
-            Line::TooLong(beginning) => (beginning, false),
+            BoundedLine::TooLong(beginning) => (beginning, false),
         };
         match is_confirmed {
             true => report.n_confirmed += 1,

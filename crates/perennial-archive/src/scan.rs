@@ -4,7 +4,7 @@
 //! what was derived from it. The scan finds these groups by `WARC-Concurrent-To`, whichever comes first.
 //!
 //! Nothing that a record says of its own bytes is believed: digests are computed. What a stranger wrote is bounded here
-//! ([`foreign`]), and what cannot be a capture is set aside.
+//! ([`untrusted`]), and what cannot be a capture is set aside.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 use perennial_core::http::verdict::{AnswerKind, Identity};
-use perennial_core::text::foreign;
+use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::surt::surt;
@@ -230,7 +230,7 @@ impl Block {
         let verdicts = [("block", &self.block_verdict), ("payload", &self.payload_verdict)];
         let mismatch = |(which, verdict): (&'static str, &DigestVerdict)| match verdict {
             DigestVerdict::Mismatch { claimed, computed } => {
-                let claimed = foreign::quoted(claimed).into_owned();
+                let claimed = untrusted::quoted(claimed).into_owned();
                 Some(Mismatch { which, claimed, computed: computed.clone(), is_segment })
             }
             _ => None,
@@ -297,7 +297,7 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         RecordType::Metadata if !has_facts(header) => Kind::Metadata,
         _ => return Ok(None),
     };
-    let uri = foreign::address(header.target_uri().ok_or("it has no WARC-Target-URI")?)?;
+    let uri = untrusted::checked_url(header.target_uri().ok_or("it has no WARC-Target-URI")?)?;
     let date = header.date().ok_or("it has no WARC-Date that is a time")?;
     let head = block.head.as_ref();
     let content_type = match kind {
@@ -305,7 +305,7 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         Kind::Revisit => None,
         Kind::Resource | Kind::Metadata => header.content_type().map(str::to_string),
     };
-    let named = header.get(LEFT_OUT_DIGEST).and_then(foreign::label);
+    let named = header.get(LEFT_OUT_DIGEST).and_then(untrusted::checked_label);
     let left_out = named.filter(|_| content_type.as_deref() == Some(DELTA_MIME));
     let url = left_out.and_then(|_| uri.strip_prefix(DELTA_PREFIX)).unwrap_or(uri).to_string();
     let (digest, content) = digests_of(header, kind, block);
@@ -354,7 +354,7 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
 /// The digest of the index, and what tells the payload from every other. A claim is repeated only where it holds, and of
 /// a revisit, whose payload is elsewhere: there it says which payload is meant.
 fn digests_of(header: &RecordHeader, kind: Kind, block: &Block) -> (String, Option<String>) {
-    let claimed = header.payload_digest().and_then(foreign::label);
+    let claimed = header.payload_digest().and_then(untrusted::checked_label);
     let computed = &block.payload;
     if kind == Kind::Revisit {
         let content = header.get(PAYLOAD_CONTENT).or(claimed).and_then(named_content);
@@ -374,14 +374,15 @@ struct RecordLinks {
 
 impl RecordLinks {
     fn of(header: &RecordHeader) -> RecordLinks {
-        let named = header.concurrent_to().filter_map(foreign::label).take(MAX_GROUP_RECORDS as usize);
+        let named =
+            header.concurrent_to().filter_map(untrusted::checked_label).take(MAX_GROUP_RECORDS as usize);
         let mut companions: Vec<String> = named.map(str::to_string).collect();
         // Some writers tie facts to their response with WARC-Refers-To.
         if header.record_type() == RecordType::Metadata {
-            companions.extend(header.refers_to().and_then(foreign::label).map(str::to_string));
+            companions.extend(header.refers_to().and_then(untrusted::checked_label).map(str::to_string));
         }
         RecordLinks {
-            id: header.record_id().and_then(foreign::label).map(str::to_string),
+            id: header.record_id().and_then(untrusted::checked_label).map(str::to_string),
             companions,
             may_stand_alone: header.record_type() != RecordType::Warcinfo,
         }

@@ -73,7 +73,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use perennial_core::schedule::{Reason, ReasonContext};
-use perennial_core::text::foreign;
+use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -400,5 +400,5 @@ fn reason_text(why: QueueReason, target: &Target, cause: Option<&str>) -> String
         QueueReason::Feed if target.kind == PageKind::Sitemap => "the sitemap is due",
         QueueReason::Feed => "the feed is due",
     };
-    cause.map_or_else(|| words.to_owned(), |cause| format!("{words}: {}", foreign::quoted(cause)))
+    cause.map_or_else(|| words.to_owned(), |cause| format!("{words}: {}", untrusted::quoted(cause)))
 }

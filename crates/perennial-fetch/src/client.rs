@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use perennial_core::text::foreign::shorten;
+use perennial_core::text::untrusted::shorten;
 use perennial_warc::Truncation;
 use perennial_warc::http::HttpHead;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

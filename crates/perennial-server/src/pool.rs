@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use perennial_core::text::foreign;
+use perennial_core::text::untrusted;
 
 use super::router;
 use perennial_archive::{Archive, SettingsWatch, Snapshot, StateFile};
@@ -89,7 +89,8 @@ impl Pool {
 /// The name of an archive: that of its folder, as far as it can stand in an address, with a number if it is taken.
 pub(super) fn name_of(archive: &Archive, is_taken: impl Fn(&str) -> bool) -> String {
     let root = archive.root().canonicalize().unwrap_or_else(|_| archive.root().to_path_buf());
-    let folder = root.file_name().map(|name| foreign::file_name(&name.to_string_lossy())).unwrap_or_default();
+    let folder =
+        root.file_name().map(|name| untrusted::file_name(&name.to_string_lossy())).unwrap_or_default();
     let plain: String = folder
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' })

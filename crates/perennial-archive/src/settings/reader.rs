@@ -7,7 +7,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use perennial_core::text::foreign::shorten;
+use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Span;
 use toml_edit::{Array, Item, TableLike, TomlError, Value};
 

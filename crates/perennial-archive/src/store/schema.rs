@@ -532,7 +532,7 @@ fn check_captures_of(
 fn set_long_addresses_aside(transaction: &Connection) -> anyhow::Result<usize> {
     let mut found = transaction.prepare("SELECT id FROM pages WHERE length(CAST(url AS BLOB)) > ?1")?;
     let pages: Vec<i64> = found
-        .query_map([perennial_core::text::foreign::MAX_ADDRESS_BYTES as i64], |row| row.get(0))?
+        .query_map([perennial_core::text::untrusted::MAX_URL_BYTES as i64], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for page in &pages {
         for table in ["versions", "captures", "links", "lessons", "trees", "known", "crawl_pages"] {

@@ -6,8 +6,8 @@ use url::Url;
 use super::fragment::{absolute_html, looks_like_html};
 use super::names::Meaning;
 use super::{FeedText, MAX_LABEL_BYTES, MAX_VALUE_BYTES, Person};
-use crate::text::foreign::truncate;
 use crate::text::markup::escaped;
+use crate::text::untrusted::truncate;
 use crate::text::xml::{Tag, unescaped};
 
 /// What a format says of its texts.

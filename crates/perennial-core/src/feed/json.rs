@@ -7,7 +7,7 @@ use super::{
     Feed, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_PARTS, MAX_VALUE_BYTES, Person, absolute,
     absolute_html, parse_date,
 };
-use crate::text::foreign::truncate;
+use crate::text::untrusted::truncate;
 
 /// Reads a feed; `None` when it is none. serde_json bounds the depth itself.
 pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {

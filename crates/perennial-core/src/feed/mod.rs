@@ -30,7 +30,7 @@ pub mod websub;
 use url::Url;
 
 use crate::text::charset::decode_xml;
-use crate::text::foreign::truncate;
+use crate::text::untrusted::truncate;
 use crate::text::xml::without_controls;
 use crate::time::dates::{self, Strokes};
 use crate::time::{Span, Timestamp};

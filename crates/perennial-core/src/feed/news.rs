@@ -7,7 +7,7 @@ use url::Url;
 use super::{
     Feed, FeedFormat, FeedItem, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, absolute, folded, parse_date,
 };
-use crate::text::foreign::truncate;
+use crate::text::untrusted::truncate;
 use crate::text::xml::{Piece, Scanner, local_name};
 
 /// The vocabulary that makes a sitemap one of news.

@@ -2,7 +2,7 @@
 
 use super::{MAX_FEED_BYTES, MAX_LABEL_BYTES};
 use crate::text::charset::decode_xml;
-use crate::text::foreign::truncate;
+use crate::text::untrusted::truncate;
 use crate::text::xml::{Piece, Scanner, Tag};
 
 /// Subscriptions that are read of one file.

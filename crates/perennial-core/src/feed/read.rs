@@ -14,7 +14,7 @@ use super::{
     Feed, FeedError, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, Person,
     absolute, parse_date, period_secs,
 };
-use crate::text::foreign::truncate;
+use crate::text::untrusted::truncate;
 use crate::text::xml::{Piece, Scanner, Tag, local_name};
 use crate::time::Timestamp;
 

@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 use crate::time::Timestamp;
 
 /// The longest archived address that is looked up.
-pub const MAX_URL_BYTES: usize = crate::text::foreign::MAX_ADDRESS_BYTES;
+pub const MAX_URL_BYTES: usize = crate::text::untrusted::MAX_URL_BYTES;
 
 /// Most parameters of a query that are read.
 const MAX_PARAMETERS: usize = 64;

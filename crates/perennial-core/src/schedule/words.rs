@@ -1,7 +1,7 @@
 //! The reason of a visit -> a phrase, the same in the log, in plans and on the dashboard.
 
 use super::{Reason, SkipRule};
-use crate::text::foreign::quoted;
+use crate::text::untrusted::quoted;
 use crate::time::{LocalClock, Timestamp};
 use crate::url::canonical::host_with_port;
 

@@ -3,7 +3,7 @@
 //! | module | what becomes what |
 //! |---|---|
 //! | [`markup`] | text -> text that is safe inside HTML, SVG and XML |
-//! | [`foreign`] | untrusted text -> bounded text, and text that is harmless on a terminal |
+//! | [`untrusted`] | untrusted text -> bounded text, and text that is harmless on a terminal |
 //! | [`charset`] | bytes -> characters |
 //! | [`xml`] | XML as it is found on the web -> tags and texts |
 //! | [`tokens`] | HTML -> its tokens, in work that its length bounds |
@@ -13,7 +13,7 @@
 
 pub mod markup;
 
-pub mod foreign;
+pub mod untrusted;
 
 pub mod charset;
 

@@ -15,7 +15,7 @@ use perennial_core::page::document::{Document, DocumentFormat};
 use perennial_core::page::observe::VersionComparison;
 use perennial_core::page::segment::BlockTree;
 use perennial_core::text::charset::decode_text;
-use perennial_core::text::foreign;
+use perennial_core::text::untrusted;
 use perennial_core::text::xml::unescaped;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
@@ -415,7 +415,7 @@ fn new_headlines(store: &Store, analyses: &[Analysis]) -> anyhow::Result<Vec<Pag
 
 /// What is noted of a capture that could not be read.
 fn failed_capture(capture: &Capture, error: &anyhow::Error) -> (String, SetAside) {
-    let what = foreign::quoted(&format!("{error:#}")).into_owned();
+    let what = untrusted::quoted(&format!("{error:#}")).into_owned();
     (capture.file.clone(), SetAside { offset: capture.offset, reason: AsideReason::Analysis, what })
 }
 

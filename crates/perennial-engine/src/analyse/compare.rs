@@ -9,7 +9,7 @@ use perennial_core::page::importance::{Assessment, ImportanceConfig, Judgement, 
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::is_about_advertisement;
 use perennial_core::page::segment::{Block, BlockTree, Item};
-use perennial_core::text::foreign::shorten;
+use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use perennial_core::memento::address::escape;
 use perennial_core::notice::{ChangeKind, Condition};
-use perennial_core::text::foreign::{shorten, shown};
+use perennial_core::text::untrusted::{shorten, terminal_safe};
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -170,7 +170,7 @@ fn notice_line(entry: &OperationReport) -> Option<NoticeLine> {
 /// At most so many columns of one line, and nothing that acts on whoever shows it.
 fn line(text: &str, n_columns: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    shorten(&shown(&line), n_columns).into_owned()
+    shorten(&terminal_safe(&line), n_columns).into_owned()
 }
 
 /// A notice has the same number whenever it is sent, so that whoever gets it twice can tell.

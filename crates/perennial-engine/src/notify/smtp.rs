@@ -146,7 +146,7 @@ fn describe_error(error: &Error) -> String {
         Some(source) => source.to_string().chars().take(200).collect(),
         None => error.to_string(),
     };
-    let text = perennial_core::text::foreign::shown(&text);
+    let text = perennial_core::text::untrusted::terminal_safe(&text);
     match error.status() {
         Some(code) => format!("the mail server answered {code} {text}"),
         None => format!("the mail server is gone: {text}"),

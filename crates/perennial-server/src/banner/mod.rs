@@ -18,7 +18,7 @@ pub mod parts;
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::Modifier;
 use perennial_core::memento::address::time_of_digits;
-use perennial_core::text::foreign;
+use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
 use serde_json::json;
 
@@ -111,7 +111,7 @@ impl<'s> Question<'s> {
         let name = query.get("archive").ok_or_else(missing)?;
         let served =
             request.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
-        let url = query.get("url").and_then(|url| foreign::address(url).ok()).ok_or_else(missing)?;
+        let url = query.get("url").and_then(|url| untrusted::checked_url(url).ok()).ok_or_else(missing)?;
         let at = query.get("at").filter(|digits| !digits.is_empty()).ok_or_else(missing)?;
         Ok(Question { request, served, url: url.to_string(), at: time_of_digits(at) })
     }

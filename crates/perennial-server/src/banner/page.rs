@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use perennial_core::memento::{Coherence, Modifier};
 use perennial_core::page::change_status::ChangeStatus;
-use perennial_core::text::foreign::shown as shown_text;
+use perennial_core::text::untrusted::terminal_safe as shown_text;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::canonical::{host_with_port, without_scheme};
 

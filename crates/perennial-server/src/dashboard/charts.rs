@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use maud::{Markup, PreEscaped};
-use perennial_core::text::foreign::shorten;
 use perennial_core::text::markup::escaped;
+use perennial_core::text::untrusted::shorten;
 use perennial_core::time::{Span, Timestamp};
 
 use super::components::Range;

@@ -28,8 +28,8 @@ use std::fmt::Write;
 
 use perennial_core::page::diff::OperationKind;
 use perennial_core::page::segment::Selector;
-use perennial_core::text::foreign::shorten;
 use perennial_core::text::markup::{self, escaped};
+use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
 use url::Url;
 

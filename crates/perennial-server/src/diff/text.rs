@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use perennial_core::page::diff::{ElementKind, OperationKind};
-use perennial_core::text::foreign::shorten;
 use perennial_core::text::markup::escaped;
+use perennial_core::text::untrusted::shorten;
 
 use super::changes::{Change, joined};
 use super::elements::Side;

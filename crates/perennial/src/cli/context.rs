@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perennial_core::text::foreign::{Form, Shown, shown};
+use perennial_core::text::untrusted::{EscapeForm, TerminalWriter, terminal_safe};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer as _};
 
@@ -170,17 +170,17 @@ impl Context {
 
 /// Standard output for people: a terminal shows what strangers wrote and never obeys it.
 pub(super) fn text_on_stdout() -> Box<dyn Write> {
-    on_stdout(Form::Text)
+    on_stdout(EscapeForm::Text)
 }
 
 /// The same for JSON, which stays JSON of the same values.
 pub(super) fn json_on_stdout() -> Box<dyn Write> {
-    on_stdout(Form::Json)
+    on_stdout(EscapeForm::Json)
 }
 
-fn on_stdout(form: Form) -> Box<dyn Write> {
+fn on_stdout(form: EscapeForm) -> Box<dyn Write> {
     // Text comes in small pieces: they are gathered before they are looked through.
-    Box::new(io::BufWriter::new(Shown::new(io::stdout().lock(), form)))
+    Box::new(io::BufWriter::new(TerminalWriter::new(io::stdout().lock(), form)))
 }
 
 /// Standard output for documents such as SVG or Vi-XML: byte for byte for a file or a program, shown on a terminal.
@@ -193,7 +193,7 @@ pub(super) fn document_on_stdout() -> Box<dyn Write> {
 
 /// A line on standard error. A closed one must not turn into a panic.
 pub(super) fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "perennial: {}", shown(&text.to_string()));
+    let _ = writeln!(io::stderr(), "perennial: {}", terminal_safe(&text.to_string()));
 }
 
 /// Why nothing was found under a name, and what there is.

@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perennial_core::schedule::amounts::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Goal, Pacing, Strategy};
-use perennial_core::text::foreign::{shorten, shown};
+use perennial_core::text::untrusted::{shorten, terminal_safe};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::canonical::without_scheme;
 
@@ -240,7 +240,7 @@ fn idle_words(awaited: &ExpectedVisit, now: Timestamp) -> String {
     let at = if is_today { format!("{time} UTC") } else { format!("{day} {time} UTC") };
     let place = shorten(without_scheme(&awaited.url), MOST_ADDRESS);
     let habit = awaited.habit.as_ref().map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
-    shown(&format!("idle, next visit at {at} ({place}{habit})")).into_owned()
+    terminal_safe(&format!("idle, next visit at {at} ({place}{habit})")).into_owned()
 }
 
 /// Columns of an address in the progress line.

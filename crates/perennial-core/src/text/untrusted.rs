@@ -1,7 +1,7 @@
 //! Text that strangers wrote -> text of bounded length, and text that a terminal only shows.
 //!
 //! Addresses, names, labels and lines of imported files pass through here where they come in, so that nothing behind
-//! this module meets one that is longer than it can handle. Text that is printed passes through [`Shown`], because an
+//! this module meets one that is longer than it can handle. Text that is printed passes through [`TerminalWriter`], because an
 //! address may hold the commands of a terminal.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar;
 
 /// The longest address of a capture. Its line in the index, where each character may take six, stays far below the
 /// longest line that is read.
-pub const MAX_ADDRESS_BYTES: usize = 32 << 10;
+pub const MAX_URL_BYTES: usize = 32 << 10;
 /// The longest media type or digest that is kept; real ones are far shorter.
 pub const MAX_LABEL_BYTES: usize = 255;
 /// The longest file name that is kept, with room for a number and a suffix below the usual limit of 255.
@@ -25,18 +25,18 @@ const MAX_QUOTED_COLUMNS: usize = 200;
 const MAX_COLUMN_BYTES: usize = 16;
 
 /// An address, or why it cannot be one.
-pub fn address(text: &str) -> Result<&str, String> {
+pub fn checked_url(text: &str) -> Result<&str, String> {
     match text.len() {
         0 => Err("its address is empty".to_string()),
-        n if n > MAX_ADDRESS_BYTES => {
-            Err(format!("its address has {n} bytes, more than {MAX_ADDRESS_BYTES}: {}", quoted(text)))
+        n if n > MAX_URL_BYTES => {
+            Err(format!("its address has {n} bytes, more than {MAX_URL_BYTES}: {}", quoted(text)))
         }
         _ => Ok(text),
     }
 }
 
 /// A media type or digest; `None` when it is longer than any real one.
-pub fn label(text: &str) -> Option<&str> {
+pub fn checked_label(text: &str) -> Option<&str> {
     (text.len() <= MAX_LABEL_BYTES).then_some(text)
 }
 
@@ -123,49 +123,49 @@ fn is_command(c: char) -> bool {
 }
 
 /// A text as a terminal may get it.
-pub fn shown(text: &str) -> Cow<'_, str> {
+pub fn terminal_safe(text: &str) -> Cow<'_, str> {
     if !text.contains(is_command) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
-    text.chars().for_each(|c| push_shown(c, Form::Text, &mut out));
+    text.chars().for_each(|c| push_escaped(c, EscapeForm::Text, &mut out));
     Cow::Owned(out)
 }
 
 /// How a character that a terminal would obey is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum EscapeForm {
     /// For people: `\u{1b}`.
     Text,
     /// As JSON has it inside a text, where alone such characters can stand: `\u001b`.
     Json,
 }
 
-fn push_shown(c: char, form: Form, out: &mut String) {
+fn push_escaped(c: char, form: EscapeForm, out: &mut String) {
     // Writing to a text cannot fail.
     let _ = match (is_command(c), form) {
         (false, _) => {
             out.push(c);
             Ok(())
         }
-        (true, Form::Text) => write!(out, "\\u{{{:x}}}", u32::from(c)),
+        (true, EscapeForm::Text) => write!(out, "\\u{{{:x}}}", u32::from(c)),
         // All of them are below U+10000, so one escape is enough.
-        (true, Form::Json) => write!(out, "\\u{:04x}", u32::from(c)),
+        (true, EscapeForm::Json) => write!(out, "\\u{:04x}", u32::from(c)),
     };
 }
 
 /// Passes text on to `out` with what a terminal would obey written in letters, wherever the text is cut between calls.
-pub struct Shown<W> {
+pub struct TerminalWriter<W> {
     out: W,
-    form: Form,
+    form: EscapeForm,
     /// The first bytes of a character whose others are still to come.
     begun: Vec<u8>,
 }
 
-impl<W: Write> Shown<W> {
+impl<W: Write> TerminalWriter<W> {
     /// Nothing was written yet.
-    pub fn new(out: W, form: Form) -> Shown<W> {
-        Shown { out, form, begun: Vec::new() }
+    pub fn new(out: W, form: EscapeForm) -> TerminalWriter<W> {
+        TerminalWriter { out, form, begun: Vec::new() }
     }
 
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -179,7 +179,7 @@ impl<W: Write> Shown<W> {
                 }
             };
             match sound.contains(is_command) {
-                true => sound.chars().for_each(|c| push_shown(c, self.form, &mut text)),
+                true => sound.chars().for_each(|c| push_escaped(c, self.form, &mut text)),
                 false => text.push_str(sound),
             }
             let Some(error) = error else { break };
@@ -196,7 +196,7 @@ impl<W: Write> Shown<W> {
     }
 }
 
-impl<W: Write> Write for Shown<W> {
+impl<W: Write> Write for TerminalWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.begun.is_empty() {
             self.pass(bytes)?;
@@ -215,7 +215,7 @@ impl<W: Write> Write for Shown<W> {
 
 /// One line of a file that a stranger wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum BoundedLine {
     /// Without its end; bytes that are no UTF-8 are replaced.
     Whole(String),
     /// The beginning of a line that is longer than [`MAX_LINE_BYTES`].
@@ -223,11 +223,11 @@ pub enum Line {
 }
 
 /// The lines of any input, none of which is ever held in memory beyond [`MAX_LINE_BYTES`].
-pub fn bounded_lines(mut source: impl BufRead) -> impl Iterator<Item = io::Result<Line>> {
+pub fn bounded_lines(mut source: impl BufRead) -> impl Iterator<Item = io::Result<BoundedLine>> {
     std::iter::from_fn(move || next_line(&mut source).transpose())
 }
 
-fn next_line(source: &mut impl BufRead) -> io::Result<Option<Line>> {
+fn next_line(source: &mut impl BufRead) -> io::Result<Option<BoundedLine>> {
     let mut line = Vec::new();
     source.by_ref().take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
     if line.is_empty() {
@@ -239,8 +239,8 @@ fn next_line(source: &mut impl BufRead) -> io::Result<Option<Line>> {
     }
     let text = String::from_utf8_lossy(line.trim_ascii_end());
     Ok(Some(match is_whole {
-        true => Line::Whole(text.into_owned()),
-        false => Line::TooLong(quoted(&text).into_owned()),
+        true => BoundedLine::Whole(text.into_owned()),
+        false => BoundedLine::TooLong(quoted(&text).into_owned()),
     }))
 }
 
@@ -252,12 +252,12 @@ mod tests {
 
     #[test]
     fn addresses_and_labels_are_bounded() {
-        assert_eq!(address("http://a.example/"), Ok("http://a.example/"));
-        assert!(address("").is_err());
-        assert!(address(&"a".repeat(MAX_ADDRESS_BYTES)).is_ok());
-        let long = address(&"é".repeat(MAX_ADDRESS_BYTES)).unwrap_err();
+        assert_eq!(checked_url("http://a.example/"), Ok("http://a.example/"));
+        assert!(checked_url("").is_err());
+        assert!(checked_url(&"a".repeat(MAX_URL_BYTES)).is_ok());
+        let long = checked_url(&"é".repeat(MAX_URL_BYTES)).unwrap_err();
         assert!(long.contains("65536 bytes") && long.len() < 500, "{long}");
-        assert_eq!(label(&"x".repeat(MAX_LABEL_BYTES + 1)), None);
+        assert_eq!(checked_label(&"x".repeat(MAX_LABEL_BYTES + 1)), None);
     }
 
     #[test]
@@ -299,9 +299,9 @@ mod tests {
 
     #[test]
     fn what_a_terminal_obeys_is_spelled() {
-        assert_eq!(shown("plain é text\n"), "plain é text\n");
-        assert_eq!(shown("a\u{1b}[2J\u{9b}\u{202e}b\r"), "a\\u{1b}[2J\\u{9b}\\u{202e}b\\u{d}");
-        let mut json = Shown::new(Vec::new(), Form::Json);
+        assert_eq!(terminal_safe("plain é text\n"), "plain é text\n");
+        assert_eq!(terminal_safe("a\u{1b}[2J\u{9b}\u{202e}b\r"), "a\\u{1b}[2J\\u{9b}\\u{202e}b\\u{d}");
+        let mut json = TerminalWriter::new(Vec::new(), EscapeForm::Json);
         json.write_all("\"\u{9b}\u{7f}\"".as_bytes()).unwrap();
         assert_eq!(serde_json::from_slice::<String>(&json.out).unwrap(), "\u{9b}\u{7f}");
     }
@@ -316,14 +316,14 @@ mod tests {
 
         #[test]
         fn text_may_be_cut_anywhere(text in any::<String>(), step in 1..5usize) {
-            let mut out = Shown::new(Vec::new(), Form::Text);
+            let mut out = TerminalWriter::new(Vec::new(), EscapeForm::Text);
             text.as_bytes().chunks(step).for_each(|part| out.write_all(part).unwrap());
-            prop_assert_eq!(String::from_utf8(out.out).unwrap(), shown(&text));
+            prop_assert_eq!(String::from_utf8(out.out).unwrap(), terminal_safe(&text));
         }
 
         #[test]
         fn no_bytes_give_a_command(bytes in any::<Vec<u8>>(), step in 1..5usize) {
-            let mut out = Shown::new(Vec::new(), Form::Text);
+            let mut out = TerminalWriter::new(Vec::new(), EscapeForm::Text);
             bytes.chunks(step).for_each(|part| out.write_all(part).unwrap());
             prop_assert!(!String::from_utf8(out.out).unwrap().contains(is_command));
         }
@@ -333,8 +333,8 @@ mod tests {
     fn endless_lines_are_passed_over() {
         let endless = io::repeat(b'a').take(3 << 20);
         let text = BufReader::new(endless.chain(&b"\nshort\r\nlast"[..]));
-        let lines: Vec<Line> = bounded_lines(text).map(Result::unwrap).collect();
-        assert!(matches!(&lines[0], Line::TooLong(beginning) if beginning.len() < 300));
-        assert_eq!(lines[1..], [Line::Whole("short".into()), Line::Whole("last".into())]);
+        let lines: Vec<BoundedLine> = bounded_lines(text).map(Result::unwrap).collect();
+        assert!(matches!(&lines[0], BoundedLine::TooLong(beginning) if beginning.len() < 300));
+        assert_eq!(lines[1..], [BoundedLine::Whole("short".into()), BoundedLine::Whole("last".into())]);
     }
 }

@@ -61,7 +61,7 @@ fn pages_that_vanish_move_and_return_are_told() {
         assert!(change["title"].as_str().is_some_and(|title| title.ends_with("plan")), "{change}");
     }
     let moved = &archive.json(&["changes", "--kind", "redirected"])[0];
-    assert_eq!(moved["leads_to"], web.url("/"), "{moved}");
+    assert_eq!(moved["redirects_to"], web.url("/"), "{moved}");
     let text = archive.ok(&["changes", &web.url("/old")]);
     assert!(text.contains("redirected") && text.contains(&format!("leads to {}", web.url("/"))), "{text}");
 }

@@ -1,19 +1,19 @@
-//! An archive -> what people and the scheduler want to know of it: analysis, learning, changes, search, notices.
+//! What follows from an archive's captures: analyses, learned schedules, changes, search results, notices.
 //!
 //! Each module uses only those above it.
 //!
-//! | module | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | [`background`] | a thread -> one that yields to visits and readers |
-//! | [`analyse`] | captures -> what a reader saw, what changed and its importance, stored in the state |
-//! | [`admin`] | what a person decides about sites -> perennial.toml, and a line of acts.log |
-//! | [`search`] | lessons -> texts of blocks by interval; a question -> which pages said it, from when to when |
-//! | [`changes`] | what a user asks of changes -> those for which it holds, a part of the list at a time |
-//! | [`notify`] | lessons and what users want to hear of -> notices, sent at least once and in order |
-//! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
-//! | [`quality`] | looks -> estimates of completeness and coherence |
-//! | [`html`] | values -> HTML and SVG |
-//! | [`feeds`] | feeds at hand -> subscriptions, objects with versions |
+//! | [`background`] | runs threads beside the crawl |
+//! | [`analyse`] | finds visible content, changes and importance of each capture, and stores them |
+//! | [`admin`] | edits perennial.toml for an admin and keeps the audit log |
+//! | [`search`] | indexes the text of pages with the time it was there, and answers queries |
+//! | [`changes`] | finds the changes that match a query |
+//! | [`notify`] | makes notices of changes by the user's rules, and sends each at least once and in order |
+//! | [`learn`] | builds schedulers from observations, links and settings |
+//! | [`quality`] | estimates completeness and coherence |
+//! | [`html`] | builds HTML and SVG |
+//! | [`feeds`] | finds feeds, imports subscriptions, extracts articles |
 
 pub mod background;
 

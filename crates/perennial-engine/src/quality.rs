@@ -1,11 +1,11 @@
-//! The observations of an archive -> estimates of its completeness and coherence, where the true changes are unknown (P-QUALITY 5;
-//! docs/papers.md, Estimates on a real archive).
+//! Estimates completeness and coherence of an archive, whose true changes are unknown (P-QUALITY 5; docs/papers.md,
+//! Estimates on a real archive).
 //!
-//! How many changes a page had between two observations is what the scheduler believes of it: its own pattern of hours and days.
-//! Changes between two observations are not observed, so the numbers are bounds and likely values
-//! ([`perennial_core::quality::estimate`]). The observations and the weights of pages are those of the crawl: omega(P) is PageRank
-//! times the user's weight of the site. Images and scripts are not measured. The definitions are those of the demonstration's
-//! report, which knows the true changes. What feeds and sitemaps in the archive say of changes bounds the numbers from above.
+//! The scheduler's pattern of a page gives the expected changes between two observations. Such changes are not
+//! observed, so the results are bounds and likely values ([`perennial_core::quality::estimate`]). The page weights
+//! are those of the crawl: omega(P) is PageRank times the user's weight of the site. Images and scripts are not
+//! measured. The demonstration uses the same definitions with the true changes. Feeds and sitemaps in the archive
+//! announce changes, which give upper bounds.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,54 +27,51 @@ use perennial_archive::links::read_sitemap;
 use perennial_archive::store::{Observation, ObservationOrder, PageKind, Selection, Store};
 use perennial_archive::{Archive, Snapshot};
 
-/// Captures of feeds and sitemaps that are read, the latest first.
+/// Most captures of feeds and sitemaps that are read, latest first.
 const MAX_ANNOUNCERS: usize = 2_000;
 
 /// Quality of one site, or of all.
 #[derive(Clone, Debug)]
 pub struct SiteQuality {
-    /// Its host.
     pub host: String,
     /// Pages with at least one capture.
     pub n_pages: u64,
     /// Captures that are observations.
     pub n_captures: u64,
-    /// Captures that showed something new, the first ones included.
+    /// Captures with new content, first captures included.
     pub n_versions: u64,
-    /// Changes that feeds and sitemaps announced while the pages were watched, of those that can be believed.
+    /// Credible changes that feeds and sitemaps announced while the pages were watched.
     pub n_announced: u64,
-    /// Captured importance over all importance, both times omega(P).
+    /// Captured importance divided by all importance, both weighted by omega(P).
     pub pooled: CompletenessEstimate,
-    /// Mean of the pages' own shares weighted by omega(P) (Definition 5.13): least, likely, most.
+    /// Mean share of the pages, weighted by omega(P) (Definition 5.13): lower bound, likely value, upper bound.
     pub by_page: [f64; 3],
-    /// The same as `pooled`, every version counting alike.
+    /// Like `pooled`, with equal weight for every version.
     pub count: CompletenessEstimate,
-    /// Coherence of the versions closest to the instant asked for.
+    /// Coherence of the versions closest to the requested instant.
     pub coherence: CoherenceEstimate,
 }
 
 impl SiteQuality {
-    /// Whether any page was looked at twice; otherwise nothing is known of its changes.
+    /// Whether any page was observed twice. Otherwise nothing is known about changes.
     pub fn is_known(&self) -> bool {
         self.n_captures > self.n_pages
     }
 
-    /// Whether a change was seen or announced.
+    /// Whether a change was observed or announced.
     pub fn has_changes(&self) -> bool {
         self.n_versions > self.n_pages || self.n_announced > 0
     }
 }
 
-/// Quality of an archive.
 #[derive(Clone, Debug)]
 pub struct ArchiveQuality {
-    /// Each site.
     pub sites: Vec<SiteQuality>,
-    /// Completeness of all pages of all sites together. Coherence is the mean over sites (Definition 5.24).
+    /// Completeness over all pages of all sites. Coherence is the mean over sites (Definition 5.24).
     pub all: SiteQuality,
 }
 
-/// One page: its observations, and when it changed by what others say.
+/// One page: its observations and its announced changes.
 struct WatchedPage {
     looks: Vec<Sighting>,
     announced: Vec<Timestamp>,
@@ -88,7 +85,7 @@ impl WatchedPage {
     }
 }
 
-/// The sums of one site, or of all, over the pages.
+/// Sums over the pages of one site, or of all sites.
 #[derive(Default)]
 struct SiteSums {
     n_pages: u64,
@@ -97,11 +94,11 @@ struct SiteSums {
     n_announced: u64,
     gaps: Vec<Gap>,
     shares: [f64; 3],
-    /// Sums of the weights of the pages whose shares were added up, times the probability that they changed at all.
+    /// Sums of page weights times the probability that the page changed.
     weights: [f64; 3],
 }
 
-/// Measures every site, or one, from the captures up to `until`; coherence is that of the site at `at`.
+/// Measures every site, or one, from the captures up to `until`. Coherence is measured at `at`.
 pub fn measure(
     snapshot: &Snapshot,
     site: Option<&str>,
@@ -133,7 +130,7 @@ pub fn measure(
     Ok(ArchiveQuality { all: all.finish("all sites".to_owned(), coherence), sites: named })
 }
 
-/// How coherent a site is at some instants: what belongs together of the versions closest to each.
+/// The coherence of a site at several instants.
 pub fn coherence_over(
     store: &Store,
     site: &str,
@@ -188,7 +185,7 @@ fn sighting(observation: &Observation) -> Sighting {
     Sighting { at: observation.time, new: Some(importance).filter(|importance| *importance > 0.0) }
 }
 
-/// The instants at which pages changed, by the feeds and sitemaps that the archive holds. What cannot be read says nothing.
+/// When pages changed, as the feeds and sitemaps in the archive announce. Unreadable ones are skipped.
 fn announcements(
     archive: &Archive,
     store: &Store,
@@ -219,7 +216,7 @@ fn announcements(
     Ok(announced)
 }
 
-/// The addresses of feeds and sitemaps that were captured.
+/// The captured feeds and sitemaps.
 fn announcers(store: &Store) -> anyhow::Result<BTreeSet<PageId>> {
     let mut announcers = BTreeSet::new();
     store.each_frontier_page(|known| {
@@ -240,7 +237,6 @@ fn announcers(store: &Store) -> anyhow::Result<BTreeSet<PageId>> {
 }
 
 impl SiteSums {
-    /// Adds the pages of one site.
     fn add_pages(&mut self, pages: &[&WatchedPage], believed: &Scheduler, until: Timestamp) {
         let n_changed = pages.iter().filter(|page| page.has_changed()).count();
         for page in pages {
@@ -265,7 +261,7 @@ impl SiteSums {
         self.n_announced += gaps.iter().map(|gap| u64::from(gap.n_announced)).sum::<u64>();
         let estimate = completeness(gaps.iter().copied());
         let [at_worst, likely] = estimate.chance_of_change;
-        // A page without a change has no share (Definition 5.12). If it has changed after all, nothing of that was captured.
+        // A page without a change has no share (Definition 5.12). If it did change, no change of it was captured.
         let has_changed = estimate.captured > 0.0;
         let is_known = has_changed || estimate.surely_missed > 0.0;
         let shares = [estimate.at_least, estimate.likely, estimate.at_most];
@@ -307,7 +303,6 @@ impl SiteSums {
     }
 }
 
-/// Mean over sites (Definition 5.24).
 fn mean_coherence(sites: &[SiteQuality]) -> CoherenceEstimate {
     CoherenceEstimate {
         at_least: Coherence::mean(sites.iter().map(|site| site.coherence.at_least)),

@@ -1,4 +1,4 @@
-//! Acts <-> lines of `acts.log`: who decided what, and when. A crawl reads in it what is to be visited again.
+//! The audit log `acts.log`: who decided what, and when. A crawl reads retry requests from it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -9,25 +9,24 @@ use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Name of the log in an archive's folder.
 const FILE: &str = "acts.log";
-/// A longer line is none of ours.
+/// Longer lines are damaged and skipped.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
-/// One act, as a line of the log.
+/// One line of the audit log.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "Act")]
 pub struct AuditEntry {
     /// When, RFC 3339.
     pub time: String,
-    /// Who: the command line with its user, or the dashboard with the number of the session.
+    /// Who: the command line with its user, or the dashboard with its session number.
     pub who: String,
     /// What: `add`, `remove`, `pause`, `resume`, `set`, `pin`, `ignore`, `release` or `retry`.
     pub act: String,
     /// The site, page or host.
     pub url: String,
-    /// The settings that are others now.
+    /// The changed settings.
     pub detail: String,
 }
 
@@ -57,7 +56,7 @@ impl AuditLog {
         Ok(AuditLog { file })
     }
 
-    /// Appends a line. Whoever reads the log meanwhile finds it whole or not at all.
+    /// Appends a line. A concurrent reader sees the whole line or nothing.
     pub(super) fn put(&mut self, line: &AuditEntry) -> anyhow::Result<()> {
         let text = format!("{}\n", serde_json::to_string(line)?);
         self.file.write_all(text.as_bytes())?;
@@ -69,12 +68,12 @@ fn path_in(root: &Path) -> PathBuf {
     root.join(FILE)
 }
 
-/// Calls `each` with every act, oldest first. Lines that cannot be read are skipped.
+/// Calls `each` with every entry, oldest first. Skips unreadable lines.
 pub fn each_audit_entry(root: &Path, each: impl FnMut(AuditEntry)) -> io::Result<()> {
     AuditReader::from_start(root).read(each)
 }
 
-/// The log, read on from where it was read before.
+/// Reads the log incrementally.
 #[derive(Debug)]
 pub struct AuditReader {
     path: PathBuf,
@@ -82,12 +81,12 @@ pub struct AuditReader {
 }
 
 impl AuditReader {
-    /// From the first act on.
+    /// Starts at the first entry.
     pub fn from_start(root: &Path) -> AuditReader {
         AuditReader { path: path_in(root), at: 0 }
     }
 
-    /// Calls `each` with every act since the last time.
+    /// Calls `each` with every entry since the last call.
     pub fn read(&mut self, mut each: impl FnMut(AuditEntry)) -> io::Result<()> {
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -95,7 +94,7 @@ impl AuditReader {
         };
         let length = file.metadata()?.len();
         if length < self.at {
-            // Somebody put another file in its place.
+            // The file was replaced.
             self.at = 0;
         }
         if length == self.at {
@@ -107,7 +106,7 @@ impl AuditReader {
         loop {
             line.clear();
             let n_read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
-            // The rest of a line that is being written comes with the next read.
+            // The next read returns the rest of an unfinished line.
             if n_read == 0 || (!line.ends_with(b"\n") && (n_read as u64) < MAX_LINE_BYTES) {
                 return Ok(());
             }

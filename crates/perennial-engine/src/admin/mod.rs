@@ -1,11 +1,11 @@
-//! What a person decides about sites -> `perennial.toml` and a line of `acts.log`: the one path of the command line and of the server's pages.
+//! Decisions of an admin about sites. The command line and the dashboard both go through this module.
 //!
-//! An act edits the settings, which a running crawl reads again by itself, and is told in the log with its time and who did it. Acts of
-//! several processes come one after the other: the log is locked while one is performed.
+//! An action edits `perennial.toml` and adds an entry to the audit log. A running crawl reloads the settings by
+//! itself. The log is locked during an action, so actions of several processes run one at a time.
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | [`log`] | acts <-> lines of `acts.log` |
+//! | [`audit`] | reads and writes the audit log |
 
 pub mod audit;
 
@@ -26,61 +26,61 @@ use perennial_archive::settings::{self, Edited, PinnedPart, Seed, Settings};
 use perennial_archive::store::site_of;
 use perennial_archive::{Archive, SharedSnapshot};
 
-/// What somebody decided. Sites are named by address or host, as [`perennial_archive::settings::Seeds::named`] finds them.
+/// A decision. Sites are named by URL or host ([`perennial_archive::settings::Seeds::named`]).
 #[derive(Clone, Debug)]
 pub enum AdminAction {
-    /// Follow these, with these settings.
+    /// Follow these sites with these settings.
     Follow(Vec<Seed>),
-    /// Follow them no longer.
+    /// Stop following them.
     Remove(Vec<String>),
-    /// Do not visit them for now.
+    /// Pause visits.
     Pause(Vec<String>),
-    /// Visit them again.
+    /// Resume visits.
     Resume(Vec<String>),
-    /// Give a site other settings.
+    /// Change the settings of a site.
     Set(String, SettingsChange),
-    /// Name a part of a site's pages.
+    /// Pin, ignore or release a part of a site's pages.
     Part(String, PartAction),
-    /// Visit a page, or what fails on a host, as soon as politeness allows it.
+    /// Retry a page, or the failing pages of a host, as soon as politeness allows.
     Retry(String),
 }
 
-/// Settings that are to be others; `None`: as they are. `Some(None)`: as usual.
+/// Settings to change. `None` keeps a setting; `Some(None)` resets it to its default.
 #[derive(Clone, Default, Debug)]
 pub struct SettingsChange {
-    /// How much the site matters beside others.
+    /// Weight of the site relative to other sites.
     pub weight: Option<f64>,
-    /// Visits of its pages.
+    /// Visits per period.
     pub budget: Option<Option<Budget>>,
-    /// Bytes fetched from it in a day.
+    /// Bytes per day.
     pub bytes_per_day: Option<Option<u64>>,
-    /// What its visits serve.
+    /// What the visits optimise for.
     pub goal: Option<Option<Goal>>,
 }
 
-/// What is decided about a part of pages.
+/// A decision about a part of pages.
 #[derive(Clone, Debug)]
 pub enum PartAction {
-    /// It counts most.
+    /// The part counts most.
     Pin(PinnedPart),
-    /// It is not looked at.
+    /// Changes in the part are ignored.
     Ignore(Selector),
-    /// It is neither pinned nor ignored.
+    /// The part is neither pinned nor ignored any more.
     Release(Selector),
 }
 
-/// What was done.
+/// The result of an action.
 #[derive(Debug)]
 pub struct AdminOutcome {
-    /// What the log says of it.
+    /// Its entries in the audit log.
     pub lines: Vec<AuditEntry>,
-    /// The settings as they are now.
+    /// The settings after the action.
     pub settings: Settings,
 }
 
 impl AdminAction {
-    /// The act that fields of a form or of JSON name. What opens this machine (`allow_private`) is no field: that is decided at the
-    /// machine itself.
+    /// Parses an action from the fields of a form or of JSON. `allow_private` is not accepted here, because it opens
+    /// this machine's network and may only be set on the machine itself.
     pub fn read<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<AdminAction, String> {
         let given = |name: &str| field(name).map(str::trim).filter(|text| !text.is_empty());
         let needed = |name: &str| given(name).ok_or_else(|| format!("`{name}` is missing"));
@@ -120,7 +120,7 @@ impl AdminAction {
         })
     }
 
-    /// Its name in the log and in forms.
+    /// The name in the log and in forms.
     pub fn name(&self) -> &'static str {
         match self {
             AdminAction::Follow(_) => "add",
@@ -138,7 +138,7 @@ impl AdminAction {
 
 impl SettingsChange {
     fn read<'a>(field: &impl Fn(&str) -> Option<&'a str>) -> Result<SettingsChange, String> {
-        // An empty field of a form means that the setting is as usual.
+        // An empty form field resets the setting to its default.
         fn read<T>(
             name: &str,
             text: Option<&str>,
@@ -159,7 +159,7 @@ impl SettingsChange {
         })
     }
 
-    /// A site with these settings.
+    /// The seed with these settings applied.
     fn apply_to(&self, seed: &Seed) -> Seed {
         let mut seed = seed.clone();
         seed.weight = self.weight.unwrap_or(seed.weight);
@@ -173,7 +173,6 @@ impl SettingsChange {
 type FieldValue<T> = Result<Option<Option<T>>, String>;
 
 impl PartAction {
-    /// The part.
     pub fn selector(&self) -> &Selector {
         match self {
             PartAction::Pin(part) => &part.selector,
@@ -181,7 +180,7 @@ impl PartAction {
         }
     }
 
-    /// What the part would be; `None` where it is taken back.
+    /// How the part is weighted; `None` if it is released.
     pub fn treatment(&self) -> Option<PartTreatment> {
         match self {
             PartAction::Pin(part) => Some(PartTreatment::Pinned(part.importance.unwrap_or(PINNED_SHARE))),
@@ -190,7 +189,7 @@ impl PartAction {
         }
     }
 
-    /// What it would have changed in the last 30 days, of the latest `most` edits of a site. Nothing is written.
+    /// Estimates the effect over the last 30 days on at most the latest `most` edits of a site. Writes nothing.
     pub fn effect(
         &self,
         archive: &Archive,
@@ -213,7 +212,7 @@ impl PartAction {
             .estimate(&snapshot, &filters, is_of, progress)
     }
 
-    /// A site with it.
+    /// The seed with this part applied.
     pub fn apply_to(&self, seed: &Seed) -> Seed {
         let parts = match self {
             PartAction::Pin(part) => seed.parts.with_pin(part.clone()),
@@ -224,7 +223,7 @@ impl PartAction {
     }
 }
 
-/// Performs an act: edits the settings and says so in the log, or does neither and says why.
+/// Performs an action: edits the settings and logs it, or does neither and returns the reason.
 pub fn perform(
     archive: &Archive,
     act: &AdminAction,
@@ -232,7 +231,7 @@ pub fn perform(
     now: Timestamp,
 ) -> anyhow::Result<AdminOutcome> {
     let path = archive.settings_path();
-    // Opened and locked first: what cannot be told is not done.
+    // The log is opened first: without a log entry nothing may change.
     let mut log = AuditLog::open(archive.root())?;
     let known = Settings::load(&path)?;
     let named = |names: &[String]| -> anyhow::Result<Vec<Url>> {
@@ -264,7 +263,7 @@ pub fn perform(
     };
     let line = |edited: &Edited| {
         let name = if edited.is_new || act.name() != "add" { act.name() } else { "set" };
-        // That it is paused is what the act is called.
+        // The name of the action already says that the site is paused.
         let told = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
         AuditEntry::new(now, who, name, edited.url.as_str(), told.collect::<Vec<_>>().join(", "))
     };
@@ -276,7 +275,7 @@ pub fn perform(
     Ok(AdminOutcome { lines, settings: Settings::load(&path)? })
 }
 
-/// What is to be visited again: a page of a site that is followed and not paused, or a host with such a site.
+/// The URL or host to retry: a page of a followed site that is not paused, or a host with such a site.
 fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
     let is_host = !target.contains("://");
     let found = match is_host {

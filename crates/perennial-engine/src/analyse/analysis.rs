@@ -1,4 +1,4 @@
-//! What a capture answered or showed, and the page's state before -> an [`Analysis`], and the state after it.
+//! Makes an [`Analysis`] of a capture and updates the page's state.
 
 use perennial_core::http::verdict::Identity;
 use perennial_core::page::change_status::ChangeStatus;
@@ -14,13 +14,13 @@ use perennial_archive::store::{
     Analysis, NewTree, NewsItem, PackedTree, PageState, ShownVersion, pack_noise,
 };
 
-/// Observations less than this apart tell a document that is another one every time from one that is published daily.
+/// A document that differs at every visit within this time is noise. A longer gap may be a daily publication.
 const SOON: Span = Span::from_hours(24);
 
-/// Items of one observation that are reported.
+/// Most items that are reported per observation.
 const MAX_NEWS: usize = 200;
 
-/// Analyses a capture without layout: the same answer again, a redirect, a picture, a page that is gone.
+/// Analyses a capture without layout: an unchanged response, a redirect, an image, a page that is gone.
 pub(super) fn analyse_answer(
     page: PageId,
     time: Timestamp,
@@ -60,7 +60,7 @@ pub(super) fn analyse_answer(
     (analysis, state)
 }
 
-/// Analyses a capture that was laid out and compared with the page's state. Without a title the page keeps the one it had.
+/// Analyses a capture that was laid out and compared with the page's state. An untitled page keeps its last title.
 pub(super) fn analyse_version(
     page: PageId,
     time: Timestamp,
@@ -115,8 +115,8 @@ pub(super) fn analyse_version(
     Ok((analysis, state))
 }
 
-/// Trees of different engines are not compared and have no delta: such a version counts as unchanged, unless the page became
-/// another kind of document.
+/// Trees of different engines are not compared and have no delta. Such a version counts as unchanged, unless the
+/// document format changed.
 fn comparison_status(comparison: &VersionComparison, has_tree: bool) -> ChangeStatus {
     match has_tree {
         false => ChangeStatus::unknown(),
@@ -142,18 +142,18 @@ fn new_items(comparison: &VersionComparison) -> Vec<NewsItem> {
     news.take(MAX_NEWS).collect()
 }
 
-/// About how many letters a reader of a tree sees outside links.
+/// Approximate number of characters of text outside links.
 pub(super) fn n_letters(tree: &BlockTree) -> usize {
     tree.leaves().flat_map(|leaf| &leaf.texts).map(|text| text.text.len()).sum()
 }
 
-/// What a comparison found, as Vi-Delta; an empty one if that is nothing.
+/// The delta of a comparison as Vi-Delta; an empty one if nothing changed.
 pub(super) fn delta_xml(comparison: &VersionComparison) -> String {
     let delta = comparison.delta.as_ref().filter(|delta| !delta.is_empty());
     delta.map_or_else(empty_delta_xml, |delta| delta.to_xml(&comparison.tree))
 }
 
-/// The Vi-Delta of a version that shows what the one before showed.
+/// The Vi-Delta of an unchanged version.
 pub(super) fn empty_delta_xml() -> String {
     Delta::default().to_operations_xml()
 }

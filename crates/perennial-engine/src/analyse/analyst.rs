@@ -1,4 +1,4 @@
-//! The text of a page and what was known of it -> its tree, and an observation of what changed.
+//! Lays out, segments and compares pages.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,40 +19,37 @@ use perennial_archive::Archive;
 use perennial_archive::links::LARGE_TEXT_BYTES;
 use perennial_archive::settings::Seeds;
 
-/// The text of a page as it was captured, with access to its subresources.
+/// The text of a captured page, with access to its subresources.
 pub struct PageText<'a> {
-    /// Address of the page.
     pub url: &'a str,
-    /// Name of the version in its tree: the time of the capture.
+    /// Name of the version in its tree: the capture time.
     pub version: &'a str,
-    /// The page, decoded.
     pub html: &'a str,
-    /// Finds captured stylesheets and images.
     pub subresources: &'a SubresourceLookup<'a>,
 }
 
-/// Lays out pages, segments them, compares them and computes importances. A process has one; all threads share it.
+/// Lays out pages, segments and compares them, and computes importance. All threads of a process share one.
 pub struct Analyst {
     pool: WorkerPool,
-    /// Workers for large pages. A crawl starts them from a thread that gives way to others, and they give way too.
+    /// Workers for large pages. A crawl starts them from a low-priority thread, so they run at low priority too.
     large_pool: WorkerPool,
     filters: AdFilters,
-    /// Their `pin` and `ignore` change how pages are segmented.
+    /// Their `pin` and `ignore` settings change the segmentation.
     seeds: Seeds,
     usual: SegmentConfig,
     importance: ImportanceConfig,
     plans: LayoutCache,
-    /// Words that pages show and that no block holds.
+    /// Visible words that are in no block.
     n_lost_words: AtomicU64,
 }
 
 impl Analyst {
-    /// An analyst whose layout engine runs in worker processes of this executable.
+    /// Runs the layout engine in worker processes of this executable.
     pub fn new(filters: AdFilters) -> anyhow::Result<Analyst> {
         Ok(Analyst::with_worker(std::env::current_exe()?, filters))
     }
 
-    /// An analyst whose workers run another executable, for programs that are not this one.
+    /// Runs the layout engine in worker processes of a different executable. Examples and benches use it.
     pub fn with_worker(program: PathBuf, filters: AdFilters) -> Analyst {
         let command = WorkerCommand { program, arguments: vec!["render-worker".into()] };
         Analyst {
@@ -67,13 +64,12 @@ impl Analyst {
         }
     }
 
-    /// An analyst with the archive's filter lists and settings.
     pub fn for_archive(archive: &Archive) -> anyhow::Result<Analyst> {
         let analyst = Analyst::new(AdFilters::load(Some(archive.root()))?)?;
         Ok(Analyst { seeds: archive.settings().seeds.clone(), ..analyst })
     }
 
-    /// What to tell the user where this machine cannot confine the processes that lay pages out.
+    /// A warning if this machine cannot confine the layout workers.
     pub fn confinement_warning(&self) -> Option<String> {
         let gaps = self.pool.command().confinement_gaps().unwrap_or_else(|error| vec![error.to_string()]);
         let cure = "`perennial doctor` names the cure";
@@ -81,12 +77,10 @@ impl Analyst {
             .then(|| format!("layout workers are not fully confined here ({}): {cure}", gaps.join("; ")))
     }
 
-    /// How a page is segmented.
     fn config(&self, url: &str) -> &SegmentConfig {
         self.seeds.segment_config(url).unwrap_or(&self.usual)
     }
 
-    /// The filters that recognise advertisements.
     pub fn filters(&self) -> &AdFilters {
         &self.filters
     }
@@ -95,7 +89,8 @@ impl Analyst {
         if page.html.len() as u64 > LARGE_TEXT_BYTES { &self.large_pool } else { &self.pool }
     }
 
-    /// The blocks that a reader sees. A page with the structure of an earlier one is not laid out again (module `plans`).
+    /// The blocks that a reader sees. If an earlier page had the same structure, its layout is reused (module
+    /// `layout_cache`).
     pub fn tree(&self, page: &PageText<'_>) -> BlockTree {
         let dom = Dom::parse(page.html);
         let (base, nodes) = (base_url(&dom, page.url), parsed_nodes(&dom));
@@ -117,7 +112,7 @@ impl Analyst {
         tree
     }
 
-    /// The same, always laid out by the engine.
+    /// Like [`Analyst::tree`], but never reuses a layout.
     pub fn tree_in_full(&self, page: &PageText<'_>) -> BlockTree {
         let rendered = self.pool_for(page).layout(page.html, page.url, page.subresources);
         let mut tree = segment(&rendered.layout, self.config(page.url));
@@ -141,25 +136,25 @@ impl Analyst {
         }
     }
 
-    /// Compares a tree with the one before it, by the page's noise history.
+    /// Compares a tree with its predecessor, given the page's noise history.
     pub fn compare(&self, before: Option<(&BlockTree, &NoiseHistory)>, tree: BlockTree) -> VersionComparison {
         let page_url = tree.url.clone();
         let is_advertisement = |element: &Element| self.filters.is_advertisement(element, &page_url);
         compare(before, tree, &self.importance, &is_advertisement)
     }
 
-    /// How many pages the engine laid out; the others had the structure of an earlier one.
+    /// Number of pages that the engine laid out. The others reused a layout.
     pub fn n_layouts(&self) -> u64 {
         self.pool.n_pages() + self.large_pool.n_pages()
     }
 
-    /// How many words the pages that were laid out show and no block holds, because the engine gave them no place.
-    /// Each word is told once.
+    /// Number of visible words of laid-out pages that no block contains, because the engine gave them no position.
+    /// Resets the count.
     pub fn take_lost_words(&self) -> u64 {
         self.n_lost_words.swap(0, Ordering::Relaxed)
     }
 
-    /// How many pages the engine could not lay out, so that they got the structural layout.
+    /// Number of pages that got the structural layout, because the engine failed.
     pub fn n_fallbacks(&self) -> u64 {
         self.pool.n_fallbacks() + self.large_pool.n_fallbacks()
     }

@@ -1,7 +1,7 @@
-//! Captures that were not analysed -> analyses, page by page, on all cores.
+//! Analyses captures that have no analysis yet, page by page, on all cores.
 //!
-//! A crash between fetching and analysing leaves such captures, and an import brings thousands. Pages are independent of each
-//! other; the observations of one page are compared in order of time.
+//! A crash between fetching and analysing leaves such captures, and an import brings thousands. Pages are independent
+//! of each other. The observations of one page are compared in chronological order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,33 +30,33 @@ use super::{Analyst, PageText, SubresourceCache};
 use perennial_archive::store::{Analysis, AsideReason, Capture, Commit, Kind, PageState, SetAside, Store};
 use perennial_archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
 
-/// Pages between two commits. After a crash at most these are analysed again.
+/// Pages per commit. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;
-/// Observations of one page that are laid out before they are compared: their trees are in memory together.
+/// Observations of one page that are laid out before they are compared. All their trees are in memory at once.
 const LAYOUTS_AHEAD: usize = 16;
 
-/// A page with fewer letters than this may be one that its scripts have not rendered.
+/// A page with less text than this may be a shell that its scripts have not filled.
 const MAX_SHELL_LETTERS: usize = 200;
 
-/// A version that was left out so often is stored whole when it is seen again: it is no passing state of the page, and its bytes are
-/// fetched and stored for the last time.
+/// A version that was left out this often is stored whole when it appears again. It is evidently not a passing state
+/// of the page. Its bytes are then fetched and stored for the last time.
 const MAX_LEFT_OUT: u64 = 2;
 
-/// What became of a backlog.
+/// The outcome of [`analyse_backlog`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BacklogCounts {
-    /// Captures that were analysed.
+    /// Analysed captures.
     pub n_captures: u64,
-    /// Of them, those that changed in what a reader sees.
+    /// Those whose visible content changed.
     pub n_changed: u64,
-    /// Of them, those whose payload could not be read: the archive quarantines them.
+    /// Those whose payload was unreadable. The archive quarantines them.
     pub n_failed: u64,
-    /// Pages whose captures could not even be listed. None of them was analysed.
+    /// Pages whose captures could not be listed. None of their captures was analysed.
     pub n_failed_pages: u64,
 }
 
-/// Analyses every capture that was not. `progress` is called with the number of captures of each page that is done. The work
-/// ends early, after a commit, when `stop` is set. An unreadable capture does not keep others from being analysed.
+/// Analyses every capture without an analysis. After each page, `progress` is called with its number of captures.
+/// When `stop` is set, the work ends after the current commit. An unreadable capture does not stop the others.
 pub fn analyse_backlog(
     archive: &Archive,
     store: &mut Store,
@@ -93,34 +93,31 @@ pub fn analyse_backlog(
 /// The analyses of one page.
 pub struct PageAnalyses {
     page: PageId,
-    /// A capture is older than those that were analysed: the page's analyses are replaced from the first on.
+    /// Whether a new capture is older than an analysed one. Then all analyses of the page are replaced.
     is_begun_anew: bool,
-    /// In order of time.
+    /// In chronological order.
     pub analyses: Vec<Analysis>,
-    /// What the next observation is compared with.
+    /// The predecessor of the next observation.
     state: Option<Box<PageState>>,
-    /// What the last observation says of other pages, if the page is a listing page.
+    /// The headlines in the last observation, if the page is a listing page.
     pub headlines: Vec<PageHeadline>,
-    /// Captures whose payload is not in the archive or could not be read, with their files.
+    /// Captures with a missing or unreadable payload, with their files.
     failed: Vec<(String, SetAside)>,
 }
 
-/// What a listing page says of another page of the archive: that it is new, or that it got another headline.
+/// A headline on a listing page: the linked page is new, or its headline changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageHeadline {
-    /// The page that it links to.
+    /// The linked page.
     pub page: PageId,
-    /// Its words.
     pub title: String,
 }
 
 impl PageAnalyses {
-    /// The page they are of.
     pub fn page(&self) -> PageId {
         self.page
     }
 
-    /// Stores them.
     pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
         if self.is_begun_anew {
             commit.forget_analyses(self.page)?;
@@ -134,7 +131,7 @@ impl PageAnalyses {
     }
 }
 
-/// Analyses the captures of one page after the other; shared by all threads that analyse.
+/// Analyses the captures of single pages. All analysing threads share it.
 pub struct PageAnalyst {
     analyst: Arc<Analyst>,
     stores: StorePool,
@@ -142,19 +139,17 @@ pub struct PageAnalyst {
 }
 
 impl PageAnalyst {
-    /// Reads payloads and subresources from `archive`.
     pub fn new(archive: &Archive, analyst: Arc<Analyst>) -> PageAnalyst {
         PageAnalyst { analyst, stores: StorePool::new(archive), subresources: SubresourceCache::default() }
     }
 
-    /// How many words pages show and no block holds, since this was last asked.
+    /// Number of visible words in no block since the last call.
     pub fn take_lost_words(&self) -> u64 {
         self.analyst.take_lost_words()
     }
 
-    /// What is stored instead of the payload of a version that is not worth indexing (`keep = "important"`): the delta
-    /// that the next analysis will find. `None`: the version is worth indexing or seen again and again, or the archive has its
-    /// payload already.
+    /// The delta to store instead of the payload of a version that is not worth indexing (`keep = "important"`).
+    /// `None` if the version is worth indexing or keeps coming back, or if the archive already has its payload.
     pub fn leave_out(
         &self,
         page: PageId,
@@ -169,11 +164,11 @@ impl PageAnalyst {
             if is_stored || store.n_left_out_looks(page, &content)? >= MAX_LEFT_OUT {
                 return Ok(None);
             }
-            // The visit before may not be analysed yet: the state must be that after it.
+            // The visit before may not be analysed yet, and its state is needed.
             Ok(self.analyse(archive, store, page, store.page_state(page)?, false)?.state)
         })?;
         let Some(state) = found.as_deref() else { return Ok(None) };
-        // A delta from a version that nobody could name later would be lost.
+        // Without a named base the delta could never be applied.
         let Some(base) = state.shown.clone() else { return Ok(None) };
         let identity = Identity::Payload(content.clone());
         let (analysis, delta) = match state.identity == identity {
@@ -197,7 +192,7 @@ impl PageAnalyst {
         Ok((!analysis.is_indexed).then_some(left_out))
     }
 
-    /// Analyses the captures since the last one that was analysed.
+    /// Analyses the captures since the last analysed one.
     pub fn analyse_new(&self, page: PageId) -> anyhow::Result<PageAnalyses> {
         self.stores.with(|archive, store| {
             let mut done = self.analyse(archive, store, page, store.page_state(page)?, false)?;
@@ -206,7 +201,7 @@ impl PageAnalyst {
         })
     }
 
-    /// Analyses all captures that were not, also if some are older than those that were.
+    /// Analyses all captures without an analysis, including those older than analysed ones.
     fn analyse_backlog_of_page(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageAnalyses> {
         self.stores.with(|archive, store| {
             let (state, is_begun_anew) = match store.page_state(page)? {
@@ -217,7 +212,6 @@ impl PageAnalyst {
         })
     }
 
-    /// Analyses the captures after the last one that was analysed.
     fn analyse(
         &self,
         archive: &Archive,
@@ -230,7 +224,7 @@ impl PageAnalyst {
         let (analyses, headlines, failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut done =
             PageAnalyses { page, is_begun_anew, analyses, state: state.map(Box::new), headlines, failed };
-        // From the last observation that was analysed on: that one stands before the first that waits.
+        // Starts at the last analysed observation, because the first pending one is compared with it.
         let from = analysed.map(|time| time - Span::from_millis(1));
         let (mut before, mut waiting) = (None, Vec::new());
         for capture in store.observed_captures(page, from)? {
@@ -247,7 +241,7 @@ impl PageAnalyst {
                 let (analysis, state) =
                     match analysed.and_then(|found| found.context("its payload is not in the archive")) {
                         Ok(found) => found,
-                        // A capture that cannot be read gets an analysis too, so that no later start tries it again.
+                        // An unreadable capture gets an analysis too, so that later runs do not retry it.
                         Err(error) => {
                             done.failed.push(failed_capture(&waiting.capture, &error));
                             by_answer(&waiting.capture, state)
@@ -267,11 +261,11 @@ impl PageAnalyst {
         Ok(self.analyst.compare(before, tree))
     }
 
-    /// Lays out the captures of a window that need it, on all cores: what a capture shows does not depend on those before
-    /// it. So a page with a long history keeps all cores busy, although its captures are compared one by one.
+    /// Lays out the captures of a window that need it, on all cores. A layout does not depend on earlier captures, so
+    /// even one page with a long history keeps all cores busy. The comparisons are sequential.
     fn lay_out_ahead(&self, window: &[PendingCapture]) -> Vec<Option<anyhow::Result<CaptureContent>>> {
         match window {
-            // While a crawl runs there is one capture, which its analyst lays out itself.
+            // A crawl analyses one capture at a time, on the calling thread.
             [_] => vec![None],
             _ => window
                 .par_iter()
@@ -281,7 +275,7 @@ impl PageAnalyst {
         }
     }
 
-    /// `None` when the payload is not in the archive. `ahead` is what was laid out already.
+    /// `None` if the archive lacks the payload. `ahead` is the capture's content if it is already laid out.
     fn analyse_capture(
         &self,
         archive: &Archive,
@@ -319,7 +313,7 @@ impl PageAnalyst {
         }
     }
 
-    /// Reads and lays out what a capture shows.
+    /// Reads a capture and lays it out.
     fn shown(&self, capture: &Capture) -> anyhow::Result<CaptureContent> {
         let document = self.stores.with(|archive, store| archive.document(store, capture))?;
         let Some(document) = document else { return Ok(CaptureContent::Missing) };
@@ -341,8 +335,8 @@ impl PageAnalyst {
         self.analyst.tree(&PageText { url, version: &time.to_rfc3339(), html, subresources: &subresources })
     }
 
-    /// A version that was left out: its delta applied to the version that it was made from gives what was seen. `None` if the
-    /// page's state is of another version.
+    /// Analyses a left-out version by applying its delta to its base. `None` if the page's state is a different
+    /// version.
     fn analyse_delta(
         &self,
         archive: &Archive,
@@ -372,7 +366,7 @@ impl PageAnalyst {
     }
 }
 
-/// What a capture follows: the page's state, and the capture just before it.
+/// What precedes a capture: the page's state, and the capture just before it.
 #[derive(Clone, Copy)]
 struct Predecessor<'a> {
     state: &'a PageState,
@@ -380,9 +374,9 @@ struct Predecessor<'a> {
 }
 
 impl Predecessor<'_> {
-    /// Whether the delta of a left-out version was made from the version of the state. If its record does not say what it was
-    /// made from, that is sure only if nothing can have come between: the capture before it was analysed and precedes it in
-    /// the same file.
+    /// Whether the delta of a left-out version applies to the version in the state. Old records do not name their
+    /// base. Then the answer is certain only if nothing can have come between: the capture before was analysed and
+    /// precedes the delta in the same file.
     fn is_delta_base(&self, store: &Store, delta: &Capture, named: Option<&str>) -> bool {
         let Some(shown) = &self.state.shown else { return false };
         match named {
@@ -394,13 +388,14 @@ impl Predecessor<'_> {
     }
 }
 
-/// Whether a record means the version with this identity. Records of earlier versions of this program name it by the
-/// SHA-1 of its payload.
+/// Whether a record names the version with this identity. Records of earlier releases name a version by the SHA-1 of
+/// its payload.
 fn is_named(store: &Store, named: &Identity, identity: &Identity) -> bool {
     named == identity || store.is_digest_of(&named.to_string(), &identity.to_string()).unwrap_or_default()
 }
 
-/// A new item is a headline of a page that was never captured: another link to a captured page is not a change of it.
+/// Headlines of pages that were never captured, and changed headlines. An additional link to a captured page is not a
+/// change of that page.
 fn new_headlines(store: &Store, analyses: &[Analysis]) -> anyhow::Result<Vec<PageHeadline>> {
     let mut headlines = Vec::new();
     for item in analyses.last().iter().flat_map(|analysis| &analysis.items) {
@@ -413,20 +408,20 @@ fn new_headlines(store: &Store, analyses: &[Analysis]) -> anyhow::Result<Vec<Pag
     Ok(headlines)
 }
 
-/// What is noted of a capture that could not be read.
+/// The quarantine entry of an unreadable capture.
 fn failed_capture(capture: &Capture, error: &anyhow::Error) -> (String, SetAside) {
     let what = untrusted::quoted(&format!("{error:#}")).into_owned();
     (capture.file.clone(), SetAside { offset: capture.offset, reason: AsideReason::Analysis, what })
 }
 
-/// A capture that was not analysed, and the one just before it.
+/// A capture without an analysis, and the capture just before it.
 struct PendingCapture {
     before: Option<Capture>,
     capture: Capture,
 }
 
 impl PendingCapture {
-    /// The same answer again, a redirect or a delta needs no layout.
+    /// Repeated responses, redirects and deltas need no layout.
     fn needs_layout(&self) -> bool {
         let is_repeated = self.before.as_ref().is_some_and(|before| before.identity == self.capture.identity);
         self.capture.kind != Kind::Metadata
@@ -435,19 +430,19 @@ impl PendingCapture {
     }
 }
 
-/// What a capture shows.
+/// The content of a capture.
 enum CaptureContent {
     /// The blocks of a page, and its title.
     Tree(Box<BlockTree>, String),
-    /// Something that cannot be read, such as a picture: it is judged by its digest.
+    /// A format that cannot be read, such as an image. Only its digest is compared.
     Unreadable,
-    /// A page that says that there is none.
+    /// A page that says "not found" with status 200.
     Error,
-    /// Nothing, because its payload is not in the archive.
+    /// The archive lacks the payload.
     Missing,
 }
 
-/// What a capture of a document that is no HTML shows.
+/// The content of a capture that is not HTML.
 fn shown_document(capture: &Capture, document: &Response) -> CaptureContent {
     let content_type = document.head.get("Content-Type");
     let format = DocumentFormat::of(content_type.as_deref(), &capture.url, &document.bytes);
@@ -458,8 +453,8 @@ fn shown_document(capture: &Capture, document: &Response) -> CaptureContent {
     CaptureContent::Tree(Box::new(tree), title)
 }
 
-/// Whether a page that a browser rendered before was delivered and not rendered: without its scripts there is hardly anything
-/// to see, which says nothing of the page.
+/// Whether a page that was rendered in a browser before now came without running its scripts. Its near-empty shell
+/// must not count as a change.
 fn is_unrendered(capture: &Capture, state: Option<&PageState>, tree: &BlockTree) -> anyhow::Result<bool> {
     let Some(state) = state.filter(|state| state.identity.is_rendered()) else { return Ok(false) };
     let n_now = n_letters(tree);
@@ -467,7 +462,7 @@ fn is_unrendered(capture: &Capture, state: Option<&PageState>, tree: &BlockTree)
     Ok(is_shell && state.read_tree()?.is_some_and(|before| n_now < n_letters(&before)))
 }
 
-/// Analyses a capture by its answer and the answer before it.
+/// Analyses a capture by comparing its response with the previous one.
 fn by_answer(capture: &Capture, state: Option<&PageState>) -> (Analysis, PageState) {
     let kind = capture.answer.unwrap_or(AnswerKind::Content);
     let status = ChangeStatus::between(state.map(PageState::before), kind, &capture.identity);
@@ -475,7 +470,7 @@ fn by_answer(capture: &Capture, state: Option<&PageState>) -> (Analysis, PageSta
     analyse_answer(capture.page, capture.time, &capture.identity, state, status)
 }
 
-/// The title as a reader sees it: without references such as `&amp;`.
+/// The title as a reader sees it, with references such as `&amp;` resolved.
 fn shown_title(html: &str) -> String {
     unescaped(&title_of(html)).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! A filter -> all trees or all deltas of an archive as one XML document, for XQuery engines.
+//! Exports all trees or all deltas that match a filter as one XML document, for XQuery engines.
 
 use std::io::Write;
 
@@ -7,8 +7,8 @@ use perennial_core::page::segment::vixml;
 use super::{AdFilters, ChangeReader};
 use perennial_archive::store::{ChangeFilter, Filter, Store};
 
-/// Writes the trees of the captures that a filter lets through: Vi-XML documents below one root. A capture that showed what the one
-/// before showed has no tree of its own. Gives their number.
+/// Writes the trees of the matching captures as Vi-XML below one root. An unchanged capture has no tree. Returns the
+/// number of trees.
 pub fn write_trees(
     store: &Store,
     filter: &Filter,
@@ -26,7 +26,7 @@ pub fn write_trees(
     Ok(n_trees)
 }
 
-/// Writes the deltas of the changes that a filter lets through: Vi-Delta documents below one root, in order of time. Gives their
+/// Writes the deltas of the matching changes as Vi-Delta below one root, in chronological order. Returns their
 /// number.
 pub fn write_deltas(
     store: &Store,
@@ -53,7 +53,7 @@ pub fn write_deltas(
     Ok(n_deltas)
 }
 
-/// A document as a part of another one.
+/// Strips the XML declaration, so that the document can be nested.
 fn without_declaration(xml: &str) -> &str {
     xml.split_once("?>\n").map_or(xml, |(_, rest)| rest)
 }

@@ -1,6 +1,6 @@
-//! A change in the state -> the operations between its two trees, with their weights.
+//! Recomputes the operations of a stored change, with their weights.
 //!
-//! Deltas are not stored beside the trees: the two trees give the same delta again (docs/decisions/0039).
+//! Deltas are not stored. Comparing the two trees again gives the same delta (docs/decisions/0039).
 
 use std::collections::HashMap;
 
@@ -14,41 +14,39 @@ use super::compare::{NoiseSource, weigh};
 use super::{AdFilters, OperationReport, reported_entries};
 use perennial_archive::store::{ChangeRow, Store, TreeReader};
 
-/// What changed between two observations in a row.
+/// The difference between two consecutive observations.
 pub struct ChangeDetails {
-    /// The operations.
     pub delta: Delta,
-    /// How much each of them matters, with what the page's history says of its noise.
+    /// The importance and the noise of each operation.
     pub assessment: Assessment,
 }
 
 impl ChangeDetails {
-    /// The operations for people, most important first.
+    /// The operations to report, most important first.
     pub fn entries(&self) -> Vec<OperationReport> {
         reported_entries(&self.delta, &self.assessment)
     }
 }
 
-/// Reads the changes of an archive, one after the other.
+/// Reads changes of an archive one after the other.
 pub struct ChangeReader<'s> {
     trees: TreeReader<'s>,
     filters: &'s AdFilters,
-    /// The later tree of the change that was read last of each page: the next change of the page begins with it.
+    /// Per page, the later tree of the last change that was read. The page's next change starts from it.
     latest: HashMap<PageId, (Timestamp, BlockTree)>,
-    /// Elements of these trees.
+    /// Number of elements in these trees.
     n_latest: usize,
 }
 
-/// Elements of all trees that are kept: about a hundred megabytes.
+/// Most elements in cached trees: about 100 MB.
 const MAX_LATEST: usize = 400_000;
 
 impl<'s> ChangeReader<'s> {
-    /// Reads from a store; filters say what is an advertisement.
     pub fn new(store: &'s Store, filters: &'s AdFilters) -> ChangeReader<'s> {
         ChangeReader { trees: TreeReader::new(store), filters, latest: HashMap::new(), n_latest: 0 }
     }
 
-    /// What a change consists of; `None` where one of the two observations was not laid out, or a reader sees no difference.
+    /// The details of a change. `None` if one of the observations was not laid out, or if no visible content changed.
     pub fn read(&mut self, row: &ChangeRow) -> anyhow::Result<Option<ChangeDetails>> {
         let Some(time_before) = row.before.filter(|_| row.n_operations > 0) else { return Ok(None) };
         let kept = self.latest.remove(&row.page);

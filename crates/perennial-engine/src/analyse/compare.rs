@@ -1,4 +1,4 @@
-//! Two versions of a page -> the operations between them with their importance, as JSON and as text.
+//! Compares two versions of a page and reports the operations as JSON and text.
 
 use std::io::{self, Write};
 
@@ -17,26 +17,23 @@ use serde::Serialize;
 use super::AdFilters;
 use perennial_archive::store::Store;
 
-/// A comparison with everything that a report shows.
+/// A comparison with everything that a report needs.
 pub struct Comparison {
-    /// The version before.
     pub before: BlockTree,
-    /// The version after.
     pub after: BlockTree,
-    /// What changed.
     pub delta: Delta,
-    /// The importance of it all and of each operation.
+    /// The importance of the whole change and of each operation.
     pub assessment: Assessment,
 }
 
 impl Comparison {
-    /// Whether two versions were cut in the same way, so that what differs between them is the page. A tree whose maker is unknown is
-    /// taken as it is.
+    /// Whether two versions were segmented by the same engine. Only then are all differences due to the page. Trees
+    /// of unknown origin are accepted.
     pub fn is_fair(before: &BlockTree, after: &BlockTree) -> bool {
         before.engine == after.engine || before.engine.is_empty() || after.engine.is_empty()
     }
 
-    /// Compares two versions; filter lists say what is an advertisement, the page's history what is noise.
+    /// Compares two versions. The filter lists identify advertisements, the page's history identifies noise.
     pub fn new(
         before: BlockTree,
         after: BlockTree,
@@ -49,12 +46,12 @@ impl Comparison {
         Comparison { before, after, delta, assessment }
     }
 
-    /// Operations with their part in the importance, in the delta's order.
+    /// The operations in the delta's order, with their shares of the importance.
     pub fn entries(&self) -> Vec<OperationReport> {
         entries(&self.delta, &self.assessment)
     }
 
-    /// The comparison as `--json` prints it.
+    /// The comparison as printed by `--json`.
     pub fn report(&self, form: &str) -> ComparisonReport {
         let (structure, operations) = self.entries().into_iter().partition(|entry| entry.element == "block");
         ComparisonReport {
@@ -69,7 +66,7 @@ impl Comparison {
         }
     }
 
-    /// Writes a line for each operation, the most important first.
+    /// Writes one line per operation, most important first.
     pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "importance {:.4}", self.assessment.importance.get())?;
         if let Some(headlines) = headlines(&self.delta) {
@@ -82,28 +79,30 @@ impl Comparison {
     }
 }
 
-/// What is known of a page's noise.
+/// Where the noise of operations is known from.
 #[derive(Clone, Copy)]
 pub enum NoiseSource<'h> {
-    /// Nothing: what a clock or a counter says by itself is all that is known.
+    /// Nowhere: only clocks and counters are recognised as noise.
     Unknown,
-    /// What its observations taught.
+    /// The page's observations.
     Learned(&'h NoiseHistory),
-    /// How much of each operation was noise when the later version was analysed, in the delta's order; empty: nothing was.
+    /// The stored noise of each operation, in the delta's order, from the analysis of the later version. Empty if
+    /// nothing was noise.
     Stored(&'h [f64]),
 }
 
-/// What the archive knows of a change already.
+/// What the archive already knows about a change.
 #[derive(Default)]
 pub struct StoredChange {
-    /// Where its analysis compared the same two: the number that `perennial changes` shows, and the noise of each operation.
+    /// Importance and noise per operation, if the analysis compared the same two versions. `perennial changes` shows
+    /// the same importance.
     pub found: Option<(f64, Vec<f64>)>,
-    /// What the observations of the page taught of its noise.
+    /// The noise history of the page.
     noise: Option<NoiseHistory>,
 }
 
 impl StoredChange {
-    /// Between two observations of a page, in a row or far apart.
+    /// Between any two observations of a page, consecutive or not.
     pub fn between(
         store: &Store,
         url: &str,
@@ -115,7 +114,6 @@ impl StoredChange {
         Ok(StoredChange { found, noise: state.map(|state| state.noise) })
     }
 
-    /// What it says of noise.
     pub fn history(&self) -> NoiseSource<'_> {
         match (&self.found, &self.noise) {
             (Some((_, noise)), _) => NoiseSource::Stored(noise),
@@ -125,7 +123,7 @@ impl StoredChange {
     }
 }
 
-/// The importance of a delta, operation by operation.
+/// Assesses each operation of a delta.
 pub(super) fn weigh(
     delta: &Delta,
     config: &ImportanceConfig,
@@ -134,7 +132,7 @@ pub(super) fn weigh(
     history: NoiseSource<'_>,
 ) -> Assessment {
     let is_advertisement = |element: &Element| filters.is_advertisement(element, page);
-    // Stored values of a delta that another release found do not belong to these operations.
+    // The stored values do not match if a different release found different operations.
     let stored = match history {
         NoiseSource::Stored(noise) if noise.len() == delta.operations().count() => noise,
         _ => &[],
@@ -156,8 +154,8 @@ pub(super) fn weigh(
     })
 }
 
-/// The same operation the other way round. A history knows an element as it was seen last, which may be either side of versions
-/// that are far apart.
+/// The reverse operation. A history contains the latest state of an element, which may match either side of two
+/// distant versions.
 fn turned<'o>(operation: &Operation<'o>) -> Operation<'o> {
     match operation.subject {
         Subject::Element { before: Some(before), after: Some(after) } => {
@@ -167,7 +165,7 @@ fn turned<'o>(operation: &Operation<'o>) -> Operation<'o> {
     }
 }
 
-/// What `perennial diff --json` prints.
+/// The output of `perennial diff --json`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Diff")]
 #[allow(missing_docs)]
@@ -177,14 +175,14 @@ pub struct ComparisonReport {
     pub after: String,
     pub form: String,
     pub importance: f64,
-    /// How many headlines of a front page came, went or were rewritten; absent for other pages
+    /// How many headlines of a listing page appeared, disappeared or were rewritten; absent for other pages
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headlines: Option<String>,
     pub operations: Vec<OperationReport>,
     pub structure: Vec<OperationReport>,
 }
 
-/// One operation, as it is printed.
+/// One reported operation.
 #[derive(Clone, Serialize, JsonSchema, Default)]
 #[schemars(rename = "Operation")]
 #[allow(missing_docs)]
@@ -198,18 +196,18 @@ pub struct OperationReport {
     pub before: Option<ElementContent>,
     pub after: Option<ElementContent>,
     pub advertisement: bool,
-    /// Share of it that is noise, 0 to 1: by the page's history where there is one
+    /// Share of the operation that is noise, 0 to 1, judged by the page's history if there is one
     pub noise: f64,
-    /// Importance of the operation by itself
+    /// Importance of the operation alone
     pub value: f64,
     /// Its share of the importance of the whole change
     pub share: f64,
-    /// A headline of a front page that was rewritten
+    /// Whether a headline of a listing page was rewritten
     #[serde(skip)]
     pub is_rewritten: bool,
 }
 
-/// Text and address of an element; of a block its first words.
+/// Text and URL of an element; for a block its first words.
 #[derive(Clone, Serialize, JsonSchema, Default)]
 #[allow(missing_docs)]
 pub struct ElementContent {
@@ -219,17 +217,15 @@ pub struct ElementContent {
 }
 
 impl OperationReport {
-    /// Whether it is about an advertisement, and how much of it is noise.
     pub fn judgement(&self) -> Judgement {
         Judgement { is_advertisement: self.advertisement, noise: self.noise }
     }
 
-    /// Whether people are told of it.
     pub fn is_worth_reporting(&self) -> bool {
         self.judgement().is_worth_reporting(self.share)
     }
 
-    /// The line that `perennial diff` prints for it.
+    /// The line of this operation in `perennial diff`.
     pub fn line(&self) -> String {
         let place = match (&self.block_before, &self.block_after) {
             (Some(before), Some(after)) if before != after => format!("{before} > {after}"),
@@ -245,7 +241,7 @@ impl OperationReport {
         )
     }
 
-    /// What changed into what, short enough for a line: the words that differ, with a few words around them.
+    /// The change in one line: the words that differ, with a few words of context.
     pub fn summary(&self) -> String {
         match (&self.before, &self.after) {
             (Some(before), Some(after)) if self.op == "update" => {
@@ -264,12 +260,12 @@ impl OperationReport {
     }
 }
 
-/// Words that are shown before and after a difference.
+/// Words of context before and after a difference.
 const N_WORDS_AROUND: usize = 4;
-/// Columns of a difference that are shown of each side.
+/// Longest shown difference per side, in columns.
 const MAX_SHOWN_COLUMNS: usize = 120;
 
-/// The words that differ between two texts, in brackets, with a few of the words that they share around them.
+/// The differing words of two texts in brackets, with some context.
 fn difference(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) =
         (before.split_whitespace().collect(), after.split_whitespace().collect());
@@ -293,7 +289,7 @@ fn brief(content: &ElementContent) -> String {
     shorten(if content.text.is_empty() { &content.address } else { &content.text }, 70).into_owned()
 }
 
-/// All operations of a delta with their part in the importance, in its order, and then the items of a front page.
+/// All operations of a delta in its order, then the items of a listing page.
 fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
     let hub = delta.items.as_ref().filter(|items| items.is_hub);
     let of_prose = hub.map_or(1.0, |items| items.prose_share);
@@ -313,7 +309,7 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
     entries
 }
 
-/// The same for people, most important first. What changed within the items of a front page is told by the items.
+/// The operations to report, most important first. Changes inside the items of a listing page are reported as items.
 pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
     let is_hub = delta.items.as_ref().is_some_and(|items| items.is_hub);
     let mut entries = entries(delta, assessment);
@@ -344,7 +340,7 @@ fn item_entry(change: &ItemChange) -> OperationReport {
     }
 }
 
-/// "3 headlines new, 1 retitled, 2 gone", for a front page.
+/// "3 headlines new, 1 retitled, 2 gone", for a listing page.
 pub fn headlines(delta: &Delta) -> Option<String> {
     let items = delta.items.as_ref().filter(|items| items.is_hub)?;
     let counts = [

@@ -1,10 +1,9 @@
-//! An address -> whether it is an advertisement, by filter lists in EasyList syntax and Brave's engine.
+//! Recognises advertisements by URL, with EasyList filter lists and Brave's engine.
 //!
-//! Lists are taken from the archive's `filters/` folder (`perennial filters update FILE`), from the folder where
-//! Debian's uBlock package puts EasyList, and from a short built-in list, so that ordinary banners are
-//! recognised without any other list. The compiled engine is kept beside the archive's lists and compiled again when a list
-//! changes. Where no list matches, whole words of advertising in the address decide (P-PATTERN 6.2; docs/papers.md,
-//! Advertisements and noise).
+//! The lists come from three places: the archive's `filters/` folder (`perennial filters update FILE`), the folder of
+//! Debian's uBlock package, and a short built-in list that covers ordinary banners. The compiled engine is cached
+//! beside the archive's lists and recompiled when a list changes. If no list matches, the URL is searched for whole
+//! words of advertising (P-PATTERN 6.2; docs/papers.md, Advertisements and noise).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,22 +16,21 @@ use perennial_core::page::diff::{Element, ElementKind};
 use perennial_core::page::observe::{has_advertising_words, is_own_headline};
 use sha2::{Digest, Sha256};
 
-/// Ordinary banners and the large networks, in EasyList syntax; written for this project.
+/// Ordinary banners and the large ad networks, in EasyList syntax; written for this project.
 const BUILT_IN: &str = include_str!("filters.txt");
-/// Folders in which distributions keep EasyList.
+/// Where distributions install EasyList.
 const SYSTEM_FOLDERS: [&str; 2] = [
     "/usr/share/chromium/extensions/ublock-origin/assets/thirdparties/easylist",
     "/usr/share/webext/ublock-origin/assets/thirdparties/easylist",
 ];
 const COMPILED: &str = "compiled.bin";
 
-/// Recognises advertisements by their addresses.
 pub struct AdFilters {
     engine: Engine,
 }
 
 impl AdFilters {
-    /// The lists of an archive's folder (none if there is no archive), the system's and our own.
+    /// Loads the lists of an archive's folder if there is one, of the system, and the built-in list.
     pub fn load(archive: Option<&Path>) -> anyhow::Result<AdFilters> {
         let lists = read_lists(archive)?;
         let engine = match archive.map(filters_dir).filter(|dir| dir.is_dir()) {
@@ -42,13 +40,12 @@ impl AdFilters {
         Ok(AdFilters { engine })
     }
 
-    /// The built-in list alone.
+    /// Loads the built-in list only.
     pub fn built_in() -> AdFilters {
         AdFilters { engine: compile(&[BUILT_IN.to_string()]) }
     }
 
-    /// A link that leads to an advertisement, or an image that is one, on the page of this address: who is a third
-    /// party depends on it.
+    /// Whether a link or image on this page is an advertisement. Filters for third parties depend on the page's URL.
     pub fn is_advertisement(&self, element: &Element, page: &str) -> bool {
         let kind = match element.kind() {
             ElementKind::Image => "image",
@@ -65,12 +62,11 @@ impl AdFilters {
     }
 }
 
-/// Where an archive keeps its lists.
 fn filters_dir(archive: &Path) -> PathBuf {
     archive.join("filters")
 }
 
-/// Adds a list to the archive. Gives the number of its filters.
+/// Adds a list to the archive. Returns the number of its filters.
 pub fn update(archive: &Path, file: &Path) -> anyhow::Result<usize> {
     let list =
         fs::read_to_string(file).with_context(|| format!("cannot read the list {}", file.display()))?;
@@ -112,7 +108,7 @@ fn compile(lists: &[String]) -> Engine {
     Engine::new_with_filter_set(set)
 }
 
-/// The engine as compiled last time when the lists are still the same. A damaged file is replaced.
+/// The cached engine if the lists are unchanged. Otherwise compiles them. A damaged cache is replaced.
 fn compiled(path: &Path, lists: &[String]) -> Engine {
     let mut hasher = Sha256::new();
     lists.iter().for_each(|list| hasher.update(list.as_bytes()));
@@ -125,7 +121,7 @@ fn compiled(path: &Path, lists: &[String]) -> Engine {
         return engine;
     }
     let engine = compile(lists);
-    // This is a cache: if it cannot be written, the next start compiles again.
+    // If the cache cannot be written, the next start compiles the lists again.
     let _ = fs::write(path, [digest.as_slice(), &engine.serialize()].concat());
     engine
 }

@@ -1,10 +1,9 @@
-//! Layouts of earlier captures -> the layout of a page with the same structure, without the engine (P-VISUAL 7.1, 8;
-//! docs/papers.md, Reuse of structure).
+//! Reuses the layout of an earlier capture for a page with the same structure, without running the engine (P-VISUAL
+//! 7.1, 8; docs/papers.md, Reuse of structure).
 //!
-//! Most changes of a page put other words into the same tags and styles. The boxes are then taken from the last layout with
-//! this structure, and only the content is read. Blocks, IDs and importances are the same as after a full layout. This is
-//! checked: every 64th reuse of a layout is compared with a full layout, and a structure for which the two differ is
-//! never reused again.
+//! Most changes put different words into the same tags and styles. Then the boxes come from the last layout with this
+//! structure, and only the content is read. Blocks, IDs and importance are the same as after a full layout. This is
+//! verified: every 64th reuse is compared with a full layout. If they differ, the structure is never reused again.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,14 +15,14 @@ use perennial_render::resource::image_size;
 use perennial_render::{CapturedResource, SubresourceLookup};
 use url::Url;
 
-/// Nodes of all kept layouts together: some tens of megabytes.
+/// Most nodes in all cached layouts: some tens of megabytes.
 const MAX_NODES: usize = 200_000;
-/// A layout with more nodes is not kept: it would push out those of all other pages.
+/// Larger layouts are not cached, because they would evict those of all other pages.
 const MAX_NODES_OF_ONE: usize = MAX_NODES / 10;
-/// Every reuse of this number is compared with a full layout.
+/// Every n-th reuse is compared with a full layout.
 const CHECK_EVERY: u32 = 64;
 
-/// Layouts by structure, shared by all threads that analyse.
+/// Layouts by structure, shared by all analysing threads.
 #[derive(Default)]
 pub(super) struct LayoutCache {
     kept: Mutex<CachedPlans>,
@@ -33,17 +32,17 @@ pub(super) struct LayoutCache {
 struct CachedPlans {
     by_key: HashMap<u64, CachedPlan>,
     n_nodes: usize,
-    /// Counts all uses, so that each plan knows when it was last used.
+    /// Clock for least-recently-used eviction.
     n_uses: u64,
 }
 
-/// Addresses and hashes of what was captured there.
+/// URLs of subresources and hashes of their content.
 type SubresourceHashes = Vec<(String, u64)>;
 
 struct CachedPlan {
-    /// None: this structure cannot be reused.
+    /// `None`: this structure must not be reused.
     plan: Option<Arc<Plan>>,
-    /// Stylesheets, and images whose size moves boxes.
+    /// Stylesheets, and images whose size affects the layout.
     subresources: Arc<SubresourceHashes>,
     n_reused: u32,
     last_use: u64,
@@ -57,18 +56,19 @@ pub(super) struct Structure<'a> {
     key: u64,
 }
 
-/// What can be reused of an earlier layout.
+/// Which part of an earlier layout can be reused.
 pub(super) enum Reuse<'a> {
-    /// Nothing: the page is laid out by the engine.
+    /// None: the engine lays the page out.
     None,
-    /// This layout is reused.
+    /// Reuse this layout.
     Layout(Layout<'a>),
-    /// This layout is compared with a full one.
+    /// Compare this layout with a full one.
     Check(Layout<'a>),
 }
 
 impl<'a> Structure<'a> {
-    /// Reads the structure. Pages of one folder may share a layout: their relative addresses mean the same.
+    /// Reads the structure. Pages of one folder may share a layout, because relative URLs resolve to the same
+    /// subresources.
     pub(super) fn new(base: &'a Url, nodes: &'a [ParsedNode<'a>]) -> Structure<'a> {
         let mut hasher = DefaultHasher::new();
         base.join(".").ok().as_ref().map(Url::as_str).hash(&mut hasher);
@@ -77,12 +77,12 @@ impl<'a> Structure<'a> {
         Structure { base, nodes, fingerprint, key: hasher.finish() }
     }
 
-    /// Boxes around the words of this page.
+    /// Places the boxes around the text of this page.
     pub(super) fn fill(&self, boxes: &Boxes) -> Option<Layout<'a>> {
         boxes.fill(self.nodes, self.base.as_str())
     }
 
-    /// Images that have their size from the page: what is captured of them moves no box.
+    /// Images with a size in the HTML. Their content does not affect the layout.
     fn sized_images(&self) -> HashSet<String> {
         let attribute = |node: &ParsedNode<'_>, wanted: &str| {
             node.attributes.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string())
@@ -93,12 +93,12 @@ impl<'a> Structure<'a> {
     }
 }
 
-/// The subresources that a layout looked up.
+/// The subresources that a layout requested.
 #[derive(Default)]
 pub(super) struct LookupLog(Mutex<SubresourceHashes>);
 
 impl LookupLog {
-    /// Looks a subresource up and notes it.
+    /// Looks a subresource up and records it.
     pub(super) fn find(&self, lookup: &SubresourceLookup<'_>, url: &str) -> Option<CapturedResource> {
         let found = lookup(url);
         let noted = (url.to_owned(), content_hash(found.as_ref()));
@@ -119,7 +119,7 @@ fn content_hash(captured: Option<&CapturedResource>) -> u64 {
 }
 
 impl LayoutCache {
-    /// The layout of the last page with this structure around the content of this one.
+    /// Places the content of this page into the last layout with the same structure.
     pub(super) fn reuse<'a>(&self, structure: &Structure<'a>, lookup: &SubresourceLookup<'_>) -> Reuse<'a> {
         let Some((plan, subresources, n_reused)) = self.find(structure.key) else { return Reuse::None };
         if subresources.iter().any(|(url, hash)| content_hash(lookup(url).as_ref()) != *hash) {
@@ -142,7 +142,7 @@ impl LayoutCache {
         Some((entry.plan.clone()?, entry.subresources.clone(), entry.n_reused))
     }
 
-    /// Keeps the boxes that the engine made, for the next page with this structure.
+    /// Caches the engine's boxes for the next page with this structure.
     pub(super) fn keep(&self, structure: &Structure<'_>, boxes: Boxes, lookups: LookupLog) {
         if boxes.nodes.len() > MAX_NODES_OF_ONE {
             return;
@@ -153,7 +153,7 @@ impl LayoutCache {
         self.put(structure.key, Some(Plan::new(structure.fingerprint, boxes)), subresources);
     }
 
-    /// A reused layout led to other blocks than a full run: this structure is always laid out from now on.
+    /// Marks a structure as not reusable, because a reused layout gave different blocks than a full one.
     pub(super) fn refuse(&self, structure: &Structure<'_>) {
         self.put(structure.key, None, Vec::new());
     }
@@ -179,7 +179,7 @@ impl LayoutCache {
 }
 
 impl CachedPlans {
-    /// Forgets the half that was not used for longest.
+    /// Evicts the less recently used half.
     fn make_room(&mut self) {
         if self.n_nodes <= MAX_NODES {
             return;

@@ -1,23 +1,23 @@
-//! Captured bytes -> what a reader saw, what changed, and its importance; stored in the state.
+//! Analyses captures: visible content, changes and importance. Results are stored in the state.
 //!
-//! All captures are analysed here: each new capture of a crawl, the whole history of an import, and with
-//! `perennial analyse` those that no command has analysed yet. The algorithms are in the core
-//! ([`perennial_core::page::observe`]); this module reads their input and stores their results.
+//! All captures are analysed here: each new capture of a crawl, the history of an import, and with `perennial
+//! analyse` all captures without an analysis. The algorithms are in the core ([`perennial_core::page::observe`]).
+//! This module reads their input and stores their results.
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | `store_pool` | threads that read the state -> a connection for each |
-//! | `subresources` | an address and a time -> the captured stylesheet or image that a layout needs |
-//! | `layout_cache` | layouts of earlier captures -> the layout of a page with the same structure, without the engine |
-//! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::page::observe::VersionComparison`] |
-//! | `filters` | filter lists -> whether an address is an advertisement |
-//! | `change_reader` | a change in the state -> the operations between its two trees, weighed |
-//! | `bulk` | a filter -> all trees or all deltas as one XML document |
-//! | `compare` | two versions of a page -> what changed, as JSON and text |
-//! | `part` | a selector -> the words of that part in both versions of a change; which changes touched it |
-//! | `analysis` | what a capture showed, and the page's state before -> an [`Analysis`](perennial_archive::store::Analysis), and the state after |
-//! | `spec` | a page named on the command line: a file, Vi-XML, `url@time`, a URL -> its text and its tree |
-//! | `backlog` | captures that were not analysed -> analyses, page by page, on all cores |
+//! | `store_pool` | gives each thread a connection to the state |
+//! | `subresources` | finds the captured stylesheet or image that a layout needs |
+//! | `layout_cache` | reuses the layout of an earlier page with the same structure |
+//! | `analyst` | lays out a page and makes a [`perennial_core::page::observe::VersionComparison`] |
+//! | `filters` | recognises advertisements by filter lists |
+//! | `change_reader` | recomputes the weighted operations of a stored change |
+//! | `bulk` | exports all trees or all deltas as one XML document |
+//! | `compare` | compares two versions of a page and reports the changes as JSON and text |
+//! | `part` | finds the words of a selected part, and estimates the effect of pinning or ignoring it |
+//! | `analysis` | makes the [`Analysis`](perennial_archive::store::Analysis) of a capture and the page's next state |
+//! | `spec` | loads a page named on the command line: a file, Vi-XML, `url@time` or a URL |
+//! | `backlog` | analyses captures without an analysis, page by page, on all cores |
 
 mod analysis;
 mod analyst;

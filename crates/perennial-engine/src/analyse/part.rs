@@ -1,4 +1,5 @@
-//! A part of a page, named by a CSS selector -> its words in both versions of a change; which changes of the past touched it.
+//! A part of a page, named by a CSS selector: its words in both versions of a change, and which past changes touched
+//! it.
 
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::diff::diff;
@@ -14,11 +15,11 @@ use super::{AdFilters, ElementContent, OperationReport, PageSpec, reported_entri
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{ChangeFilter, ChangeRow};
 
-/// Changes that are read for an estimate: the latest.
+/// Latest changes that an estimate reads.
 const MAX_CHANGES: usize = 2_000;
 
-/// What a selector finds in both versions of a change, as words; nothing where there was no page. `None` where the bytes of one of the two
-/// are not stored or are no HTML.
+/// The words that a selector matches in both versions of a change; empty if there was no page. `None` if the bytes of
+/// either version are not stored or are not HTML.
 pub fn part_texts(
     snapshot: &SharedSnapshot,
     row: &ChangeRow,
@@ -27,7 +28,7 @@ pub fn part_texts(
     let text = |time: Option<Timestamp>, is_page: bool| -> Option<String> {
         let Some(time) = time.filter(|_| is_page) else { return Some(String::new()) };
         let spec = PageSpec::Archived { url: row.url.clone(), time: Some(time) };
-        // A record that cannot be read is named by `verify`; here there is nothing to compare.
+        // `verify` reports unreadable records. Here there is nothing to compare.
         let page = spec.load_named(Some(snapshot)).ok()?;
         (page.document.is_none() && page.note.is_none()).then(|| selector.text_in(&Dom::parse(&page.html)))
     };
@@ -35,76 +36,74 @@ pub fn part_texts(
     Some((before, text(Some(row.time), row.status.is_page())?))
 }
 
-/// What a part of a page would be.
+/// How a part is weighted.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum PartTreatment {
-    /// It has this share of the page's importance.
+    /// With this share of the page's importance.
     Pinned(f32),
-    /// It is not looked at.
+    /// With no importance.
     Ignored,
 }
 
-/// Which edits of a time touched a part, and what they would have been worth.
+/// Which edits touched a part, and what their importance would have been.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
 pub struct PartEffect {
-    /// Edits that were looked at.
+    /// Edits that were examined.
     pub n_changes: usize,
-    /// Those in which something inside the part changed.
+    /// Those that changed something inside the part.
     pub n_touching: usize,
-    /// Those in which nothing else changed.
+    /// Those that changed nothing outside the part.
     pub n_inside: usize,
-    /// Importance of all of them.
+    /// Importance of all examined edits.
     pub importance: f64,
-    /// Of those that touched the part.
+    /// Importance of those that touched the part.
     pub importance_touching: f64,
-    /// Of those in which nothing else changed.
+    /// Importance of those that changed nothing outside it.
     pub importance_inside: f64,
-    /// Those of which a version cannot be read as HTML.
+    /// Edits with a version that is not readable HTML.
     pub n_unread: usize,
-    /// Whether there were more than are looked at.
+    /// Whether there were more edits than the limit.
     pub is_cut: bool,
-    /// Those that would have had another importance, by about a hundredth or more.
+    /// Those whose importance would differ by 0.01 or more.
     pub n_other: usize,
-    /// Importance that all would have had, about.
+    /// Approximate importance that all edits would have had.
     pub importance_then: f64,
-    /// Those that would have changed most, the most first.
+    /// The edits whose importance would differ most, largest difference first.
     pub strongest: Vec<ImportanceShift>,
 }
 
-/// An edit that would have had another importance.
+/// An edit whose importance would have differed.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ImportanceShift {
-    /// Its page.
     pub url: String,
-    /// The observation before it and the observation that saw it, RFC 3339.
+    /// Time of the previous observation, RFC 3339.
     pub before: Option<String>,
-    /// See `before`.
+    /// Time of the observation that showed the edit, RFC 3339.
     pub time: String,
-    /// What it was worth.
+    /// Actual importance.
     pub importance: f64,
-    /// What it would have been worth, about: the blocks that say what the part says are weighed anew, and no page is laid out again.
+    /// Approximate importance under the new rule. Blocks with the words of the part are weighted again; no page is
+    /// laid out again.
     pub importance_then: f64,
 }
 
-/// A difference that is told.
+/// Smallest difference that is reported.
 const LEAST_DIFFERENCE: f64 = 0.01;
-/// Edits that are named.
+/// Most edits in `strongest`.
 const MAX_NAMED: usize = 8;
 
-/// What is asked of the edits of a site.
+/// A query for the effect of a part on the edits of a site.
 pub struct PartEffectQuery<'a> {
-    /// The part.
     pub selector: &'a Selector,
-    /// What it would be.
     pub treatment: PartTreatment,
-    /// Edits from then on.
+    /// Only edits since then.
     pub since: Option<Timestamp>,
-    /// The latest so many, at most.
+    /// Only this many latest edits.
     pub most: usize,
 }
 
 impl PartEffectQuery<'_> {
-    /// Examines the edits on the pages that `is_of` lets through.
+    /// Examines the edits on pages for which `is_of` holds.
     pub fn estimate(
         &self,
         snapshot: &SharedSnapshot,
@@ -149,7 +148,7 @@ impl PartEffectQuery<'_> {
         Ok(effect)
     }
 
-    /// The operations of an edit, and what it would have been worth.
+    /// The operations of an edit, and its importance under the new rule.
     fn judge(
         &self,
         row: &ChangeRow,
@@ -169,11 +168,13 @@ impl PartEffectQuery<'_> {
             return (entries, told);
         }
         let (_, then) = weighed(&self.reweighed(before, &texts.0), &self.reweighed(after, &texts.1));
-        // What was told may be worth more than its operations: a new title, a vanished page. That stays.
+        // The reported importance may exceed that of the operations, for instance after a new title. The excess
+        // stays.
         (entries, (told + then - now).clamp(0.0, 1.0))
     }
 
-    /// A tree whose blocks inside the part have its share of the importance together. One without such blocks is as it was.
+    /// A tree in which the blocks inside the part together have its share of the importance. A tree without such
+    /// blocks is unchanged.
     fn reweighed(&self, tree: &BlockTree, part: &str) -> BlockTree {
         let share = match self.treatment {
             PartTreatment::Pinned(share) => share.clamp(0.0, 1.0),
@@ -185,7 +186,7 @@ impl PartEffectQuery<'_> {
         leaves.for_each(|leaf| sums[usize::from(is_leaf_in_part(leaf, part))] += leaf.importance);
         let factors = match sums {
             [_, 0.0] => return tree,
-            // The part is the whole page: there is nothing to share with.
+            // The part is the whole page, so there is no other block to share with.
             [0.0, _] if self.treatment != PartTreatment::Ignored => return tree,
             [0.0, _] => [1.0, 0.0],
             [outside, inside] => [(1.0 - share) / outside, share / inside],
@@ -197,7 +198,7 @@ impl PartEffectQuery<'_> {
     }
 }
 
-/// Scales the leaves outside and inside a part; gives the importance of the block.
+/// Scales the leaves outside and inside the part. Returns the block's new importance.
 fn scale(block: &mut Block, part: &str, factors: [f32; 2]) -> f32 {
     block.importance = match block.children.is_empty() {
         true => block.importance * factors[usize::from(is_leaf_in_part(block, part))],
@@ -206,7 +207,7 @@ fn scale(block: &mut Block, part: &str, factors: [f32; 2]) -> f32 {
     block.importance
 }
 
-/// Whether a block says nothing that the part does not say.
+/// Whether the part contains all words of a block.
 fn is_leaf_in_part(leaf: &Block, part: &str) -> bool {
     let mut said = leaf
         .texts
@@ -263,7 +264,7 @@ impl PartEffect {
     }
 }
 
-/// Whether the words of an element are among those of the part.
+/// Whether the part contains the words of an element.
 fn is_in_part(content: &Option<ElementContent>, part: &str) -> bool {
     content.as_ref().is_none_or(|content| part.contains(&collapse_whitespace(&content.text)))
 }

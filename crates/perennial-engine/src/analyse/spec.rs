@@ -1,6 +1,6 @@
-//! A page named on the command line (a file, Vi-XML, a PDF, `url@time`, a URL) -> its text, its subresources and its tree.
+//! Loads a page named on the command line: a file, Vi-XML, a PDF, `url@time` or a URL.
 //!
-//! Both sides of a comparison go through here, so both are laid out by the same engine.
+//! Both sides of a comparison are loaded here, so the same engine lays out both.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -20,23 +20,21 @@ use perennial_archive::store::Capture;
 use perennial_archive::{SharedSnapshot, Snapshot};
 use perennial_fetch::{Client, FetchLimits, FetchRequest};
 
-/// Redirects that are followed for a live page.
+/// Most redirects of a live page.
 const MAX_REDIRECTS: usize = 10;
-/// A longer live body is cut here.
+/// Longer live bodies are cut.
 const MAX_BODY_BYTES: u64 = 32 << 20;
-/// One address for all files, so that relative links of two files compare equal.
+/// One base URL for all files, so that relative links of two files compare equal.
 const FILE_URL: &str = "http://page.example/";
 
-/// A page as it is named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PageSpec {
-    /// An HTML or Vi-XML file, or another document that can be read.
+    /// A file: HTML, Vi-XML or a supported document format.
     File(PathBuf),
     /// The archived version closest to a time.
     Archived {
-        /// Address of the page.
         url: String,
-        /// The time; `None`: the latest version.
+        /// `None` means the latest version.
         time: Option<Timestamp>,
     },
     /// The page as it is on the web now.
@@ -51,7 +49,7 @@ impl FromStr for PageSpec {
         if !is_address {
             return Ok(PageSpec::File(PathBuf::from(text)));
         }
-        // An address may hold an @ of its own: only one followed by a time, or by nothing, ends it.
+        // A URL may contain an `@` itself. Only an `@` before a time or at the end separates the time.
         if let Some((url, time)) = text.rsplit_once('@') {
             let url = url.to_string();
             if time.is_empty() {
@@ -65,18 +63,18 @@ impl FromStr for PageSpec {
     }
 }
 
-/// Which private and loopback addresses are asked for a live page.
+/// Which private and loopback addresses a live page may be fetched from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PrivateAccess {
     None,
-    /// Those of the scheme, host and port that the user named. Where these redirect to, and what their page refers to, was named
-    /// by a stranger.
+    /// Those of the scheme, host and port that the user named. Redirects and subresources are named by untrusted
+    /// content.
     Named,
     Any,
 }
 
 impl PageSpec {
-    /// The snapshot that `open` gives, if the page is an archived one.
+    /// Opens a snapshot with `open` if the page is an archived one.
     pub fn snapshot(
         &self,
         open: impl FnOnce() -> anyhow::Result<Snapshot>,
@@ -85,7 +83,7 @@ impl PageSpec {
         is_archived.then(|| open().map(SharedSnapshot::new)).transpose()
     }
 
-    /// Reads a page that is to be compared: a live one may be on this machine, when the user named it so.
+    /// Loads a page to compare. A live page may be on this machine if the user named it so.
     pub fn load_named<'s>(&self, snapshot: Option<&'s SharedSnapshot>) -> anyhow::Result<LoadedPage<'s>> {
         match self {
             PageSpec::Live(url) => load_live(url, PrivateAccess::Named),
@@ -93,7 +91,7 @@ impl PageSpec {
         }
     }
 
-    /// Reads the page; an archived one needs a snapshot ([`Self::snapshot`]).
+    /// Loads the page. An archived page needs a snapshot ([`Self::snapshot`]).
     pub fn load<'s>(
         &self,
         snapshot: Option<&'s SharedSnapshot>,
@@ -111,19 +109,18 @@ impl PageSpec {
     }
 }
 
-/// A page that was read, with access to its subresources.
+/// A loaded page, with access to its subresources.
 pub struct LoadedPage<'s> {
-    /// Its address.
     pub url: String,
-    /// Name of the version: the time of the capture, or the file.
+    /// Name of the version: the capture time or the file name.
     pub version: String,
-    /// When it was captured, fetched or read.
+    /// When the page was captured, fetched or read.
     pub time: Timestamp,
-    /// Its HTML, decoded; empty where only its blocks are known.
+    /// The decoded HTML; empty if only the blocks are known.
     pub html: String,
-    /// The blocks of a document that is no HTML, such as a PDF, or of a version of which they are all that is known.
+    /// The blocks of a document that is not HTML, such as a PDF, or of a version whose HTML is not stored.
     pub document: Option<BlockTree>,
-    /// What the user must know of it: that it was left out, and what is shown.
+    /// A note for the user: the version was left out, and what is shown instead.
     pub note: Option<String>,
     subresources: SubresourceSource<'s>,
 }
@@ -135,7 +132,7 @@ enum SubresourceSource<'s> {
 }
 
 impl LoadedPage<'_> {
-    /// The blocks of a page that needs no layout: a document that is no HTML, or Vi-XML.
+    /// The blocks of a page that needs no layout: Vi-XML, or a document that is not HTML.
     pub fn ready_tree(&self) -> anyhow::Result<Option<BlockTree>> {
         match &self.document {
             Some(tree) => Ok(Some(BlockTree { url: self.url.clone(), ..tree.clone() })),
@@ -148,12 +145,12 @@ impl LoadedPage<'_> {
         }
     }
 
-    /// A stylesheet or image of the page, from the folder, archive or host that the page is from.
+    /// A stylesheet or image of the page, from the same folder, archive or host.
     pub fn subresource(&self, url: &str) -> Option<CapturedResource> {
         self.subresource_before(url, None)
     }
 
-    /// The same; a host that has not answered by the deadline is given up.
+    /// The same, with a deadline for live hosts.
     pub fn subresource_before(&self, url: &str, deadline: Option<Instant>) -> Option<CapturedResource> {
         match &self.subresources {
             SubresourceSource::Folder(folder) => beside(folder, &self.url, url),
@@ -199,14 +196,14 @@ fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
     ))
 }
 
-/// The content of a page: HTML, or the blocks of another document.
+/// The content of a page: HTML, or the blocks of a document.
 struct PageContent {
     html: String,
     document: Option<BlockTree>,
 }
 
 impl PageContent {
-    /// Reads a document of a known format as such, and all others as HTML.
+    /// Reads known document formats. All others are read as HTML.
     fn read(
         url: &str,
         version: &str,
@@ -232,7 +229,7 @@ impl PageContent {
         }
     }
 
-    /// The same for an answer of a server.
+    /// Reads the body of an HTTP response.
     fn from_response(
         url: &str,
         version: &str,
@@ -257,7 +254,7 @@ impl<'s> LoadedPage<'s> {
     }
 }
 
-/// The file that an address relative to the page names, never outside the page's folder.
+/// The file for a URL relative to the page, never outside the page's folder.
 fn beside(folder: &Path, page: &str, wanted: &str) -> Option<CapturedResource> {
     let (page, wanted) = (Url::parse(page).ok()?, Url::parse(wanted).ok()?);
     let relative = page.join(".").ok()?.make_relative(&wanted).filter(|path| !path.starts_with(".."));
@@ -304,7 +301,8 @@ fn capture_content(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Opt
     PageContent::from_response(&capture.url, &version, content_type.as_deref(), &payload.bytes).map(Some)
 }
 
-/// A version of which only what changed was stored: the blocks that the deltas gave, else the whole version before it.
+/// Loads a version of which only the delta is stored: the blocks that the deltas give, otherwise the last whole
+/// version before it.
 fn load_left_out<'s>(
     snapshot: &Snapshot,
     capture: Capture,
@@ -355,17 +353,17 @@ fn load_live(url: &str, private: PrivateAccess) -> anyhow::Result<LoadedPage<'st
     ))
 }
 
-/// Fetches a page and its subresources from the web and stores nothing.
+/// Fetches a page and its subresources from the web without storing them.
 struct LiveFetcher {
     client: Client,
     runtime: tokio::runtime::Runtime,
     private: PrivateAccess,
-    /// Scheme, host and port of the page.
     named: url::Origin,
 }
 
 impl LiveFetcher {
-    /// Fetches an address and follows redirects, until the deadline if there is one. Gives the last address and its answer.
+    /// Fetches a URL and follows redirects, until the deadline if there is one. Returns the final URL and its
+    /// response.
     fn fetch(&self, url: &Url, deadline: Option<Instant>) -> anyhow::Result<(Url, CapturedResource)> {
         self.runtime.block_on(async {
             match deadline {

@@ -1,4 +1,4 @@
-//! Threads that read the state -> a connection for each: a SQLite connection serves one thread at a time.
+//! Gives each thread a connection to the state. A SQLite connection serves one thread at a time.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,12 +12,12 @@ pub struct StorePool {
 }
 
 impl StorePool {
-    /// Readers of an archive's state. Connections are opened when they are needed.
+    /// Connections are opened on demand.
     pub fn new(archive: &Archive) -> StorePool {
         StorePool { archive: archive.clone(), idle: Mutex::default() }
     }
 
-    /// Calls `work` with a connection that no other thread uses meanwhile.
+    /// Calls `work` with a connection that no other thread uses.
     pub fn with<T>(&self, work: impl FnOnce(&Archive, &Store) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let store = match idle {

@@ -1,4 +1,4 @@
-//! An address and a time -> the captured stylesheet or image that a layout needs; nothing is fetched.
+//! Finds the captured stylesheet or image that a layout needs. Nothing is fetched.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,25 +11,25 @@ use super::store_pool::StorePool;
 use perennial_archive::Archive;
 use perennial_archive::store::Store;
 
-/// Requisites kept in memory: a site has few stylesheets, and every page asks for them.
+/// Cached subresources: a site has few stylesheets, and every page needs them.
 const MAX_KEPT: usize = 512;
-/// A larger one is read each time it is needed.
+/// Larger ones are read from the archive each time.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// Captured subresources by what tells their payloads apart, shared by all threads that analyse.
+/// Captured subresources by identity of their payload, shared by all analysing threads.
 #[derive(Default)]
 pub struct SubresourceCache {
     kept: Mutex<HashMap<Identity, Arc<CapturedResource>>>,
 }
 
 impl SubresourceCache {
-    /// The capture of `url` closest to `time`, decoded.
+    /// The decoded capture of `url` closest to `time`.
     pub fn find(&self, stores: &StorePool, url: &str, time: Timestamp) -> Option<CapturedResource> {
-        // A subresource that cannot be read is left out of the layout, as in a browser; `verify` names the damage.
+        // Layout continues without an unreadable subresource, as in a browser. `verify` reports the damage.
         stores.with(|archive, store| Ok(self.find_in(archive, store, url, time))).ok().flatten()
     }
 
-    /// The same from a state that is open already.
+    /// The same from an open state.
     pub(super) fn find_in(
         &self,
         archive: &Archive,

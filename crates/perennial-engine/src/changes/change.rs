@@ -1,4 +1,4 @@
-//! A change for which a question holds -> what is said of it.
+//! A change that matches a query, as reports show it.
 
 use perennial_core::notice::ChangeKind;
 use perennial_core::page::change_status::ChangeStatus;
@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use crate::analyse::OperationReport;
 use perennial_archive::store::ChangeRow;
 
-/// One observation that differs from the one before, as `perennial changes --json` and `/api/changes` report it.
+/// One matching change in `perennial changes --json` and `/api/changes`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "MatchingChange")]
 pub struct MatchingChange {
@@ -18,41 +18,36 @@ pub struct MatchingChange {
     #[serde(serialize_with = "kind_name")]
     #[schemars(with = "String")]
     pub kind: ChangeKind,
-    /// Address of the page.
     pub url: String,
-    /// The page's title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its title before, where it had another.
+    /// The previous title, if it changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title_before: Option<String>,
-    /// Where the address leads now.
+    /// The target of a redirect.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub leads_to: Option<String>,
-    /// When the observation before was; absent for a new page.
+    pub redirects_to: Option<String>,
+    /// Time of the previous observation; absent for a new page.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_time")]
     #[schemars(with = "String")]
     pub before: Option<Timestamp>,
-    /// When the observation was that showed it.
+    /// Time of the observation that showed the change.
     #[serde(serialize_with = "time")]
     #[schemars(with = "String")]
     pub after: Timestamp,
     /// 0 to 1.
     pub importance: f64,
-    /// Whether all of it is noise.
+    /// Whether the whole change is noise.
     pub noise: bool,
-    /// How many headlines of a front page came, went or were rewritten.
+    /// How many headlines of a listing page appeared, disappeared or were rewritten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headlines: Option<String>,
-    /// The operations that were asked for, most important first.
+    /// The matching operations, most important first.
     pub operations: Vec<OperationReport>,
-    /// The page's number.
     #[serde(skip)]
     pub page: PageId,
-    /// What the observation showed.
     #[serde(skip)]
     pub status: ChangeStatus,
-    /// Whether the version is worth indexing.
     #[serde(skip)]
     pub is_indexed: bool,
 }
@@ -79,10 +74,10 @@ impl MatchingChange {
         headlines: Option<String>,
         operations: Vec<OperationReport>,
     ) -> MatchingChange {
-        let leads_to = row.identity.redirect_target().map(str::to_owned);
+        let redirects_to = row.identity.redirect_target().map(str::to_owned);
         MatchingChange {
             kind,
-            leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
+            redirects_to: redirects_to.filter(|_| kind == ChangeKind::Redirected),
             url: row.url,
             title: row.title.filter(|title| !title.is_empty()),
             title_before: row.title_before.filter(|title| !title.is_empty()),

@@ -1,4 +1,4 @@
-//! A question and a place in the list -> the changes behind it for which it holds, within bounds of work.
+//! Finds the changes that match a query, in batches of bounded work.
 
 use std::collections::HashSet;
 
@@ -12,48 +12,48 @@ use crate::analyse::{AdFilters, OperationReport, headlines};
 use perennial_archive::Archive;
 use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, Store, Texts, Turn};
 
-/// Keys of changes that are fetched at a time.
+/// Keys fetched per step.
 const KEYS_AT_A_TIME: usize = 1_000;
-/// Keys that are sorted at a time: 24 MB.
+/// Keys sorted per step: 24 MB.
 const KEYS_SORTED: usize = 1_000_000;
-/// Observations that the text index may name; with more of them the list is walked.
+/// If the text index names more observations, the list is walked instead.
 const MAX_TURNS: usize = 5_000;
 
-/// How much work one part of a list may take.
+/// The most work per batch.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkLimits {
-    /// Changes that are told.
+    /// Changes in the result.
     pub max_found: usize,
-    /// Changes of which both versions are read.
+    /// Changes whose two versions are read.
     pub max_read: usize,
-    /// Changes that are looked at.
+    /// Changes that are examined.
     pub max_rows: usize,
 }
 
-/// A part of the list.
+/// One batch of the result.
 pub struct ChangeBatch {
-    /// The changes, in the order that was asked for.
+    /// The changes in the requested order.
     pub changes: Vec<MatchingChange>,
-    /// Where the list goes on; `None` at its end.
+    /// Where the next batch starts; `None` at the end.
     pub next: Option<ChangeKey>,
-    /// How many changes were looked at for it.
+    /// How many changes were examined.
     pub n_rows: usize,
 }
 
-/// Finds the changes of one archive for which a question holds.
+/// Finds the changes of one archive that match a query.
 pub struct ChangeFinder<'s> {
     matcher: ChangeMatcher<'s>,
     store: &'s Store,
     texts: Option<Texts>,
     question: &'s ChangeQuery,
-    /// Keys that were fetched and not looked at, for the part that goes on where the last one ended.
+    /// Keys that were fetched but not yet examined. The next batch starts with them.
     ahead: Option<KeyBatch>,
 }
 
-/// A stretch of the list.
+/// Consecutive keys of the list.
 struct KeyBatch {
     keys: Vec<ChangeKey>,
-    /// How many of them were looked at.
+    /// How many of them were examined.
     n_done: usize,
     /// Whether the list ends with them.
     is_end: bool,
@@ -66,7 +66,6 @@ impl KeyBatch {
 }
 
 impl<'s> ChangeFinder<'s> {
-    /// Reads from a store of the archive; filters say what is an advertisement.
     pub fn new(
         archive: &'s Archive,
         store: &'s Store,
@@ -83,7 +82,7 @@ impl<'s> ChangeFinder<'s> {
         })
     }
 
-    /// The part of the list behind a place, or its beginning.
+    /// The batch after a key, or the first one.
     pub fn find(&mut self, after: Option<&ChangeKey>, bounds: WorkLimits) -> anyhow::Result<ChangeBatch> {
         let mut part = BatchBuilder {
             found: ChangeBatch { changes: Vec::new(), next: None, n_rows: 0 },
@@ -109,7 +108,7 @@ impl<'s> ChangeFinder<'s> {
         }
     }
 
-    /// The next keys of the list. Where they must be sorted by importance, it is done for many at once.
+    /// Fetches the next keys. If they must be sorted by importance, many are fetched at once.
     fn fetched(&self, after: Option<&ChangeKey>, bounds: WorkLimits) -> anyhow::Result<KeyBatch> {
         let (filter, order) = (change_filter(self.question), self.question.order);
         let must_sort = order == ChangeOrder::Strongest && !self.store.is_sorted_by(&filter, order)?;
@@ -119,7 +118,7 @@ impl<'s> ChangeFinder<'s> {
         Ok(KeyBatch { is_end: keys.len() < limit, keys, n_done: 0 })
     }
 
-    /// Judges changes until the bounds are reached, and says whether they are.
+    /// Matches changes until a limit is reached. Returns whether it was reached.
     fn walk(&mut self, keys: &mut KeyBatch, part: &mut BatchBuilder) -> anyhow::Result<bool> {
         while let Some(key) = keys.keys.get(keys.n_done).copied() {
             keys.n_done += 1;
@@ -146,7 +145,7 @@ impl<'s> ChangeFinder<'s> {
         Ok(false)
     }
 
-    /// The headlines of a change, and the operations that were asked for.
+    /// The headlines of a change, and its matching operations.
     fn matching_operations(
         &mut self,
         candidate: &mut CandidateChange<'_>,
@@ -154,7 +153,7 @@ impl<'s> ChangeFinder<'s> {
         let headlines = self.matcher.changed(candidate)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.matcher.entries(candidate)?.to_vec();
         entries.retain(|entry| self.question.condition.lets_through(&reported_operation(entry)));
-        // Who asks for rewritten headlines alone would look for them among all that came and went.
+        // A query for rewritten headlines alone should not list all other headlines too.
         let wants_rewritten = self.question.condition.kinds == [ChangeKind::Retitled];
         if wants_rewritten && entries.iter().any(|entry| entry.is_rewritten) {
             entries.retain(|entry| entry.is_rewritten);
@@ -162,8 +161,8 @@ impl<'s> ChangeFinder<'s> {
         Ok((headlines, entries))
     }
 
-    /// Where words are asked for that appeared or vanished, the text index names the observations at which passages with them came or went;
-    /// no others can answer. `None` where it cannot tell: it is not there, has not taken in everything, or names too many.
+    /// If the query contains words that appeared or vanished, the text index names the candidates. `None` if the
+    /// index is missing, incomplete, or names too many.
     fn keys_by_words(&self, after: Option<&ChangeKey>) -> anyhow::Result<Option<Vec<ChangeKey>>> {
         let (question, Some(texts)) = (self.question, &self.texts) else { return Ok(None) };
         let condition = &question.condition;
@@ -172,7 +171,7 @@ impl<'s> ChangeFinder<'s> {
             _ => None,
         };
         let asked = [(Turn::Comes, query(&condition.appears)), (Turn::Goes, query(&condition.vanishes))];
-        // A part that a selector names says it elsewhere than the page may do.
+        // The index covers whole pages. It does not know the words of a selected part.
         if condition.selector.is_some() || asked.iter().all(|(_, query)| query.is_none()) {
             return Ok(None);
         }
@@ -198,7 +197,7 @@ impl<'s> ChangeFinder<'s> {
     }
 }
 
-/// Calls `each` with every change for which a question holds, the earliest first. What the question does not ask for is not read.
+/// Calls `each` with every matching change, earliest first. Reads only what the query needs.
 pub fn each_match(
     archive: &Archive,
     store: &Store,
@@ -230,7 +229,7 @@ impl BatchBuilder {
     }
 }
 
-/// What the state itself can tell.
+/// The part of a query that the store itself can filter by.
 fn change_filter(question: &ChangeQuery) -> ChangeFilter<'_> {
     let (host, url) = match &question.condition.place {
         Place::Anywhere => (None, None),

@@ -1,4 +1,4 @@
-//! A change in the state and a condition -> whether it holds. What a condition does not ask for is not read.
+//! Tests whether a stored change satisfies a condition. Reads only what the condition needs.
 
 use perennial_core::notice::{self, ChangeKind, Condition, ReportedOperation, Said};
 use perennial_core::page::change_status::ChangeStatus;
@@ -11,31 +11,29 @@ use crate::analyse::{AdFilters, ChangeDetails, ChangeReader, OperationReport, pa
 use perennial_archive::store::{ChangeRow, Store, site_of};
 use perennial_archive::{Archive, SharedSnapshot};
 
-/// Judges the changes of an archive, one after the other.
+/// Tests the changes of an archive one after the other.
 pub struct ChangeMatcher<'s> {
     archive: &'s Archive,
     store: &'s Store,
     reader: ChangeReader<'s>,
-    /// For conditions that name a part by a selector.
+    /// Needed for conditions with a selector.
     pages: Option<SharedSnapshot>,
 }
 
-/// A change with whatever conditions have asked of it.
+/// A change, and what was read of it so far.
 pub struct CandidateChange<'r> {
-    /// The change.
     pub row: &'r ChangeRow,
-    /// What happened.
     pub kind: ChangeKind,
     site: String,
-    /// Read when a condition asks for it; the inner `None`: nothing can be compared.
+    /// `None`: not read yet. `Some(None)`: the two versions cannot be compared.
     changed: Option<Option<ChangeDetails>>,
     entries: Option<Vec<OperationReport>>,
-    /// Both trees, likewise.
+    /// Both trees, if read.
     trees: Option<[Option<BlockTree>; 2]>,
 }
 
 impl<'r> CandidateChange<'r> {
-    /// Of a change nothing was asked yet.
+    /// Nothing is read yet.
     pub fn new(row: &'r ChangeRow) -> CandidateChange<'r> {
         let kind = ChangeKind::of(row.status, row.title_before.is_some());
         CandidateChange { row, kind, site: site_of(&row.url), changed: None, entries: None, trees: None }
@@ -51,14 +49,13 @@ impl<'r> CandidateChange<'r> {
         }
     }
 
-    /// Whether anything was read of it that costs more than its row.
+    /// Whether anything beyond the row was read.
     pub fn is_read(&self) -> bool {
         self.changed.is_some() || self.trees.is_some()
     }
 }
 
 impl<'s> ChangeMatcher<'s> {
-    /// Reads from a store; filters say what is an advertisement.
     pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s AdFilters) -> ChangeMatcher<'s> {
         ChangeMatcher { archive, store, reader: ChangeReader::new(store, filters), pages: None }
     }
@@ -98,7 +95,7 @@ impl<'s> ChangeMatcher<'s> {
         Ok(condition.holds(&candidate.change(), &said))
     }
 
-    /// What changed between both versions, where both can be compared.
+    /// The details of the change; `None` if the two versions cannot be compared.
     pub fn changed<'j>(
         &mut self,
         candidate: &'j mut CandidateChange<'_>,
@@ -109,7 +106,7 @@ impl<'s> ChangeMatcher<'s> {
         Ok(candidate.changed.as_ref().and_then(Option::as_ref))
     }
 
-    /// The operations between both versions for people, most important first.
+    /// The operations to report, most important first.
     pub fn entries<'j>(
         &mut self,
         candidate: &'j mut CandidateChange<'_>,
@@ -134,7 +131,7 @@ impl<'s> ChangeMatcher<'s> {
         Ok(part_texts(pages, row, selector))
     }
 
-    /// The trees of both versions; there is none where there was no page.
+    /// Reads the trees of both versions; there is none if there was no page.
     fn read_trees(&self, candidate: &mut CandidateChange<'_>) -> anyhow::Result<()> {
         if candidate.trees.is_none() {
             let row = candidate.row;
@@ -158,7 +155,7 @@ fn is_rewritten(delta: &Delta) -> bool {
     delta.items.as_ref().is_some_and(|items| items.is_hub && items.n(ItemChangeKind::Retitle) > 0)
 }
 
-/// An operation as a filter of operations looks at it.
+/// An operation in the form that filters of operations take.
 pub(super) fn reported_operation(entry: &OperationReport) -> ReportedOperation<'_> {
     ReportedOperation {
         op: entry.op,

@@ -1,14 +1,14 @@
-//! What a user asks of the changes of an archive -> those for which it holds, a part of the list at a time.
+//! Finds the changes of an archive that match a query.
 //!
-//! One language for all who ask: `perennial changes`, `/`, `/changes`, `/api/changes`, `/changes.atom`, and the rules of `[[notify]]`, which ask
-//! the same of each change as it comes ([`perennial_core::notice::Condition`]).
+//! One query language serves `perennial changes`, `/`, `/changes`, `/api/changes` and `/changes.atom`. The rules of
+//! `[[notify]]` apply the same conditions to each new change ([`perennial_core::notice::Condition`]).
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | `matcher` | a change in the state and a condition -> whether it holds |
-//! | `change` | a change for which it holds -> what is said of it, with the operations that were asked for |
-//! | `query` | the parameters of an address <-> a question |
-//! | `find` | a question and a place in the list -> the changes behind it, within bounds of work |
+//! | `matcher` | tests a change against a condition |
+//! | `change` | the report of a matching change |
+//! | `query` | parses queries from URL parameters and writes them |
+//! | `find` | finds matching changes, in batches of bounded work |
 
 mod change;
 mod find;

@@ -1,4 +1,4 @@
-//! The parameters of an address <-> a question: one set of names for `/changes`, `/api/changes` and `/changes.atom`.
+//! Queries for changes. `/changes`, `/api/changes` and `/changes.atom` use the same parameter names.
 
 use perennial_core::memento::address::escape;
 use perennial_core::notice::{Condition, OperationFilter, Place};
@@ -9,24 +9,22 @@ use perennial_archive::settings::notify::parse_place;
 use perennial_archive::settings::site::parse_selector;
 use perennial_archive::store::ChangeOrder;
 
-/// What is asked of the changes of an archive.
+/// A query for the changes of an archive.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeQuery {
-    /// What must hold for a change.
     pub condition: Condition,
-    /// Not before this instant.
+    /// Inclusive.
     pub since: Option<Timestamp>,
-    /// Before this instant.
+    /// Exclusive.
     pub until: Option<Timestamp>,
-    /// In which order.
     pub order: ChangeOrder,
 }
 
-/// The longest value of a parameter.
+/// Longest value of a parameter.
 const MAX_VALUE_BYTES: usize = 2_000;
 
 impl ChangeQuery {
-    /// Reads a question; `given` gives the value of a parameter, `now` is what lengths of time are counted back from.
+    /// Parses a query. `given` returns the value of a parameter. Durations count back from `now`.
     pub fn read<'q>(given: impl Fn(&str) -> Option<&'q str>, now: Timestamp) -> Result<ChangeQuery, String> {
         let given = |key: &str| given(key).map(str::trim).filter(|text| !text.is_empty());
         fn parsed<T>(
@@ -66,7 +64,7 @@ impl ChangeQuery {
         })
     }
 
-    /// The parameters that ask it again, each with its value.
+    /// The parameters of this query, with their values.
     pub fn parameters(&self) -> Vec<(&'static str, String)> {
         let condition = &self.condition;
         let operations = &condition.operations;
@@ -99,7 +97,7 @@ impl ChangeQuery {
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// The same as a query of an address.
+    /// This query as a URL query string.
     pub fn query(&self) -> String {
         let pairs = self.parameters().into_iter().map(|(name, value)| format!("{name}={}", escape(&value)));
         pairs.collect::<Vec<_>>().join("&")
@@ -117,7 +115,6 @@ fn parse_order(text: &str) -> Result<ChangeOrder, String> {
     found.ok_or_else(|| "choose latest, oldest or importance".to_owned())
 }
 
-/// The word for an order.
 fn order_name(order: ChangeOrder) -> &'static str {
     match order {
         ChangeOrder::Latest => "latest",

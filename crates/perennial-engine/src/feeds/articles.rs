@@ -1,7 +1,7 @@
-//! Archived pages -> the articles and posts that feeds announced and captures show, with their versions.
+//! The articles that feeds announced and captures contain, with their versions.
 //!
-//! Objects are derived when they are asked for: from the captures of a page, what a feed said of it, and what it shares with other pages of
-//! its site. Nothing is stored, so that a rebuilt archive gives the same.
+//! Articles are computed on request from the captures of a page, its feed items, and the template that it shares with
+//! other pages of the site. Nothing is stored, so a rebuilt archive gives the same articles.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -20,43 +20,41 @@ use crate::analyse::PageSpec;
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnnouncedFilter, AnnouncedPage, Filter, PageRow, site_of};
 
-/// Versions of a page that are read, the latest of them.
+/// Latest versions of a page that are read.
 const MAX_VERSIONS: usize = 500;
-/// Two pages share by chance; five tell.
+/// Two pages may have something in common by chance. Five pages give a reliable template.
 const MIN_NEIGHBOURS: usize = 5;
-/// Pages that are read beside one that somebody waits for: more than ten hardly tell more.
+/// Pages read for the template of one page. More than ten hardly improve it.
 const N_AROUND: usize = 12;
-/// Addresses among which they are looked for.
+/// URLs among which these are searched.
 const MAX_LISTED: usize = 200;
 
-/// One version of an object.
+/// One version of an article.
 pub struct ArticleVersion {
-    /// The capture that showed it first.
+    /// The first capture that showed it.
     pub since: Timestamp,
-    /// What it says.
     pub object: Object,
 }
 
-/// An object with all that is known of it.
+/// An article with its history.
 pub struct ArchivedArticle {
-    /// The page that holds it.
     pub url: String,
-    /// The item that announced it first.
+    /// The feed item that announced it first.
     pub announced: Option<AnnouncedPage>,
-    /// The oldest first.
+    /// Oldest first.
     pub versions: Vec<ArticleVersion>,
-    /// Captures that could not be read.
+    /// Unreadable captures.
     pub n_unread: u64,
 }
 
-/// What the pages of a site share, made once for each site.
+/// Templates by site, computed once per site.
 pub struct SiteTemplates {
     neighbours: HashMap<String, Vec<String>>,
     made: HashMap<String, Option<Template>>,
 }
 
 impl SiteTemplates {
-    /// The neighbours of a page are the other pages of its site that feeds announced.
+    /// The neighbours of a page are the other announced pages of its site.
     pub fn new(announced: &[AnnouncedPage]) -> SiteTemplates {
         let mut neighbours: HashMap<String, Vec<String>> = HashMap::new();
         for page in announced {
@@ -81,8 +79,8 @@ impl SiteTemplates {
     }
 }
 
-/// What an archived page shares with others of its site: those that feeds announced, then those of its own folder, then any. `None` where there are
-/// too few of them.
+/// The template that a page shares with others of its site: announced pages first, then pages of its folder, then
+/// any. `None` if there are too few.
 pub fn template_around(shared: &SharedSnapshot, url: &str) -> anyhow::Result<Option<Template>> {
     let site = site_of(url);
     let mut urls: Vec<String> = {
@@ -109,7 +107,8 @@ pub fn template_around(shared: &SharedSnapshot, url: &str) -> anyhow::Result<Opt
     Ok((pages.len() >= MIN_NEIGHBOURS).then(|| Template::of(&pages)))
 }
 
-/// The HTML of an archived version; `None` when it is no page. A record that breaks off would pass for an edit: it is an error.
+/// The HTML of an archived version; `None` if it is not a page. A damaged record is an error, because its missing end
+/// would look like an edit.
 fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> anyhow::Result<Option<String>> {
     {
         let snapshot = shared.lock();
@@ -125,16 +124,16 @@ fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> anyhow::
     Ok(page.document.is_none().then(|| page.html.clone()).filter(|html| !html.is_empty()))
 }
 
-/// Whether a body is not whole because its record cannot be read, and not because it came so or is too large.
+/// Whether a body is incomplete because its record is damaged, not because the response was incomplete or too large.
 fn is_damage(cause: CutCause) -> bool {
     cause == CutCause::Source
 }
 
-/// From when and until when captures count.
+/// Start (inclusive) and end (exclusive).
 pub type Period = (Option<Timestamp>, Option<Timestamp>);
 
 impl ArchivedArticle {
-    /// Reads the versions of a page, as far as they can be read.
+    /// Reads the versions of a page. Unreadable ones are counted.
     pub fn load(
         shared: &SharedSnapshot,
         url: &str,
@@ -154,7 +153,7 @@ impl ArchivedArticle {
             announced.as_ref().map(|item| item.summary.as_str()).filter(|text| !text.is_empty());
         let (mut versions, mut n_unread): (Vec<ArticleVersion>, u64) = (Vec::new(), 0);
         for row in rows.iter().skip(rows.len().saturating_sub(MAX_VERSIONS)) {
-            // One capture that is damaged does not take the others with it.
+            // A damaged capture must not hide the others.
             let Ok(page) = read(shared, url, Some(row.first_time)) else {
                 n_unread += 1;
                 continue;
@@ -169,7 +168,8 @@ impl ArchivedArticle {
         Ok(ArchivedArticle { url: url.to_owned(), announced, versions, n_unread })
     }
 
-    /// All of it, the latest version first and whole. With `is_whole` the others are whole too; without, they are told by their edits.
+    /// The article as JSON, latest version first. With `is_whole` every version has its text; otherwise earlier
+    /// versions are given by their edits.
     pub fn to_json(&self, is_whole: bool) -> Option<Value> {
         let latest = self.versions.last()?;
         let mut line = article_json(&latest.object);
@@ -197,8 +197,8 @@ impl ArchivedArticle {
         Some(line)
     }
 
-    /// Headline, author, time and text of the latest version, free of layout, for corpora and for readers of a later time. With `is_whole`
-    /// also pictures, and what earlier versions said.
+    /// Writes headline, author, time and text of the latest version as Markdown. With `is_whole` also images and
+    /// earlier versions.
     pub fn write_markdown(&self, out: &mut dyn Write, is_whole: bool) -> io::Result<()> {
         let Some((ArticleVersion { since, object }, earlier)) = self.versions.split_last() else {
             return Ok(());
@@ -240,33 +240,33 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A line of text that Markdown would take for a heading, a quotation or a list.
+/// Escapes a line that Markdown would read as a heading, a quotation or a list.
 fn plain_line(line: &str) -> String {
     let is_marked = line.starts_with(['#', '>', '-', '+', '*', '=', '~', '`', '|']);
     if is_marked { format!("\\{line}") } else { line.to_owned() }
 }
 
-/// How an export of objects is written.
+/// Format of an export of articles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArticleFormat {
-    /// One object a line.
+    /// One article per line.
     JsonLines,
-    /// One after the other, for people.
+    /// All articles in one readable document.
     Markdown,
 }
 
-/// What was exported.
+/// The counts of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ArticleExportCounts {
-    /// Objects.
+    /// Exported articles.
     pub n_objects: u64,
     /// Their versions.
     pub n_versions: u64,
-    /// Captures that could not be read and were left out.
+    /// Unreadable captures, which were left out.
     pub n_unread: u64,
 }
 
-/// Pages that feeds announced and a filter lets through.
+/// The announced pages that match a filter.
 pub fn announced(shared: &SharedSnapshot, filter: &Filter) -> anyhow::Result<Vec<AnnouncedPage>> {
     let asked = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
     let mut pages = shared.lock().store().announced_pages(&asked)?;
@@ -274,7 +274,7 @@ pub fn announced(shared: &SharedSnapshot, filter: &Filter) -> anyhow::Result<Vec
     Ok(pages)
 }
 
-/// Writes objects whole, with all their versions, and free of layout. `progress` hears of each page.
+/// Exports articles with all their versions. `progress` is called after each page.
 pub fn export(
     shared: &SharedSnapshot,
     pages: Vec<AnnouncedPage>,
@@ -283,7 +283,7 @@ pub fn export(
     out: &mut dyn Write,
     progress: &dyn Fn(),
 ) -> anyhow::Result<ArticleExportCounts> {
-    // Of one page too the neighbours are needed, to know what it shares with them.
+    // The template needs the neighbours even if the filter names one page only.
     let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
     let mut templates = SiteTemplates::new(&neighbours);
     let mut report = ArticleExportCounts::default();
@@ -307,7 +307,7 @@ pub fn export(
     Ok(report)
 }
 
-/// An object as programs read it.
+/// An article as JSON.
 pub fn article_json(object: &Object) -> Value {
     json!({
         "title": object.title,
@@ -324,7 +324,7 @@ pub fn article_json(object: &Object) -> Value {
     })
 }
 
-/// An edit as programs read it.
+/// An edit as JSON.
 pub fn edit_json(edit: &Edit) -> Value {
     let run = |run: &Run| match run {
         Run::Kept(words) => json!({"kept": words}),
@@ -334,7 +334,6 @@ pub fn edit_json(edit: &Edit) -> Value {
     json!({"field": field_name(edit.field), "words": edit.runs.iter().map(run).collect::<Vec<_>>()})
 }
 
-/// The name of what was edited.
 pub fn field_name(field: Field) -> &'static str {
     match field {
         Field::Title => "title",

@@ -1,4 +1,4 @@
-//! An address -> the feeds that it names, and those that lie where feeds usually do.
+//! Finds the feeds of a site: those that a page links to, or those at common paths.
 
 use perennial_core::text::links::LinkKind;
 use perennial_core::url::canonical;
@@ -9,7 +9,7 @@ use perennial_archive::feeds::read_feed;
 use perennial_archive::links::{self, MAX_STORED_BYTES};
 use perennial_fetch::{Client, FetchRequest, FetchedResponse};
 
-/// Where feeds lie that nobody names.
+/// Common paths of feeds that no page links to.
 const USUAL_PLACES: [&str; 8] = [
     "/feed",
     "/feed.xml",
@@ -20,27 +20,24 @@ const USUAL_PLACES: [&str; 8] = [
     "/feed.json",
     "/feeds/posts/default",
 ];
-/// Feeds of one page that are looked at.
+/// Most feeds per page.
 const MAX_NAMED: usize = 20;
 
-/// A feed that was found and read.
+/// A feed that was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiscoveredFeed {
-    /// Its address.
     pub url: String,
-    /// Its format, as users read it.
     pub format: &'static str,
-    /// Its name.
     pub title: String,
-    /// How many items it holds.
+    /// Number of items.
     pub n_items: usize,
-    /// When the latest was published, as far as it says.
+    /// Publication time of the newest item, if dated.
     pub newest: Option<String>,
-    /// How it was found: it is the address itself, the page names it, or it lies where feeds usually do.
+    /// How it was found: it is the URL itself, the page links to it, or it is at a common path.
     pub found: &'static str,
 }
 
-/// Looks for feeds. `pause` is called between two requests to the host; `tell` with what is asked for.
+/// Finds feeds. Waits for `pause` between two requests to the host, and calls `tell` with each requested URL.
 pub async fn discover(
     client: &Client,
     url: &Url,
@@ -68,7 +65,7 @@ pub async fn discover(
         tokio::time::sleep(pause).await;
         tell(&place);
         let request = FetchRequest { url: &place, fields: &[], allow_private };
-        // A place without a feed is no failure of the search.
+        // A path without a feed is not an error.
         let Ok(mut fetched) = client.fetch(&request).await else { continue };
         found.extend(found_feed(&place, &mut fetched, how));
         if how == "in a usual place" && !found.is_empty() {
@@ -93,7 +90,7 @@ fn found_feed(url: &Url, fetched: &mut FetchedResponse, found: &'static str) -> 
     })
 }
 
-/// The feeds that a page names.
+/// The feeds that a page links to.
 fn named_by(url: &Url, fetched: &mut FetchedResponse) -> Vec<Url> {
     let FetchedResponse { head, body, .. } = fetched;
     let Ok(body) = body.prefix(MAX_STORED_BYTES as usize) else { return Vec::new() };

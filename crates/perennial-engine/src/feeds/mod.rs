@@ -1,10 +1,10 @@
-//! Feeds at hand -> subscriptions, and articles with versions (docs/feeds.md).
+//! Finds feeds, imports subscriptions, and extracts articles with their versions (docs/feeds.md).
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | [`discover`] | an address -> the feeds that it names or that lie where feeds usually do |
-//! | [`subscriptions`] | a list of addresses, OPML -> sites to follow |
-//! | [`articles`] | announced pages -> their articles, with versions |
+//! | [`discover`] | finds the feeds of a site |
+//! | [`subscriptions`] | reads sites to follow from a list of URLs or OPML |
+//! | [`articles`] | extracts the articles of announced pages, with versions |
 
 pub mod articles;
 pub mod discover;

@@ -1,4 +1,4 @@
-//! A list of addresses, or OPML -> sites to follow, the folders of OPML as tags.
+//! Reads sites to follow from a list of URLs or from OPML. Folders of OPML become tags.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,21 +11,21 @@ use url::Url;
 use perennial_archive::settings::Seed;
 use perennial_archive::settings::site::{parse_address, parse_tag};
 
-/// Bytes of a list that are read.
+/// Longest list.
 const MAX_LIST_BYTES: u64 = 64 << 20;
-/// What belongs to a site of which only the feed is named: its items, and nothing that they link to.
+/// Depth for a site that is named by its feed alone: the feed's items, without the pages they link to.
 const FEED_DEPTH: u32 = 1;
 
-/// What a list says.
+/// The contents of a list.
 pub struct SubscriptionList {
-    /// Sites to follow, each once.
+    /// Sites to follow, without duplicates.
     pub seeds: Vec<Seed>,
-    /// Entries that are no addresses, with their reasons.
+    /// The reason for each rejected entry.
     pub refused: Vec<String>,
 }
 
-/// Reads a list: OPML, or an address a line; empty lines and those that begin with `#` are passed over. `like` gives the settings that all
-/// sites get.
+/// Reads OPML or one URL per line. Skips empty lines and comments (`#`). `like` returns the common settings for a
+/// site.
 pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<SubscriptionList> {
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -63,7 +63,7 @@ fn url_lines(bytes: &[u8]) -> Vec<Subscription> {
     addresses.map(|line| Subscription { page: line.to_owned(), ..Subscription::default() }).collect()
 }
 
-/// A site is its channel page with the feed beside it. Where the list names the feed alone, that is where the site begins.
+/// A site is its channel page with the feed. If the list gives the feed alone, the site starts there.
 fn subscription_seed(entry: &Subscription, like: &dyn Fn(&Url) -> Seed) -> Result<Seed, String> {
     let feed = match entry.feed.is_empty() {
         true => None,
@@ -88,7 +88,7 @@ fn subscription_seed(entry: &Subscription, like: &dyn Fn(&Url) -> Seed) -> Resul
     Ok(seed)
 }
 
-/// The same site twice: its feeds and tags are put together.
+/// Merges the feeds and tags of duplicate entries.
 fn join(seeds: &mut [Seed], at: usize, other: Seed) {
     let Some(seed) = seeds.get_mut(at) else { return };
     let feeds: Vec<Url> = other.feeds.into_iter().filter(|feed| !seed.feeds.contains(feed)).collect();

@@ -1,32 +1,30 @@
-//! Bars and time lines: in SVG, and in the characters of a terminal.
+//! Bars and time lines, as SVG or as text in a terminal.
 
 use std::fmt::Write as _;
 
 use perennial_core::text::markup::escaped;
 
-/// Bars in a terminal, one letter a value: as high as its share of `top`, a dot where nothing is known.
+/// A bar chart in text, one character per value. Full height is `top`; a dot is an unknown value.
 pub fn sparkline(values: impl IntoIterator<Item = Option<f64>>, top: f64) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let bar = |value: f64| BARS[((value / top.max(1e-9) * 7.0).round() as usize).min(7)];
     values.into_iter().map(|value| value.map_or('·', bar)).collect()
 }
 
-/// Bars side by side under a title.
+/// A bar chart with a title.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// Written above them.
     pub title: String,
-    /// One bar each.
     pub values: Vec<f64>,
     /// The value of a bar of full height.
     pub top: f64,
-    /// What stands below some of them: the number of the bar, and the text.
+    /// Labels below some bars: the index of the bar, and the text.
     pub ticks: Vec<(usize, String)>,
-    /// What the ticks are, such as "hour of the day".
+    /// The meaning of the labels, such as "hour of the day".
     pub below: String,
 }
 
-/// The ticks as a line of text below a [`sparkline`], each at its place; one that would touch the tick before it is left out.
+/// Labels for a [`sparkline`], each below its bar. A label that would touch the previous one is left out.
 pub fn text_axis(ticks: &[(usize, String)]) -> String {
     let mut line = String::new();
     for (place, label) in ticks {
@@ -41,7 +39,7 @@ pub fn text_axis(ticks: &[(usize, String)]) -> String {
 
 const PANEL_HEIGHT: f64 = 110.0;
 
-/// Panels of bars below each other, as an SVG file of its own.
+/// Several bar charts below each other, as an SVG file.
 pub fn bars_to_svg(panels: &[Bars]) -> String {
     let height = 40.0 + PANEL_HEIGHT * panels.len() as f64;
     let mut svg = format!(
@@ -85,15 +83,15 @@ fn draw_bars(bars: &Bars, y: f64, svg: &mut String) {
 /// One event on a time line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dot {
-    /// When, as a share of the time line.
+    /// Position, as a share of the time line.
     pub at: f64,
-    /// How large it is drawn, 0 to 1.
+    /// Size, 0 to 1.
     pub size: f64,
     /// Any CSS colour.
     pub colour: &'static str,
 }
 
-/// A time line: dots for events, ticks below for visits. Times are shares of the whole.
+/// A time line with dots for events and ticks for visits. Times are shares of the whole.
 pub fn time_line(ticks: impl IntoIterator<Item = f64>, dots: impl IntoIterator<Item = Dot>) -> String {
     const LENGTH: f64 = 1000.0;
     let mut svg = format!("<svg viewBox=\"0 0 {LENGTH} 30\"><path stroke=\"#99a\" stroke-width=\"0.6\" d=\"");

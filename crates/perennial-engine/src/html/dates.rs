@@ -1,4 +1,4 @@
-//! Instants -> the words that people read: days, minutes, distances.
+//! Formats instants for people: days, times, durations.
 
 use perennial_core::time::{LocalClock, LocalDay, Span, Timestamp};
 
@@ -18,7 +18,7 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// Number, month from 1 and year of a UTC day.
+/// Day, month (from 1) and year of a UTC day.
 fn date(at: Timestamp) -> (i8, usize, i16) {
     let date = LocalClock::utc().local(at).day.to_date();
     (date.day(), date.month() as usize, date.year())
@@ -29,7 +29,7 @@ pub fn month_name(month: usize) -> &'static str {
     MONTHS.get(month.wrapping_sub(1)).copied().unwrap_or_default()
 }
 
-/// The name of a weekday, Monday first.
+/// The name of a weekday, from Monday 0.
 pub fn weekday_name(day: usize) -> &'static str {
     WEEKDAYS.get(day).copied().unwrap_or_default()
 }
@@ -52,13 +52,12 @@ pub fn day_of_year(at: Timestamp) -> String {
     format!("{day} {} {year}", &month_name(month)[..3])
 }
 
-/// Year and month of an instant.
 pub fn year_and_month(at: Timestamp) -> (i16, usize) {
     let (_, month, year) = date(at);
     (year, month)
 }
 
-/// The weekday of a UTC day, Monday 0.
+/// Monday is 0.
 pub fn weekday(at: Timestamp) -> usize {
     usize::from(LocalClock::utc().local(at).day.weekday())
 }

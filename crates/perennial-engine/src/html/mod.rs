@@ -1,18 +1,18 @@
-//! Values -> HTML and SVG: one page frame, one escape ([`perennial_core::text::markup`]), one chart module.
+//! Builds HTML and SVG: one page frame, one escape function ([`perennial_core::text::markup`]), one chart module.
 //!
-//! Every page is one file: no script, style, font or picture from elsewhere.
+//! Every page is self-contained: it loads no script, style, font or image.
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | [`chart`] | numbers -> bars and time lines in SVG; bars in a terminal |
-//! | [`dates`] | instants -> days, minutes and distances in words |
+//! | [`chart`] | bars and time lines in SVG; bars in a terminal |
+//! | [`dates`] | days, times and durations in words |
 
 pub mod chart;
 pub mod dates;
 
 use perennial_core::text::markup::{escaped, unordered};
 
-/// A whole page; `body` is HTML already.
+/// A complete page. `body` is HTML.
 pub fn page(title: &str, style: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
@@ -21,10 +21,10 @@ pub fn page(title: &str, style: &str, body: &str) -> String {
     )
 }
 
-/// Letters of a title or of words that came or went.
+/// Longest title, and longest text that appeared or vanished, in characters.
 const MAX_LETTERS: usize = 200;
 
-/// The first words of a text, whole ones where there are blanks.
+/// The beginning of a text, cut at a space if possible.
 pub fn cut(text: &str) -> String {
     let Some((end, _)) = text.char_indices().nth(MAX_LETTERS) else { return text.to_string() };
     let end = text[..end].rfind(' ').filter(|blank| *blank > end / 2).unwrap_or(end);

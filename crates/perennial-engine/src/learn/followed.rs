@@ -1,4 +1,4 @@
-//! `[[site]]` of perennial.toml -> weight, clock and group of each page.
+//! The settings of `[[site]]` in perennial.toml for each page: weight, clock and group.
 
 use perennial_core::schedule::rank::page_weight;
 use perennial_core::schedule::{PageInfo, Scheduler};
@@ -10,12 +10,12 @@ use perennial_archive::Archive;
 use perennial_archive::settings::{Seed, Seeds};
 use perennial_archive::store::Store;
 
-/// The user's settings of the sites that are followed.
+/// The user's settings of the followed sites.
 #[derive(Clone, Default)]
 pub struct FollowedSites(Seeds);
 
 impl FollowedSites {
-    /// From the archive's settings; the state knows the numbers of the seeds.
+    /// Combines the archive's settings with the numbers that the state gave the seeds.
     pub fn load(archive: &Archive, store: &Store) -> anyhow::Result<FollowedSites> {
         let (seeds, known) = (archive.settings().seeds.clone(), store.seeds()?);
         let number = |seed: &Seed| known.get(seed.scope.seed.as_str()).copied().unwrap_or(0);
@@ -23,17 +23,17 @@ impl FollowedSites {
         Ok(FollowedSites::from_seeds(seeds.numbered(numbers)))
     }
 
-    /// From seeds that have their numbers.
+    /// From numbered seeds.
     pub fn from_seeds(seeds: Seeds) -> FollowedSites {
         FollowedSites(seeds)
     }
 
-    /// Lets no site have a goal of its own, because the user asks for one goal of all.
+    /// Drops the goals of single sites, because the user set one goal for all.
     pub fn forget_goals(&mut self) {
         self.0.forget_goals();
     }
 
-    /// Whether the user still follows the seed of this number and has not paused it.
+    /// Whether the user follows this seed and has not paused it.
     pub fn has_seed(&self, seed: i64) -> bool {
         self.0.with_number(seed).is_some_and(|seed| !seed.paused)
     }
@@ -43,22 +43,19 @@ impl FollowedSites {
         self.seed_for(url).filter(|seed| seed.paused).map(|seed| &seed.scope.seed)
     }
 
-    /// The sites that are paused.
     pub fn paused(&self) -> impl Iterator<Item = &Url> {
         self.0.iter().filter(|seed| seed.paused).map(|seed| &seed.scope.seed)
     }
 
-    /// The user's weight of the pages of a seed.
     pub fn seed_weight(&self, seed: i64) -> f32 {
         self.0.with_number(seed).map_or(1.0, |seed| seed.weight as f32)
     }
 
-    /// The user's tags of the site of a seed.
     pub fn seed_tags(&self, seed: i64) -> &[String] {
         self.0.with_number(seed).map_or(&[], |seed| &seed.tags)
     }
 
-    /// What the scheduler is told of a new page. Its weight is the user's, without PageRank.
+    /// The scheduler's information about a new page. The weight is the user's, without PageRank.
     pub fn info(&self, seed: Option<i64>, url: &str, site: SiteId, scheduler: &mut Scheduler) -> PageInfo {
         let seed = seed.and_then(|seed| self.0.with_number(seed)).or_else(|| self.seed_for(url));
         let clock = seed.and_then(Seed::calendar);
@@ -80,7 +77,7 @@ impl FollowedSites {
         page_weight(page_rank, self.seed_for(url).map_or(1.0, |seed| seed.weight as f32))
     }
 
-    /// The clock of the page's site, where the user set holidays or a time zone other than UTC.
+    /// The clock of the page's site, if the user set holidays or a time zone other than UTC.
     pub fn local_clock(&self, url: &str) -> Option<LocalClock> {
         self.seed_for(url)?.calendar().filter(|clock| clock.zone() != "UTC" || clock.has_holidays())
     }

@@ -1,4 +1,4 @@
-//! The observations of a page -> its history, which `perennial patterns` shows.
+//! The history of a page's observations, for `perennial patterns`.
 
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::pattern::series::SeenChange;
@@ -7,27 +7,23 @@ use perennial_core::url::{PageId, SiteId};
 
 use perennial_archive::store::{Observation, ObservationOrder, Selection, Store};
 
-/// The observations of one page, oldest first.
 #[derive(Clone, Debug)]
 pub struct PageHistory {
-    /// Number of the page.
     pub page: PageId,
-    /// Number of its site.
     pub site: SiteId,
-    /// Its address.
     pub url: String,
-    /// When the first observation found the page.
+    /// First observation that found the page.
     pub first: Timestamp,
-    /// When the last observation found the page.
+    /// Last observation that found the page.
     pub last: Timestamp,
-    /// Each observation after the first, compared with the one before.
+    /// Each observation after the first, compared with its predecessor.
     pub looks: Vec<SeenChange>,
-    /// Number of observations whose change was not analysed.
+    /// Number of observations without an analysed change.
     pub n_unknown: usize,
 }
 
-/// The histories of all pages, of one site's, or of one page, with observations before `until`. A host without a port stands
-/// for that host on any port.
+/// The histories of all pages, of one site, or of one page, with observations before `until`. A host without a port
+/// matches any port.
 pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow::Result<Vec<PageHistory>> {
     let mut histories: Vec<PageHistory> = Vec::new();
     let selection = only.map_or(Selection::Pages, Selection::Of);

@@ -1,16 +1,16 @@
-//! Observations, links and the user's settings -> a scheduler that has learned from all of it.
+//! Builds schedulers that have learned from all observations, links and settings of an archive.
 //!
-//! Every scheduler of an archive is built here: that of the crawl, of `perennial schedule` and of the demonstration. What was
-//! learned is not stored: rates and patterns are a function of the observations, and learning from a million observations takes a second.
+//! Every scheduler of an archive is built here. What it learned is not stored, because rates and patterns are a
+//! function of the observations. Learning from a million observations takes a second.
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | `followed` | `[[site]]` -> weight, clock and group of each page |
-//! | `history` | observations of a page -> its history, for people |
-//! | `plan` | a scheduler that has learned -> its next visits, with the reason of each in words |
-//! | `versions` | observations of a site -> its versions, one a pass |
-//! | `publishing` | the items of a feed -> when it publishes |
-//! | `ranks` | links between captured pages -> PageRank |
+//! | `followed` | the settings of each page: weight, clock and group |
+//! | `history` | the observations of a page, for people |
+//! | `plan` | the next visits, each with its reason in words |
+//! | `versions` | the versions of a site, one per sweep |
+//! | `publishing` | when a feed publishes |
+//! | `ranks` | PageRank over the links between captured pages |
 
 mod followed;
 mod history;
@@ -36,17 +36,17 @@ use perennial_core::url::PageId;
 use perennial_archive::settings::CrawlTable;
 use perennial_archive::store::{Ending, FrontierPage, ObservationOrder, PageKind, Selection, Store};
 
-/// Failures in a row that the scheduler is told; more would not lengthen its wait.
+/// Most consecutive failures that are replayed. More would not lengthen the wait.
 const MOST_FAILURES: u16 = 16;
 
-/// How an archive's settings say that pages are to be visited. Every scheduler of an archive begins with it.
+/// The scheduler configuration in the archive's settings.
 pub fn schedule_config(table: &CrawlTable, budget: Option<Budget>) -> ScheduleConfig {
     let (goal, varying_budget, floor) = (table.goal, table.varying_budget, table.floor);
     ScheduleConfig { budget, goal, varying_budget, floor, ..ScheduleConfig::default() }
 }
 
-/// A scheduler with all pages that are followed, which has learned from all observations of them up to `now`. Where no crawl has
-/// begun, all captured pages that people read are followed.
+/// A scheduler with all followed pages that has learned from all observations up to `now`. Before the first crawl,
+/// all captured documents count as followed.
 pub fn scheduler(
     store: &Store,
     followed: &FollowedSites,
@@ -68,7 +68,7 @@ pub fn scheduler(
 /// The user's weight of each page, by number; 0 for pages that are not followed.
 type UserWeights = Vec<f32>;
 
-/// Adds all pages that are followed. Gives the user's weights, and the pages whose last visit failed.
+/// Adds all followed pages. Returns the user's weights, and the pages whose last visit failed.
 fn add_pages(
     store: &Store,
     followed: &FollowedSites,
@@ -104,8 +104,8 @@ fn add_pages(
     Ok((weights, failed))
 }
 
-/// Gives the scheduler every observation up to `now` in order of time, then the visits that failed since. An address that was never
-/// fetched, because robots.txt or a setting forbade it, is asked for again: both may have changed.
+/// Replays every observation up to `now` in chronological order, then the visits that failed since. A URL that was
+/// never fetched because robots.txt or a setting forbade it is tried again, because both may have changed.
 fn relearn(
     store: &Store,
     scheduler: &mut Scheduler,
@@ -129,17 +129,17 @@ fn relearn(
         }
     }
     scheduler.learn_now(now);
-    // Pages that items of feeds announced and nobody has visited since are as urgent as before.
+    // Pages that a feed announced stay urgent until they are visited.
     for (page, at) in store.announced_by_items(now)? {
         scheduler.announce(page, at, None);
     }
     Ok(())
 }
 
-/// Items of one feed whose times are told.
+/// Most item times per feed.
 const MAX_TOLD: usize = 2_000;
 
-/// When channel pages changed by what their feeds say, in order of time.
+/// When channel pages changed, as their feeds say, in chronological order.
 fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timestamp, PageId)>> {
     let mut changes = Vec::new();
     for feed in store.feeds_to_poll()? {
@@ -152,14 +152,14 @@ fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timesta
     Ok(changes)
 }
 
-/// Tells the scheduler omega(P) of every page.
+/// Sets omega(P) of every page.
 fn update_weights(store: &Store, user: &UserWeights, scheduler: &mut Scheduler) -> anyhow::Result<()> {
     set_weights(&page_ranks(store, &[])?, user, scheduler);
     Ok(())
 }
 
-/// Tells the scheduler omega(P): PageRank divided by the mean over the pages that are followed, times the user's weight. `user`
-/// holds 0 for pages that are not followed.
+/// Sets omega(P): PageRank divided by its mean over the followed pages, times the user's weight. `user` is 0 for
+/// pages that are not followed.
 pub fn set_weights(ranks: &[f32], user: &[f32], scheduler: &mut Scheduler) {
     let followed = || (0..user.len()).filter(|&at| user[at] > 0.0);
     let rank = |at: usize| rank(ranks, PageId(at as u32));

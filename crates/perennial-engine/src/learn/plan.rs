@@ -1,4 +1,4 @@
-//! A scheduler that has learned -> what it will do next, with the reason of each visit in words.
+//! The next visits that a scheduler plans, each with its reason in words.
 
 use std::collections::HashSet;
 
@@ -14,50 +14,49 @@ use super::{FollowedSites, publishing};
 use perennial_archive::Archive;
 use perennial_archive::store::{OVERALL, ObservationOrder, Selection, Store};
 
-/// How far ahead visits are foreseen.
+/// How far ahead visits are planned.
 pub const AHEAD: Span = Span::from_hours(24);
-/// How far ahead where less than one visit a day is made.
+/// The same for archives with less than one visit per day.
 pub const FAR_AHEAD: Span = Span::from_hours(30 * 24);
 
 /// The next visit of a page.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Visit")]
 pub struct NextVisit {
-    /// Address of the page.
+    /// URL of the page.
     pub url: String,
-    /// When; none where it is later than the plan reaches, or nothing is known of it.
+    /// When; none if it is beyond the plan's horizon or unknown.
     pub at: Option<String>,
-    /// What the page is ranked by; only urgencies of one slot can be compared.
+    /// The rank of the page. Only urgencies of the same slot are comparable.
     pub urgency: f32,
-    /// Importance of the change that is expected since the last visit.
+    /// Importance of the change expected since the last visit.
     pub expected_importance: f64,
-    /// How many changes are expected since then.
+    /// Number of changes expected since then.
     pub expected_changes: f32,
-    /// Changes a day that the scheduler believes in.
+    /// Estimated changes per day.
     pub changes_per_day: f32,
-    /// Visits from which this was learned.
+    /// Visits that the estimate is based on.
     pub n_visits: u32,
-    /// Whether the plan has the visit.
+    /// Whether the visit is in the plan.
     pub planned: bool,
-    /// Whether there is no page at the address, as far as is known.
+    /// Whether the URL is a probe: as far as is known, it has no page.
     pub probe: bool,
-    /// Whether it is a feed, which is polled beside the visits of pages.
+    /// Whether it is a feed. Feeds are polled in addition to page visits.
     pub feed: bool,
-    /// Why it is visited then, in words.
+    /// The reason for the visit, in words.
     pub reason: String,
 }
 
-/// A budget, and where it is from.
+/// A budget and its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedBudget {
-    /// Visits in a period.
     pub budget: Budget,
-    /// Where it is from, in words.
+    /// The origin, in words.
     pub source: &'static str,
 }
 
 impl PlannedBudget {
-    /// The budget that was given, else that of the settings, else the archive's mean so far.
+    /// The given budget, otherwise that of the settings, otherwise the archive's mean so far.
     pub fn choose(
         archive: &Archive,
         store: &Store,
@@ -75,7 +74,7 @@ impl PlannedBudget {
         })
     }
 
-    /// Tells a scheduler what was spent already of the period in which an instant lies.
+    /// Tells a scheduler how much of the current period's budget is spent.
     pub fn record_spent(
         &self,
         store: &Store,
@@ -89,7 +88,7 @@ impl PlannedBudget {
     }
 }
 
-/// The pace of the archive so far, at least one visit an hour.
+/// The archive's mean rate so far, at least one visit per hour.
 fn observations_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     let (mut n_looks, mut first) = (0u64, at);
     store.observations(Selection::Pages, ObservationOrder::ByPage, at, |observation| {
@@ -100,18 +99,17 @@ fn observations_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     Ok((n_looks as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
 }
 
-/// The next visit of each page, soonest first, and then the pages whose visits come later than that.
+/// The next visit of each page, soonest first, followed by pages whose visits are beyond the horizon.
 pub struct VisitPlan {
-    /// Visits of pages.
     pub visits: Vec<(Option<Timestamp>, Ranked)>,
-    /// Addresses without a page.
+    /// URLs without a page.
     pub probes: Vec<(Option<Timestamp>, Ranked)>,
-    /// How many of those there are.
+    /// Number of all probes.
     pub n_probes: usize,
 }
 
 impl VisitPlan {
-    /// Foresees the visits from an instant on, at most `top` pages.
+    /// Plans the visits from an instant on, for at most `top` pages.
     pub fn new(scheduler: &Scheduler, from: Timestamp, top: usize) -> VisitPlan {
         let (mut visits, mut listed) = (Vec::new(), HashSet::<PageId>::new());
         let (probes, n_probes) = scheduler.waiting_probes(top);
@@ -137,16 +135,14 @@ impl VisitPlan {
     }
 }
 
-/// What is needed to describe a visit to people.
+/// Describes visits to people.
 pub struct VisitDescriber<'a> {
-    /// The archive's state.
     pub store: &'a Store,
-    /// The user's settings.
     pub followed: &'a FollowedSites,
 }
 
 impl VisitDescriber<'_> {
-    /// The next visits in order, as they are made if each finds its page as it was.
+    /// The next visits in order, assuming that no visit finds a change.
     pub fn next(&self, scheduler: &Scheduler, at: Timestamp, n: usize) -> anyhow::Result<Vec<NextVisit>> {
         let mut visits = Vec::new();
         scheduler.foresee(at, at + FAR_AHEAD, |at, ranked| {
@@ -156,7 +152,7 @@ impl VisitDescriber<'_> {
         visits.iter().map(|(at, ranked)| self.entry(Some(*at), ranked)).collect()
     }
 
-    /// One visit in words.
+    /// The description of one visit.
     pub fn entry(&self, at: Option<Timestamp>, ranked: &Ranked) -> anyhow::Result<NextVisit> {
         let url = self.store.url_of(ranked.page)?;
         let probe = self.no_page(ranked)?;
@@ -197,7 +193,7 @@ impl VisitDescriber<'_> {
         }))
     }
 
-    /// The next poll of each feed that is followed.
+    /// The next poll of each followed feed.
     pub fn polls(&self, at: Timestamp) -> anyhow::Result<Vec<NextVisit>> {
         let mut polls = Vec::new();
         for feed in self.store.feeds_to_poll()? {
@@ -228,7 +224,7 @@ impl VisitDescriber<'_> {
         Ok(polls)
     }
 
-    /// The item of a feed that causes the visit, if one does.
+    /// The feed item that causes the visit, if any.
     fn item(&self, ranked: &Ranked) -> anyhow::Result<Option<String>> {
         if !matches!(ranked.reason, Reason::FirstCapture | Reason::Announced) {
             return Ok(None);
@@ -237,7 +233,7 @@ impl VisitDescriber<'_> {
         Ok(item.map(|item| format!("{} ({})", item.title, item.feed)))
     }
 
-    /// Why there is no page, where there is none.
+    /// Why the URL has no page; `None` if it has one.
     fn no_page(&self, ranked: &Ranked) -> anyhow::Result<Option<String>> {
         if ranked.reason != Reason::Probe {
             return Ok(None);
@@ -252,8 +248,8 @@ impl VisitDescriber<'_> {
     }
 }
 
-/// The importance of change that the scheduler expects in each period of a workday, and of any other day: the probability of a
-/// change times its importance.
+/// Expected importance of change per period, for workdays and other days: the probability of a change times its
+/// importance.
 pub fn expected_by_period(belief: &Belief) -> [Vec<f64>; 2] {
     let n_periods = (belief.rates.len() / 2).max(1);
     let hours = 24.0 / n_periods as f64;
@@ -266,7 +262,7 @@ pub fn expected_by_period(belief: &Belief) -> [Vec<f64>; 2] {
     [workday, omega.collect()]
 }
 
-/// How sure that is: it grows with the observations, three in each period make it a half.
+/// Confidence in that estimate, 0 to 1. Three observations per period give one half.
 pub fn confidence(belief: &Belief) -> f64 {
     let n_periods = (belief.rates.len() / 2).max(1) as u32;
     f64::from(belief.n_visits) / f64::from(belief.n_visits + 3 * n_periods)

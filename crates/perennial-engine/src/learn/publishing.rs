@@ -1,10 +1,10 @@
-//! The items of a feed -> when it publishes.
+//! Learns from its items when a feed publishes.
 
 use perennial_core::feed::polling::{MAX_TIMES, Publishing};
 
 use perennial_archive::store::{KnownFeed, Store};
 
-/// What the state knows of when a feed publishes. It is not stored: it follows from the items.
+/// When a feed publishes. The result is not stored, because it follows from the items.
 pub fn publishing(store: &Store, feed: &KnownFeed) -> anyhow::Result<Publishing> {
     let mut publishing = Publishing::default();
     let times = store.item_times(feed.page, MAX_TIMES)?;

@@ -1,17 +1,17 @@
-//! Links between captured pages -> PageRank.
+//! PageRank over the links between captured pages.
 
 use perennial_core::schedule::rank::LinkGraph;
 use perennial_core::url::PageId;
 
 use perennial_archive::store::Store;
 
-/// The rank of a page without links to it, relative to a mean of 1.
+/// The rank of a page without incoming links, relative to a mean of 1.
 const UNLINKED: f32 = 0.15;
 
-/// PageRank by page number, over the links between captured pages. `start` may hold earlier ranks. Links to addresses
-/// that were never captured are left out, as PageRank's authors do with dangling links: otherwise a rotating advertisement
-/// would take half of the rank that a page with one other link passes on. The graph has only pages that a link leads from
-/// or to, because a state that is rebuilt from the WARC files numbers pages differently and must give the same ranks.
+/// PageRank by page number, over the links between captured pages. `start` may contain earlier ranks. Links to URLs
+/// that were never captured are left out, as PageRank's authors do with dangling links. Otherwise a rotating
+/// advertisement would take half of the rank that a page with one other link passes on. The graph contains linked
+/// pages only. A state that was rebuilt from the WARC files numbers pages differently, and must give the same ranks.
 pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
     let mut links: Vec<(u32, u32)> = Vec::new();
     store.each_link(|source, target| links.push((source, target)))?;
@@ -32,7 +32,7 @@ pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
     Ok(ranks)
 }
 
-/// The rank of a page; the least rank where no link leads to it.
+/// The rank of a page; the lowest one if no link points to it.
 pub fn rank(ranks: &[f32], page: PageId) -> f32 {
     ranks.get(page.0 as usize).copied().unwrap_or(UNLINKED)
 }
@@ -89,7 +89,7 @@ mod tests {
         let ranks_after = |strangers: &[&str]| {
             let dir = tempfile::tempdir().unwrap();
             let mut store = Store::open_write(&dir.path().join("state.db")).unwrap();
-            // Pages that were never captured, or that no link leads to or from, take the first numbers.
+            // Pages without captures or links take the first numbers.
             let mut rows = vec![capture("http://b.example/", strangers, 0)];
             rows.push(capture("http://a.example/", &["http://a.example/leaf"], 1));
             rows.push(capture("http://a.example/leaf", &[], 2));

@@ -1,4 +1,4 @@
-//! The observations of a site -> its versions: what came, changed and went from one pass over the site to the next.
+//! The versions of a site: which pages appeared, changed and disappeared from one sweep to the next.
 
 use std::collections::HashMap;
 
@@ -10,20 +10,21 @@ use url::Url;
 
 use perennial_archive::store::{ObservationOrder, Selection, Store};
 
-/// More versions than this are not made of one archive: passes are longer instead.
+/// Most versions per site. With more, sweeps are longer.
 const MOST_VERSIONS: i64 = 5000;
-/// The shortest pass.
+/// The shortest sweep.
 const SHORTEST: Span = Span::from_hours(1);
 
-/// What one observation showed, as far as versions are concerned.
+/// The result of one observation.
 struct SiteEvent {
     page: PageId,
     time: Timestamp,
     status: ChangeStatus,
 }
 
-/// The versions of a site, one for each pass. A pass takes `every`, or as long as the median page waits for its next observation. A page
-/// that was not looked at in a pass counts as unchanged in it. How much an update matters is what the analysis found.
+/// The versions of a site, one per sweep. A sweep takes `every`, or the median time between two observations of a
+/// page. A page without an observation in a sweep counts as unchanged. The importance of an update comes from the
+/// analysis.
 pub fn site_history(
     store: &Store,
     site: &str,
@@ -64,7 +65,7 @@ pub fn site_history(
     Ok(history)
 }
 
-/// What an observation changes in the version, for a page that is there or not.
+/// How an observation changes the version, given whether the page was there.
 fn page_transition(status: ChangeStatus, is_there: bool) -> Option<PageTransition> {
     match (status, is_there) {
         (ChangeStatus::Absent, _) => None,
@@ -78,7 +79,7 @@ fn page_transition(status: ChangeStatus, is_there: bool) -> Option<PageTransitio
     }
 }
 
-/// Adds the changes of a pass to its version, one a page: several observations of one pass are one change.
+/// Adds the changes of a sweep to its version. Several changes of one page become one.
 fn close(history: &mut SiteHistory, of_pass: &mut Vec<(u32, PageTransition)>) {
     of_pass.sort_by_key(|(page, _)| *page);
     for group in of_pass.chunk_by(|a, b| a.0 == b.0) {
@@ -88,7 +89,7 @@ fn close(history: &mut SiteHistory, of_pass: &mut Vec<(u32, PageTransition)>) {
             (PageTransition::Inserted, PageTransition::Deleted) => continue,
             (PageTransition::Inserted, _) => PageTransition::Inserted,
             (_, PageTransition::Deleted) => PageTransition::Deleted,
-            // It went and came back, or was updated several times.
+            // The page disappeared and returned, or was updated several times.
             _ => PageTransition::Updated(
                 group.iter().map(|(_, change)| change_degree(*change)).fold(0.0, f32::max),
             ),
@@ -113,7 +114,6 @@ fn median_wait(events: &[SiteEvent]) -> Span {
     waits.get(waits.len() / 2).copied().unwrap_or(SHORTEST)
 }
 
-/// What follows the host.
 fn path_and_query(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) => url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),

@@ -1,7 +1,7 @@
-//! A notice and a rule -> whoever it is for. Every delivery is bounded in bytes and time.
+//! Delivers a notice to its receiver, bounded in bytes and time.
 //!
-//! The user names the receivers, so private addresses are allowed. Their answers are read up to the end of the head, and redirects are
-//! not followed: where a receiver sends us was named by a stranger.
+//! The user names the receivers, so private addresses are allowed. Only the head of a response is read. Redirects are
+//! not followed, because their target is not chosen by the user.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -19,37 +19,37 @@ use perennial_archive::settings::{NotifyRule, Shape, Target};
 use perennial_archive::{Archive, now};
 use perennial_fetch::{Client, FetchLimits};
 
-/// For connecting, and again for the answer.
+/// For connecting, and again for the response.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// A program that has not ended by then is killed.
+/// A program that runs longer is killed.
 const MAX_COMMAND_TIME: Duration = Duration::from_secs(60);
 
-/// Bytes of a token or a password.
+/// Longest token or password.
 const MAX_SECRET_BYTES: usize = 4 << 10;
 
-/// Why a notice was not taken.
+/// Why a notice was not delivered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeliveryFailure {
-    /// In words.
+    /// The reason in words.
     pub text: String,
-    /// Whether this notice is refused, and others may be taken.
+    /// Whether the receiver rejected this notice but may accept others.
     pub is_refused: bool,
 }
 
 impl DeliveryFailure {
-    /// The receiver is not there, or cannot take anything now.
+    /// The receiver is unreachable or cannot accept notices now.
     pub(super) fn away(text: impl Into<String>) -> DeliveryFailure {
         DeliveryFailure { text: text.into(), is_refused: false }
     }
 
-    /// The receiver does not want this one.
+    /// The receiver rejected this notice.
     pub(super) fn refused(text: impl Into<String>) -> DeliveryFailure {
         DeliveryFailure { text: text.into(), is_refused: true }
     }
 }
 
-/// Takes notices to those they are for.
+/// Delivers notices.
 pub struct Notifier {
     runtime: Runtime,
     client: Client,
@@ -57,7 +57,6 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// For the rules of an archive.
     pub fn new(archive: &Archive) -> anyhow::Result<Notifier> {
         let table = &archive.settings().crawl;
         let limits = FetchLimits {
@@ -78,7 +77,7 @@ impl Notifier {
         Ok(Notifier { runtime, client, archive: archive.clone() })
     }
 
-    /// Delivers a notice, and waits until it is taken.
+    /// Delivers a notice and waits for the acknowledgement.
     pub fn deliver(&self, rule: &NotifyRule, notice: &Notice) -> Result<(), DeliveryFailure> {
         match &rule.to {
             Target::Web(shape, url) => self.runtime.block_on(self.post(rule, *shape, url, notice)),
@@ -104,7 +103,7 @@ impl Notifier {
         let status = self.client.post(&url, "application/json", &fields, &text.to_string(), true).await;
         match status.map_err(|error| DeliveryFailure::away(error.to_string()))? {
             200..=299 => Ok(()),
-            // It is there and does not want this one; another may be taken.
+            // The receiver is reachable but rejects this notice. It may accept others.
             status @ (400 | 413 | 415 | 422) => {
                 Err(DeliveryFailure::refused(format!("the receiver answered {status}")))
             }
@@ -150,7 +149,7 @@ async fn run(words: &[String], folder: &Path, notice: &Notice) -> Result<(), Del
     let stdin = child.stdin.take();
     let work = async {
         if let Some(mut stdin) = stdin {
-            // A program that does not read what it is told may still end well.
+            // A program may succeed without reading its input.
             let _ = stdin.write_all(text.as_bytes()).await;
         }
         child.wait().await

@@ -1,16 +1,17 @@
-//! Analyses and what users want to hear of -> notices, each sent at least once, those of a page in order (docs/notices.md).
+//! Makes notices of changes by the user's rules. Each is sent at least once, those of a page in order
+//! (docs/notices.md).
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | `notice` | a change in the state for which a rule holds -> a [`Notice`] of it |
-//! | `shape` | a notice -> what webhooks, Slack, ntfy, Apprise and mail take |
-//! | `notice_maker` | analyses that are new -> notices in the outbox |
-//! | `smtp` | an e-mail -> a mail server |
-//! | `deliver` | a notice and a rule -> whoever it is for |
-//! | `sending` | what waits in the outbox -> sent; threads of their own beside a crawl |
+//! | `notice` | makes the [`Notice`] of a change that matches a rule |
+//! | `shape` | formats a notice for webhooks, Slack, ntfy, Apprise and mail |
+//! | `notice_maker` | matches new analyses against the rules and stores notices in the outbox |
+//! | `smtp` | sends e-mail |
+//! | `deliver` | delivers a notice to its receiver |
+//! | `sending` | sends the pending notices of the outbox, also on threads beside a crawl |
 //!
-//! The outbox follows the analyses as the text index does: it knows for each page the last observation that it has taken in. A crawl only tells
-//! which pages have new analyses, and waits for nobody.
+//! The outbox follows the analyses as the text index does: for each page it records the last processed observation. A
+//! crawl only reports which pages have new analyses. It never waits for a receiver.
 
 mod deliver;
 mod notice;

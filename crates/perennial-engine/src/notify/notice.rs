@@ -1,4 +1,4 @@
-//! A change in the state for which a rule holds -> a [`Notice`] of it.
+//! Makes the [`Notice`] of a change that matches a rule.
 
 use perennial_core::memento::address::escape;
 use perennial_core::notice::{ChangeKind, Condition};
@@ -14,12 +14,12 @@ use crate::changes::{CandidateChange, ChangeMatcher};
 use perennial_archive::Archive;
 use perennial_archive::store::{ChangeRow, Store};
 
-/// Lines of one notice, and letters of each side of a line.
+/// Lines per notice, and columns per side of a line.
 const MAX_LINES: usize = 8;
 const MAX_COLUMNS: usize = 400;
 const MAX_TITLE_COLUMNS: usize = 300;
 
-/// What is told of one change. The order of fields is that of the JSON.
+/// A notice of one change. The fields are in the order of the JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Notice {
@@ -30,24 +30,25 @@ pub struct Notice {
     pub url: String,
     pub title: Option<String>,
     pub title_before: Option<String>,
-    /// Where the address leads now
-    pub leads_to: Option<String>,
-    /// The observation before; none for a new page
+    /// The target of a redirect
+    #[serde(alias = "leads_to")]
+    pub redirects_to: Option<String>,
+    /// Time of the previous observation; none for a new page
     pub before: Option<String>,
-    /// The observation that showed the change
+    /// Time of the observation that showed the change
     pub after: String,
     pub importance: f64,
-    /// How many headlines of a front page came, went or were rewritten
+    /// How many headlines of a listing page appeared, disappeared or were rewritten
     pub headlines: Option<String>,
-    /// What changed, the most important first
+    /// What changed, most important first
     pub changes: Vec<NoticeLine>,
-    /// How many changes there are, with those that are left out
+    /// Number of all changes, including those left out
     pub n_changes: usize,
-    /// The comparison of both versions, or the page as it was
+    /// The comparison of both versions, or the last capture of a vanished page
     pub link: Option<String>,
 }
 
-/// Words before and after.
+/// The text before and after.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct NoticeLine {
@@ -59,17 +60,17 @@ pub struct NoticeLine {
 }
 
 impl Notice {
-    /// One line that says what happened to which page.
+    /// One line: what happened to which page.
     pub fn headline(&self) -> String {
         notice_title(self)
     }
 
-    /// What changed, in lines.
+    /// The changes, one per line.
     pub fn text(&self) -> String {
         notice_text(self)
     }
 
-    /// A notice that says only that notices arrive.
+    /// A sample notice, to test whether notices arrive.
     pub fn sample(rule: &str, now: Timestamp) -> Notice {
         let line = NoticeLine {
             op: "update".into(),
@@ -83,7 +84,7 @@ impl Notice {
             url: "https://example.org/".into(),
             title: Some("A trial: notices of this rule arrive here".into()),
             title_before: None,
-            leads_to: None,
+            redirects_to: None,
             before: Some(now.to_rfc3339()),
             after: now.to_rfc3339(),
             importance: 1.0,
@@ -95,18 +96,16 @@ impl Notice {
     }
 }
 
-/// Tells of the changes of an archive, one after the other.
+/// Makes the notices of an archive's changes.
 pub struct NoticeWriter<'s> {
     matcher: ChangeMatcher<'s>,
 }
 
 impl<'s> NoticeWriter<'s> {
-    /// Reads from a store; filters say what is an advertisement.
     pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s AdFilters) -> NoticeWriter<'s> {
         NoticeWriter { matcher: ChangeMatcher::new(archive, store, filters) }
     }
 
-    /// Whether a condition holds.
     pub(super) fn holds(
         &mut self,
         candidate: &mut CandidateChange<'_>,
@@ -115,7 +114,6 @@ impl<'s> NoticeWriter<'s> {
         self.matcher.holds(candidate, condition)
     }
 
-    /// The notice of a change.
     pub fn notice(
         &mut self,
         candidate: &mut CandidateChange<'_>,
@@ -139,14 +137,14 @@ impl<'s> NoticeWriter<'s> {
         let title = |title: &Option<String>| {
             title.as_deref().filter(|title| !title.is_empty()).map(|title| line(title, MAX_TITLE_COLUMNS))
         };
-        let leads_to = row.identity.redirect_target().map(str::to_owned);
+        let redirects_to = row.identity.redirect_target().map(str::to_owned);
         Ok(Notice {
             id: notice_id(rule, &row.url, row.time),
             rule: rule.to_owned(),
             kind: kind.name().to_owned(),
             title: title(&row.title),
             title_before: title(&row.title_before),
-            leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
+            redirects_to: redirects_to.filter(|_| kind == ChangeKind::Redirected),
             before: row.before.map(Timestamp::to_rfc3339),
             after: row.time.to_rfc3339(),
             importance: row.status.reported_importance().get(),
@@ -167,13 +165,13 @@ fn notice_line(entry: &OperationReport) -> Option<NoticeLine> {
     (line.before != line.after && entry.element != "block").then_some(line)
 }
 
-/// At most so many columns of one line, and nothing that acts on whoever shows it.
+/// One line of at most so many columns, without control characters.
 fn line(text: &str, n_columns: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     shorten(&terminal_safe(&line), n_columns).into_owned()
 }
 
-/// A notice has the same number whenever it is sent, so that whoever gets it twice can tell.
+/// A notice keeps its number when it is sent again, so receivers can detect duplicates.
 fn notice_id(rule: &str, url: &str, time: Timestamp) -> String {
     let digest = Sha256::digest(format!("{rule}\n{url}\n{}", time.as_millis()));
     data_encoding::HEXLOWER.encode(&digest[..16])
@@ -182,7 +180,7 @@ fn notice_id(rule: &str, url: &str, time: Timestamp) -> String {
 fn link_to(base: &Url, row: &ChangeRow, kind: ChangeKind) -> String {
     let base = base.as_str().trim_end_matches('/');
     let after = row.time.to_digits14();
-    // A space or a quotation mark would end the address in what is made of it.
+    // A space or a quotation mark would end the URL in mails and chats.
     let url =
         if row.url.contains(|c: char| !c.is_ascii_graphic()) { escape(&row.url) } else { row.url.clone() };
     match row.before.filter(|_| matches!(kind, ChangeKind::Edited | ChangeKind::Retitled)) {

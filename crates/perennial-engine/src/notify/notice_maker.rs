@@ -1,4 +1,4 @@
-//! Analyses that are new -> notices in the outbox.
+//! Matches new analyses against the rules and stores notices in the outbox.
 
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
@@ -9,11 +9,11 @@ use crate::changes::CandidateChange;
 use perennial_archive::Archive;
 use perennial_archive::store::{NewNotice, Outbox, Store, TakenIn};
 
-/// Pages between two commits.
+/// Pages per commit.
 const PAGES_PER_COMMIT: usize = 32;
 
-/// Opens the outbox of an archive for its rules. A rule that is new hears of what is captured from now on, whatever is analysed
-/// later. Gives the number of notices that rules had to send which are not there any more.
+/// Opens the outbox of an archive with its rules. A new rule covers captures from now on, no matter when they are
+/// analysed. Returns the number of unsent notices of removed rules, which are dropped.
 pub fn open_outbox(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
     let mut outbox = Outbox::open_write(&archive.outbox_path())?;
     let names: Vec<&str> = archive.settings().notify.iter().map(|rule| rule.name.as_str()).collect();
@@ -21,18 +21,18 @@ pub fn open_outbox(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
     Ok((outbox, n_forgotten))
 }
 
-/// Takes the analyses of pages into the outbox.
+/// Makes notices from the analyses of pages.
 pub struct NoticeMaker {
     archive: Archive,
     store: Store,
     filters: AdFilters,
     outbox: Outbox,
-    /// For each rule the last capture before it was there.
+    /// For each rule, the last capture before the rule was added.
     since: Vec<Option<Timestamp>>,
 }
 
 impl NoticeMaker {
-    /// For an archive whose outbox was begun.
+    /// The outbox must exist ([`open_outbox`]).
     pub fn open(archive: &Archive) -> anyhow::Result<NoticeMaker> {
         let outbox = Outbox::open_write(&archive.outbox_path())?;
         let since = archive.settings().notify.iter().map(|rule| outbox.since(&rule.name));
@@ -41,7 +41,7 @@ impl NoticeMaker {
         Ok(NoticeMaker { archive: archive.clone(), store: archive.store()?, filters, outbox, since })
     }
 
-    /// Takes in every analysis that was not. `progress` is called with the number of pages that are done, and of all.
+    /// Processes every new analysis. `progress` is called with the number of processed pages and of all pages.
     pub fn catch_up(&mut self, mut progress: impl FnMut(u64, u64)) -> anyhow::Result<u64> {
         let pages = self.store.pages_analysed_after(self.earliest())?;
         let (mut n_done, mut n_notices) = (0, 0);
@@ -53,7 +53,7 @@ impl NoticeMaker {
         Ok(n_notices)
     }
 
-    /// Takes in what is new of these pages, as one commit. Gives the number of notices.
+    /// Processes the new analyses of these pages in one commit. Returns the number of notices.
     pub fn process(&mut self, pages: &[PageId]) -> anyhow::Result<u64> {
         let mut taken = Vec::with_capacity(pages.len());
         {
@@ -66,16 +66,16 @@ impl NoticeMaker {
         Ok(taken.iter().map(|page| page.notices.len() as u64).sum())
     }
 
-    /// The last capture before the oldest rule was there.
+    /// The last capture before the oldest rule was added.
     fn earliest(&self) -> Option<Timestamp> {
         self.since.iter().copied().min().flatten()
     }
 
-    /// What is new of a page; `None` when nothing is.
+    /// The notices of a page's new analyses; `None` without new analyses.
     fn new_notices(&self, writer: &mut NoticeWriter<'_>, page: PageId) -> anyhow::Result<Option<TakenIn>> {
         let url = self.store.url_of(page)?;
         let after = self.outbox.seen(&url)?.max(self.earliest());
-        // Analyses that come meanwhile are taken in the next time.
+        // Analyses that are added meanwhile are processed next time.
         let Some(until) = self.store.last_analysed(page)?.filter(|until| Some(*until) > after) else {
             return Ok(None);
         };

@@ -1,4 +1,5 @@
-//! What waits in the outbox -> sent, by a thread a rule, so that a receiver that does not answer holds up no other.
+//! Sends the pending notices of the outbox. Each rule has its own thread, so an unresponsive receiver does not delay
+//! others.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -16,25 +17,23 @@ use perennial_archive::settings::NotifyRule;
 use perennial_archive::store::{Outbox, Waiting};
 use perennial_archive::{Archive, now};
 
-/// Pages that are taken in at a time.
+/// Pages per commit.
 const MAX_PAGES: usize = 32;
-/// At the end of a crawl nothing more is begun after this; it is sent the next time.
+/// At the end of a crawl, no delivery is started after this time. The next start sends the rest.
 const MAX_END: Duration = Duration::from_secs(10);
-/// A sender that waits for nothing looks again after this.
+/// An idle sender checks the outbox again after this time.
 const MAX_IDLE: Duration = Duration::from_secs(600);
 
-/// What one rule has sent.
+/// What was sent for one rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SendReport {
-    /// Its name.
     pub rule: String,
-    /// Notices that were taken.
+    /// Acknowledged notices.
     pub n_sent: u64,
-    /// Why the last one was not taken, if one was not.
+    /// The error of the last failed notice, if any.
     pub error: Option<String>,
 }
 
-/// Sends the notices of one rule.
 struct RuleSender {
     rule: NotifyRule,
     outbox: Outbox,
@@ -47,7 +46,7 @@ impl RuleSender {
         Ok(RuleSender { rule: rule.clone(), outbox, notifier: Notifier::new(archive)? })
     }
 
-    /// Tries one notice.
+    /// Tries to send one notice.
     fn send(&mut self, waiting: &Waiting) -> anyhow::Result<Result<(), DeliveryFailure>> {
         let notice: Notice = serde_json::from_str(&waiting.body)?;
         let delivered = self.notifier.deliver(&self.rule, &notice);
@@ -66,19 +65,19 @@ impl RuleSender {
         Ok(delivered)
     }
 
-    /// Sends what may be sent until `end` says that it is enough.
+    /// Sends all due notices until `end` returns true.
     fn send_due(&mut self, end: impl Fn() -> bool) -> anyhow::Result<()> {
         while let Some(waiting) = self.outbox.next(&self.rule.name, now(), false, 0)? {
             if end() {
                 break;
             }
-            // A failure is in the outbox, with the time of the next try.
+            // The outbox contains the failure and the time of the next attempt.
             let _ = self.send(&waiting)?;
         }
         Ok(())
     }
 
-    /// Sends whenever something is due, until nobody wakes it any more.
+    /// Sends notices when they are due, until the wakers are dropped.
     fn run(mut self, wake: &Receiver<()>) -> anyhow::Result<()> {
         loop {
             self.send_due(|| false)?;
@@ -97,8 +96,8 @@ impl RuleSender {
     }
 }
 
-/// Tries everything that waits once, also what has a pause; of a page that is refused nothing later is tried. The caller holds the archive's write
-/// lock.
+/// Tries every pending notice once, including those with a retry time in the future. After a rejected notice, later
+/// ones of the same page are not tried. The caller holds the archive's write lock.
 pub fn send_all(archive: &Archive, mut progress: impl FnMut(u64)) -> anyhow::Result<Vec<SendReport>> {
     let mut all = Vec::new();
     for rule in &archive.settings().notify {
@@ -130,7 +129,7 @@ pub fn start_notifying(archive: &Archive) -> anyhow::Result<Option<PageFollower>
     if archive.settings().notify.is_empty() {
         return Ok(None);
     }
-    // Rules open_outbox before anything is captured, so that they cover all that this crawl finds.
+    // Rules start before anything is captured, so that they cover all that this crawl finds.
     open_outbox(archive)?;
     let archive = archive.clone();
     PageFollower::start("notices", move |pages| make_and_send(&archive, pages)).map(Some)
@@ -147,7 +146,7 @@ fn make_and_send(archive: &Archive, pages: &Receiver<PageId>) -> anyhow::Result<
         threads.push(thread.spawn(move || sender.run(&wake))?);
     }
     let made = make_notices(archive, pages, &wakers);
-    // Senders end when nobody can wake them any more.
+    // Senders end when their waker is dropped.
     drop(wakers);
     let sent = threads.into_iter().map(join).collect::<anyhow::Result<Vec<()>>>();
     made.and(sent.map(drop))
@@ -156,7 +155,7 @@ fn make_and_send(archive: &Archive, pages: &Receiver<PageId>) -> anyhow::Result<
 fn make_notices(archive: &Archive, pages: &Receiver<PageId>, wakers: &[Sender<()>]) -> anyhow::Result<()> {
     let wake = || {
         for waker in wakers {
-            // A sender that has ended has an error, which is told at the end.
+            // If a sender ended with an error, joining it returns the error.
             let _ = waker.send(());
         }
     };

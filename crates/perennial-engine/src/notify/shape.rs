@@ -1,7 +1,7 @@
-//! A notice -> what webhooks, Slack, ntfy, Apprise and mail take. Pure.
+//! Formats a notice for webhooks, Slack, ntfy, Apprise and mail, without I/O.
 //!
-//! Words of captured pages are hostile text. JSON is made by its writer, Slack's signs are escaped and its blocks are plain text, mail is
-//! encoded as a whole: nothing in a title adds a field, a link or a mention.
+//! The text of captured pages is untrusted. JSON is serialised, Slack text is escaped in plain-text blocks, and mail
+//! is encoded as a whole. So no title can add a field, a link or a mention.
 
 use data_encoding::BASE64;
 use perennial_core::time::Timestamp;
@@ -12,10 +12,10 @@ use super::notice::Notice;
 use perennial_archive::settings::Shape;
 use perennial_archive::settings::notify::topic_of;
 
-/// Slack takes no more in a block, and ntfy in a message.
+/// The limits of a Slack block and an ntfy message are about this.
 const MAX_BODY_BYTES: usize = 2_900;
 
-/// Where a notice is posted, and what.
+/// The URL and the body of the request.
 pub(super) fn http_request(shape: Shape, url: &Url, notice: &Notice) -> (Url, Value) {
     let (title, body) = (notice_title(notice), notice_text(notice));
     match shape {
@@ -48,18 +48,16 @@ fn slack(notice: &Notice, title: &str, body: &str) -> Value {
     })
 }
 
-/// Slack takes a text between angle brackets for a link or a mention.
+/// Slack reads text in angle brackets as a link or a mention.
 fn slack_escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// One line.
 pub(super) fn notice_title(notice: &Notice) -> String {
     let name = notice.title.as_deref().unwrap_or(&notice.url);
     format!("{}: {name}", notice.kind)
 }
 
-/// What changed, in lines.
 pub(super) fn notice_text(notice: &Notice) -> String {
     let mut body = String::new();
     let mut put = |line: &str| {
@@ -72,7 +70,7 @@ pub(super) fn notice_text(notice: &Notice) -> String {
     if let (Some(before), Some(title)) = (&notice.title_before, &notice.title) {
         put(&format!("\"{before}\" => \"{title}\""));
     }
-    if let Some(target) = &notice.leads_to {
+    if let Some(target) = &notice.redirects_to {
         put(&format!("leads to {target}"));
     }
     if let Some(headlines) = &notice.headlines {
@@ -90,7 +88,7 @@ pub(super) fn notice_text(notice: &Notice) -> String {
     body
 }
 
-/// A whole e-mail with its head, in lines that end as SMTP wants them.
+/// A complete e-mail with CRLF line ends.
 pub(super) fn mail_message(notice: &Notice, from: &str, to: &str, now: Timestamp) -> String {
     let subject = encoded_words(&notice_title(notice));
     let host = from.split_once('@').map_or("localhost", |(_, host)| host);
@@ -109,7 +107,7 @@ pub(super) fn mail_message(notice: &Notice, from: &str, to: &str, now: Timestamp
     mail
 }
 
-/// RFC 2047: every text becomes words of base64, none of them longer than a line may be.
+/// RFC 2047: encodes text as base64 words that fit a line.
 fn encoded_words(text: &str) -> String {
     const MAX_BYTES: usize = 42;
     let mut words: Vec<String> = Vec::new();
@@ -127,7 +125,7 @@ fn encoded_words(text: &str) -> String {
 
 /// RFC 5322, in UTC.
 fn mail_date(now: Timestamp) -> String {
-    // An HTTP date has the same parts, with GMT for the zone.
+    // An HTTP date differs only in its zone, GMT.
     perennial_core::memento::date::write(now).replace("GMT", "+0000")
 }
 
@@ -185,7 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a page says, the head of a mail has the same fields, and its lines are short and plain.
+        /// No page can change the fields of a mail's head. Its lines stay short and plain.
         #[test]
         fn no_title_adds_to_the_head_of_a_mail(title in "\\PC{0,200}|[\\r\\n:a-z]{0,60}") {
             let mail = mail_message(&notice(&title, &title), "a@b", "c@d", Timestamp::from_secs(0));

@@ -1,4 +1,4 @@
-//! An e-mail -> a mail server, by `lettre`. Nothing secret goes over a connection that is not encrypted.
+//! Sends e-mail with `lettre`. Secrets are sent over encrypted connections only.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,30 +20,29 @@ use tokio::net::TcpStream;
 use super::deliver::DeliveryFailure;
 use perennial_archive::settings::{Security, SmtpTable};
 
-/// Bytes of everything that a server says before it has shown who it is.
+/// Most bytes read from a server before it is authenticated.
 const MAX_READ_BYTES: usize = 256 << 10;
 
-/// For all of it.
+/// For the whole delivery.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// One mail, and who it is from and for.
+/// One mail, with its sender and receiver.
 pub(super) struct Mail<'a> {
     pub(super) from: &'a str,
     pub(super) to: &'a str,
-    /// Head and body, with the line ends of SMTP.
+    /// Head and body with CRLF line ends.
     pub(super) text: &'a str,
 }
 
-/// A server, and how to log in.
+/// A server and how to log in.
 pub(super) struct MailServer<'a> {
     pub(super) table: &'a SmtpTable,
     pub(super) password: Option<&'a str>,
-    /// Certificates to trust beside those that browsers trust.
+    /// Certificates to trust in addition to the usual ones.
     pub(super) tls_roots: Option<&'a Path>,
 }
 
 impl MailServer<'_> {
-    /// Hands a mail over.
     pub(super) async fn send(&self, mail: &Mail<'_>) -> Result<(), DeliveryFailure> {
         match tokio::time::timeout(MAX_TIME, self.hand_over(mail)).await {
             Ok(done) => done,
@@ -59,7 +58,7 @@ impl MailServer<'_> {
         let to = mail.to.parse().map_err(|error| wrong(&error))?;
         let envelope = Envelope::new(Some(from), vec![to]).map_err(|error| wrong(&error))?;
         let mut connection = self.connect().await?;
-        // What is refused for good here is this mail, not any mail.
+        // A permanent error rejects this mail only.
         connection.send(&envelope, mail.text.as_bytes()).await.map_err(|error| {
             match error.is_permanent() {
                 true => DeliveryFailure::refused(describe_error(&error)),
@@ -70,7 +69,7 @@ impl MailServer<'_> {
         Ok(())
     }
 
-    /// A connection over which mail can be sent.
+    /// Connects, and logs in if the connection is encrypted.
     async fn connect(&self) -> Result<AsyncSmtpConnection, DeliveryFailure> {
         let Some((host, port)) = &self.table.server else {
             return Err(DeliveryFailure::away(
@@ -140,7 +139,6 @@ impl MailServer<'_> {
     }
 }
 
-/// What a server answered, or why it did not.
 fn describe_error(error: &Error) -> String {
     let text: String = match std::error::Error::source(error) {
         Some(source) => source.to_string().chars().take(200).collect(),
@@ -153,8 +151,9 @@ fn describe_error(error: &Error) -> String {
     }
 }
 
-/// A connection that is read byte by byte. `lettre` keeps what it has read ahead over STARTTLS, so that an answer which somebody on the way
-/// adds in plain text would be taken for one of the encrypted server. Read so, it is part of the handshake, which fails.
+/// A connection that is read byte by byte. `lettre` keeps its read buffer across STARTTLS. An attacker could inject a
+/// plain-text response that would count as one of the encrypted server. With single bytes the injected text becomes
+/// part of the TLS handshake, which fails.
 #[derive(Debug)]
 struct UnbufferedStream {
     tcp: TcpStream,

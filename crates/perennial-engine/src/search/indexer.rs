@@ -1,4 +1,4 @@
-//! Analyses that are new -> passages and stays in the text index.
+//! Adds new analyses to the text index, as passages and their presence.
 
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::search::passages;
@@ -8,22 +8,21 @@ use crate::background::{PageFollower, next_pages};
 use perennial_archive::Archive;
 use perennial_archive::store::{AnalysedObservation, LookRow, ShownText, Store, TextCommit, Texts};
 
-/// Pages between two commits.
+/// Pages per commit.
 const PAGES_PER_COMMIT: usize = 64;
 
-/// Takes the analyses of pages into the text index.
 pub struct TextIndexer {
     store: Store,
     texts: Texts,
 }
 
 impl TextIndexer {
-    /// The indexer of an archive, whose write lock the caller holds.
+    /// The caller holds the archive's write lock.
     pub fn open(archive: &Archive) -> anyhow::Result<TextIndexer> {
         Ok(TextIndexer { store: archive.store()?, texts: Texts::open_write(&archive.texts_path())? })
     }
 
-    /// Takes in what is new of these pages, as one commit.
+    /// Indexes the new analyses of these pages in one commit.
     pub fn index(&mut self, pages: &[PageId]) -> anyhow::Result<()> {
         let mut plans = Vec::with_capacity(pages.len());
         for &page in pages {
@@ -33,7 +32,8 @@ impl TextIndexer {
         self.texts.write(|commit| plans.iter().try_for_each(|plan| plan.apply(store, commit)))
     }
 
-    /// What of a page is new. A page whose earlier analyses were made again is taken in from its first observation on.
+    /// The unindexed analyses of a page. If earlier analyses were replaced, the page is indexed from its first
+    /// observation.
     fn plan(&self, page: PageId) -> anyhow::Result<IndexUpdate> {
         let seen = self.texts.seen(page)?;
         let is_anew = match seen {
@@ -45,7 +45,7 @@ impl TextIndexer {
         Ok(IndexUpdate { page, is_anew, n_before: from.map_or(0, |(_, n_lessons)| n_lessons), looks })
     }
 
-    /// The pages that have analyses which were not taken in.
+    /// The pages with unindexed analyses.
     fn behind(&self) -> anyhow::Result<Vec<PageId>> {
         let mut behind = Vec::new();
         for (page, last, n_lessons) in self.store.analysed_pages()? {
@@ -95,7 +95,7 @@ impl IndexUpdate {
     }
 }
 
-/// Takes in every analysis that was not. `progress` is called with the number of pages that are done, and of all.
+/// Indexes all new analyses. `progress` is called with the number of indexed pages and of all pages.
 pub fn catch_up(archive: &Archive, mut progress: impl FnMut(u64, u64)) -> anyhow::Result<()> {
     let mut indexer = TextIndexer::open(archive)?;
     let behind = indexer.behind()?;

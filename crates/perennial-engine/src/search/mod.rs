@@ -1,13 +1,13 @@
-//! Lessons -> the text index; a question -> which pages said it, from when to when.
+//! Full-text search: which pages contained the words, and when.
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | `indexer` | lessons that are new -> passages and stays in the text index; a thread of its own beside a crawl |
-//! | `terms` | a span -> the terms that came in it and were rare before |
-//! | `query` | a question and a filter -> pages, the sentence on each, and the times at which it stood there |
+//! | `indexer` | adds new analyses to the text index, on a thread beside a crawl |
+//! | `terms` | finds terms that are new in a span |
+//! | `query` | finds pages that contained the words, with an excerpt and the times |
 //!
-//! The index follows the lessons: it knows for each page the last look that it has taken in, and takes in the later ones. It can
-//! be deleted at any time, and the next analysis makes it again.
+//! The index follows the analyses: for each page it records the last indexed observation. It may be deleted at any
+//! time. The next analysis rebuilds it.
 
 mod indexer;
 mod query;

@@ -1,4 +1,4 @@
-//! A question and a filter -> pages, the sentence on each, and the times at which it stood there.
+//! Finds pages that contained the words, with an excerpt and the times.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,33 +10,32 @@ use perennial_core::url::PageId;
 
 use perennial_archive::store::{FoundStay, StayFilter, Store, Texts};
 
-/// Stays that are read for one question. A question with more answers names only the latest.
+/// Most presence intervals per query. A query with more returns the latest ones.
 const MAX_STAYS: usize = 20_000;
-/// Characters of a passage that are shown before and after the words that answer.
+/// Characters of context around the matching words.
 const CONTEXT_CHARS: usize = 120;
 
-/// What is asked.
+/// The conditions of a search, besides its words.
 #[derive(Clone, Debug, Default)]
 pub struct SearchQuery<'a> {
     /// Only pages of this host, with its port if that is unusual.
     pub host: Option<&'a str>,
-    /// Only this page.
     pub url: Option<&'a str>,
-    /// Only what stood there at this time or later.
+    /// Only text that was present at this time or later.
     pub since: Option<Timestamp>,
-    /// Only what stood there before this time.
+    /// Only text that was present before this time.
     pub until: Option<Timestamp>,
-    /// Only what is not there any more.
+    /// Only text that is no longer present.
     pub is_vanished: bool,
-    /// Only what versions worth indexing brought.
+    /// Only text of versions worth indexing.
     pub is_important: bool,
     /// Most pages.
     pub limit: usize,
 }
 
 impl SearchQuery<'_> {
-    /// Whether a page that said it at these times is asked for. Only whole stays tell: a passage that was edited and still answers
-    /// is no other answer.
+    /// Whether a page with these presence intervals matches. An edit that keeps the words does not end their
+    /// presence, so intervals are joined first.
     fn holds(&self, stays: &[Stay]) -> bool {
         let is_in_time = |stay: &Stay| {
             self.since.is_none_or(|since| stay.last >= since)
@@ -47,46 +46,41 @@ impl SearchQuery<'_> {
     }
 }
 
-/// A page that said it.
+/// A page that contained the words.
 #[derive(Clone, Debug)]
 pub struct SearchHit {
-    /// Which page.
     pub page: PageId,
-    /// Its address.
     pub url: String,
-    /// Its title as it was last shown.
+    /// Its latest title.
     pub title: Option<String>,
-    /// When it said so, in order of time.
+    /// When the words were present, in chronological order.
     pub stays: Vec<Stay>,
-    /// The words as they stood there last.
+    /// The latest passage with the words.
     pub excerpt: Excerpt,
 }
 
-/// A part of a passage with the words that answer.
+/// A part of a passage with the matching words.
 #[derive(Clone, Debug)]
 pub struct Excerpt {
-    /// The text around them.
     pub text: String,
-    /// Where they stand in it, in bytes.
+    /// Byte ranges of the matching words.
     pub found: Vec<Range<usize>>,
-    /// Role of the block.
     pub role: BlockRole,
     /// Whether text before or after it is left out.
     pub is_cut: (bool, bool),
 }
 
-/// The pages that said it, those where it appeared last first.
+/// The result of a search. Pages where the words appeared last come first.
 #[derive(Clone, Debug, Default)]
 pub struct SearchHits {
-    /// The pages.
     pub hits: Vec<SearchHit>,
-    /// Pages that were found; there are more than `hits` where a limit was reached.
+    /// Number of matching pages; more than `hits` if the limit was reached.
     pub n_pages: usize,
-    /// Whether the question has so many answers that only the latest were looked at.
+    /// Whether there were so many matches that only the latest were examined.
     pub is_partial: bool,
 }
 
-/// Asks the index.
+/// Searches the index.
 pub fn find_pages(
     store: &Store,
     texts: &Texts,
@@ -124,20 +118,20 @@ pub fn find_pages(
     Ok(SearchHits { hits, n_pages, is_partial })
 }
 
-/// Where the first whole word at or behind a place begins; the place itself in a script without blanks.
+/// Start of the first whole word at or after a position; the position itself in a script without spaces.
 fn word_start(text: &str, at: usize, most: usize) -> usize {
     let is_inside = at > 0 && !text[..at].ends_with(char::is_whitespace);
     let blank = text[at..most].find(char::is_whitespace).filter(|_| is_inside);
     blank.map_or(at, |blank| at + blank + text[at + blank..].chars().next().map_or(0, char::len_utf8))
 }
 
-/// Where the last whole word before a place ends.
+/// End of the last whole word before a position.
 fn word_end(text: &str, least: usize, at: usize) -> usize {
     let is_inside = at < text.len() && !text[at..].starts_with(char::is_whitespace);
     text[least..at].rfind(char::is_whitespace).filter(|_| is_inside).map_or(at, |blank| least + blank)
 }
 
-/// The part of a passage around the first words that answer.
+/// The part of a passage around the first matching words.
 fn excerpt(query: &Query, found: &FoundStay) -> Excerpt {
     let text = &found.text;
     let places = query.find(text);

@@ -1,4 +1,4 @@
-//! A span -> the terms that came in it and were not there, or much rarer, before (P-FEED 6).
+//! Finds terms that appeared in a span and were absent or much rarer before (P-FEED 6).
 
 use perennial_core::search::{Clause, Query, TermCounts, surprise};
 use perennial_core::time::Timestamp;
@@ -6,27 +6,28 @@ use perennial_core::url::PageId;
 
 use perennial_archive::store::{Store, Texts};
 
-/// Passages of the span that are read: the latest.
+/// Latest passages of the span that are read.
 const MAX_PASSAGES: usize = 50_000;
-/// Words and pairs whose past is looked up: those of most passages.
+/// Words and pairs whose earlier frequency is looked up: the most frequent ones.
 const MAX_WORDS: usize = 4_000;
 const MAX_PAIRS: usize = 2_000;
-/// Earlier passages that are counted, at least, and for each of the span's: what more of them have is no news.
+/// Most earlier passages that are counted per term: a minimum, and a number per passage of the span. A term with more
+/// is not new.
 const MIN_BEFORE: u64 = 500;
 const BEFORE_PER_PASSAGE: u64 = 20;
-/// A term that was there before must be so much more frequent, and surprise so much: below that a count may be chance, in one of a
-/// thousand terms.
+/// Thresholds for a term that existed before: growth of its frequency, and surprise. Below 10.83, one in a thousand
+/// terms would exceed it by chance.
 const LEAST_GROWTH: f64 = 2.0;
 const LEAST_SURPRISE: f64 = 10.83;
 
-/// What is asked.
+/// The conditions of a search for new terms.
 #[derive(Clone, Copy, Debug)]
 pub struct TermsQuery<'a> {
-    /// From when on terms are new.
+    /// Start of the span.
     pub since: Timestamp,
-    /// Until when; before this instant.
+    /// End of the span (exclusive).
     pub until: Option<Timestamp>,
-    /// Only on pages of this host, beside what they said before.
+    /// Only on pages of this host, compared with its own past.
     pub host: Option<&'a str>,
     /// Most terms.
     pub limit: usize,
@@ -35,35 +36,35 @@ pub struct TermsQuery<'a> {
 /// A term that is new or more frequent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewTerm {
-    /// As a reader saw it first.
+    /// The spelling that a reader saw first.
     pub shown: String,
-    /// Passages of the span that have it.
+    /// Passages of the span with the term.
     pub n_passages: u64,
-    /// Passages before the span that had it.
+    /// Passages before the span with the term.
     pub n_before: u64,
     /// The log-likelihood ratio.
     pub surprise: f64,
 }
 
-/// The answer.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct NewTerms {
-    /// The most surprising first.
+    /// Most surprising first.
     pub terms: Vec<NewTerm>,
-    /// Passages that came in the span and were read.
+    /// Passages of the span that were read.
     pub n_passages: u64,
-    /// Passages that stood there before.
+    /// Passages before the span.
     pub n_before: u64,
     /// Whether only the latest passages of the span were read.
     pub is_partial: bool,
 }
 
-/// Asks the index. Work: the passages that came in the span, and a bounded number of earlier ones for each of a bounded number of terms.
+/// Finds new terms. It reads the passages of the span, and for a bounded number of terms a bounded number of earlier
+/// passages.
 pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuery<'_>) -> anyhow::Result<NewTerms> {
     let pages = question.host.map(|host| store.pages_of_host(host)).transpose()?;
     let mut counts = TermCounts::default();
     let since = question.since;
-    // A site that was not known before has no past to be compared with.
+    // A site without earlier captures has no past to compare with.
     let mut sites = KnownSites { store, since, known: Default::default() };
     let is_partial = texts.each_new_passage(
         (since, question.until),
@@ -94,7 +95,7 @@ pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuery<'_>) -> any
     Ok(NewTerms { terms, n_passages, n_before, is_partial })
 }
 
-/// A word that is said only in a pair is told by the pair.
+/// Drops words that occur only as part of a listed pair.
 fn without_parts(terms: &mut Vec<NewTerm>) {
     let all = terms.clone();
     let is_part = |part: &NewTerm, whole: &NewTerm| {
@@ -106,7 +107,7 @@ fn without_parts(terms: &mut Vec<NewTerm>) {
     terms.retain(|term| !all.iter().take(500).any(|whole| is_part(term, whole)));
 }
 
-/// Which sites were known before an instant.
+/// Caches which sites were known before an instant.
 struct KnownSites<'s> {
     store: &'s Store,
     since: Timestamp,

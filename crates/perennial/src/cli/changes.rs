@@ -208,7 +208,7 @@ fn write_change(change: &MatchingChange, out: &mut dyn Write) -> std::io::Result
         (_, Some(title)) => writeln!(out, "  \"{title}\"")?,
         _ => {}
     }
-    if let Some(target) = &change.leads_to {
+    if let Some(target) = &change.redirects_to {
         writeln!(out, "  leads to {target}")?;
     }
     if let Some(headlines) = &change.headlines {

@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use perennial_core::page::segment::{SegmentConfig, Selector, segment};
 use perennial_render::dom::{Dom, MAX_DEPTH, MAX_NODES};
 use perennial_render::structural;
-use perennial_render::wire::Message;
+use perennial_render::wire::WorkerMessage;
 
 fuzz_target!(|data: &[u8]| {
     let html = perennial_core::text::charset::decode_text(data, None);
@@ -23,5 +23,5 @@ fuzz_target!(|data: &[u8]| {
         assert!(text.len() <= html.len() * 4 + 16);
     }
     // The same bytes as a message of a layout worker: read or refused.
-    let _ = Message::from_body(data);
+    let _ = WorkerMessage::from_body(data);
 });

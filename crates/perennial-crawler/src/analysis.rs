@@ -1,7 +1,7 @@
-//! Pages whose capture is safe -> lessons, on threads of their own, without holding up the fetching.
+//! Analyses committed captures on threads of their own, in parallel with fetching.
 //!
-//! The loop bounds the queue: it starts no visit while too many pages wait. A crash loses no result: the next start
-//! analyses the captures that have no lesson.
+//! The loop bounds the queue: it starts no visit while too many pages wait. A crash loses no result, because the next
+//! start analyses all captures without an analysis.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,25 +15,24 @@ use super::recorder::RecorderMessage;
 use perennial_engine::analyse::{PageAnalyses, PageAnalyst, PageHeadline};
 use perennial_engine::background;
 
-/// The result of analysing the captures of a page since its last analysis.
+/// The result of analysing the new captures of a page.
 pub(super) struct AnalysedPage {
     pub(super) page: PageId,
-    /// What the scheduler is told; `None` when there was no observation to analyse, or the analysis failed.
+    /// The outcome for the scheduler; `None` without an observation, or if the analysis failed.
     pub(super) outcome: Option<VisitOutcome>,
-    /// What the page, if it is a listing page, says of others.
+    /// Headlines in the page, if it is a listing page.
     pub(super) headlines: Vec<PageHeadline>,
-    /// A message for the user.
     pub(super) warning: Option<String>,
 }
 
-/// The channels to the threads that analyse.
+/// The channels to the analysing threads.
 pub(super) struct AnalysisPool {
     jobs: Sender<PageId>,
-    /// Large documents have a thread of their own, so that they neither hold up the others nor take memory together.
+    /// Large documents are analysed on one thread. They neither delay others nor use memory at the same time.
     large_jobs: Sender<PageId>,
-    /// The pages that were analysed.
+    /// Pages whose analysis is complete.
     pub(super) analysed: UnboundedReceiver<AnalysedPage>,
-    /// Set at the end of the crawl: what is still in the queues is left to the next one.
+    /// Set at the end of the crawl. The next crawl analyses what is left in the queues.
     is_over: Arc<AtomicBool>,
 }
 
@@ -44,7 +43,7 @@ impl Drop for AnalysisPool {
 }
 
 impl AnalysisPool {
-    /// Starts a thread for every core. Lessons go to the recorder, which writes them.
+    /// Starts one thread per core. The recorder stores the analyses.
     pub(super) fn start(
         pages: &Arc<PageAnalyst>,
         analyses: &Sender<RecorderMessage>,
@@ -73,7 +72,7 @@ impl AnalysisPool {
 
     pub(super) fn submit(&self, page: PageId, is_large: bool) {
         let jobs = if is_large { &self.large_jobs } else { &self.jobs };
-        // Sending fails only when the threads are gone: the next crawl analyses the page.
+        // Sending fails only if the threads have ended. Then the next crawl analyses the page.
         let _ = jobs.send(page);
     }
 }
@@ -92,7 +91,7 @@ fn work(
         Ok(mut done) => {
             let outcome = last_outcome(&done);
             let headlines = std::mem::take(&mut done.headlines);
-            // The lessons go first, because the scheduler may choose the page again as soon as it has the outcome.
+            // The analyses go first, because the scheduler may choose the page again as soon as it has the outcome.
             let _ = analyses.send(RecorderMessage::Analyses(done));
             AnalysedPage { page, outcome, headlines, warning: None }
         }
@@ -104,7 +103,7 @@ fn work(
     let _ = analysed.send(result);
 }
 
-/// Usually there is one analysis; after a pause there may be several, and the last is this visit's.
+/// Usually there is one analysis. After a pause there may be several, and the last one belongs to this visit.
 fn last_outcome(done: &PageAnalyses) -> Option<VisitOutcome> {
     done.analyses.last().map(|analysis| VisitOutcome::from(analysis.status))
 }

@@ -1,7 +1,8 @@
-//! Captures and links that the frontier lacks -> the frontier that a crawl would have made of them.
+//! Adds captures and links to the frontier that no crawl has put there.
 //!
-//! A state that was rebuilt from its WARC files has no frontier, and an import brings pages that no crawl has visited.
-//! With their captures in the frontier, the crawl continues from them instead of starting again at its seeds.
+//! A state that was rebuilt from its WARC files has no frontier, and an import brings pages that no crawl has
+//! visited. With their captures in the frontier, the crawl continues from them instead of starting again at its
+//! seeds.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,11 +17,10 @@ use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
 use perennial_archive::store::{CapturedUrl, Discovery, PageKind, Store, Target};
 
-/// How many links a URL is from its seed, and the number of that seed.
+/// Number of links between a URL and its seed, and the seed's number.
 type FrontierPosition = (u32, i64);
 
-/// Adds captured URLs that belong to a seed, and the URLs that they link to, to the frontier. Gives the number of pages
-/// among them.
+/// Adds captured URLs that belong to a seed, and the URLs that they link to. Returns the number of pages among them.
 pub(super) fn backfill(
     archive: &Archive,
     store: &mut Store,
@@ -76,7 +76,7 @@ impl Backfill<'_> {
         Ok(())
     }
 
-    /// Adds a linked URL that belongs to a seed. Gives the number of that seed; `None` when it is not added.
+    /// Adds a linked URL that belongs to a seed. Returns the seed's number; `None` if the URL is not added.
     fn add_linked(&mut self, page: PageId, depth: u32, finder: i64) -> anyhow::Result<Option<i64>> {
         let url = self.store.url_of(page)?;
         let Some(parsed) = Url::parse(&url).ok().filter(|url| find_trap(url, self.now).is_none()) else {
@@ -91,14 +91,14 @@ impl Backfill<'_> {
         Ok(Some(seed))
     }
 
-    /// Adds a captured URL that no link led to.
+    /// Adds a captured URL that no link points to.
     fn add_captured(&mut self, captured: &CapturedUrl) -> anyhow::Result<()> {
         let Ok(url) = Url::parse(&captured.url) else { return Ok(()) };
         let owner = self.seeds.owner(&url, 1, 0);
         let any = || self.seeds.iter_numbered().next().map(|(number, _)| number);
         let seed = match captured.kind {
             PageKind::Page => owner,
-            // A subresource may be on any host; its seed matters for budgets only.
+            // A subresource may be on any host. Its seed matters for budgets only.
             PageKind::Subresource | PageKind::Sitemap | PageKind::Feed => owner.or_else(any),
         };
         let Some(seed) = seed else { return Ok(()) };
@@ -109,8 +109,8 @@ impl Backfill<'_> {
         Ok(())
     }
 
-    /// Adds the pages that the last capture of a sitemap or a feed names. If that cannot be read, the next visit of it
-    /// finds them.
+    /// Adds the pages in the last capture of a sitemap or a feed. If the capture is unreadable, the next visit finds
+    /// them.
     fn read_sitemap(&mut self, captured: &CapturedUrl, url: &Url, seed: i64) -> anyhow::Result<()> {
         let Some(capture) = self.store.closest_payload(&captured.url, self.now)? else { return Ok(()) };
         let Ok(Some(payload)) = self.archive.payload(self.store, &capture) else { return Ok(()) };

@@ -1,8 +1,8 @@
-//! A page that scripts render -> its document after they ran, and every answer that they requested.
+//! Renders pages in a browser, which runs their scripts, and records all requests that the scripts make.
 //!
-//! The browser has no network access: the crawl's own client answers each of its requests, under the same address guard
-//! and robots.txt, and records it byte by byte. If the browser is missing, crashes or hangs, the user gets a warning and
-//! the page is captured without it.
+//! The browser has no network access. The crawl's own client answers each of its requests, subject to the address
+//! guard and robots.txt, and records it byte by byte. If the browser is missing, crashes or hangs, the user gets a
+//! warning and the page is captured without it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,39 +20,38 @@ use perennial_archive::hops_of;
 use perennial_archive::store::PageKind;
 use perennial_fetch::FetchRequest;
 
-/// Requests of one page that are answered; further ones fail.
+/// Most requests per page. Further requests fail.
 const MAX_REQUESTS: usize = 300;
-/// Bytes of bodies that are fetched for one page; further requests fail.
+/// Most bytes of bodies per page. Further requests fail.
 const MAX_BYTES: u64 = 64 << 20;
-/// A longer page is not empty, whatever its scripts do.
+/// Larger pages are never treated as shells.
 const MAX_SHELL_BYTES: usize = 4 << 20;
-/// After this many failed starts in a row the browser is not used again in this crawl.
+/// After this many consecutive failed starts, this crawl does not use the browser again.
 const MAX_FAILED_STARTS: u64 = 3;
-/// After this many failures in a row the pages of a host are no longer rendered. Other hosts have no part in it.
+/// After this many consecutive failures, pages of the host are no longer rendered. Other hosts are not affected.
 const MAX_FAILURES_OF_HOST: usize = 3;
-/// Hosts whose failures are counted, and warnings that are told.
+/// Most hosts with failure counts, and most warnings.
 const MAX_KNOWN: usize = 1000;
 
-/// The one browser of a crawl, started with the first page that needs it.
+/// The browser of a crawl. It starts with the first page that needs it.
 pub(super) struct Browser {
     chromium: Mutex<Chromium>,
-    /// Failures in a row by host. A site that hangs the browser must not take its time limit for every page.
+    /// Consecutive failures by host. A site that hangs the browser must not use up the time limit of every page.
     failures: Mutex<HashMap<String, usize>>,
     warned: Mutex<HashSet<String>>,
     has_noted: AtomicBool,
 }
 
-/// A page as the browser rendered it.
+/// A rendered page.
 pub(super) struct RenderedPage {
     /// The document after its scripts ran.
     pub(super) dom: String,
     pub(super) exchanges: Vec<FetchedExchange>,
-    /// A message for the user.
     pub(super) note: Option<String>,
 }
 
 impl Browser {
-    /// A browser with the time limit `time` for each page, in its sandbox or not.
+    /// `time` is the limit per page.
     pub(super) fn new(time: Duration, sandbox: bool) -> Browser {
         let launch = LaunchOptions { sandbox, ..LaunchOptions::default() };
         Browser {
@@ -63,7 +62,7 @@ impl Browser {
         }
     }
 
-    /// Renders a page that was fetched. It blocks the thread.
+    /// Renders a fetched page. Blocks the thread.
     pub(super) fn render(
         &self,
         shared: &Arc<VisitContext>,
@@ -125,7 +124,7 @@ impl Browser {
         }
     }
 
-    /// What the user should know of a browser that works; only the first call says it.
+    /// A note about a working but less isolated browser, on the first call only.
     fn note(&self) -> Option<String> {
         let is_first = !self.has_noted.swap(true, Ordering::Relaxed);
         (is_first && !has_namespaces()).then(|| {
@@ -135,7 +134,7 @@ impl Browser {
         })
     }
 
-    /// The warning for a page that could not be rendered; each is given once.
+    /// The warning for a page that could not be rendered. Each text is returned once.
     pub(super) fn warning(&self, error: &str) -> Option<String> {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = warned.len() < MAX_KNOWN && warned.insert(error.to_owned());
@@ -175,7 +174,7 @@ async fn fetch(
     Some((captured, FetchedExchange::new(to.to_string(), now, hops, fetched)))
 }
 
-/// Whether a page is empty without its scripts: it has scripts and fewer than 200 visible letters.
+/// Whether a page is a shell: it has scripts and fewer than 200 visible characters.
 pub(super) fn is_shell(html: &str) -> bool {
     if html.len() > MAX_SHELL_BYTES {
         return false;
@@ -188,11 +187,11 @@ pub(super) fn is_shell(html: &str) -> bool {
     visible_letters(body) < 200
 }
 
-/// Elements whose text a reader does not see.
+/// Elements with invisible text.
 const UNSEEN: [&str; 4] = ["script", "style", "noscript", "template"];
 
-/// About the number of letters outside of tags, scripts and styles, in one pass: an element that is not closed is searched for its
-/// end once.
+/// Approximate number of letters and digits outside of tags, scripts and styles. The pass is linear: the end of each
+/// unclosed element is searched once.
 fn visible_letters(html: &str) -> usize {
     let mut n_letters = 0;
     let mut rest = html;
@@ -232,7 +231,7 @@ mod tests {
         let page = format!("<body><script>var x = 1;</script><p>{}</p></body>", "real words ".repeat(50));
         assert!(!is_shell(&page));
         assert!(!is_shell("<body><p>short, but all there is</p></body>"));
-        // None of them is closed. Searching for the end of each would take hours.
+        // No script is closed. A search for the end of each would take hours.
         assert!(is_shell(&"<script>".repeat(400_000)));
         assert!(!is_shell(&"<script>".repeat(600_000)));
     }

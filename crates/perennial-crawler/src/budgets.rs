@@ -1,10 +1,9 @@
-//! What was spent -> whether another visit is within the budget: overall and of its site, visits in a period and bytes in
-//! a day.
+//! Enforces the budgets, overall and per site: visits per period and bytes per day.
 //!
 //! The scheduler plans within the overall budget. This module enforces all budgets, also across restarts, because
-//! spending is written with each commit. Periods and days lie on the grid of UTC. A visit counts when it starts. Its
-//! bytes are known when it ends. Until then as many bytes are reserved as its site's largest body had. A larger body may
-//! exceed the day's bytes; the excess is subtracted from the next day's budget.
+//! spending is committed with each visit. Periods and days are aligned to UTC. A visit counts when it starts. Its
+//! bytes are known when it ends. Until then, as many bytes are reserved as the largest body of its site had. A larger
+//! body may exceed the daily bytes. The excess is subtracted from the next day's budget.
 
 use std::collections::HashMap;
 
@@ -16,61 +15,59 @@ use perennial_archive::settings::Allowance;
 use perennial_archive::store::{OVERALL, Store};
 
 const DAY: Span = Span::from_hours(24);
-/// Bytes reserved for a body before any body has arrived.
+/// Bytes to reserve for a body before any body has arrived.
 const FIRST_RESERVE: u64 = 100_000;
-/// Visits and bytes that the mean size of a visit starts from.
+/// Initial visits and bytes of the mean size per visit.
 const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
 
-/// Whether a visit may start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Permission {
-    /// It may, and has been counted.
+    /// The visit may start, and was counted.
     Granted,
-    /// The budget of its site is spent, or if `all` is set the overall budget.
+    /// The site's budget is spent or, with `all`, the overall budget.
     Refused {
-        /// When the next period or day begins.
+        /// Start of the next period or day.
         until: Timestamp,
         /// Whether the overall budget is spent, so that no site may be visited.
         all: bool,
     },
 }
 
-/// What was spent of every budget.
+/// The spending of every budget.
 pub(super) struct BudgetAccounts {
     accounts: HashMap<i64, BudgetAccount>,
-    /// The seed of each page that is scheduled, by number; 0: none.
+    /// The seed of each scheduled page, by page number; 0 is none.
     seeds: Vec<i64>,
-    /// Visits of this crawl.
     n_visits: u64,
-    /// Bytes that they brought.
+    /// Bytes of these visits.
     n_bytes: u64,
 }
 
-/// One budget, of a seed or overall, and what was spent of it.
+/// One budget, of a seed or overall, and its spending.
 #[derive(Default)]
 struct BudgetAccount {
     allowance: Allowance,
-    /// Number of the period, visits in it.
+    /// Number of the period, and visits in it.
     visits: (i64, u64),
-    /// Number of the day, bytes in it.
+    /// Number of the day, and bytes in it.
     bytes: (i64, u64),
     reserved: u64,
     largest: u64,
-    /// The scheduler plans these visits and keeps their mean, so a fraction of a visit is rounded up here.
+    /// Whether the scheduler plans these visits and keeps their mean. Then a fraction of a visit is rounded up here.
     is_planned: bool,
 }
 
-/// The number of the period or day of an instant.
+/// The number of the period or day that contains an instant.
 pub(super) fn period_number(at: Timestamp, length: Span) -> i64 {
     at.as_millis().div_euclid(length.as_millis().max(1))
 }
 
-/// When the period or day of an instant began.
+/// Start of that period or day.
 fn period_start(at: Timestamp, length: Span) -> Timestamp {
     Timestamp::from_millis(period_number(at, length).saturating_mul(length.as_millis()))
 }
 
-/// What was spent before this instant belongs to no period that is still open.
+/// Spending before this instant is in no open period and may be deleted.
 pub(super) fn forgotten_before(longest: Span, now: Timestamp) -> Timestamp {
     let keep = Span::from_millis(longest.as_millis().max(DAY.as_millis()));
     now - keep - keep
@@ -99,12 +96,12 @@ impl BudgetAccount {
         if self.largest == 0 { FIRST_RESERVE } else { self.largest }
     }
 
-    /// Until when the budget is spent; `None` while a visit is within it.
+    /// Until when the budget is spent; `None` if a visit is within it.
     fn refuses(&mut self, now: Timestamp, is_page: bool) -> Option<Timestamp> {
         self.roll(now);
         if let Some(budget) = self.allowance.visits.filter(|_| is_page) {
             let period = self.visits.0;
-            // Where no scheduler plans, fractions of visits add up from period to period.
+            // Without a scheduler, fractions of visits add up from period to period.
             let granted = |n: i64| (budget.visits * n.rem_euclid(1 << 20) as f64).floor();
             let here = (granted(period + 1) - granted(period)).max(budget.visits.floor());
             let here = if self.is_planned && budget.visits >= 1.0 { budget.visits.ceil() } else { here };
@@ -125,7 +122,7 @@ impl BudgetAccount {
 }
 
 impl BudgetAccounts {
-    /// Budgets of which nothing was spent.
+    /// Budgets without spending.
     pub(super) fn new(overall: Allowance, seeds: impl Iterator<Item = (i64, Allowance)>) -> BudgetAccounts {
         let mut accounts: HashMap<i64, BudgetAccount> = seeds
             .map(|(seed, allowance)| (seed, BudgetAccount { allowance, ..BudgetAccount::default() }))
@@ -137,7 +134,7 @@ impl BudgetAccounts {
         BudgetAccounts { accounts, seeds: Vec::new(), n_visits: 0, n_bytes: 0 }
     }
 
-    /// The budgets with what the store says was spent of them.
+    /// Budgets with the spending that the store contains.
     pub(super) fn load(
         store: &Store,
         overall: Allowance,
@@ -154,7 +151,7 @@ impl BudgetAccounts {
         Ok(budgets)
     }
 
-    /// Notes which seed's budget a page belongs to.
+    /// Assigns a page to the budget of a seed.
     pub(super) fn add(&mut self, page: PageId, seed: i64) {
         let at = page.0 as usize;
         if at >= self.seeds.len() {
@@ -170,7 +167,7 @@ impl BudgetAccounts {
         pages.map(|(at, _)| PageId(at as u32))
     }
 
-    /// Whether a visit of a seed's page, or of something that its pages need, may start; if so it is counted.
+    /// Counts a visit of a page or of a subresource, if the budgets allow it.
     pub(super) fn try_spend(&mut self, seed: i64, is_page: bool, now: Timestamp) -> Permission {
         for (of, all) in [(OVERALL, true), (seed, false)] {
             if let Some(until) = self.accounts.get_mut(&of).and_then(|account| account.refuses(now, is_page))
@@ -187,7 +184,7 @@ impl BudgetAccounts {
         Permission::Granted
     }
 
-    /// Books the bytes of a visit that ended.
+    /// Adds the bytes of a finished visit.
     pub(super) fn book(&mut self, seed: i64, n_bytes: u64, now: Timestamp, n_active: u64) {
         self.n_visits += 1;
         self.n_bytes += n_bytes;
@@ -200,12 +197,12 @@ impl BudgetAccounts {
         }
     }
 
-    /// Visits that were made in the current period of the overall budget.
+    /// Visits in the current period of the overall budget.
     pub(super) fn n_visits_in_period(&self) -> u64 {
         self.accounts.get(&OVERALL).map_or(0, |account| account.visits.1)
     }
 
-    /// The budget that the scheduler plans with: the user's visits, or the visits that the day's bytes allow if these are fewer.
+    /// The budget for the scheduler: the user's visits, or the visits that the daily bytes allow if these are fewer.
     pub(super) fn plan(&self) -> Option<Budget> {
         let allowance = self.accounts.get(&OVERALL).map(|account| account.allowance).unwrap_or_default();
         let by_bytes = allowance.bytes_per_day.map(|most| {

@@ -1,7 +1,7 @@
-//! The crawl's clock: real time, or a virtual time that runs faster (time-lapse).
+//! The crawl's clock: real time, or virtual time that runs faster (time-lapse).
 //!
-//! No clock runs backwards, because pauses, passes and the order of captures are told by it. Where the system's clock is set back,
-//! ours runs at half its speed until the two agree, as systems do for small steps.
+//! No clock runs backwards, because pauses, passes and the order of captures depend on it. If the system's clock is
+//! set back, this clock runs at half speed until both agree, as systems do for small steps.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,42 +9,40 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use perennial_core::time::{Span, Timestamp};
 
-/// Where the time comes from.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The system's clock.
     Real(Arc<Mutex<RealTime>>),
-    /// `factor` virtual seconds pass in each real one.
+    /// `factor` virtual seconds pass per real second.
     TimeLapse {
-        /// Virtual seconds in a real second.
+        /// Virtual seconds per real second.
         factor: f64,
         /// The virtual instant at `origin`.
         start: Timestamp,
-        /// When it was set going; until then it stands at `start`.
+        /// When the clock was started. Until then it shows `start`.
         origin: Arc<OnceLock<Instant>>,
-        /// Microseconds of real time for which it stood still.
+        /// Microseconds of real time during which the clock was held.
         held_micros: Arc<AtomicU64>,
     },
-    /// Stands still while there is work, and leaps to the next event when there is none. Its results are the same on
-    /// every machine.
+    /// Advances only when there is nothing to do, then directly to the next event. Its results are the same on every
+    /// machine.
     Leaping {
         /// Milliseconds since 1970.
         millis: Arc<AtomicI64>,
     },
 }
 
-/// The system's time, made to run forwards only.
+/// The system's time, made monotonic.
 #[derive(Debug)]
 pub struct RealTime {
-    /// What the system's clock said last, and when by the clock that cannot be set.
+    /// The last reading of the system's clock, and of the monotonic clock at the same moment.
     system: Timestamp,
     seen_at: Instant,
-    /// What was shown last, in milliseconds since 1970 with their fraction.
+    /// The last returned time, in milliseconds since 1970 with their fraction.
     shown_millis: f64,
     stepped_back: Option<Span>,
 }
 
-/// The system's clock is corrected by small steps all the time. Only larger ones are worth a message.
+/// Systems correct their clocks by small steps all the time. Only larger ones get a message.
 const SMALL_STEP: Span = Span::from_secs(10);
 
 impl RealTime {
@@ -52,7 +50,7 @@ impl RealTime {
         RealTime { system, seen_at, shown_millis: system.as_millis() as f64, stepped_back: None }
     }
 
-    /// The time to show when the system's clock says `system`.
+    /// The time to return when the system's clock reads `system`.
     fn show(&mut self, system: Timestamp, seen_at: Instant) -> Timestamp {
         let passed_millis = seen_at.saturating_duration_since(self.seen_at).as_secs_f64() * 1000.0;
         let back = self.system + Span::from_millis(passed_millis as i64) - system;
@@ -74,28 +72,26 @@ fn system_time() -> Timestamp {
 }
 
 impl Clock {
-    /// The system's clock from now on.
     pub fn real() -> Clock {
         Clock::Real(Arc::new(Mutex::new(RealTime::starting(system_time(), Instant::now()))))
     }
 
-    /// By how much the system's clock was set back since this was last asked.
+    /// By how much the system's clock was set back since the last call.
     pub fn take_step_back(&self) -> Option<Span> {
         let Clock::Real(real) = self else { return None };
         real.lock().unwrap_or_else(PoisonError::into_inner).stepped_back.take()
     }
 
-    /// A virtual clock that stands at `start` until it is set going.
+    /// A virtual clock that shows `start` until it is started.
     pub fn time_lapse(factor: f64, start: Timestamp) -> Clock {
         Clock::TimeLapse { factor, start, origin: Arc::default(), held_micros: Arc::default() }
     }
 
-    /// A clock that stands at `start` until it leaps.
+    /// A clock that shows `start` until it leaps.
     pub fn leaping(start: Timestamp) -> Clock {
         Clock::Leaping { millis: Arc::new(AtomicI64::new(start.as_millis())) }
     }
 
-    /// Whether it leaps.
     pub fn is_leaping(&self) -> bool {
         matches!(self, Clock::Leaping { .. })
     }
@@ -107,19 +103,18 @@ impl Clock {
         }
     }
 
-    /// Sets a virtual clock going. What happens before, such as loading the archive, takes no virtual time.
+    /// Starts a virtual clock. Anything before, such as loading the archive, takes no virtual time.
     pub fn set_going(&self) {
         if let Clock::TimeLapse { origin, .. } = self {
             origin.get_or_init(Instant::now);
         }
     }
 
-    /// The current time on this clock.
     pub fn now(&self) -> Timestamp {
         match self {
             Clock::Real(real) => {
                 let mut real = real.lock().unwrap_or_else(PoisonError::into_inner);
-                // Both are read under the lock, so that no thread shows an earlier time than another did.
+                // Both are read under the lock, so that time is monotonic across threads.
                 real.show(system_time(), Instant::now())
             }
             Clock::TimeLapse { factor, start, origin, held_micros } => {
@@ -132,28 +127,27 @@ impl Clock {
         }
     }
 
-    /// How long to sleep, in real time, until it shows `at`.
+    /// How long to sleep, in real time, until the clock shows `at`.
     pub fn real_wait(&self, at: Timestamp) -> Duration {
         let secs = (at - self.now()).as_secs_f64().max(0.0);
         let factor = match self {
             Clock::Real(_) => 1.0,
             Clock::TimeLapse { factor, .. } => *factor,
-            // The end of something in flight interrupts this wait.
+            // The end of a fetch interrupts this wait.
             Clock::Leaping { .. } => return Duration::from_secs(if secs > 0.0 { 3600 } else { 0 }),
         };
-        // Bounded, so that a wake-up in the far future cannot overflow a timer.
+        // Bounded, because a wake-up in the far future would overflow a timer.
         Duration::from_secs_f64((secs / factor).clamp(0.0, 3600.0))
     }
 
-    /// Subtracts real time that passed while a virtual clock had to stand still. On a slow machine the crawl then takes
-    /// longer, and its result stays the same. The real clock ignores it.
+    /// Subtracts real time during which a virtual clock had to be held. The crawl takes longer on a slow machine, but
+    /// its result is the same. The real clock ignores it.
     pub fn hold(&self, passed: Duration) {
         if let Clock::TimeLapse { held_micros, .. } = self {
             held_micros.fetch_add(passed.as_micros() as u64, Ordering::Relaxed);
         }
     }
 
-    /// Whether it is virtual.
     pub fn is_time_lapse(&self) -> bool {
         !matches!(self, Clock::Real(_))
     }
@@ -170,7 +164,7 @@ mod tests {
         let mut real = RealTime::starting(start, since);
         let mut shown = real.show(start + Span::from_secs(10), after(10));
         assert_eq!((shown, real.stepped_back), (start + Span::from_secs(10), None));
-        // An hour back. Two hours later both clocks agree.
+        // The clock is set back by an hour. Two hours later both clocks agree.
         for secs in (20..=7300).step_by(10) {
             let now = real.show(start + Span::from_secs(secs - 3600), after(secs));
             assert!(now > shown, "it runs on");
@@ -180,7 +174,7 @@ mod tests {
             }
         }
         assert_eq!((shown, real.stepped_back), (start + Span::from_secs(3700), None));
-        // A step forwards is taken at once: the machine may have slept.
+        // A step forwards takes effect at once: the machine may have slept.
         let later = start + Span::from_hours(100);
         assert_eq!(real.show(later, after(7310)), later);
     }

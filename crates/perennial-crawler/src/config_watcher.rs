@@ -1,8 +1,8 @@
-//! perennial.toml and acts.log as they change -> a crawl that goes by them.
+//! Watches perennial.toml and the audit log, and applies changes to the running crawl.
 //!
-//! Changed settings end the round: no visit starts, those in flight end, and the crawl starts again in the same process. So a
-//! change means the same as it does to a crawl that is started after it, whatever was changed. Relearning a million
-//! observations takes a second.
+//! Changed settings end the round: no visit starts, fetches in flight finish, and the crawl restarts in the same
+//! process. So every change has the same effect as on a crawl that is started later. Learning from a million
+//! observations again takes a second.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use perennial_archive::store::{Ending, PageKind, site_of};
 use perennial_archive::{Archive, SettingsWatch};
 use perennial_engine::admin::audit::{AuditEntry, AuditReader};
 
-/// How long changed settings wait for fetches in flight. One that takes longer is given up, and made again.
+/// How long a restart waits for fetches in flight. A longer fetch is abandoned and made again.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A retry request that is older was not meant for this crawl.
+/// Older retry requests were not meant for this crawl.
 const REQUEST_LIFE: Span = Span::from_hours(7 * 24);
 
-/// Watches what the user changes while the crawl runs.
+/// Watches the settings and the audit log.
 pub(super) struct ConfigWatcher {
     archive: Archive,
-    /// `None` in a time-lapse, which nobody watches.
+    /// `None` in a time-lapse.
     settings: Option<SettingsWatch>,
     audit: AuditReader,
-    /// When changed settings were found.
+    /// When the settings were found changed.
     changed_at: Option<Instant>,
     /// Pages that earlier rounds gave up.
     pub(super) n_given_up: u64,
@@ -45,7 +45,7 @@ impl ConfigWatcher {
         }
     }
 
-    /// The end of a round: it is not the end of the crawl if only the settings changed.
+    /// The reason why a round ended. If only the settings changed, the crawl continues.
     pub(super) fn end(&self, end: CrawlEnd, is_stopped: bool) -> CrawlEnd {
         match end {
             CrawlEnd::Interrupted if self.changed_at.is_some() && !is_stopped => CrawlEnd::OtherSettings,
@@ -53,12 +53,13 @@ impl ConfigWatcher {
         }
     }
 
-    /// Whether changed settings have waited long enough for fetches in flight.
+    /// Whether the restart has waited long enough for fetches in flight.
     pub(super) fn is_waited_for(&self) -> bool {
         self.changed_at.is_some_and(|changed| changed.elapsed() > PATIENCE)
     }
 
-    /// Whether the settings changed and are valid. Invalid ones are reported, and the crawl goes on with those that it has.
+    /// Whether the settings changed and are valid. Invalid settings are reported, and the crawl keeps its current
+    /// ones.
     fn has_changed(&mut self, warn: &mut impl FnMut(&str)) -> bool {
         let path = self.archive.settings_path();
         let Some(text) = self.settings.as_mut().and_then(SettingsWatch::changed) else { return false };
@@ -69,24 +70,24 @@ impl ConfigWatcher {
         parsed.is_ok()
     }
 
-    /// The pages and hosts that somebody wants visited again, with the time of the request; each is returned once.
+    /// The URLs and hosts to retry, with the time of the request. Each request is returned once.
     fn retry_requests(&mut self, now: Timestamp) -> HashMap<String, Timestamp> {
         let mut requests = HashMap::new();
         let read = |line: AuditEntry| {
             let time = Timestamp::parse(&line.time).ok();
             if let Some(time) = time.filter(|time| line.act == "retry" && now - *time < REQUEST_LIFE) {
-                // The log has seconds: a visit within the second of the request may have been before it.
+                // The log has whole seconds, so a visit in the same second may have preceded the request.
                 requests.insert(line.url, time + Span::from_secs(1));
             }
         };
-        // A log that cannot be read has no requests; whoever writes it is told.
+        // If the log is unreadable, there are no requests. Whoever writes it gets the error.
         let _ = self.audit.read(read);
         requests
     }
 }
 
 impl CrawlLoop {
-    /// Takes in what the user changed.
+    /// Applies changes of the settings and the audit log.
     pub(super) fn watch_config(&mut self, warn: &mut impl FnMut(&str)) {
         if self.watcher.changed_at.is_none() && self.watcher.has_changed(warn) {
             self.watcher.changed_at = Some(Instant::now());
@@ -97,7 +98,7 @@ impl CrawlLoop {
         }
     }
 
-    /// Queues what somebody wants visited again and nobody has visited since.
+    /// Queues the requested retries that were not made yet.
     pub(super) fn queue_retries(&mut self) -> anyhow::Result<()> {
         if self.watcher.settings.is_none() {
             return Ok(());
@@ -128,7 +129,7 @@ impl CrawlLoop {
     }
 }
 
-/// What is left of the limits of a crawl when a round of it ends.
+/// What is left of a crawl's limits when a round ends.
 pub(super) struct RemainingLimits {
     began: Timestamp,
     n_pages: u64,

@@ -1,4 +1,4 @@
-//! A visited target and what its answer refers to -> the URLs to fetch: pages in scope, subresources, sitemaps, feeds.
+//! Finds the URLs to fetch in a response: pages in scope, subresources, sitemaps, feeds.
 
 use std::collections::HashSet;
 
@@ -13,29 +13,28 @@ use perennial_archive::links::{Links, read_sitemap};
 use perennial_archive::settings::{CrawlTable, Seeds};
 use perennial_archive::store::{Discovery, FeedRow, ItemRow, NamedBy, PageKind, Target};
 
-/// Subresources taken from one page.
+/// Most subresources per page.
 const MAX_SUBRESOURCES: usize = 500;
-/// Style sheets that import style sheets are followed to this depth.
+/// Depth of stylesheets that import stylesheets.
 const MAX_SUBRESOURCE_DEPTH: u32 = 4;
-/// Feeds taken from one page.
+/// Most feeds per page.
 const MAX_FEEDS: usize = 50;
-/// Sitemaps that one robots.txt names.
+/// Most sitemaps per robots.txt.
 const MAX_NAMED_SITEMAPS: usize = 50;
-/// Sitemaps that one sitemap names.
+/// Most sitemaps per sitemap index.
 const MAX_SITEMAPS: usize = 500;
-/// Sitemaps that name sitemaps are followed to this depth.
+/// Depth of nested sitemap indexes.
 const MAX_SITEMAP_DEPTH: u32 = 3;
 
-/// Collects the URLs that one target leads to.
+/// Collects the URLs in the response of one target.
 pub(super) struct Discoveries<'a> {
     seeds: &'a Seeds,
     table: &'a CrawlTable,
     now: Timestamp,
     target: &'a Target,
     found: Vec<Discovery>,
-    /// Subresources that were found; a page may name one many times.
+    /// Subresources found so far; a page may link to one many times.
     subresources: HashSet<Url>,
-    /// Feeds that were found.
     n_feeds: usize,
 }
 
@@ -49,12 +48,12 @@ impl<'a> Discoveries<'a> {
         Discoveries { seeds, table, now, target, found: Vec::new(), subresources: HashSet::new(), n_feeds: 0 }
     }
 
-    /// What was found, in the order of the documents.
+    /// The URLs in document order.
     pub(super) fn into_found(self) -> Vec<Discovery> {
         self.found
     }
 
-    /// Notes the links that are to be fetched.
+    /// Adds the links to fetch.
     pub(super) fn follow(&mut self, url: &Url, links: &Links) {
         match links {
             Links::Redirect(to) => self.follow_redirect(url, to),
@@ -84,7 +83,7 @@ impl<'a> Discoveries<'a> {
         }
     }
 
-    /// Whether the URL is in scope; if so it is noted.
+    /// Adds the URL if it is in scope. Returns whether it is.
     fn find_page(&mut self, to: &Url) -> bool {
         if self.target.kind != PageKind::Page {
             return false;
@@ -105,7 +104,7 @@ impl<'a> Discoveries<'a> {
         }
     }
 
-    /// Notes a feed that a page names: it may be on any host.
+    /// Adds a feed that a page links to, on any host.
     fn find_feed(&mut self, to: &Url) {
         let is_wanted = self.table.feeds && self.target.kind == PageKind::Page;
         if is_wanted && self.n_feeds < MAX_FEEDS {
@@ -114,8 +113,8 @@ impl<'a> Discoveries<'a> {
         }
     }
 
-    /// Notes the pages that the items of a feed name, and the feeds of their comments. What was visited as a page or a sitemap is a feed
-    /// from now on.
+    /// Adds the pages of a feed's items, and the feeds of their comments. A URL that was visited as a page or a
+    /// sitemap counts as a feed from now on.
     pub(super) fn read_feed(&mut self, url: &Url, feed: &FeedRow) {
         if matches!(self.target.kind, PageKind::Page | PageKind::Sitemap) {
             self.add(url, PageKind::Feed, self.target.depth);
@@ -140,14 +139,14 @@ impl<'a> Discoveries<'a> {
         let Some(seed) = self.owner_seed(&to, 1) else { return };
         let named_by = NamedBy { key: item.key.clone(), title: item.title.clone() };
         self.found.push(Discovery {
-            // A date of the future is a plan or a mistake.
+            // A date in the future is a plan or a mistake.
             changed: item.changed().filter(|changed| *changed <= self.now),
             item: Some(Box::new(named_by)),
             ..Discovery::new(to.as_str(), PageKind::Page, seed, 1)
         });
     }
 
-    /// Notes a URL that counts to the seed of the target, whatever its host.
+    /// Adds a URL to the target's seed, whatever its host.
     fn add(&mut self, to: &Url, kind: PageKind, depth: u32) {
         self.found.push(Discovery::new(to.as_str(), kind, self.target.seed, depth));
     }
@@ -156,7 +155,7 @@ impl<'a> Discoveries<'a> {
         self.seeds.owner(url, depth, self.target.seed)
     }
 
-    /// Notes the sitemaps that robots.txt names, else `/sitemap.xml`; not for seeds whose scope is one page.
+    /// Adds the sitemaps in robots.txt, otherwise `/sitemap.xml`. Seeds whose scope is one page have none.
     pub(super) fn find_sitemaps(&mut self, url: &Url, named: &[String]) {
         let wants_more = self
             .seeds
@@ -173,7 +172,7 @@ impl<'a> Discoveries<'a> {
         }
     }
 
-    /// Notes the pages and sitemaps that a sitemap names.
+    /// Adds the pages and sitemaps in a sitemap.
     pub(super) fn read_sitemap(&mut self, url: &Url, body: &[u8]) {
         let sitemap = read_sitemap(body);
         let depth = self.target.depth;
@@ -223,7 +222,7 @@ mod tests {
         found.iter().filter(|found| found.kind == kind).count()
     }
 
-    /// A long front page names thousands of pages before its last stylesheet.
+    /// A long listing page may link to thousands of pages before its last stylesheet.
     #[test]
     fn subresources_are_found_however_many_pages_stand_before_them() {
         let mut links: Vec<(String, LinkKind)> =

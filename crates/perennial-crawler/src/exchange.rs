@@ -1,4 +1,4 @@
-//! A fetched answer -> an exchange on its way into the archive. Its document is decoded once.
+//! An exchange between fetching and archiving. Its document is decoded once.
 
 use perennial_core::http::verdict::Validators;
 use perennial_core::time::Timestamp;
@@ -9,32 +9,29 @@ use perennial_archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
 use perennial_archive::{Appended, Body, CompressedRecords, Derived, Exchange, HOPS, LeftOut};
 use perennial_fetch::{FetchedBody, FetchedResponse};
 
-/// An exchange on its way into the archive.
 pub(super) struct FetchedExchange {
     pub(super) url: String,
-    /// When the request was sent.
     pub(super) time: Timestamp,
-    /// How the URL was reached.
+    /// The path of discovery, in Heritrix notation.
     pub(super) hops: String,
     pub(super) fetched: FetchedResponse,
-    /// The text of an HTML document or a style sheet. It is dropped before the exchange waits for the archive.
+    /// The text of an HTML document or a stylesheet. It is dropped before the exchange waits for the archive.
     pub(super) document: Option<DocumentText>,
-    /// Why the document was read in part only, if it was.
+    /// Why the document was only partly read, if so.
     pub(super) unread: Option<String>,
-    /// Whether the document is so long that it is read and analysed on its own ([`links::read_small_text`]).
+    /// Whether the document is large enough to be read and analysed separately ([`links::read_small_text`]).
     pub(super) is_large: bool,
-    /// Its links; `None`: the archive finds them.
+    /// Its links. If `None`, the archive extracts them.
     pub(super) links: Option<PageLinks>,
-    /// The document after its scripts ran, if a browser rendered it.
+    /// The rendered document, if a browser rendered it.
     pub(super) dom: Option<String>,
-    /// Its records, compressed where there are many threads.
+    /// Its WARC records, compressed in parallel by the fetching threads.
     pub(super) records: Option<CompressedRecords>,
-    /// What is stored instead of the payload of a version that is not worth indexing (`keep = "important"`).
+    /// Replaces the payload of a version that is not worth indexing (`keep = "important"`).
     pub(super) left_out: Option<LeftOut>,
 }
 
 impl FetchedExchange {
-    /// An exchange of which nothing but the answer is known.
     pub(super) fn new(
         url: String,
         time: Timestamp,
@@ -56,8 +53,7 @@ impl FetchedExchange {
         }
     }
 
-    /// Decodes the document, if the answer is one that has links. A large one is left alone unless `is_large` is set; false
-    /// then.
+    /// Decodes the document if it may have links. Returns false for a large document unless `is_large` is set.
     pub(super) fn read_document(&mut self) -> bool {
         if !links::has_links(&self.fetched.head) {
             return true;
@@ -72,19 +68,19 @@ impl FetchedExchange {
         self.document.is_some()
     }
 
-    /// The text of an HTML page that was delivered.
+    /// The text of a delivered HTML page.
     pub(super) fn html(&self) -> Option<&str> {
         let document = self.document.as_ref()?;
         links::is_html(&self.fetched.head).then_some(document.text.as_str())
     }
 
-    /// Computes digests and compresses here, on the fetching thread. If that fails, the archive does it.
+    /// Computes digests and compresses on the fetching thread. If that fails, the archive does it.
     pub(super) fn compress(&mut self, compression: Compression) {
         self.records =
             self.with_exchange(None, |exchange| CompressedRecords::of(&exchange, compression).ok().flatten());
     }
 
-    /// Calls `with` on the exchange as the archive takes it.
+    /// Calls `with` on the exchange in the archive's form.
     pub(super) fn with_exchange<R>(
         &mut self,
         links: Option<PageLinks>,
@@ -115,7 +111,7 @@ impl FetchedExchange {
         })
     }
 
-    /// What is left of the exchange when the archive has it.
+    /// What remains of the exchange after archiving.
     pub(super) fn into_stored(self, appended: Appended) -> StoredExchange {
         let fetched = &self.fetched;
         let field = |name: &str| fetched.head.get(name).map(|value| value.into_owned());

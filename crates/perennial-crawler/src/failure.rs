@@ -1,4 +1,4 @@
-//! Why a visit brought nothing to archive -> its name in the log, its message, and whether it is tried again.
+//! Why a visit returned nothing to archive.
 
 use std::sync::Arc;
 
@@ -10,22 +10,18 @@ use perennial_fetch::FetchError;
 /// Why there is nothing to archive.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum VisitFailure {
-    /// The URL cannot be parsed.
+    /// The URL is malformed.
     #[error("the address cannot be read")]
     BadUrl,
-    /// robots.txt forbids it.
     #[error("robots.txt forbids it")]
     RobotsDisallowed,
-    /// robots.txt cannot be read.
     #[error("{url} answers {status}: nothing is fetched until it can be read")]
     RobotsUnreachable { url: Url, status: u16 },
     /// Under a virtual clock only loopback hosts are visited.
     #[error("time-lapse runs on loopback hosts only: crawl other hosts in real time")]
     TimeLapse,
-    /// The page asks not to be archived.
     #[error("the page asks not to be archived")]
     NoArchive,
-    /// The exchange failed.
     #[error("{0}")]
     Fetch(Arc<FetchError>),
 }
@@ -37,7 +33,7 @@ impl From<FetchError> for VisitFailure {
 }
 
 impl VisitFailure {
-    /// Its name in the log.
+    /// The name in the log.
     pub(super) fn name(&self) -> &'static str {
         match self {
             VisitFailure::BadUrl => "bad-url",
@@ -49,22 +45,23 @@ impl VisitFailure {
         }
     }
 
-    /// Whether the crawl's own guard refused the host's address.
+    /// Whether the address guard refused the host.
     fn is_guarded(&self) -> bool {
         matches!(self, VisitFailure::Fetch(error) if matches!(**error, FetchError::Guarded { .. }))
     }
 
-    /// Whether there is no page to archive. The crawl's own refusals say nothing of the page: with other settings it may be fetched.
+    /// Whether there is no page to archive. The crawl's own refusals do not mean that, because different settings may
+    /// allow the fetch.
     pub(super) fn is_absence(&self) -> bool {
         matches!(self, VisitFailure::BadUrl | VisitFailure::RobotsDisallowed | VisitFailure::NoArchive)
     }
 
-    /// Whether another try soon would fail too.
+    /// Whether an immediate retry would fail too.
     pub(super) fn is_final(&self) -> bool {
         self.is_absence() || self.is_guarded() || matches!(self, VisitFailure::TimeLapse)
     }
 
-    /// What it means for the politeness towards the host; `None`: the host got no request.
+    /// The effect on politeness; `None` if the host received no request.
     pub(super) fn host_answer(&self) -> Option<HostAnswer> {
         match self {
             VisitFailure::BadUrl | VisitFailure::RobotsDisallowed | VisitFailure::TimeLapse => None,

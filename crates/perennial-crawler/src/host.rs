@@ -1,7 +1,7 @@
-//! Queued URLs by host -> the next that may be fetched now.
+//! Queues URLs by host and returns the next one that may be fetched.
 //!
-//! Each host has its own queue and its own delay, so a slow or dead host delays no other. Hosts that have work and a free
-//! connection are in a heap by the instant at which the next fetch may start.
+//! Each host has its own queue and its own delay, so a slow or dead host does not delay others. Hosts with work and a
+//! free connection are in a heap, ordered by when their next fetch may start.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -11,18 +11,18 @@ use perennial_core::schedule::Reason;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 
-/// Why a page waits in a queue.
+/// Why a page is queued.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum QueueReason {
-    /// A pass over everything reached it.
+    /// It is part of a pass over everything.
     Pass,
-    /// A page needs it as a subresource.
+    /// It is a subresource of a page.
     Needed,
-    /// It names pages.
+    /// It lists pages.
     Sitemap,
-    /// A feed that is due.
+    /// The feed is due.
     Feed,
-    /// A person wants it now.
+    /// An admin wants it now.
     Asked,
     /// The scheduler chose it.
     Scheduled(Reason),
@@ -33,19 +33,19 @@ pub(super) enum QueueReason {
 struct HostQueue {
     /// Subresources, which come before pages.
     needed: VecDeque<PageId>,
-    /// Sitemaps and feeds, which come between pages: a host can name sitemaps without end.
+    /// Sitemaps and feeds, which alternate with pages, because a host can list sitemaps without end.
     sitemaps: VecDeque<(PageId, QueueReason)>,
     pages: VecDeque<(PageId, QueueReason)>,
-    /// Pages that come before the next sitemap.
+    /// Number of pages before the next sitemap.
     n_pages_first: u32,
     n_active: u32,
-    /// Whether a visit has ended. Before, robots.txt is not known, and the host gets one connection only.
+    /// Whether a visit has ended. Before, robots.txt is unknown and the host gets one connection only.
     is_known: bool,
     state: HostState,
     in_heap: bool,
 }
 
-/// While pages wait, no more than one fetch in this many of a host is of a sitemap or a feed.
+/// While pages wait, at most one in this many fetches from a host is a sitemap or a feed.
 const SITEMAP_SHARE: u32 = 4;
 
 impl HostQueue {
@@ -68,7 +68,6 @@ impl HostQueue {
     }
 }
 
-/// The queues of all hosts.
 #[derive(Debug)]
 pub(super) struct HostQueues {
     hosts: HashMap<SiteId, HostQueue>,
@@ -86,16 +85,16 @@ impl HostQueues {
         self.n_waiting
     }
 
-    /// Sets the state of a host that an earlier crawl stored.
+    /// Sets the state of a host from an earlier crawl.
     pub(super) fn set_state(&mut self, site: SiteId, state: HostState) {
         self.hosts.entry(site).or_default().state = state;
     }
 
-    /// Ends the pause that a host got by its troubles.
+    /// Ends a host's backoff.
     pub(super) fn reset_backoff(&mut self, site: SiteId, now: Timestamp) {
         let host = self.hosts.entry(site).or_default();
         if host.state.n_troubles == 0 {
-            // It only waits for politeness.
+            // The host is only waiting for its politeness delay.
             return;
         }
         host.state.n_troubles = 0;
@@ -109,13 +108,13 @@ impl HostQueues {
         self.hosts.get(&site).map(|host| host.state).unwrap_or_default()
     }
 
-    /// Puts a URL into its host's queue.
+    /// Adds a URL to the queue of its host.
     pub(super) fn push(&mut self, site: SiteId, page: PageId, why: QueueReason) {
         let host = self.hosts.entry(site).or_default();
         match why {
             QueueReason::Needed => host.needed.push_back(page),
             QueueReason::Sitemap => host.sitemaps.push_back((page, why)),
-            // Before the sitemaps: what is new is urgent.
+            // Feeds go before sitemaps, because new content is urgent.
             QueueReason::Feed => host.sitemaps.push_front((page, why)),
             QueueReason::Asked => host.pages.push_front((page, why)),
             _ => host.pages.push_back((page, why)),
@@ -124,7 +123,7 @@ impl HostQueues {
         self.enlist(site);
     }
 
-    /// The next URL that may be fetched at `now`. It takes a connection of its host.
+    /// The next URL that may be fetched at `now`. It uses a connection of its host.
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<(PageId, QueueReason)> {
         while let Some(&Reverse((at, site))) = self.ready.peek() {
             if at > now {
@@ -134,7 +133,7 @@ impl HostQueues {
             let Some(host) = self.hosts.get_mut(&site) else { continue };
             host.in_heap = false;
             if host.state.ready_at > now {
-                // The host got into trouble since it was enlisted.
+                // The host was put into backoff since it was enlisted.
                 self.enlist(site);
                 continue;
             }
@@ -148,7 +147,7 @@ impl HostQueues {
         None
     }
 
-    /// When [`HostQueues::pop`] may next give a URL, unless a connection becomes free before.
+    /// When [`HostQueues::pop`] may next return a URL, unless a connection becomes free before.
     pub(super) fn next_ready(&self) -> Option<Timestamp> {
         self.ready.peek().map(|Reverse((at, _))| *at)
     }
@@ -162,7 +161,7 @@ impl HostQueues {
         self.enlist(site);
     }
 
-    /// Frees the connection that [`HostQueues::pop`] took, when no request was sent.
+    /// Frees the connection that [`HostQueues::pop`] used, if no request was sent.
     pub(super) fn give_back(&mut self, site: SiteId) {
         if let Some(host) = self.hosts.get_mut(&site) {
             host.n_active = host.n_active.saturating_sub(1);
@@ -170,7 +169,7 @@ impl HostQueues {
         self.enlist(site);
     }
 
-    /// Empties a host's queues and gives what was in them; the caller tells the scheduler.
+    /// Empties a host's queues and returns the pages. The caller notifies the scheduler.
     pub(super) fn drain(&mut self, site: SiteId) -> Vec<PageId> {
         let Some(host) = self.hosts.get_mut(&site) else { return Vec::new() };
         let mut pages: Vec<PageId> = host.needed.drain(..).collect();

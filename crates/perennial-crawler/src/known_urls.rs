@@ -1,6 +1,7 @@
-//! Discoveries -> those to fetch: not known, not fetched recently, within the bound of their shape.
+//! Decides which discovered URLs are fetched: those that are unknown, not fetched recently, and within the limit of
+//! their shape.
 //!
-//! URLs are kept as hashes, because a crawl knows millions of them.
+//! URLs are stored as hashes, because a crawl knows millions of them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,23 +11,22 @@ use url::Url;
 
 use perennial_archive::store::{Discovery, FrontierPage, PageKind, url_hash};
 
-/// Sitemaps that are followed for one seed. They hold up to 50,000 pages each; a site that names more of them makes them up.
+/// Most sitemaps per seed. Each contains up to 50,000 pages. A site with more of them generates them.
 const MAX_SITEMAPS_OF_SEED: usize = 2_000;
 
-/// Feeds that are followed for one seed. Some sites name one for the comments of every article.
+/// Most feeds per seed. Some sites have one for the comments of every article.
 const MAX_FEEDS_OF_SEED: usize = 1_000;
 
-/// The URLs that the crawl knows.
 pub(super) struct KnownUrls {
     pages: HashSet<u64>,
-    /// Subresources and sitemaps, with the second of their last fetch or queueing.
+    /// Subresources and sitemaps, with the second when they were last fetched or queued.
     fetched: HashMap<u64, i64>,
-    /// Sitemaps of each seed.
+    /// Sitemaps per seed.
     n_sitemaps: HashMap<i64, usize>,
     feeds: HashSet<u64>,
-    /// Feeds of each seed.
+    /// Feeds per seed.
     n_feeds: HashMap<i64, usize>,
-    /// Pages of each shape, by host and shape.
+    /// Pages per host and shape.
     n_by_shape: HashMap<u64, u32>,
     max_pages_per_shape: u32,
     /// A subresource is not fetched again within this time.
@@ -47,7 +47,7 @@ impl KnownUrls {
         }
     }
 
-    /// Adds an address that an earlier crawl stored. A visit of the future, by a clock that was ahead, counts as made now.
+    /// Adds a URL from an earlier crawl. A visit in the future, made while the clock was ahead, counts as made now.
     pub(super) fn load(&mut self, known: &FrontierPage, now: Timestamp) {
         let hash = url_hash(&known.url);
         if known.kind == PageKind::Feed {
@@ -68,16 +68,16 @@ impl KnownUrls {
         }
     }
 
-    /// Notes that an address was fetched, such as a robots.txt or what a browser asked for.
+    /// Marks a URL as fetched, such as a robots.txt or a request of the browser.
     pub(super) fn fetched(&mut self, url: &str, at: Timestamp) {
         self.fetched.insert(url_hash(url), at.as_secs());
     }
 
-    /// Whether a discovery is to be queued, or brings the time of a change of a known page. The address is known afterwards.
+    /// Whether to queue a discovery, or to record the change of a known page. The URL is known afterwards.
     pub(super) fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
         let hash = url_hash(&found.url);
         match found.kind {
-            // What is known as a page may turn out to be a feed.
+            // A known page may turn out to be a feed.
             PageKind::Feed => {
                 !self.feeds.contains(&hash) && self.count_feed(found.seed) && self.feeds.insert(hash)
             }
@@ -102,14 +102,14 @@ impl KnownUrls {
         }
     }
 
-    /// Whether there is room for another feed of a seed.
+    /// Whether a seed may have one more feed.
     fn count_feed(&mut self, seed: i64) -> bool {
         let n_feeds = self.n_feeds.entry(seed).or_default();
         *n_feeds += 1;
         *n_feeds <= MAX_FEEDS_OF_SEED
     }
 
-    /// Whether there is room for another sitemap of a seed.
+    /// Whether a seed may have one more sitemap.
     fn count_sitemap(&mut self, seed: i64) -> bool {
         let n_sitemaps = self.n_sitemaps.entry(seed).or_default();
         *n_sitemaps += 1;
@@ -120,7 +120,7 @@ impl KnownUrls {
         Url::parse(url).is_ok_and(|url| self.count_shape(&url) <= self.max_pages_per_shape)
     }
 
-    /// Counts a page of its shape. Gives the number of pages of that shape.
+    /// Counts a page of its shape. Returns the new count.
     fn count_shape(&mut self, url: &Url) -> u32 {
         let key = url_hash(&format!("{}{}", url.host_str().unwrap_or_default(), shape(url)));
         let n_pages = self.n_by_shape.entry(key).or_default();

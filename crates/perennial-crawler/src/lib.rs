@@ -1,44 +1,45 @@
-//! The crawl: next visit -> fetch -> archive -> record, for months, under any policy.
+//! The crawler. It repeats one cycle for months: choose a visit, fetch, archive, analyse, learn.
 //!
-//! `policy` decides, tasks fetch, one thread owns the archive, and the loop in this file passes messages between them. A visit
-//! ends with its commit: only then is its connection free, its page analysed, and are its links followed.
+//! `policy` decides, tasks fetch, one thread owns the archive, and the loop in this file passes messages between
+//! them. A visit ends with its commit. Only then is its connection free, its page analysed, and are its links
+//! followed.
 //!
-//! | to start and to watch | what becomes what |
+//! | start and watch | purpose |
 //! |---|---|
-//! | `options` | what the user wants of one crawl |
-//! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`perennial_engine::learn`]) |
-//! | `backfill` | captures and links that the frontier lacks -> frontier |
-//! | `config_watcher` | perennial.toml and acts.log as they change -> a crawl that goes by them |
-//! | [`clock`] | the real time, or a virtual one |
-//! | `stop` | a request to stop -> something the loop can wait for |
-//! | `status` | visits that ended -> the counts of a crawl |
+//! | `options` | the user's options for one crawl |
+//! | `start` | builds a crawl that continues the earlier ones ([`perennial_engine::learn`]) |
+//! | `backfill` | adds imported captures and their links to the frontier |
+//! | `config_watcher` | applies changes of perennial.toml and retry requests |
+//! | [`clock`] | real or virtual time |
+//! | `stop` | a stop request that the loop can wait for |
+//! | `status` | the counts of a crawl |
 //!
-//! | to decide | |
+//! | decide | |
 //! |---|---|
-//! | `policy` | visits that ended and what they taught -> the next visit; the loop without its effects |
-//! | `host` | queued URLs by host -> the next that may be fetched |
-//! | `budgets` | what was spent -> whether another visit is within the budget |
-//! | `polls` | what feeds publish and when -> the next one to poll |
-//! | `websub` | notifications of hubs -> feeds to poll at once |
-//! | `page_weights` | links and the user's weights -> omega(P) |
-//! | `pending_styles` | pages whose stylesheets are not captured yet -> pages that can be analysed |
+//! | `policy` | chooses the next visit; a state machine without effects |
+//! | `host` | queues URLs by host |
+//! | `budgets` | enforces budgets overall and per site |
+//! | `polls` | chooses the next feed to poll |
+//! | `websub` | receives hub notifications of feeds |
+//! | `page_weights` | computes omega(P) from links and the user's weights |
+//! | `pending_styles` | holds pages until their stylesheets are captured |
 //!
-//! | to visit | |
+//! | visit | |
 //! |---|---|
-//! | `visit` | a URL -> what came back and what it leads to |
-//! | `robots` | an origin -> its robots.txt |
-//! | `failure` | why nothing came back -> its name, and whether it is tried again |
-//! | `exchange` | an answer -> an exchange on its way into the archive |
-//! | `browser` | a page that needs scripts -> its document after they ran |
-//! | `discover` | what an answer refers to -> URLs to fetch |
+//! | `visit` | makes one visit |
+//! | `robots` | fetches and caches robots.txt |
+//! | `failure` | why a visit returned nothing, and whether to retry |
+//! | `exchange` | an exchange between fetching and archiving |
+//! | `browser` | renders a page that needs scripts |
+//! | `discover` | finds the URLs to fetch in a response |
 //!
-//! | to record | |
+//! | record | |
 //! |---|---|
-//! | `record` | all facts of one visit -> log lines, the frontier's row, what the policy learns |
-//! | `recorder` | visits -> captures, frontier and log, durable together |
-//! | `known_urls` | discoveries -> those worth fetching |
-//! | [`log`] | every visit -> a line in `crawl.log` |
-//! | `analysis` | committed captures -> lessons, on all cores |
+//! | `record` | all facts of one visit, and the views of them |
+//! | `recorder` | commits captures, frontier and log together |
+//! | `known_urls` | decides which discovered URLs are fetched |
+//! | [`log`] | writes one line per visit to `crawl.log` |
+//! | `analysis` | analyses committed captures on all cores |
 
 mod analysis;
 mod backfill;
@@ -96,11 +97,11 @@ use visit::VisitContext;
 pub use visit::is_loopback;
 use websub::WebSub;
 
-/// Visits in flight and under analysis at which a virtual clock stands still.
+/// A virtual clock is held while this many visits are in flight or under analysis.
 const MAX_BEHIND: usize = 1;
 
-/// Crawls an archive until nothing is left, it is stopped, or a limit is reached. `show` is called a few times a second,
-/// `warn` with every message for the user.
+/// Crawls an archive until nothing is left, it is stopped, or a limit is reached. `show` is called a few times per
+/// second, `warn` with every message for the user.
 pub fn crawl(
     archive: &Archive,
     options: CrawlOptions,
@@ -119,7 +120,7 @@ pub fn crawl(
     }
     let (mut archive, mut options) = (archive.clone(), options);
     let mut status = CrawlStatus::default();
-    // A warning of the start is not repeated when the crawl goes on with changed settings.
+    // Warnings of the start are not repeated when the crawl continues with changed settings.
     let mut warned = HashSet::new();
     loop {
         let limits = RemainingLimits::of(&options, &status);
@@ -133,7 +134,7 @@ pub fn crawl(
             return Ok(status);
         }
         limits.left(&mut options, &status);
-        // Checked before the round ended; what was written since is taken in by the next one.
+        // These settings were valid when the round ended. If they became invalid since, the crawl keeps the old ones.
         archive = Archive::open(archive.root()).unwrap_or(archive);
         warn("perennial.toml has changed: the crawl goes on with it");
     }
@@ -150,7 +151,7 @@ fn round(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (crawl, recorder) = CrawlLoop::start(archive, options, status, &mut warn)?;
     let outcome = runtime.block_on(crawl.run(show, warn));
-    // The recorder closes the archive when the last sender of reports is gone.
+    // The recorder closes the archive when the last sender of reports is dropped.
     runtime.shutdown_timeout(Duration::from_secs(5));
     let closed = recorder.join().map_err(|_| anyhow::anyhow!("the recorder failed unexpectedly"))?;
     let status = outcome?;
@@ -158,7 +159,7 @@ fn round(
     Ok(status)
 }
 
-/// Under a virtual clock a real host would get a hundred requests a second.
+/// Under a virtual clock a real host would receive a hundred requests per second.
 fn refuse_remote_hosts(seeds: &Seeds) -> anyhow::Result<()> {
     match seeds.iter().find(|seed| !visit::is_loopback(&seed.scope.seed)) {
         Some(seed) => bail!(
@@ -176,18 +177,18 @@ struct CrawlLoop {
     policy: Policy,
     /// Number of the pass over everything, if this crawl makes one.
     pass: Option<i64>,
-    /// None once the crawl is over: the recorder then closes the archive.
+    /// `None` once the crawl is over. The recorder then closes the archive.
     reports: Option<Sender<RecorderMessage>>,
     committed: UnboundedReceiver<CommittedVisits>,
-    /// None once the crawl is over, and with `--no-analysis`.
+    /// `None` once the crawl is over, and with `--no-analysis`.
     analysis: Option<AnalysisPool>,
     page_weights: PageWeights,
-    /// Where hubs announce news, if the user gave a callback URL.
+    /// Hub subscriptions, if the user configured a callback URL.
     websub: Option<WebSub>,
     status: CrawlStatus,
-    /// What the user changes while the crawl runs.
+    /// Watches settings and retry requests.
     watcher: ConfigWatcher,
-    /// The visit that the crawl was found to wait for, and the wake-up for which that was asked.
+    /// The expected next visit, and the wake-up for which it was computed.
     foreseen: Option<(Timestamp, Option<ExpectedVisit>)>,
 }
 
@@ -254,7 +255,7 @@ impl CrawlLoop {
         self.options.clock.now()
     }
 
-    /// Says when the system's clock was set back.
+    /// Warns when the system's clock was set back.
     fn warn_of_clock(&self, warn: &mut impl FnMut(&str)) {
         if let Some(back) = self.options.clock.take_step_back() {
             warn(&format!(
@@ -267,12 +268,11 @@ impl CrawlLoop {
 
     fn end_pass(&self) {
         if let (Some(pass), Some(reports)) = (self.pass, &self.reports) {
-            // Sending fails only when the recorder has failed, and `committed` delivers that error.
+            // Sending fails only if the recorder failed. Then `committed` returns its error.
             let _ = reports.send(RecorderMessage::EndPass(pass, self.now()));
         }
     }
 
-    /// Starts every visit that may start now.
     fn start_visits(&mut self) -> anyhow::Result<()> {
         let now = self.now();
         if let Some(scheduler) = self.policy.scheduler_mut() {
@@ -306,7 +306,7 @@ impl CrawlLoop {
                 Some(error) => RecorderMessage::DiskFailed(error),
                 None => RecorderMessage::Visit(Box::new(record)),
             };
-            // Sending fails only when the crawl is over, and then the record is not needed.
+            // Sending fails only if the crawl is over. Then the record is not needed.
             let _ = reports.send(message);
         });
     }
@@ -324,7 +324,7 @@ impl CrawlLoop {
         }
     }
 
-    /// Subscribes at the hub that a feed names.
+    /// Subscribes to the hub of a feed.
     fn subscribe(&self, record: &VisitRecord) {
         let hub = record.poll.as_ref().and_then(|poll| poll.hub.as_ref());
         if let (Some(websub), Some((hub, topic))) = (&self.websub, hub) {
@@ -354,7 +354,7 @@ impl CrawlLoop {
         self.policy.finish_analysis(analysed.page, analysed.outcome, analysed.headlines);
     }
 
-    /// With nothing in flight, sets a clock that leaps to the next event.
+    /// If nothing is in flight, advances a leaping clock to the next event.
     fn leap(&self) {
         if self.options.clock.is_leaping()
             && !self.is_behind()
@@ -364,7 +364,7 @@ impl CrawlLoop {
         }
     }
 
-    /// Whether a virtual clock should stand still until work in flight is done.
+    /// Whether a virtual clock must be held until work in flight is done.
     fn is_behind(&self) -> bool {
         let n_working = self.policy.n_active() as usize + self.policy.n_analysing();
         self.options.clock.is_time_lapse() && (self.policy.is_ready(self.now()) || n_working >= MAX_BEHIND)
@@ -380,7 +380,7 @@ impl CrawlLoop {
     }
 }
 
-/// Why a visit is made, for the log.
+/// The reason for a visit, for the log.
 fn reason_text(why: QueueReason, target: &Target, cause: Option<&str>) -> String {
     let context = ReasonContext { url: &target.url, cause, ..ReasonContext::default() };
     let words = match why {

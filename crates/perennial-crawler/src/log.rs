@@ -1,4 +1,4 @@
-//! Every visit -> one JSON line in `crawl.log`: why it was made, what came back, what was stored.
+//! The crawl log `crawl.log`: one JSON line per visit with its reason, its result and what was stored.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -6,25 +6,24 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A log that has grown beyond this is renamed to `crawl.log.1`, and a new one begins.
+/// A larger log is renamed to `crawl.log.1`, and a new one is started.
 const MAX_LOG_BYTES: u64 = 256 << 20;
 
-/// Lines that wait for more bytes than this are written before the next flush.
+/// Buffered lines are written when they exceed this size.
 const MAX_WAITING_BYTES: usize = 64 << 10;
 
-/// One visit, as a line of the log.
+/// One line of the crawl log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LogLine {
     /// When the visit ended, RFC 3339.
     pub time: String,
-    /// The URL that was visited.
     pub url: String,
     /// `page`, `requisite`, `sitemap` or `robots`.
     pub kind: String,
     /// Why it was visited.
     pub reason: String,
-    /// HTTP status, if any came.
+    /// HTTP status, if there was a response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// `changed`, `unchanged`, `failed`, `gone`.
@@ -32,48 +31,48 @@ pub struct LogLine {
     /// Kind of error, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The error in words, with its cure.
+    /// The error message with a hint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Who did it, where a person did and not the crawl.
+    /// The person who made the change, if it is not a visit of the crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// `response`, `revisit` or `delta`; none when nothing was stored.
+    /// `response`, `revisit` or `delta`; none if nothing was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<String>,
-    /// Why the body is cut, if it is.
+    /// Why the body is truncated, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<String>,
-    /// Why the document was read in part only, if it was; what was archived is whole.
+    /// Why the document was only partly read, if so. The archived record is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
     /// Digest of the payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Bytes of the body.
+    /// Length of the body.
     pub body_bytes: u64,
-    /// Bytes in the WARC file.
+    /// Length in the WARC file.
     pub stored_bytes: u64,
-    /// How long the exchange took.
+    /// Duration of the exchange.
     pub millis: u64,
     /// Whether validators were sent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub conditional: bool,
-    /// New URLs that it names.
+    /// Number of new URLs in it.
     pub n_found: u64,
 }
 
-/// The log, open for appending.
 pub struct CrawlLog {
     path: PathBuf,
     file: File,
-    /// Whole lines that are not in the file yet: it grows by whole lines, for those who read it meanwhile.
+    /// Complete lines that are not yet written. Concurrent readers see whole lines only.
     waiting: Vec<u8>,
     n_bytes: u64,
 }
 
 impl CrawlLog {
-    /// Opens the log of an archive's folder. A line that a killed crawl left torn is ended, so that it spoils no other.
+    /// Opens the log of an archive. A line that a killed crawl left unfinished is terminated, so that it does not
+    /// corrupt the next one.
     pub fn open(root: &Path) -> io::Result<CrawlLog> {
         let path = root.join("crawl.log");
         let mut file = OpenOptions::new().create(true).append(true).read(true).open(&path)?;
@@ -87,7 +86,7 @@ impl CrawlLog {
         Ok(CrawlLog { path, file, waiting, n_bytes })
     }
 
-    /// Appends a line; [`CrawlLog::flush`] makes it readable.
+    /// Appends a line to the buffer. [`CrawlLog::flush`] writes it.
     pub fn put(&mut self, line: &LogLine) -> io::Result<()> {
         serde_json::to_writer(&mut self.waiting, line)?;
         self.waiting.push(b'\n');
@@ -101,7 +100,7 @@ impl CrawlLog {
         Ok(())
     }
 
-    /// Writes buffered lines to the file, and renames a log that is full.
+    /// Writes buffered lines, and rotates a full log.
     pub fn flush(&mut self) -> io::Result<()> {
         self.write_waiting()?;
         if self.n_bytes > MAX_LOG_BYTES {
@@ -113,7 +112,7 @@ impl CrawlLog {
     }
 }
 
-/// Calls `each` with every line of the log, oldest first. Lines that cannot be parsed are skipped.
+/// Calls `each` with every line of the log, oldest first. Skips malformed lines.
 pub fn each_line(root: &Path, mut each: impl FnMut(LogLine)) -> io::Result<()> {
     for name in ["crawl.log.1", "crawl.log"] {
         let file = match File::open(root.join(name)) {

@@ -1,4 +1,4 @@
-//! What the user asks of one crawl.
+//! The user's options for one crawl.
 
 use perennial_core::schedule::{Budget, Goal, Pacing, Strategy};
 use perennial_core::time::Span;
@@ -6,28 +6,28 @@ use perennial_core::time::Span;
 use super::clock::Clock;
 use super::stop::StopHandle;
 
-/// What the user asks of one crawl.
+/// The user's options for one crawl. `None` means the value in perennial.toml.
 #[derive(Clone, Debug)]
 pub struct CrawlOptions {
     /// Capture everything in scope once, then end.
     pub once: bool,
     /// With `once`: poll the feeds and fetch nothing else.
     pub feeds_only: bool,
-    /// The strategy that decides which page is visited next.
+    /// How the next page is chosen.
     pub strategy: Strategy,
-    /// What the strategy serves; `None`: the goals of perennial.toml.
+    /// What visits optimise for.
     pub goal: Option<Goal>,
-    /// Whether quiet hours save visits for busy ones; `None`: as perennial.toml says.
+    /// Whether quiet hours save visits for busy ones.
     pub varying_budget: Option<bool>,
-    /// Visits of pages in a period; `None`: the budget of perennial.toml.
+    /// Visits of pages per period.
     pub budget: Option<Budget>,
-    /// Bytes fetched in a day; `None`: those of perennial.toml.
+    /// Bytes per day.
     pub bytes_per_day: Option<u64>,
     /// How often pages are ranked.
     pub slot: Span,
     /// When the visits of a slot are made.
     pub pacing: Pacing,
-    /// The interval of the strategy fixed-interval.
+    /// The interval of the fixed-interval strategy.
     pub interval: Option<Span>,
     /// End after this many visits of pages.
     pub limit: Option<u64>,
@@ -35,19 +35,18 @@ pub struct CrawlOptions {
     pub time_limit: Option<Span>,
     /// End when the WARC files have grown by this many bytes.
     pub size_limit: Option<u64>,
-    /// A fixed delay after every fetch instead of politeness.
+    /// A fixed delay after every fetch, instead of adaptive politeness.
     pub delay: Option<Span>,
-    /// Connections to a host at a time.
+    /// Connections per host.
     pub connections: u32,
-    /// Whether hosts with private or loopback addresses are fetched from.
+    /// Whether private and loopback addresses may be fetched from.
     pub allow_private: bool,
-    /// The clock of the crawl, real or virtual.
     pub clock: Clock,
-    /// Seed of the random numbers of the scheduler and of the politeness delays.
+    /// Seed of the random numbers for the scheduler and for politeness delays.
     pub seed: u64,
-    /// Whether captures are analysed; otherwise any other payload counts as a change.
+    /// Whether captures are analysed. Otherwise every changed payload counts as a change.
     pub analyse: bool,
-    /// The handle by which another thread stops the crawl.
+    /// Lets another thread stop the crawl.
     pub stop: StopHandle,
 }
 

@@ -1,9 +1,8 @@
-//! Links between captured pages and the user's weights of sites -> omega(P) of every page, as the archive grows
-//! (P-PATTERN 3.1; docs/papers.md, Page weight).
+//! Computes omega(P) of every page from links and the user's weights, as the archive grows (P-PATTERN 3.1;
+//! docs/papers.md, Page weight).
 //!
-//! PageRank is computed again when a quarter more pages have been captured than at the last time, because only captured
-//! pages have known links, and once a day because links change. It runs on a thread of its own, because a million pages
-//! take a second.
+//! Only captured pages have known links. So PageRank is computed again when the number of captured pages has grown by
+//! a quarter, and once per day. It has its own thread, because a million pages take a second.
 
 use std::thread::JoinHandle;
 
@@ -14,21 +13,20 @@ use perennial_core::url::PageId;
 use perennial_archive::Archive;
 use perennial_engine::learn::{page_ranks, set_weights};
 
-/// PageRank is computed again when the captured pages have grown by this factor.
+/// Growth of the captured pages after which PageRank is computed again.
 const GROWTH: f64 = 1.25;
-/// PageRank is computed again after this time at the latest.
+/// Longest time between two computations.
 const MAX_AGE: Span = Span::from_hours(24);
 
-/// omega(P) of the pages that the crawl knows.
 pub(super) struct PageWeights {
     archive: Archive,
-    /// The user's weight of each page, by number; 0 where the crawl does not know the page.
+    /// The user's weight of each page, by number; 0 for unknown pages.
     user: Vec<f32>,
-    /// Pages that were captured, by number.
+    /// Whether a page was captured, by number.
     is_captured: Vec<bool>,
     n_captured: usize,
     ranks: Vec<f32>,
-    /// How many pages were captured when ranking last began, and when that was.
+    /// Number of captured pages when the last computation started, and its time.
     ranked: (usize, Option<Timestamp>),
     work: Option<JoinHandle<anyhow::Result<Vec<f32>>>>,
 }
@@ -46,7 +44,7 @@ impl PageWeights {
         }
     }
 
-    /// Adds a page with the user's weight of it.
+    /// Adds a page with the user's weight.
     pub(super) fn add(&mut self, page: PageId, user: f32) {
         let at = page.0 as usize;
         if at >= self.user.len() {
@@ -55,7 +53,7 @@ impl PageWeights {
         self.user[at] = user;
     }
 
-    /// Notes that a page was captured, so that its links are known.
+    /// Marks a page as captured, so that its links are known.
     pub(super) fn mark_captured(&mut self, page: PageId) {
         let at = page.0 as usize;
         if at >= self.is_captured.len() {
@@ -65,7 +63,7 @@ impl PageWeights {
         self.is_captured[at] = true;
     }
 
-    /// Ranks on this thread, at the start of a crawl.
+    /// Computes on this thread, at the start of a crawl.
     pub(super) fn rank_now(&mut self, scheduler: &mut Scheduler, now: Timestamp) -> anyhow::Result<()> {
         self.ranked = (self.n_captured, Some(now));
         self.ranks = page_ranks(&self.archive.store()?, &[])?;
@@ -73,8 +71,8 @@ impl PageWeights {
         Ok(())
     }
 
-    /// Starts ranking when it is due, and tells the scheduler when it is done. With `at_once` it waits for the result: a clock
-    /// that leaps stands still meanwhile.
+    /// Starts a computation if it is due, and passes a finished result to the scheduler. With `at_once` it waits for
+    /// the result, because a leaping clock does not advance meanwhile.
     pub(super) fn update(
         &mut self,
         scheduler: &mut Scheduler,

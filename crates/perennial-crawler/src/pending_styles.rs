@@ -1,23 +1,22 @@
-//! Pages whose stylesheets and images are not captured yet -> pages that can be analysed.
+//! Holds pages whose stylesheets and images are not captured yet, until they can be analysed.
 //!
-//! A page is captured before its subresources. If it were laid out at once, its layout would differ from that of its next
-//! visit, and the difference would count as a change.
+//! A page is captured before its subresources. If it were laid out at once, its layout would differ from that of the
+//! next visit, and the difference would count as a change.
 
 use std::collections::{HashMap, HashSet};
 
 use perennial_core::url::PageId;
 
-/// Pages that wait for subresources in flight or in a host's queue.
 #[derive(Debug, Default)]
 pub(super) struct PendingStyles {
     /// The pages that wait for each subresource.
     waiting: HashMap<PageId, Vec<PageId>>,
-    /// Subresources that each page still waits for.
+    /// The missing subresources of each page.
     missing: HashMap<PageId, HashSet<PageId>>,
 }
 
 impl PendingStyles {
-    /// Whether the page has to wait for subresources that were found with it.
+    /// Whether the page has to wait for its new subresources.
     pub(super) fn put(&mut self, page: PageId, subresources: impl Iterator<Item = PageId>) -> bool {
         let missing: HashSet<PageId> = subresources.collect();
         if missing.is_empty() {
@@ -30,7 +29,7 @@ impl PendingStyles {
         true
     }
 
-    /// Notes that a subresource was captured or failed. Gives the pages that wait for no other.
+    /// Marks a subresource as captured or failed. Returns the pages that need no other.
     pub(super) fn take(&mut self, subresource: PageId) -> Vec<PageId> {
         let mut pages = self.waiting.remove(&subresource).unwrap_or_default();
         pages.retain(|page| {

@@ -1,8 +1,10 @@
-//! Visits that ended and their lessons -> the next visit: the crawl's loop as a state machine without effects.
+//! Chooses the next visit from finished visits and analyses. The policy is the crawl's loop as a state machine
+//! without effects.
 //!
-//! It reads no clock, no disk and no network: the network driver (module `crawl`), the time-lapse driver and unit tests drive
-//! the very same one. [`Policy::next`] names a page, [`Policy::admit`] checks the budgets once its target is known,
-//! [`Policy::finish_visit`] and [`Policy::finish_analysis`] take in its result, [`Policy::wakeup`] says when to ask again.
+//! It uses no clock, disk or network. The real crawl, the time-lapse and the unit tests drive the same code.
+//! [`Policy::next`] returns a page, and [`Policy::admit`] checks the budgets once its target is known.
+//! [`Policy::finish_visit`] and [`Policy::finish_analysis`] record the results. [`Policy::wakeup`] returns when to
+//! call `next` again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,36 +23,33 @@ use perennial_archive::store::{Ending, FrontierPage, PageKind, Target};
 use perennial_engine::analyse::PageHeadline;
 use perennial_engine::learn::FollowedSites;
 
-/// With this many pages waiting for their analysis no visit starts. It bounds the memory of a crawl that fetches faster
-/// than it analyses.
+/// If this many pages wait for analysis, no visit starts. This bounds the memory of a crawl that fetches faster than
+/// it analyses.
 const MAX_ANALYSING: usize = 64;
-/// With this many large documents waiting no visit starts either. They wait on disk and are analysed one at a time, so they must
-/// not hold up the others before.
+/// The same limit for large documents. They wait on disk and are analysed one at a time, so they must not delay
+/// others before that.
 const MAX_LARGE: usize = 1000;
-/// Items that are remembered as the causes of visits to come.
+/// Most feed items that are remembered as causes of visits.
 const MAX_CAUSES: usize = 100_000;
-/// How often the scheduler is told how many visits the budget in bytes allows.
+/// How often the scheduler is given a new budget.
 const PLAN_SPAN: Span = Span::from_hours(1);
 
 /// In which order pages are visited.
 pub(super) enum VisitOrder {
-    /// Every page once, in the order in which pages were found; pages visited since the pass began are done.
-    Once {
-        /// When the pass began.
-        started: Timestamp,
-    },
+    /// Every page once, in the order of discovery. Pages visited since the pass began are done.
+    Once { started: Timestamp },
     /// As the scheduler decides.
     Scheduled(Box<Scheduler>),
 }
 
-/// The limits within which the policy works.
+/// The limits of the policy.
 #[derive(Clone, Debug)]
 pub(super) struct PolicyConfig {
     pub(super) max_workers: usize,
     pub(super) connections: u32,
-    /// Attempts at one page before a pass gives it up.
+    /// Attempts per page before a pass gives up.
     pub(super) max_tries: u16,
-    /// A pass does not wait longer than this for a host.
+    /// Longest time that a pass waits for a host.
     pub(super) max_wait: Span,
     /// How often pages are ranked.
     pub(super) slot: Span,
@@ -59,11 +58,11 @@ pub(super) struct PolicyConfig {
     pub(super) time_limit: Option<Span>,
     /// End when the WARC files have grown by this many bytes.
     pub(super) size_limit: Option<u64>,
-    /// Whether captures are analysed before the scheduler is told of them.
+    /// Whether captures are analysed before the scheduler gets the outcome.
     pub(super) is_analysing: bool,
     /// Whether a pass polls the feeds and fetches nothing else.
     pub(super) feeds_only: bool,
-    /// Whether sitemaps are asked for again, as feeds are: they tell when pages changed.
+    /// Whether sitemaps are fetched again like feeds, because they contain the times of changes.
     pub(super) polls_sitemaps: bool,
 }
 
@@ -82,20 +81,20 @@ pub(super) struct Policy {
     hosts: HostQueues,
     followed: FollowedSites,
     budgets: BudgetAccounts,
-    /// Feeds, which are polled by their own patterns.
+    /// Feeds have their own publishing patterns.
     polls: FeedPolls,
-    /// The items of feeds that made pages urgent, until these are visited.
+    /// Titles of the feed items that made pages urgent, until these are visited.
     causes: HashMap<PageId, String>,
-    /// Pages under analysis: the outcome by their answer alone, and when they were captured.
+    /// Pages under analysis: the outcome judged by the response alone, and the capture time.
     analysing: HashMap<PageId, (VisitOutcome, Timestamp)>,
-    /// Those of them whose document is a large one.
+    /// Those with a large document.
     large: HashSet<PageId>,
-    /// Pages that wait for their subresources before they are analysed.
+    /// Pages that wait for subresources before their analysis.
     pending_styles: PendingStyles,
     deferred: Vec<DeferredVisit>,
-    /// When the scheduler was last told the budget.
+    /// When the scheduler was last given a budget.
     planned_at: Timestamp,
-    /// The slot of which the scheduler's bearings were taken.
+    /// The slot of the last checkpoint.
     bearings_of: Option<Timestamp>,
     began: Timestamp,
     n_active: u64,
@@ -138,22 +137,22 @@ impl Policy {
         }
     }
 
-    /// Sets the feeds that earlier crawls knew.
+    /// Sets the feeds of earlier crawls.
     pub(super) fn set_polls(&mut self, polls: FeedPolls) {
         self.polls = polls;
     }
 
-    /// The headline of the item that made a page urgent.
+    /// The title of the item that made a page urgent.
     pub(super) fn visit_cause(&self, page: PageId) -> Option<&str> {
         self.causes.get(&page).map(String::as_str)
     }
 
-    /// Sets the state of a host that an earlier crawl stored.
+    /// Sets the state of a host from an earlier crawl.
     pub(super) fn set_host(&mut self, site: SiteId, state: HostState) {
         self.hosts.set_state(site, state);
     }
 
-    /// Adds a URL that an earlier crawl stored. The scheduler has it already.
+    /// Adds a URL of an earlier crawl. The scheduler has it already.
     pub(super) fn load(&mut self, known: &FrontierPage) {
         if !self.followed.has_seed(known.seed) || self.is_excluded(known.kind) {
             return;
@@ -171,7 +170,7 @@ impl Policy {
         if let VisitOrder::Once { started } = self.order {
             let is_given_up =
                 known.ending != Some(Ending::Failed) || known.n_failures >= self.config.max_tries;
-            // A visit of the future was made by a clock that was ahead, and is none of this pass.
+            // A visit in the future was made while the clock was ahead. It is not part of this pass.
             let is_of_pass = |visited: Timestamp| visited >= started && visited <= self.began;
             if !(known.visited.is_some_and(is_of_pass) && is_given_up) {
                 self.queue(known.kind, known.page, known.site);
@@ -179,7 +178,7 @@ impl Policy {
         }
     }
 
-    /// The next page whose visit may start now. The driver asks [`Policy::admit`] with the page's target.
+    /// The next page whose visit may start now. The driver calls [`Policy::admit`] with the page's target.
     pub(super) fn next(&mut self, now: Timestamp) -> Option<(PageId, QueueReason)> {
         if self.is_stopping || self.limit_reached(now).is_some() || self.is_behind() {
             return None;
@@ -192,7 +191,7 @@ impl Policy {
         self.hosts.pop(now)
     }
 
-    /// Whether the analysis is so far behind that fetching has to wait for it.
+    /// Whether fetching must wait because the analysis is too far behind.
     fn is_behind(&self) -> bool {
         self.n_analysing().saturating_sub(self.large.len()) >= MAX_ANALYSING || self.large.len() >= MAX_LARGE
     }
@@ -216,14 +215,14 @@ impl Policy {
         }
     }
 
-    /// Queues again what the budget allows now.
+    /// Queues deferred visits that the budget allows now.
     fn resume_deferred(&mut self, now: Timestamp) {
         for visit in self.deferred.extract_if(.., |visit| visit.until <= now) {
             self.hosts.push(visit.site, visit.page, visit.why);
         }
     }
 
-    /// Whether the budgets allow the visit that [`Policy::next`] named; if so it counts as started.
+    /// Whether the budgets allow the visit that [`Policy::next`] returned. If so, it counts as started.
     pub(super) fn admit(&mut self, target: &Target, why: QueueReason, now: Timestamp) -> bool {
         let is_page = target.kind == PageKind::Page;
         match self.budgets.try_spend(target.seed, is_page, now) {
@@ -239,9 +238,9 @@ impl Policy {
         }
     }
 
-    /// The budget is spent. A scheduled visit goes back to the scheduler: if it were only deferred, it would displace a visit
-    /// of the next period, and so on in every period. If the wait is longer than a slot, the scheduler holds all pages on
-    /// the same budget.
+    /// Handles a spent budget. A scheduled visit goes back to the scheduler. If it were only deferred, it would
+    /// displace a visit of the next period, and so on in every period. If the wait exceeds a slot, the scheduler
+    /// holds all pages on the same budget.
     fn defer(&mut self, target: &Target, why: QueueReason, until: Timestamp, all: bool, now: Timestamp) {
         self.hosts.give_back(target.site);
         match (&mut self.order, why) {
@@ -258,7 +257,7 @@ impl Policy {
         }
     }
 
-    /// Takes in a visit that is committed. Gives the pages that can be analysed now.
+    /// Records a committed visit. Returns the pages that can be analysed now.
     pub(super) fn finish_visit(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
         let target = &record.target;
         self.n_active = self.n_active.saturating_sub(1);
@@ -267,27 +266,27 @@ impl Policy {
         self.hosts.release(target.site, record.host);
         self.causes.remove(&target.page);
         for new in &record.new_pages {
-            // In a pass what turned out to be a feed was fetched already.
+            // In a pass, a page that turned out to be a feed was already fetched.
             if new.page != target.page || matches!(self.order, VisitOrder::Scheduled(_)) {
                 self.add_new_page(new);
             }
         }
         self.finish_poll(record, now);
         let mut ready = match target.kind {
-            // The words of a feed are read like those of a page.
+            // The words of a feed are analysed like those of a page.
             PageKind::Page | PageKind::Feed => self.finish_page_visit(record, now),
-            // The subresource was captured or has failed: pages that waited for it can be analysed.
+            // Pages that waited for this subresource can be analysed, even if it failed.
             PageKind::Subresource | PageKind::Sitemap => self.pending_styles.take(target.page),
         };
         if record.ending() == Ending::Failed {
-            // What waits for a host that is lost is not captured soon either.
+            // Subresources on a host that was given up are not captured soon either.
             let lost = self.after_failure(record, now);
             ready.extend(lost.into_iter().flat_map(|page| self.pending_styles.take(page)));
         }
         ready
     }
 
-    /// Plans the next poll of a feed, also of one that was visited as a page and turned out to be a feed.
+    /// Plans the next poll of a feed, including one that was visited as a page.
     fn finish_poll(&mut self, record: &VisitRecord, now: Timestamp) {
         self.polls.finish_visit(record, now);
         if let (Some(poll), VisitOrder::Scheduled(scheduler)) = (&record.poll, &mut self.order)
@@ -299,20 +298,20 @@ impl Policy {
         }
     }
 
-    /// Visits a page as soon as politeness allows it, because a person wants it. The pause of its host ends.
+    /// Visits a page as soon as politeness allows, on request of an admin. Ends the backoff of its host.
     pub(super) fn visit_now(&mut self, site: SiteId, page: PageId, now: Timestamp) {
         self.hosts.reset_backoff(site, now);
         self.hosts.push(site, page, QueueReason::Asked);
     }
 
-    /// A hub announced that a feed has news.
+    /// Records that a hub announced news of a feed.
     pub(super) fn announce_by_hub(&mut self, page: PageId, now: Timestamp) {
         if self.polls.notify(page, now) {
             self.note_cause(page, "its hub tells of news".to_owned());
         }
     }
 
-    /// An observation is analysed before the scheduler is told of it; any other outcome is told at once.
+    /// An observation is analysed before the scheduler gets its outcome. Any other outcome is recorded at once.
     fn finish_page_visit(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
         let (page, outcome, captured_at) = (record.target.page, record.outcome(), record.captured_at());
         if !self.config.is_analysing || !record.is_observation() {
@@ -324,7 +323,7 @@ impl Policy {
             self.large.insert(page);
         }
         let subresources = record.new_pages.iter().filter(|new| new.kind == PageKind::Subresource);
-        // A page does not wait for hosts that are not asked soon.
+        // A page does not wait for hosts with a long delay.
         let soon = subresources
             .filter(|new| self.hosts.state(new.site).ready_at - now <= self.config.max_wait)
             .map(|new| new.page);
@@ -336,12 +335,12 @@ impl Policy {
     }
 
     fn add_new_page(&mut self, new: &NewPage) {
-        // A site that is paused may own what another one links to.
+        // A paused site may own pages that other sites link to.
         if self.is_excluded(new.kind) || !self.followed.has_seed(new.seed) {
             return;
         }
         if let (PageKind::Feed, VisitOrder::Scheduled(scheduler)) = (new.kind, &mut self.order) {
-            // It may have been taken for a page before.
+            // It may have been queued as a page before.
             scheduler.remove_page(new.page);
             self.polls.add(new.page, new.site);
             return;
@@ -370,7 +369,7 @@ impl Policy {
         }
     }
 
-    /// Queues a URL that no scheduler chose.
+    /// Queues a URL that the scheduler did not choose.
     fn queue(&mut self, kind: PageKind, page: PageId, site: SiteId) {
         let is_scheduled = matches!(self.order, VisitOrder::Scheduled(_));
         if kind == PageKind::Sitemap && self.config.polls_sitemaps && is_scheduled {
@@ -391,10 +390,11 @@ impl Policy {
         }
     }
 
-    /// Queues another try, leaves it to the scheduler, or gives up. A host in long trouble loses its queue; gives what was in it.
+    /// Queues a retry, leaves it to the scheduler, or gives up. A host that keeps failing loses its queue. Returns
+    /// the pages that were in it.
     fn after_failure(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
         let (site, ready_at) = (record.target.site, record.host.ready_at);
-        // Requests that are in flight together fail together, so several failures may have one cause.
+        // Requests in flight at the same time fail together, so several failures may have one cause.
         let max_troubles =
             u32::from(self.config.max_tries).saturating_mul(self.config.connections.saturating_add(1));
         let is_lost =
@@ -419,7 +419,7 @@ impl Policy {
         lost
     }
 
-    /// Takes in the outcome that the analysis of a page found; `None` when it found none.
+    /// Records the outcome of a page's analysis; `None` if it has none.
     pub(super) fn finish_analysis(
         &mut self,
         page: PageId,
@@ -433,7 +433,8 @@ impl Policy {
         }
     }
 
-    /// A listing page named another page anew. New pages are visited first in any case; one with a changed headline was probably edited.
+    /// A listing page changed the headline of a page. New pages are visited first anyway. A page with a changed
+    /// headline was probably edited.
     fn announce_headline(&mut self, headline: PageHeadline, at: Timestamp) {
         if let VisitOrder::Scheduled(scheduler) = &mut self.order {
             scheduler.announce(headline.page, at, None);
@@ -447,7 +448,7 @@ impl Policy {
         }
     }
 
-    /// No new visit starts; what is in flight ends.
+    /// No new visit starts. Fetches in flight finish.
     pub(super) fn stop(&mut self) {
         self.is_stopping = true;
     }
@@ -465,7 +466,7 @@ impl Policy {
             return Some(CrawlEnd::Interrupted);
         }
         let limit = self.limit_reached(now);
-        // At a limit the next crawl analyses the large documents: this one must end within a bounded time.
+        // At a limit the crawl must end within a bounded time. The next crawl analyses the large documents.
         let n_left_out = if limit.is_some() { self.large.len() } else { 0 };
         if self.n_analysing() > n_left_out || (!self.pending_styles.is_empty() && limit.is_none()) {
             return None;
@@ -488,7 +489,7 @@ impl Policy {
         self.deferred.is_empty() && ready.is_none_or(|at| at - now > self.config.max_wait)
     }
 
-    /// The instant before which [`Policy::next`] has nothing new, unless something in flight ends.
+    /// When [`Policy::next`] may return something new, unless something in flight ends before.
     pub(super) fn wakeup(&self) -> Option<Timestamp> {
         let scheduled = match &self.order {
             VisitOrder::Scheduled(scheduler) => {
@@ -504,7 +505,7 @@ impl Policy {
         [scheduled, ready, end, deferred].into_iter().flatten().min()
     }
 
-    /// The next visit that the scheduler will ask for, as far as it can be told two slots ahead. None in a pass over everything.
+    /// The next visit that the scheduler will choose, if it is within two slots. `None` in a pass over everything.
     pub(super) fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, Ranked)> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
         let mut found = scheduler.next_planned();
@@ -518,7 +519,7 @@ impl Policy {
         found
     }
 
-    /// Whether a visit could start at `now` if there were room for it.
+    /// Whether a visit could start at `now` if a worker were free.
     pub(super) fn is_ready(&self, now: Timestamp) -> bool {
         self.hosts.next_ready().is_some_and(|at| at <= now)
     }
@@ -530,7 +531,7 @@ impl Policy {
         self.config.time_limit.is_some_and(|limit| now - self.began >= limit).then_some(CrawlEnd::TimeLimit)
     }
 
-    /// Whether a pass over everything ended because nothing was left, and not by `limit`.
+    /// Whether a pass over everything ended because nothing was left, not because of `limit`.
     pub(super) fn is_pass_complete(&self) -> bool {
         matches!(self.order, VisitOrder::Once { .. }) && !self.pages_used_up()
     }
@@ -547,7 +548,7 @@ impl Policy {
         }
     }
 
-    /// What the scheduler knows of prices, once in each of its slots.
+    /// The scheduler's checkpoint, once per slot.
     pub(super) fn new_bearings(&mut self) -> Option<Bearings> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
         let slot = scheduler.slot_start();
@@ -558,17 +559,16 @@ impl Policy {
         scheduler.bearings()
     }
 
-    /// Whether the user still follows the seed of this number.
+    /// Whether the user still follows this seed.
     pub(super) fn has_seed(&self, seed: i64) -> bool {
         self.followed.has_seed(seed)
     }
 
-    /// The user's weight of the pages of a seed.
     pub(super) fn seed_weight(&self, seed: i64) -> f32 {
         self.followed.seed_weight(seed)
     }
 
-    /// Pages under analysis and those ready for it; not those that wait for subresources.
+    /// Pages under analysis or ready for it, without those that wait for subresources.
     pub(super) fn n_analysing(&self) -> usize {
         self.analysing.len().saturating_sub(self.pending_styles.n_waiting())
     }
@@ -581,12 +581,12 @@ impl Policy {
         self.n_known
     }
 
-    /// Addresses that wait for their host.
+    /// URLs that wait for their host.
     pub(super) fn n_waiting(&self) -> u64 {
         self.hosts.n_waiting() as u64
     }
 
-    /// Pages given up because their host did not answer.
+    /// Pages given up because their host did not respond.
     pub(super) fn n_given_up(&self) -> u64 {
         self.n_given_up
     }

@@ -1,7 +1,7 @@
-//! Feeds that are followed -> the next one to poll: each by its own publishing pattern, all within a budget of their own.
+//! Chooses the next feed to poll. Each feed has its own publishing pattern; all share one budget.
 //!
-//! Polls are no visits of pages: they are cheap, mostly a 304, and what they find makes pages urgent. So the scheduler of pages does not
-//! weigh them, and they have their own line in the budget (docs/decisions/0032).
+//! A poll is not a page visit. It is cheap, mostly a 304, and its result makes pages urgent. So the page scheduler
+//! does not rank feeds, and they have a separate budget (docs/decisions/0032).
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -16,24 +16,24 @@ use super::budgets::{period_end, period_number};
 use super::record::VisitRecord;
 use perennial_archive::store::Ending;
 
-/// The first wait after a failure; doubled with each further one, up to a day.
+/// The first wait after a failure. It doubles with each further failure, up to a day.
 const FIRST_RETRY: Span = Span::from_secs(600);
-/// A feed that is gone or has moved is looked at again after this.
+/// A feed that is gone or has moved is tried again after this time.
 const GONE_WAIT: Span = Span::from_hours(24 * 7);
 
-/// What a poll found, if it found a feed.
+/// The result of a poll that found a feed.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct FeedPoll {
-    /// When its items were published: of new ones without a date, the time of the poll.
+    /// Publication times of its items. New items without a date have the time of the poll.
     pub(super) times: Vec<Timestamp>,
     pub(super) n_held: usize,
     /// How many of them are new.
     pub(super) n_new: usize,
-    /// How often it wants to be asked.
+    /// The polling interval that the feed suggests.
     pub(super) pace: Pace,
-    /// The page that it belongs to, if that is followed: it changes with the items.
+    /// The feed's channel page, if it is followed. It changes with the items.
     pub(super) channel: Option<PageId>,
-    /// The hub that announces its news, and the URL by which the hub knows it.
+    /// The feed's hub, and the URL by which the hub knows the feed.
     pub(super) hub: Option<(String, String)>,
 }
 
@@ -46,20 +46,20 @@ struct PolledFeed {
     is_notified: bool,
 }
 
-/// All feeds that are followed.
+/// All followed feeds.
 pub(super) struct FeedPolls {
     feeds: HashMap<PageId, PolledFeed>,
     due: BTreeSet<(Timestamp, PageId)>,
     limits: PollLimits,
     budget: Option<Budget>,
-    /// Number of the period of the budget, and the polls in it.
+    /// Number of the budget's period, and the polls in it.
     spent: (i64, u64),
-    /// When it was last asked for a feed.
+    /// When [`FeedPolls::take_due`] was last called.
     checked_at: Timestamp,
 }
 
 impl FeedPolls {
-    /// No feed yet. `budget` bounds the polls of all feeds together.
+    /// `budget` bounds the polls of all feeds together.
     pub(super) fn new(budget: Option<Budget>) -> FeedPolls {
         FeedPolls {
             feeds: HashMap::new(),
@@ -71,7 +71,7 @@ impl FeedPolls {
         }
     }
 
-    /// Adds a feed that was found now: it is due at once.
+    /// Adds a new feed. It is due at once.
     pub(super) fn add(&mut self, page: PageId, site: SiteId) {
         if let Entry::Vacant(new) = self.feeds.entry(page) {
             new.insert(PolledFeed { site, publishing: Publishing::default(), due: None, is_notified: false });
@@ -79,13 +79,13 @@ impl FeedPolls {
         }
     }
 
-    /// Adds a URL whose first visit is queued: it is polled from its end on.
+    /// Adds a URL whose first visit is queued. Polls start when that visit ends.
     pub(super) fn expect(&mut self, page: PageId, site: SiteId) {
         let publishing = Publishing::default();
         self.feeds.entry(page).or_insert(PolledFeed { site, publishing, due: None, is_notified: false });
     }
 
-    /// Adds a feed that an earlier crawl knew, with what is known of its publishing and its last visit.
+    /// Adds a feed of an earlier crawl with its publishing pattern and its last visit.
     pub(super) fn load(
         &mut self,
         page: PageId,
@@ -107,7 +107,7 @@ impl FeedPolls {
         self.due.insert((at, page));
     }
 
-    /// The next feed that is due, within the budget; it counts as polled.
+    /// The next feed that is due, within the budget. It counts as polled.
     pub(super) fn take_due(&mut self, now: Timestamp) -> Option<(SiteId, PageId)> {
         self.checked_at = now;
         let &(at, page) = self.due.first()?;
@@ -124,7 +124,7 @@ impl FeedPolls {
         Some((poll.site, page))
     }
 
-    /// Until when the budget is spent; `None` while a poll is within it.
+    /// Until when the budget is spent; `None` if a poll is within it.
     fn spent_until(&self, now: Timestamp) -> Option<Timestamp> {
         let budget = self.budget?;
         let period = period_number(now, budget.period);
@@ -132,14 +132,14 @@ impl FeedPolls {
         is_spent.then(|| period_end(period, budget.period))
     }
 
-    /// When [`FeedPolls::take_due`] may have something.
+    /// When [`FeedPolls::take_due`] may return a feed.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
         let &(at, _) = self.due.first()?;
-        // Before the end of a period whose budget is spent there is nothing.
+        // No feed is due before the end of a period whose budget is spent.
         Some(self.spent_until(at.max(self.checked_at)).map_or(at, |until| at.max(until)))
     }
 
-    /// Takes in a visit that ended, if it was the poll of a feed.
+    /// Records a finished visit, if it was a poll.
     pub(super) fn finish_visit(&mut self, record: &VisitRecord, now: Timestamp) {
         let (page, ending) = (record.target.page, record.ending());
         let Some(poll) = self.feeds.get_mut(&page) else { return };
@@ -153,7 +153,7 @@ impl FeedPolls {
         }
         let is_notified = std::mem::take(&mut poll.is_notified);
         let next = match ending {
-            // What came while it was in flight may not be in its answer.
+            // News that a hub announced during the poll may not be in its response.
             Ending::Changed | Ending::Unchanged if is_notified => now,
             Ending::Failed => {
                 let wait = FIRST_RETRY
@@ -167,7 +167,7 @@ impl FeedPolls {
         self.set_due(page, next.max(record.host.ready_at));
     }
 
-    /// A hub announced news: the feed is due at once. Gives whether it is followed.
+    /// Makes a feed due at once, because a hub announced news. Returns whether the feed is followed.
     pub(super) fn notify(&mut self, page: PageId, now: Timestamp) -> bool {
         let Some(poll) = self.feeds.get_mut(&page) else { return false };
         match poll.due {
@@ -177,7 +177,7 @@ impl FeedPolls {
         true
     }
 
-    /// If the page is a feed, its poll was given up before its host was asked.
+    /// Plans a poll again that was given up before its host was contacted.
     pub(super) fn put_back(&mut self, page: PageId, until: Timestamp) {
         self.set_due(page, until);
     }

@@ -1,5 +1,5 @@
-//! One visit -> one record of it. The log's lines, the frontier's row and all that the loop and politeness learn are views
-//! of this record.
+//! The record of one visit. Log lines, the frontier's row, the message to the loop and the input of politeness are
+//! views of it.
 
 use std::time::Duration;
 
@@ -19,61 +19,58 @@ use super::polls::FeedPoll;
 use perennial_archive::Appended;
 use perennial_archive::store::{Discovery, Ending, FeedRow, Kind, PageKind, Target, VisitRow};
 
-/// What happened in one visit. The task that makes the visit begins the record, with exchanges that hold their bytes
-/// ([`FetchedExchange`]). The recorder appends these to the archive, adds what the commit brings, and gives the record to the loop.
+/// The facts of one visit. The visiting task creates the record with the fetched bytes ([`FetchedExchange`]). The
+/// recorder archives these, adds the results of the commit, and passes the record to the loop.
 #[derive(Debug)]
 pub(super) struct VisitRecord<E = StoredExchange> {
-    /// The page as the frontier had it before the visit.
+    /// The page as it was in the frontier before the visit.
     pub(super) target: Target,
     /// Why it was visited, for the log.
     pub(super) reason: String,
     pub(super) is_conditional: bool,
-    /// What came back, or why nothing did.
+    /// The response, or why there is none.
     pub(super) answer: Result<E, VisitFailure>,
-    /// What was fetched with it: robots.txt, and what a browser requested.
+    /// Other exchanges of the visit: robots.txt, and requests of the browser.
     pub(super) companions: Vec<E>,
-    /// What the answer says as a feed, if it is one.
+    /// The response as a feed, if it is one.
     pub(super) feed: Option<Box<FeedRow>>,
-    /// URLs that the answer led to; after the append those that are worth a row of the frontier.
+    /// URLs in the response. After archiving, only those worth a row of the frontier.
     pub(super) discoveries: Vec<Discovery>,
     pub(super) ended_at: Timestamp,
-    /// How long the exchange took.
+    /// Duration of the exchange.
     pub(super) took: Duration,
     /// Crawl-delay of its robots.txt.
     pub(super) crawl_delay_secs: Option<f64>,
-    /// A message for the user.
     pub(super) warning: Option<String>,
     /// The host's state after the visit. The recorder sets it.
     pub(super) host: HostState,
-    /// The discoveries that the loop has to know. The commit finds them.
+    /// The discoveries that the loop needs. The commit sets them.
     pub(super) new_pages: Vec<NewPage>,
-    /// What the visit taught as the poll of a feed. The commit finds it.
+    /// The visit as the poll of a feed. The commit sets it.
     pub(super) poll: Option<FeedPoll>,
 }
 
-/// An exchange that the archive has: what is left of it when its bytes are stored.
+/// An archived exchange, without its bytes.
 #[derive(Debug)]
 pub(super) struct StoredExchange {
     pub(super) url: String,
-    /// The time of the capture, in whole seconds as it is stored.
+    /// The capture time, in whole seconds as in the archive.
     pub(super) time: Timestamp,
     pub(super) status: u16,
     pub(super) body_bytes: u64,
-    /// Why the body is not whole, if it is not.
+    /// Why the body is incomplete, if so.
     pub(super) truncation: Option<Truncation>,
-    /// Why the document was read in part only, if it was.
+    /// Why the document was only partly read, if so.
     pub(super) unread: Option<String>,
-    /// Whether the document is so large that it is analysed on its own.
+    /// Whether the document is large enough to be analysed separately.
     pub(super) is_large: bool,
-    /// ETag and Last-Modified.
     pub(super) validators: Validators,
-    /// The field Retry-After.
     pub(super) retry_after: Option<String>,
     /// How it was stored.
     pub(super) appended: Appended,
 }
 
-/// A URL that a visit led to.
+/// A URL in the response of a visit.
 #[derive(Clone, Debug)]
 pub(super) struct NewPage {
     pub(super) page: PageId,
@@ -81,16 +78,16 @@ pub(super) struct NewPage {
     pub(super) kind: PageKind,
     pub(super) seed: i64,
     pub(super) url: String,
-    /// When it changed according to a sitemap or a feed; such a page may have been known.
+    /// When it changed according to a sitemap or a feed. Such a page may be known already.
     pub(super) changed: Option<Timestamp>,
-    /// The headline of the item that named it.
+    /// The title of the feed item that linked to it.
     pub(super) item: Option<String>,
-    /// Whether it has to be queued.
+    /// Whether it must be queued.
     pub(super) is_new: bool,
 }
 
 impl VisitRecord<FetchedExchange> {
-    /// The record after `append` has stored each of its exchanges.
+    /// Archives the exchanges with `append` and returns the completed record.
     pub(super) fn store(
         self,
         mut append: impl FnMut(FetchedExchange) -> anyhow::Result<StoredExchange>,
@@ -129,7 +126,7 @@ impl StoredExchange {
     }
 }
 
-/// What the loop and politeness learn.
+/// Views for the loop and for politeness.
 impl VisitRecord {
     fn exchange(&self) -> Option<&StoredExchange> {
         self.answer.as_ref().ok()
@@ -143,17 +140,17 @@ impl VisitRecord {
         self.exchange().map(StoredExchange::answer_kind)
     }
 
-    /// The answer, if it shows what a reader of the page would have seen.
+    /// The response, if it shows what a reader of the page would have seen.
     fn observation(&self) -> Option<&StoredExchange> {
         self.exchange().filter(|exchange| exchange.answer_kind().is_look())
     }
 
-    /// Whether the answer shows what a reader of the page would have seen.
     pub(super) fn is_observation(&self) -> bool {
         self.observation().is_some()
     }
 
-    /// What the scheduler is told by the answer alone. For a page that can be laid out the analysis decides later.
+    /// The outcome for the scheduler, judged by the response alone. If the page can be laid out, the analysis decides
+    /// later.
     pub(super) fn outcome(&self) -> VisitOutcome {
         let failed = VisitOutcome::Failed { retry_at: Some(self.host.ready_at) };
         match &self.answer {
@@ -171,7 +168,7 @@ impl VisitRecord {
         ChangeStatus::between(before, exchange.answer_kind(), &exchange.appended.identity)
     }
 
-    /// How the visit ended, as it is stored and logged.
+    /// How the visit ended, as stored and logged.
     pub(super) fn ending(&self) -> Ending {
         match self.outcome() {
             VisitOutcome::Changed(_) => Ending::Changed,
@@ -184,12 +181,12 @@ impl VisitRecord {
         }
     }
 
-    /// Failures in a row, this one included.
+    /// Consecutive failures, including this one.
     pub(super) fn n_failures(&self) -> u16 {
         if self.ending() == Ending::Failed { self.target.n_failures.saturating_add(1) } else { 0 }
     }
 
-    /// Whether another try soon would end the same way.
+    /// Whether an immediate retry would end the same way.
     pub(super) fn is_final(&self) -> bool {
         match &self.answer {
             Ok(_) => self.is_observation(),
@@ -197,7 +194,7 @@ impl VisitRecord {
         }
     }
 
-    /// The name of the error, if there was one.
+    /// The name of the error, if any.
     pub(super) fn error(&self) -> Option<&'static str> {
         match &self.answer {
             Ok(exchange) => error_word(exchange.status, exchange.is_broken_off()),
@@ -205,7 +202,7 @@ impl VisitRecord {
         }
     }
 
-    /// What politeness is told; `None`: the host got no request.
+    /// The response of the host for politeness; `None` if the host received no request.
     pub(super) fn host_answer(&self) -> Option<HostAnswer> {
         match &self.answer {
             Ok(exchange) => {
@@ -216,35 +213,33 @@ impl VisitRecord {
         }
     }
 
-    /// The time of the capture; when the visit ended if there is none.
+    /// The capture time; without a capture the end of the visit.
     pub(super) fn captured_at(&self) -> Timestamp {
         self.exchange().map_or(self.ended_at, |exchange| exchange.time)
     }
 
-    /// Bytes of all bodies that were fetched.
+    /// Bytes of all fetched bodies.
     pub(super) fn body_bytes(&self) -> u64 {
         self.exchanges().map(|exchange| exchange.body_bytes).sum()
     }
 
-    /// Bytes that the WARC files grew by.
+    /// Growth of the WARC files in bytes.
     pub(super) fn stored_bytes(&self) -> u64 {
         self.exchanges().map(|exchange| exchange.appended.stored_bytes).sum()
     }
 
-    /// Whether the document is so large that it is analysed on its own.
     pub(super) fn is_large(&self) -> bool {
         self.exchange().is_some_and(|exchange| exchange.is_large)
     }
 
-    /// Whether the document was read in part only.
+    /// Whether the document was only partly read.
     pub(super) fn is_unread(&self) -> bool {
         self.exchange().is_some_and(|exchange| exchange.unread.is_some())
     }
 }
 
-/// What the frontier keeps.
+/// Views for the frontier.
 impl VisitRecord {
-    /// What the visit changes in the frontier.
     pub(super) fn frontier_row(&self) -> VisitRow<'_> {
         VisitRow {
             page: self.target.page,
@@ -257,13 +252,14 @@ impl VisitRecord {
         }
     }
 
-    /// Digest and validators that the next conditional request goes by; `None`: those of the answer before.
+    /// Digest and validators for the next conditional request; `None` keeps the previous ones.
     fn payload(&self) -> Option<(&str, &Validators)> {
         static NONE: Validators = Validators { etag: None, last_modified: None };
         let exchange = self.exchange()?;
         let validators = match exchange.answer_kind() {
             AnswerKind::Content => &exchange.validators,
-            // A version that stays is worth its bytes: the next visit sends no condition, so that they come.
+            // A left-out version that persists is worth its bytes. Without validators the next response contains
+            // them.
             AnswerKind::NotModified if exchange.appended.is_left_out => &NONE,
             _ => return None,
         };
@@ -284,9 +280,9 @@ impl VisitRecord {
     }
 }
 
-/// What `crawl.log` says.
+/// Views for `crawl.log`.
 impl VisitRecord {
-    /// A line for each exchange that was stored; the visit's own comes last.
+    /// One line per archived exchange. The visit's own line is last.
     pub(super) fn log_lines(&self) -> impl Iterator<Item = LogLine> {
         let companions = self.companions.iter().map(|exchange| self.companion_line(exchange));
         companions.chain(std::iter::once_with(|| self.visit_line()))
@@ -347,7 +343,7 @@ fn stored_word(kind: Kind) -> &'static str {
     }
 }
 
-/// Records for the tests of whatever reads them.
+/// Sample records for tests.
 #[cfg(test)]
 pub(super) mod samples {
     use perennial_core::time::Span;
@@ -367,7 +363,7 @@ pub(super) mod samples {
         answered(page, kind, 200, at)
     }
 
-    /// A first visit that got an answer.
+    /// A first visit with a response.
     pub(crate) fn answered(page: PageId, kind: PageKind, status: u16, at: Timestamp) -> VisitRecord {
         VisitRecord {
             target: target(page, kind),
@@ -387,7 +383,7 @@ pub(super) mod samples {
         }
     }
 
-    /// A visit of a page whose host did not answer, the `n_failures`th in a row.
+    /// The `n_failures`th consecutive visit whose host did not respond.
     pub(crate) fn failed(page: PageId, n_failures: u16, at: Timestamp) -> VisitRecord {
         VisitRecord {
             target: Target { n_failures: n_failures - 1, ..target(page, PageKind::Page) },

@@ -1,14 +1,14 @@
-//! Visits that ended -> captures, frontier and log, made durable together; then the loop is told.
+//! Makes visits durable, with captures, frontier and log together, and then reports them to the loop.
 //!
 //! One thread owns the archive. For each batch of messages it
 //!
 //! 1. receives all that have arrived ([`Batch::receive`]),
 //! 2. appends their exchanges to the WARC file ([`Recorder::append`]),
-//! 3. syncs that file and commits the state, once for all of them ([`Recorder::commit`]),
-//! 4. reports them: to the log, to the text index and the notices, and to the loop.
+//! 3. syncs that file and commits the state, once per batch ([`Recorder::commit`]),
+//! 4. reports them to the log, the text index, the notices and the loop.
 //!
-//! The more fetches are in flight, the fewer syncs a page costs. A connection is free again only after its commit, so after
-//! a crash at most one page per connection is fetched twice.
+//! With more fetches in flight, fewer syncs are needed per page. A connection is free again only after its commit. So
+//! after a crash, at most one page per connection is fetched again.
 
 use std::collections::HashMap;
 use std::sync::mpsc::Receiver;
@@ -31,49 +31,46 @@ use perennial_archive::store::{Commit, Discovery, FeedRow, News, PageKind};
 use perennial_engine::analyse::PageAnalyses;
 use perennial_engine::background::PageFollower;
 
-/// Visits and lessons taken into one commit.
+/// Most visits and analyses per commit.
 const MAX_BATCH: usize = 256;
-/// A feed whose `Last-Modified` is older than this has not changed by it.
+/// If the `Last-Modified` of a feed is older than this, it does not date the latest change.
 const MAX_MADE_BEFORE: Span = Span::from_hours(24);
 
-/// What the recorder is sent.
 pub(super) enum RecorderMessage {
-    /// A visit that ended.
+    /// A finished visit.
     Visit(Box<VisitRecord<FetchedExchange>>),
-    /// Lessons of a page that was analysed.
+    /// The analyses of a page.
     Analyses(PageAnalyses),
-    /// What the scheduler knows of prices: committed with the next visit.
+    /// The scheduler's checkpoint, committed with the next visit.
     Bearings(Box<Bearings>),
     /// A pass over everything is complete.
     EndPass(i64, Timestamp),
-    /// Our own disk did not take a body that was on its way here. The crawl ends.
+    /// The local disk could not store a body. The crawl ends.
     DiskFailed(std::io::Error),
 }
 
-/// The visits of one batch after their commit, or the error that ended all writing.
+/// The committed visits of one batch, or the error that ended all writing.
 pub(super) type CommittedVisits = anyhow::Result<Vec<VisitRecord>>;
 
 /// Owns the archive and everything that is written with a visit.
 pub(super) struct Recorder {
     pub(super) writer: ArchiveWriter,
-    /// Gets a line for each visit.
     pub(super) log: CrawlLog,
-    /// Decides which discoveries are new.
     pub(super) known_urls: KnownUrls,
     pub(super) hosts: HashMap<SiteId, HostState>,
     /// Delays between fetches from one host.
     pub(super) politeness: PolitenessConfig,
     /// Random numbers for the jitter of delays.
     pub(super) rng: Rng,
-    /// Takes the texts of analysed pages into the text index; `None` when nothing is analysed.
+    /// Follows the analyses with the text index; `None` without analysis.
     pub(super) indexing: Option<PageFollower>,
-    /// Tells of changes; `None` when nobody wants to hear of any, or nothing is analysed.
+    /// Follows the analyses with notices; `None` without rules or analysis.
     pub(super) notifying: Option<PageFollower>,
-    /// What the scheduler knew last of prices, until it is committed.
+    /// The latest checkpoint that is not committed yet.
     pub(super) bearings: Option<Bearings>,
 }
 
-/// Messages that are written in one commit.
+/// The messages of one commit.
 #[derive(Default)]
 struct Batch {
     visits: Vec<VisitRecord<FetchedExchange>>,
@@ -84,7 +81,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Waits for a message and takes all that have arrived with it; `None` when all senders are gone.
+    /// Waits for a message and receives all that have arrived; `None` if all senders are dropped.
     fn receive(messages: &Receiver<RecorderMessage>) -> Option<Batch> {
         let mut batch = Batch::default();
         let mut next = Some(messages.recv().ok()?);
@@ -108,7 +105,7 @@ impl Batch {
 }
 
 impl Recorder {
-    /// Takes messages until all senders are gone, then closes the archive.
+    /// Handles messages until all senders are dropped, then closes the archive.
     pub(super) fn run(
         mut self,
         messages: Receiver<RecorderMessage>,
@@ -126,7 +123,7 @@ impl Recorder {
             let has_failed = records.is_err();
             let _ = committed.send(records);
             if has_failed {
-                // The loop has the error; what was committed is safe, the rest is repaired at the next start.
+                // The loop has the error. Committed data is safe, and the next start recovers the rest.
                 return Ok(());
             }
         }
@@ -173,13 +170,13 @@ impl Recorder {
             Some(answer) => {
                 state.record(&self.politeness, record.crawl_delay_secs, answer, took, now, rng);
             }
-            // The host got no request: no reason to wait.
+            // The host received no request, so there is no reason to wait.
             None => state.ready_at = state.ready_at.min(now),
         }
         *state
     }
 
-    /// Syncs what was appended, then commits the state that knows it.
+    /// Syncs the WARC file, then commits the state that refers to it.
     fn commit(&mut self, records: &mut [VisitRecord], analyses: &[PageAnalyses]) -> anyhow::Result<()> {
         let bearings = self.bearings.take();
         self.writer.commit_with(|commit| {
@@ -199,7 +196,7 @@ impl Recorder {
         Ok(self.log.flush()?)
     }
 
-    /// The text index and the notices go on with the pages that were analysed.
+    /// Passes the analysed pages to the text index and the notices.
     fn announce(&self, analyses: &[PageAnalyses]) {
         for page in analyses.iter().map(PageAnalyses::page) {
             self.indexing.iter().chain(&self.notifying).for_each(|follower| follower.follow(page));
@@ -219,7 +216,7 @@ impl Recorder {
     }
 }
 
-/// Writes all that a visit changes in the state, and completes its record with what the state says of its discoveries.
+/// Writes the changes of a visit to the state, and completes its record from the state.
 fn commit_visit(commit: &mut Commit<'_>, record: &mut VisitRecord) -> anyhow::Result<()> {
     commit.put_visit(&record.frontier_row())?;
     let target = &record.target;
@@ -234,7 +231,7 @@ fn commit_visit(commit: &mut Commit<'_>, record: &mut VisitRecord) -> anyhow::Re
     Ok(())
 }
 
-/// Puts a URL into the frontier. `None` when there is nothing to tell of it: an item of a feed that was known.
+/// Adds a URL to the frontier. `None` if nothing is new: a known item of a feed.
 fn new_page(
     commit: &mut Commit<'_>,
     record: &VisitRecord,
@@ -268,7 +265,7 @@ fn feed_poll(commit: &Commit<'_>, record: &VisitRecord, feed: &FeedRow) -> anyho
         None => None,
     };
     poll.hub = feed.hub.clone().zip(feed.topic.clone());
-    // What has no date of its own came no later than the feed was made.
+    // An undated item appeared no later than the feed was generated.
     let made = feed.modified.filter(|made| *made <= captured_at && captured_at - *made < MAX_MADE_BEFORE);
     let came = made.unwrap_or(captured_at);
     for item in &feed.items {

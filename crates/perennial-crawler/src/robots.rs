@@ -1,4 +1,4 @@
-//! An origin -> its robots.txt, fetched when needed and kept for a day.
+//! Fetches the robots.txt of an origin and caches it for a day.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,25 +13,24 @@ use super::failure::VisitFailure;
 use super::visit::VisitContext;
 use perennial_fetch::{FetchRequest, FetchedResponse};
 
-/// RFC 9309, 2.4: not longer than a day.
+/// RFC 9309, 2.4: at most a day.
 const KEPT: Span = Span::from_hours(24);
 /// RFC 9309, 2.3.1.2: at least five.
 const MAX_REDIRECTS: usize = 5;
 const MAX_CACHED: usize = 20_000;
-/// Bytes of an answer that are stored: what is read, and as much again for the framing of its chunks. The rest is cut.
+/// Most bytes of a stored response: what is read, and as much again for chunk framing. The rest is cut.
 const MAX_STORED_BYTES: u64 = 2 * MAX_ROBOTS_BYTES as u64;
 
-/// What is known of an origin's robots.txt.
 pub(super) struct OriginRobots {
     /// What it allows, or why it could not be read.
     pub(super) rules: Result<Robots, VisitFailure>,
     fetched_at: Timestamp,
 }
 
-/// An origin's robots.txt, and the exchange that brought it if it was fetched now.
+/// An origin's robots.txt, and the exchange if it was fetched now.
 pub(super) struct RobotsLookup {
     pub(super) origin: Arc<OriginRobots>,
-    /// The exchange that brought it, for the archive.
+    /// The exchange to archive.
     pub(super) exchange: Option<FetchedExchange>,
 }
 
@@ -45,7 +44,7 @@ impl RobotsCache {
         RobotsCache { known: Mutex::default(), agent: user_agent.to_string() }
     }
 
-    /// The robots.txt of a URL's origin, fetched if it is not known or older than a day.
+    /// The robots.txt of a URL's origin, fetched if it is unknown or older than a day.
     pub(super) async fn get(&self, shared: &VisitContext, url: &Url, allow_private: bool) -> RobotsLookup {
         let origin = perennial_core::url::canonical::origin(url);
         let now = shared.clock.now();

@@ -1,4 +1,4 @@
-//! An archive and options -> a crawl that continues the earlier ones.
+//! Builds a crawl that continues the earlier ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,16 +35,16 @@ use perennial_engine::notify::start_notifying;
 use perennial_engine::search::start_indexing;
 use perennial_fetch::Client;
 
-/// The user said so, and should know what it means.
+/// The user chose this, and should know the risk.
 const WITHOUT_SANDBOX: &str = "the browser runs without its sandbox, because perennial.toml says `browser_sandbox = false`: a page \
     that breaks it has the rights of this user";
 
-/// Who runs a site that is crawled should know whom to ask.
+/// Site owners should know whom to contact.
 const WITHOUT_CONTACT: &str = "perennial.toml sets no `contact`: those who run the sites cannot tell whose crawler this is, and may block \
     it. Write an e-mail address or a web page into [crawl], as in contact = \"archive@example.org\"";
 
 impl CrawlLoop {
-    /// Opens the archive, loads the frontier and starts the recorder on a thread of its own.
+    /// Opens the archive, loads the frontier and starts the recorder's thread.
     pub(super) fn start(
         archive: &Archive,
         mut options: CrawlOptions,
@@ -118,7 +118,7 @@ impl CrawlLoop {
         for (&site, &state) in &recorder.hosts {
             self.policy.set_host(site, state);
         }
-        // A connection of its own, so that loading can change the crawl.
+        // A separate connection, because loading changes the crawl.
         let store = recorder.writer.archive().store()?;
         let polls = load_polls(&store, |seed| self.policy.has_seed(seed), &self.shared.table, now)?;
         self.policy.set_polls(polls);
@@ -146,7 +146,7 @@ impl CrawlLoop {
     }
 }
 
-/// The analyst, unless `--no-analysis` was given. The backlog is analysed first.
+/// The analyst, unless `--no-analysis` was given. Analyses the backlog first.
 fn start_analyst(
     archive: &Archive,
     writer: &mut ArchiveWriter,
@@ -164,7 +164,7 @@ fn start_analyst(
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
 }
 
-/// The feeds of the frontier with what their items say of when they publish.
+/// The feeds of the frontier with their publishing patterns.
 fn load_polls(
     store: &Store,
     has_seed: impl Fn(i64) -> bool,
@@ -174,7 +174,7 @@ fn load_polls(
     let with_sitemaps = polls_sitemaps(table);
     let mut followed = Vec::new();
     store.each_frontier_page(|known| {
-        // A sitemap that was never visited is queued like what is new.
+        // A sitemap that was never visited is queued like a new one.
         let is_polled = match known.kind {
             PageKind::Feed => true,
             PageKind::Sitemap => with_sitemaps && known.visited.is_some(),
@@ -199,13 +199,13 @@ fn load_polls(
     Ok(polls)
 }
 
-/// Makes the frontier of an archive whose state was rebuilt, from its captures and settings.
+/// Builds the frontier of a rebuilt archive from its captures and settings.
 pub fn make_frontier(archive: &Archive, writer: &mut ArchiveWriter, now: Timestamp) -> anyhow::Result<()> {
     let (seeds, _) = prepare(writer, archive, false, now)?;
     load_frontier(writer, &seeds, now, &mut |_| ()).map(drop)
 }
 
-/// Loads the known URLs; captured URLs that are not among them are added to the frontier.
+/// Loads the known URLs, and adds captured URLs that are not among them.
 fn load_frontier(
     writer: &mut ArchiveWriter,
     seeds: &Seeds,
@@ -223,7 +223,7 @@ fn load_frontier(
     Ok(known_urls)
 }
 
-/// What the parts of a crawl are made from.
+/// Builds the components of a crawl.
 struct CrawlBuilder<'a> {
     archive: &'a Archive,
     table: &'a CrawlTable,
@@ -269,7 +269,7 @@ impl CrawlBuilder<'_> {
         }
     }
 
-    /// The configuration of the scheduler. Options of the command line replace those of perennial.toml.
+    /// The scheduler's configuration. Command-line options override perennial.toml.
     fn schedule_config(&self, budget: Option<Budget>) -> ScheduleConfig {
         let written = learn::schedule_config(self.table, budget);
         ScheduleConfig {
@@ -283,7 +283,7 @@ impl CrawlBuilder<'_> {
         }
     }
 
-    /// The budgets with what was spent of them. Options of the command line replace those of perennial.toml.
+    /// The budgets with their spending. Command-line options override perennial.toml.
     fn budgets(&self, writer: &mut ArchiveWriter) -> anyhow::Result<BudgetAccounts> {
         let written = self.table.allowance;
         let overall = Allowance {
@@ -306,7 +306,7 @@ impl CrawlBuilder<'_> {
         warn: &mut impl FnMut(&str),
     ) -> anyhow::Result<Recorder> {
         let mut hosts = writer.store().host_states()?;
-        // A pause that was set by a clock that was ahead ends as much earlier.
+        // A delay that was set while the clock was ahead ends that much earlier.
         hosts.values_mut().for_each(|state| state.ready_at = state.ready_at - ahead);
         let politeness = self.table.politeness;
         Ok(Recorder {
@@ -325,7 +325,7 @@ impl CrawlBuilder<'_> {
         })
     }
 
-    /// Sends notices of changes, if there are rules for them. If that is not possible, the crawl is worth more than the notices.
+    /// Starts the notices, if there are rules. If that fails, the crawl continues without them.
     fn notifying(&self, warn: &mut impl FnMut(&str)) -> Option<PageFollower> {
         let started = self.options.analyse.then(|| start_notifying(self.archive))?;
         started.unwrap_or_else(|error| {
@@ -334,7 +334,8 @@ impl CrawlBuilder<'_> {
         })
     }
 
-    /// Where hubs reach this crawl, if the user says so. A time-lapse has no hubs: they live in real time.
+    /// Subscribes to hubs if a callback URL is configured. In a time-lapse there are no hubs, because they use real
+    /// time.
     fn websub(&self, warn: &mut impl FnMut(&str)) -> anyhow::Result<Option<WebSub>> {
         let is_wanted = self.table.feeds && !self.options.feeds_only;
         let Some(callback) = self.table.websub_callback.clone().filter(|_| is_wanted) else {
@@ -375,17 +376,17 @@ impl CrawlBuilder<'_> {
     }
 }
 
-/// Whether sitemaps are asked for again.
+/// Whether sitemaps are fetched again.
 fn polls_sitemaps(table: &CrawlTable) -> bool {
     table.sitemaps && table.feeds
 }
 
-/// How far the last visit is in the future; zero when it is not.
+/// How far the last visit is in the future; zero if it is not.
 fn time_ahead(writer: &ArchiveWriter, now: Timestamp) -> anyhow::Result<Span> {
     Ok(writer.store().last_visit()?.map_or(Span::ZERO, |last| (last - now).max(Span::ZERO)))
 }
 
-/// A virtual clock never runs backwards: it continues where the last crawl left it.
+/// Continues a virtual clock from the last crawl, because it must not run backwards.
 fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> {
     let last = writer.store().last_visit()?;
     if let Some(last) = last {
@@ -394,12 +395,12 @@ fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> 
     let Clock::TimeLapse { factor, start, .. } = clock else { return Ok(clock.clone()) };
     match last {
         Some(last) if last > *start => Ok(Clock::time_lapse(*factor, last)),
-        // The same clock and not a copy, because the demonstration's server reads it too.
+        // Not a copy: the demonstration's server reads the same clock.
         _ => Ok(clock.clone()),
     }
 }
 
-/// Analyses captures that have no lesson: those fetched before a crash, and imported ones.
+/// Analyses captures without an analysis: those fetched before a crash, and imported ones.
 fn analyse_leftovers(
     archive: &Archive,
     writer: &mut ArchiveWriter,
@@ -431,7 +432,7 @@ fn analyse_leftovers(
 /// Number and start of a pass over everything.
 type Pass = (i64, Timestamp);
 
-/// Gives every seed its number and puts it into the frontier; with `--once` begins or continues a pass.
+/// Numbers every seed and adds it to the frontier. With `--once` begins or continues a pass.
 fn prepare(
     writer: &mut ArchiveWriter,
     archive: &Archive,

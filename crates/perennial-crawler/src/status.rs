@@ -1,4 +1,4 @@
-//! Visits that ended -> the counts that progress and summary show.
+//! The counts of a crawl, for progress and summary.
 
 use std::collections::BTreeMap;
 
@@ -8,36 +8,31 @@ use super::CrawlLoop;
 use super::record::VisitRecord;
 use perennial_archive::store::{Ending, PageKind};
 
-/// Why a crawl ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrawlEnd {
     /// Nothing is left to do, or `limit` was reached.
     Done,
-    /// The user stopped it.
     Interrupted,
-    /// `size_limit` was reached.
     SizeLimit,
-    /// `time_limit` was reached.
     TimeLimit,
-    /// perennial.toml says something else now: the crawl goes on with that.
+    /// perennial.toml changed. The crawl continues with the new settings.
     OtherSettings,
 }
 
-/// How visits ended.
+/// Counts of visits by their result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct VisitCounts {
-    /// All of them.
+    /// All visits.
     pub n_visits: u64,
-    /// Those that found other content than before, or the first.
+    /// Visits with changed or first content.
     pub n_changed: u64,
-    /// Those that found the same content.
+    /// Visits with the same content.
     pub n_unchanged: u64,
-    /// Those that failed.
     pub n_failed: u64,
-    /// Those of URLs that are gone or may not be fetched.
+    /// Visits of URLs that are gone or may not be fetched.
     pub n_gone: u64,
-    /// Those that led to another URL.
+    /// Visits that were redirected.
     pub n_redirected: u64,
 }
 
@@ -54,14 +49,12 @@ impl VisitCounts {
     }
 }
 
-/// The visit that a crawl without work waits for.
+/// The visit that an idle crawl waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedVisit {
-    /// When it is due.
     pub at: Timestamp,
-    /// Which page.
     pub url: String,
-    /// When that page usually changes, if some hours or days stand out.
+    /// When the page usually changes, if some hours or days stand out.
     pub habit: Option<String>,
 }
 
@@ -70,60 +63,57 @@ pub struct ExpectedVisit {
 pub struct CrawlStatus {
     /// Why it ended; none while it runs.
     pub end: Option<CrawlEnd>,
-    /// Visits that ended, subresources and sitemaps included.
+    /// Finished visits, including subresources and sitemaps.
     pub n_fetched: u64,
-    /// Visits of pages that ended.
+    /// Finished visits of pages.
     pub n_pages: u64,
-    /// How the visits of pages ended.
     pub pages: VisitCounts,
-    /// How the visits of what pages need ended (stylesheets, images, scripts), and those of sitemaps.
+    /// Visits of subresources (stylesheets, images, scripts) and sitemaps.
     pub requisites: VisitCounts,
-    /// How the polls of feeds ended.
+    /// Polls of feeds.
     pub feeds: VisitCounts,
-    /// Items of feeds that were new.
+    /// New feed items.
     pub n_items: u64,
-    /// Visits that found other content than before, or the first.
+    /// Visits with changed or first content.
     pub n_changed: u64,
-    /// Visits that found the same content.
+    /// Visits with the same content.
     pub n_unchanged: u64,
-    /// Visits that failed.
+    /// Failed visits.
     pub n_failed: u64,
     /// Visits of pages that are gone or may not be fetched.
     pub n_gone: u64,
-    /// Of them, those that led to another URL.
+    /// Those that were redirected.
     pub n_redirected: u64,
-    /// Pages given up because their host did not answer.
+    /// Pages given up because their host did not respond.
     pub n_given_up: u64,
-    /// Documents that were archived whole and read in part only, because their codings are broken or a bomb.
+    /// Documents that were only partly read, because their content coding is broken or a bomb. Their records are
+    /// complete.
     pub n_unread: u64,
-    /// Captures that were analysed.
     pub n_analysed: u64,
-    /// Words that pages show and that no block holds.
+    /// Visible words that are in no block.
     pub n_lost_words: u64,
     /// Captures that wait for their analysis.
     pub n_analysing: u64,
-    /// Bytes of bodies received.
+    /// Received bytes of bodies.
     pub body_bytes: u64,
-    /// Bytes that the WARC files grew by.
+    /// Growth of the WARC files in bytes.
     pub stored_bytes: u64,
-    /// Addresses that wait for their host.
+    /// URLs that wait for their host.
     pub n_waiting: u64,
-    /// Fetches in flight.
     pub n_active: u64,
-    /// Pages that are known.
+    /// Known pages.
     pub n_known: u64,
     /// When the crawl began, on its own clock.
     pub began: Option<String>,
-    /// The next visit, where there is nothing to do until then.
+    /// The next visit, if there is nothing to do until then.
     #[serde(skip)]
     pub awaited: Option<ExpectedVisit>,
     /// When the crawl will next look for work.
     pub next_wakeup: Option<String>,
-    /// Errors by kind.
     pub errors: BTreeMap<&'static str, u64>,
-    /// Errors by host, the first thousand hosts.
+    /// Errors by host, for the first thousand hosts.
     pub errors_by_host: BTreeMap<String, u64>,
-    /// What happened last.
+    /// The latest event.
     #[serde(skip)]
     pub last: String,
 }
@@ -174,8 +164,8 @@ impl CrawlLoop {
         &self.status
     }
 
-    /// The visit that the crawl waits for, where it has nothing to do. When the list of the slot is used up the next slot has to
-    /// be foreseen; that costs as much as a slot, so it is done once for each.
+    /// The visit that an idle crawl waits for. When the slot's list is used up, computing it costs as much as a slot.
+    /// So it is computed once per wake-up.
     fn awaited(&mut self, wakeup: Option<Timestamp>) -> Option<ExpectedVisit> {
         let n_working = self.policy.n_active() + self.policy.n_waiting() + self.policy.n_analysing() as u64;
         let wakeup = wakeup.filter(|_| n_working == 0 && !self.options.clock.is_time_lapse())?;

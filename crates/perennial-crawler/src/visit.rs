@@ -1,6 +1,6 @@
-//! One URL -> a record of its visit: robots.txt, the exchange, its document, the browser, the URLs that were found.
+//! Makes one visit: robots.txt, the exchange, its document, the browser, the discovered URLs.
 //!
-//! Each visit is a task of its own and writes nothing: the recorder makes its [`VisitRecord`] durable.
+//! Each visit is a separate task that writes nothing. The recorder makes its [`VisitRecord`] durable.
 
 use std::sync::Arc;
 
@@ -30,17 +30,17 @@ use perennial_engine::analyse::PageAnalyst;
 use perennial_engine::background;
 use perennial_fetch::{Client, FetchRequest, FetchedBody, FetchedResponse};
 
-/// Bytes of a decoded body that are read: a gzip bomb ends here.
+/// Most bytes of a decoded body. A gzip bomb is cut here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
-/// The field of a request that tells the time of a time-lapse.
+/// The request field with the time of a time-lapse.
 const VIRTUAL_TIME: &str = "Perennial-Time";
-/// A sitemap longer than this after its codings are undone is read on its own, like a large document.
+/// A sitemap longer than this after decoding is read separately, like a large document.
 const LARGE_SITEMAP_BYTES: u64 = 8 << 20;
-/// Bytes of a page in which meta elements are searched.
+/// Bytes of a page that are searched for meta elements.
 const MAX_META_BYTES: usize = 64 << 10;
 
-/// How many answers are read at a time. Reading is work of the processor on bytes that strangers wrote: it runs beside the
-/// threads that keep all connections going, no more of it than there are cores, and of large documents one at a time, which
+/// Limits how many responses are parsed at a time. Parsing uses the CPU on untrusted bytes, in parallel with the
+/// threads that serve connections: at most one response per core. Large documents are parsed one at a time, which
 /// bounds their memory.
 pub(super) struct ReadPermits {
     any: Semaphore,
@@ -54,9 +54,8 @@ impl Default for ReadPermits {
     }
 }
 
-/// What all visits share.
+/// The state that all visits share.
 pub(super) struct VisitContext {
-    /// Turns at reading what came.
     pub(super) readers: ReadPermits,
     pub(super) client: Client,
     pub(super) robots: RobotsCache,
@@ -68,12 +67,13 @@ pub(super) struct VisitContext {
     pub(super) compression: Compression,
     /// Renders pages that are empty without scripts.
     pub(super) browser: Browser,
-    /// Analyses pages; `None` with `--no-analysis`.
+    /// `None` with `--no-analysis`.
     pub(super) analyst: Option<Arc<PageAnalyst>>,
 }
 
 impl VisitContext {
-    /// Tells a server on this machine which time it is in a time-lapse, so that it can show its pages as they were then.
+    /// Sends the virtual time of a time-lapse to a server on this machine, which then shows its pages as of that
+    /// time.
     pub(super) fn time_field(&self) -> Option<(&'static str, String)> {
         self.clock.is_time_lapse().then(|| (VIRTUAL_TIME, self.clock.now().to_rfc3339()))
     }
@@ -119,7 +119,7 @@ pub(super) async fn visit(
     }
 }
 
-/// A visit while it runs.
+/// A visit in progress.
 struct VisitTask<'a> {
     shared: &'a Arc<VisitContext>,
     target: &'a Target,
@@ -129,7 +129,7 @@ struct VisitTask<'a> {
     discoveries: Discoveries<'a>,
     crawl_delay_secs: Option<f64>,
     warning: Option<String>,
-    /// The turn at a large document, which is held for as long as its text is.
+    /// The permit for a large document, held as long as its text.
     turn: Option<OwnedSemaphorePermit>,
 }
 
@@ -143,7 +143,7 @@ impl VisitTask<'_> {
         }
         self.render(&url, &mut exchange).await;
         exchange.left_out = self.leave_out(&exchange).await;
-        // The exchange may wait for the archive; the text that was read need not.
+        // The exchange may wait for the archive, but its text is not needed any more.
         exchange.document = None;
         if exchange.left_out.is_none() {
             self.turn = None;
@@ -153,7 +153,7 @@ impl VisitTask<'_> {
         Ok(exchange)
     }
 
-    /// Refuses what robots.txt forbids, and under a virtual clock all hosts but loopback ones.
+    /// Refuses URLs that robots.txt forbids, and under a virtual clock all but loopback hosts.
     async fn admit(&mut self, url: &Url) -> Result<(), VisitFailure> {
         if self.shared.clock.is_time_lapse() && !is_loopback(url) {
             return Err(VisitFailure::TimeLapse);
@@ -184,14 +184,14 @@ impl VisitTask<'_> {
         Ok(self.read(url, fetched, time).await)
     }
 
-    /// `allow_private` of a site holds for its scheme, host and port only: not for hosts that it redirects or links to, and not
-    /// for other services of its host.
+    /// A site's `allow_private` covers its scheme, host and port only. It does not cover hosts that the site
+    /// redirects or links to, or other services of its host.
     fn allows_private(&self, url: &Url) -> bool {
         let is_of_seed = |seed: &Seed| seed.allow_private && seed.scope.seed.origin() == url.origin();
         self.shared.allow_private || self.seed().is_some_and(is_of_seed)
     }
 
-    /// Renders the page in a browser if the site's settings say so or the page is empty without scripts.
+    /// Renders the page in a browser if the site's settings require it or the page is empty without scripts.
     async fn render(&mut self, url: &Url, exchange: &mut FetchedExchange) {
         let Some(html) = self.html_to_render(exchange) else { return };
         let allow_private = self.allows_private(url);
@@ -257,14 +257,14 @@ impl VisitTask<'_> {
         exchange
     }
 
-    /// Reads what an answer says; false, and nothing noted, if it is a large one and was not expected to be.
+    /// Reads a response. Returns false and records nothing if it is unexpectedly large.
     fn try_read(&mut self, url: &Url, exchange: &mut FetchedExchange) -> bool {
         let kind = self.target.kind;
         if !exchange.read_document() {
             return false;
         }
         if kind == PageKind::Sitemap {
-            // A sitemap of news has headlines and times: it is a feed.
+            // A news sitemap has headlines and times, so it is a feed.
             self.read_feed(url, exchange);
             if self.feed.is_none() && !self.read_sitemap(url, exchange) {
                 return false;
@@ -281,7 +281,7 @@ impl VisitTask<'_> {
         true
     }
 
-    /// Notes what an answer says as a feed, also where nobody expected one.
+    /// Reads a response as a feed, even if none was expected.
     fn read_feed(&mut self, url: &Url, exchange: &mut FetchedExchange) {
         let FetchedResponse { head, body, .. } = &mut exchange.fetched;
         if !self.shared.table.feeds || !feeds::may_be_feed(head) {
@@ -314,7 +314,7 @@ impl VisitTask<'_> {
 }
 
 fn conditions(target: &Target) -> Vec<(&'static str, String)> {
-    // A page that a browser draws changes with what its scripts fetch: 304 for its shell would say nothing.
+    // Scripts may change a rendered page while its HTML stays the same. A 304 would hide that.
     let is_rendered = target.identity.as_ref().is_some_and(Identity::is_rendered);
     if is_rendered || target.digest.is_none() || !target.trust.sends_condition() {
         return Vec::new();
@@ -324,7 +324,7 @@ fn conditions(target: &Target) -> Vec<(&'static str, String)> {
     etag.chain(date).collect()
 }
 
-/// Whether a URL names this machine. Of names only those of localhost count, because others are not resolved here.
+/// Whether a URL refers to this machine. Names are not resolved, so only `localhost` names count.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -334,7 +334,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The body without transfer and content coding, bounded; `None` when the spooled body cannot be read.
+/// The decoded body, bounded; `None` if the spooled body is unreadable.
 pub(super) fn decoded(fetched: &mut FetchedResponse) -> Option<Vec<u8>> {
     Some(decoded_up_to(fetched, MAX_DECODED_BYTES)?.bytes)
 }

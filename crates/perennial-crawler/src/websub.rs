@@ -1,8 +1,8 @@
-//! Hubs of feeds -> news at once: subscribes at hubs, listens where the user says that they reach this crawl, and makes feeds due
-//! whose news a hub announces (WebSub; `perennial_core::feed::websub`).
+//! Subscribes to the hubs of feeds and receives their notifications, which make feeds due at once (WebSub;
+//! `perennial_core::feed::websub`).
 //!
-//! The listener takes a request a connection, few at a time, each bounded in bytes and time, and believes nothing that is not signed. What a
-//! hub delivers is not archived: the feed is polled, and its own answer is.
+//! The listener reads one request per connection, few at a time, each bounded in bytes and time. It ignores unsigned
+//! content. Delivered content is not archived. Instead the feed is polled, and the poll's response is archived.
 
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
@@ -28,28 +28,28 @@ use perennial_fetch::Framing;
 
 /// Requests that are read at a time.
 const MAX_REQUESTS: usize = 32;
-/// Bytes of the head of a request.
+/// Longest head of a request.
 const MAX_HEAD_BYTES: usize = 16 << 10;
-/// A request that is not whole by then is given up.
+/// A request must be complete within this time.
 const MAX_TIME: Duration = Duration::from_secs(15);
-/// Hubs that are asked at a time: many feeds have the same one.
+/// Subscription requests at a time: many feeds share a hub.
 const MAX_ASKING: usize = 2;
-/// Feeds with news that are not planned yet.
+/// Most announced feeds that are not planned yet.
 const MAX_WAITING: usize = 1_024;
 
-/// Subscriptions of a crawl and what hubs announce.
+/// The subscriptions of a crawl, and the announced feeds.
 pub(super) struct WebSub {
     subscriptions: Arc<Mutex<Subscriptions>>,
-    /// The feeds that hubs announced news of.
+    /// Feeds with announced news.
     pub(super) notified: Receiver<PageId>,
-    /// Turns at asking.
+    /// Permits for subscription requests.
     asking: Arc<Semaphore>,
     /// Until the listener is started, which needs a runtime.
     listener: Option<(TcpListener, Sender<PageId>)>,
 }
 
 impl WebSub {
-    /// Listens at an address for what hubs send to a callback address.
+    /// Listens at an address for requests to the callback URL.
     pub(super) fn bind(listen: SocketAddr, callback: Url) -> anyhow::Result<WebSub> {
         let listener = TcpListener::bind(listen).with_context(|| {
             format!(
@@ -76,13 +76,13 @@ impl WebSub {
             loop {
                 let Ok(turn) = turns.clone().acquire_owned().await else { return };
                 let Ok((stream, _)) = listener.accept().await else {
-                    // Too many open files, mostly: the next may be taken.
+                    // Probably too many open files. The next connection may succeed.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
                 let server = server.clone();
                 tokio::spawn(async move {
-                    // Who sends half a request gets no answer.
+                    // An incomplete request gets no response.
                     let _ = tokio::time::timeout(MAX_TIME, server.serve(stream)).await;
                     drop(turn);
                 });
@@ -91,14 +91,14 @@ impl WebSub {
         Ok(())
     }
 
-    /// A feed names a hub.
+    /// Records that a feed has a hub.
     pub(super) fn want(&self, page: PageId, topic: &str, hub: &str, clock: &Clock) {
         let Ok(hub) = Url::parse(hub) else { return };
         let (token, secret) = (word(), word());
         lock(&self.subscriptions).want(page, topic, &hub, &token, &secret, clock.now());
     }
 
-    /// Sends one request that is due. A hub that fails is asked again later, as one that does not ask back.
+    /// Sends one subscription request that is due. A failing hub is tried again later, like one that never verifies.
     pub(super) fn send_next(&self, shared: &Arc<VisitContext>) {
         let Ok(turn) = self.asking.clone().try_acquire_owned() else { return };
         let Some(asking) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
@@ -111,12 +111,12 @@ impl WebSub {
     }
 }
 
-/// `allow_private` of a site holds for its own scheme, host and port.
+/// A site's `allow_private` covers its own scheme, host and port.
 fn is_of_private_seed(shared: &VisitContext, hub: &Url) -> bool {
     shared.seeds.iter().any(|seed| seed.allow_private && seed.scope.seed.origin() == hub.origin())
 }
 
-/// A word that nobody can guess.
+/// An unguessable token.
 fn word() -> String {
     format!("{:032x}", random_seed())
 }
@@ -158,7 +158,7 @@ impl CallbackServer {
             "POST" => match subscriptions().told(&request.token, request.signature.as_deref(), &request.body)
             {
                 Told::News(page) => {
-                    // With so many waiting, the feed is polled by its pattern.
+                    // With so many waiting, the feed is polled by its own pattern.
                     let _ = self.notified.try_send(page);
                     ("202 Accepted", String::new())
                 }
@@ -170,17 +170,17 @@ impl CallbackServer {
     }
 }
 
-/// A request that came to the callback address.
+/// A request to the callback URL.
 struct CallbackRequest {
     method: String,
-    /// The last word of the path.
+    /// The last segment of the path.
     token: String,
     query: String,
     signature: Option<String>,
     body: Vec<u8>,
 }
 
-/// Reads a request; the inner error is the status to answer with.
+/// Reads a request. The inner error is the response status.
 async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<CallbackRequest, &'static str>> {
     let mut bytes = Vec::with_capacity(2_048);
     let end = loop {
@@ -213,7 +213,7 @@ async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<Callback
     if let Err(status) = read_body(stream, framing, &mut body).await? {
         return Ok(Err(status));
     }
-    // A signature is one of the content, whatever it was carried in.
+    // The signature covers the content without its transfer coding.
     let limits = Limits { max_bytes: MAX_FEED_BYTES as u64, ..Limits::default() };
     let mut content = Vec::new();
     if transferred(&head, &body[..], limits).read_to_end(&mut content).is_err() {
@@ -229,7 +229,7 @@ async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<Callback
     }))
 }
 
-/// Reads on until the body is whole, with its framing; the inner error is the status to answer with.
+/// Reads the rest of the body, with its framing. The inner error is the response status.
 async fn read_body(
     stream: &mut TcpStream,
     mut framing: Framing,

@@ -1,4 +1,4 @@
-//! A request -> [`FetchedResponse`]: the exchange itself, over a fresh or a kept connection.
+//! An HTTP/1.1 client that returns each exchange as sent and received.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -39,12 +39,11 @@ pub struct Client {
 struct HttpConnection {
     stream: HostStream,
     address: Option<SocketAddr>,
-    /// When it was put aside; a fresh one was never.
+    /// When it became idle; `None` for a new connection.
     idle_since: Option<Instant>,
 }
 
 impl Client {
-    /// A client with this User-Agent.
     pub fn new(user_agent: String, limits: FetchLimits, proxy: Option<Proxy>) -> Client {
         let user_agent = user_agent.replace(['\r', '\n'], " ");
         let tls = connect::tls(&[]);
@@ -53,30 +52,30 @@ impl Client {
         Client { user_agent, limits, proxy, tls, resolver, spool, idle }
     }
 
-    /// The same client, whose large bodies wait in this folder and not in that of the system's temporary files, which may be
-    /// small or in memory. Files that a crash left there are removed.
+    /// Spools large bodies in this folder instead of the system's temporary folder, which may be small or in memory.
+    /// Deletes files that a crash left there.
     pub fn spooling_in(self, folder: &Path) -> std::io::Result<Client> {
         super::spool::clean(folder)?;
         let spool = Spool::new(Some(folder.to_path_buf()), self.limits.max_spooled_bytes);
         Ok(Client { spool, ..self })
     }
 
-    /// The first failure of our own disk to keep a body. It is no answer of any host, and ends the crawl.
+    /// The first failure of the local disk to store a body. It is not the fault of a host, and ends the crawl.
     pub fn disk_failure(&self) -> Option<std::io::Error> {
         self.spool.failure()
     }
 
-    /// The same client, which also trusts the certificates of this PEM file.
+    /// Trusts the certificates in this PEM file, too.
     pub fn trusting(self, pem_file: &Path) -> Result<Client, String> {
         Ok(Client { tls: connect::tls(&connect::read_roots(pem_file)?), ..self })
     }
 
-    /// Does one exchange, within the limits.
+    /// Makes one exchange, within the limits.
     pub async fn fetch(&self, request: &FetchRequest<'_>) -> Result<FetchedResponse, FetchError> {
         self.fetch_up_to(request, self.limits.max_body_bytes).await
     }
 
-    /// The same for an answer of which no more than `max_body_bytes` are of use; a longer one is cut there.
+    /// The same with a lower limit for the body. A longer body is cut.
     pub async fn fetch_up_to(
         &self,
         request: &FetchRequest<'_>,
@@ -84,19 +83,19 @@ impl Client {
     ) -> Result<FetchedResponse, FetchError> {
         let max_body_bytes = max_body_bytes.min(self.limits.max_body_bytes);
         let limit = self.limits.total_timeout + self.limits.connect_timeout * 2;
-        // The inner limits end an exchange and keep what came so far. This one bounds the rest.
+        // The inner limits end an exchange and keep the bytes received so far. This one bounds the rest.
         let hard = limit + self.limits.drip_window + self.limits.head_timeout;
         tokio::time::timeout(hard, self.fetch_reusing(request, max_body_bytes))
             .await
             .map_err(|_| FetchError::Timeout(hard))?
     }
 
-    /// Sends a form and gives the status of the answer, whose body is not read.
+    /// Posts a form. Returns the status and ignores the body of the response.
     pub async fn post_form(&self, url: &Url, form: &str, allow_private: bool) -> Result<u16, FetchError> {
         self.post(url, "application/x-www-form-urlencoded", &[], form, allow_private).await
     }
 
-    /// Sends a text of some type with further fields, and gives the status of the answer, whose body is not read.
+    /// Posts a text with additional fields. Returns the status and ignores the body of the response.
     pub async fn post(
         &self,
         url: &Url,
@@ -126,7 +125,8 @@ impl Client {
         Ok(head.status().unwrap_or_default())
     }
 
-    /// The server may have closed an idle connection: if no byte came, the request is sent again on a new connection.
+    /// The server may have closed an idle connection. If no byte arrived, the request is sent again on a new
+    /// connection.
     async fn fetch_reusing(
         &self,
         request: &FetchRequest<'_>,
@@ -205,7 +205,7 @@ impl Client {
         head.into_bytes()
     }
 
-    /// The final head and the bytes after it; interim answers (1xx) are passed over.
+    /// The final head and the bytes after it. Interim responses (1xx) are skipped.
     async fn read_head(&self, stream: &mut HostStream) -> Result<(HttpHead, Vec<u8>), FetchError> {
         let mut bytes = Vec::with_capacity(READ_BYTES);
         loop {
@@ -285,7 +285,7 @@ fn idle_key(url: &Url, allow_private: bool) -> String {
     key
 }
 
-/// A proxy resolves names itself; what the URL itself says can still be checked.
+/// A proxy resolves names itself. Literal addresses can still be checked.
 fn guard_literal(url: &Url, allow_private: bool) -> Result<(), FetchError> {
     let address = match url.host() {
         Some(url::Host::Ipv4(address)) => address.into(),
@@ -298,7 +298,7 @@ fn guard_literal(url: &Url, allow_private: bool) -> Result<(), FetchError> {
     admit(url.host_str().unwrap_or_default(), &[address], allow_private)
 }
 
-/// A kept connection that the peer closed fails here or at the first read; both are `Disconnected`.
+/// If the peer closed an idle connection, this or the first read fails. Both errors are `Disconnected`.
 async fn send(stream: &mut HostStream, head: &[u8]) -> Result<(), FetchError> {
     stream.write_all(head).await.map_err(|e| FetchError::Disconnected(format!(": {e}")))?;
     stream.flush().await.map_err(|e| FetchError::Disconnected(format!(": {e}")))
@@ -310,7 +310,7 @@ fn keeps_alive(head: &HttpHead) -> bool {
     if is_1_1 { !connection.contains("close") } else { connection.contains("keep-alive") }
 }
 
-/// Takes a body in, under its framing and limits.
+/// Receives a body, within its framing and limits.
 struct BodyReceiver<'a> {
     limits: &'a FetchLimits,
     spool: &'a Spool,
@@ -320,7 +320,7 @@ struct BodyReceiver<'a> {
     memory: Vec<u8>,
     file: Option<SpoolFile>,
     n_bytes: u64,
-    /// Bytes came after the body's end, so the connection cannot be reused.
+    /// Whether bytes arrived after the body's end, so that the connection cannot be reused.
     surplus: bool,
 }
 
@@ -335,7 +335,7 @@ impl<'a> BodyReceiver<'a> {
         BodyReceiver { limits, spool, max_body_bytes, framing, started, memory, file, n_bytes, surplus }
     }
 
-    /// Why it is not whole, if it is not. An error is our own disk's.
+    /// Returns why the body is incomplete, if so. An error is one of the local disk.
     async fn receive(
         &mut self,
         stream: &mut HostStream,
@@ -368,8 +368,8 @@ impl<'a> BodyReceiver<'a> {
             fresh = match tokio::time::timeout(wait, stream.read_buf(&mut self.memory)).await {
                 Err(_) if rest <= wait => return Ok(Some(Truncation::Time)),
                 Err(_) => 0,
-                // Only an orderly end says that a body without a length is whole. A reset does not, and no TLS session
-                // that ends without saying so.
+                // A body without a length is complete only after an orderly end. A reset or a TLS session without
+                // close_notify may have cut it.
                 Ok(Ok(0)) if self.framing == Framing::UntilClose => return Ok(None),
                 Ok(Ok(0)) | Ok(Err(_)) => return Ok(Some(Truncation::Disconnect)),
                 Ok(Ok(n_read)) => n_read,
@@ -377,7 +377,7 @@ impl<'a> BodyReceiver<'a> {
         }
     }
 
-    /// The last `fresh` bytes in memory are new: keeps what belongs to the body.
+    /// Keeps those of the last `fresh` bytes in memory that belong to the body.
     fn account(&mut self, fresh: usize) -> Option<Truncation> {
         let start = self.memory.len() - fresh;
         let broken = match self.framing.take(&self.memory[start..]) {
@@ -386,7 +386,7 @@ impl<'a> BodyReceiver<'a> {
                 self.memory.truncate(start + taken);
                 false
             }
-            // What came is kept as it came.
+            // The bytes are archived even if their framing is broken.
             Err(_) => true,
         };
         self.n_bytes += (self.memory.len() - start) as u64;
@@ -400,8 +400,8 @@ impl<'a> BodyReceiver<'a> {
         broken.then_some(Truncation::Disconnect)
     }
 
-    /// Moves what is in memory to disk. Where bodies in flight take all the room there is, it waits for a while, and
-    /// then the body ends with what is there.
+    /// Moves the bytes in memory to disk. If bodies in flight use all space, it waits for a while, and then cuts the
+    /// body.
     async fn spill(&mut self) -> std::io::Result<Option<Truncation>> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -417,7 +417,7 @@ impl<'a> BodyReceiver<'a> {
         Ok(None)
     }
 
-    /// The body. A file gets its last bytes, which may exceed the room for all bodies by `spool_bytes`.
+    /// The body. A file gets its last bytes, which may exceed the total space by `spool_bytes`.
     fn finish(self) -> std::io::Result<FetchedBody> {
         let Some(mut file) = self.file else { return Ok(FetchedBody::Memory(self.memory)) };
         file.append(&self.memory)?;
@@ -442,7 +442,7 @@ mod tests {
         }
     }
 
-    /// A server that sends these bytes to whoever connects, then closes.
+    /// A server that sends these bytes to every client, then closes.
     async fn answer(bytes: &'static [u8]) -> Result<FetchedResponse, FetchError> {
         serve(move |mut stream| async move {
             let mut request = [0; 4096];
@@ -504,7 +504,7 @@ mod tests {
         assert_eq!((broken.truncation, broken.body.len()), (Some(Truncation::Disconnect), 8));
     }
 
-    /// Sends these bytes and closes with a request unread, which resets the connection.
+    /// Sends these bytes and closes with an unread request, which resets the connection.
     async fn answer_and_reset(bytes: &'static [u8]) -> FetchedResponse {
         let served = serve(move |mut stream| async move {
             let _ = stream.peek(&mut [0]).await;
@@ -583,7 +583,7 @@ mod tests {
         assert!(matches!(fetched.body, FetchedBody::Spooled(..)));
     }
 
-    /// A server that is slow, which is what its test is about.
+    /// A deliberately slow server.
     async fn dawdle(time: Duration) {
         tokio::time::sleep(time).await;
     }
@@ -597,7 +597,7 @@ mod tests {
             }
         });
         assert_eq!(drip.await.unwrap().truncation, Some(Truncation::Time));
-        // Until the client goes.
+        // Until the client disconnects.
         let silent =
             serve(|mut stream| async move { while stream.read(&mut [0]).await.is_ok_and(|n| n > 0) {} });
         assert_eq!(silent.await.unwrap_err().kind(), "timeout");

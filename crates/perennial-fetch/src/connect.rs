@@ -1,4 +1,4 @@
-//! A URL and its admitted addresses -> a byte stream: TCP, TLS over it, or a proxy between.
+//! Opens byte streams: TCP, TLS over it, or through a proxy.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,6 @@ use url::Url;
 
 use super::{FetchError, FetchLimits, Proxy};
 
-/// A connection, plain or encrypted.
 #[derive(Debug)]
 pub(super) enum HostStream {
     Plain(TcpStream),
@@ -58,7 +57,6 @@ impl AsyncWrite for HostStream {
     }
 }
 
-/// The certificates of a PEM file.
 pub(super) fn read_roots(pem_file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates =
         CertificateDer::pem_file_iter(pem_file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
@@ -69,7 +67,7 @@ pub(super) fn read_roots(pem_file: &Path) -> Result<Vec<CertificateDer<'static>>
     }
 }
 
-/// TLS with the roots that browsers trust, and others; http/1.1 is the only protocol offered.
+/// TLS with the usual root certificates and additional ones. Offers http/1.1 only.
 pub(super) fn tls(own_roots: &[CertificateDer<'static>]) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -79,7 +77,7 @@ pub(super) fn tls(own_roots: &[CertificateDer<'static>]) -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// Connects to the first of `addresses` that answers.
+/// Connects to the first of `addresses` that responds.
 pub(super) async fn open(
     url: &Url,
     addresses: &[SocketAddr],
@@ -127,7 +125,7 @@ async fn secure(
     Ok(HostStream::Tls(Box::new(stream)))
 }
 
-/// Connects through a proxy; for https it requests a tunnel first.
+/// Connects through a proxy; for https through a tunnel.
 pub(super) async fn open_by_proxy(
     url: &Url,
     proxy: &Proxy,
@@ -151,7 +149,7 @@ async fn request_tunnel(tcp: &mut TcpStream, url: &Url) -> Result<(), FetchError
         format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(443));
     let head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
     tcp.write_all(head.as_bytes()).await.map_err(error)?;
-    // Byte by byte: what follows the head belongs to TLS.
+    // Byte by byte, because the bytes after the head belong to TLS.
     let mut answer = Vec::new();
     while super::wire::find_head_end(&answer, answer.len()).is_none() {
         if answer.len() > 16 << 10 {

@@ -1,7 +1,7 @@
-//! A host -> the addresses that may be connected to: the address guard.
+//! The address guard: decides which addresses of a host may be connected to.
 //!
-//! The addresses are checked here, and the connection goes to exactly these. There is no second lookup, whose answer
-//! could differ (DNS rebinding).
+//! The addresses are checked here, and the connection uses exactly these. A second lookup could return different ones
+//! (DNS rebinding).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,11 +13,11 @@ use url::{Host, Url};
 
 use super::FetchError;
 
-/// How long an answer of the system's resolver is kept. The resolver does not give the TTL.
+/// How long a lookup is cached. The system's resolver does not return the TTL.
 const KEPT: Duration = Duration::from_secs(300);
 const MAX_CACHED: usize = 100_000;
 
-/// Resolves names with the system's resolver and caches the answers.
+/// Resolves names with the system's resolver and caches the results.
 #[derive(Debug, Default)]
 pub(super) struct Resolver {
     cache: Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>,
@@ -47,7 +47,7 @@ impl Resolver {
     }
 
     async fn lookup(&self, name: &str, timeout: Duration) -> Result<Vec<IpAddr>, FetchError> {
-        // Names below localhost are this machine and are not looked up (RFC 6761, 6.3).
+        // Names below localhost refer to this machine and are not looked up (RFC 6761, 6.3).
         if name.ends_with(".localhost") {
             return Ok(vec![IpAddr::from([127, 0, 0, 1])]);
         }
@@ -84,7 +84,7 @@ impl Resolver {
     }
 }
 
-/// Refuses a host that has no public address, unless `allow_private`.
+/// Refuses a host without a public address, unless `allow_private`.
 pub(super) fn admit(host: &str, addresses: &[IpAddr], allow_private: bool) -> Result<(), FetchError> {
     let Some(&first) = addresses.first() else { return Ok(()) };
     if allow_private || addresses.iter().any(|&ip| classify(ip) == AddressKind::Public) {

@@ -1,15 +1,16 @@
-//! A URL -> the exact bytes of one HTTP exchange, within limits, from an address that the guard admits.
+//! Fetches the exact bytes of one HTTP exchange, within limits, from an admitted address.
 //!
-//! HTTP/1.1 is implemented here, because an archive stores the bytes as they came, also from servers that a strict library
-//! refuses (docs/decisions/0005). Redirects, politeness and robots.txt are left to the crawl, which records what it does.
+//! HTTP/1.1 is implemented here for two reasons: an archive stores the bytes as received, and strict libraries refuse
+//! some servers (docs/decisions/0005). The crawler handles redirects, politeness and robots.txt, because it records
+//! them.
 //!
-//! | file | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | `wire` | bytes as they arrive -> head and body framing, no I/O |
-//! | `guard` | a host -> addresses that may be connected to |
-//! | `spool` | large bodies -> files on the archive's disk, bounded in total |
-//! | `connect` | an address -> a byte stream: TCP, TLS, proxy |
-//! | `client` | a request -> [`FetchedResponse`], over connections that are reused |
+//! | `wire` | finds the end of the head and of the body in received bytes, without I/O |
+//! | `guard` | decides which addresses may be connected to |
+//! | `spool` | stores large bodies on the archive's disk, bounded in total |
+//! | `connect` | opens byte streams: TCP, TLS, proxy |
+//! | `client` | makes a [`FetchedResponse`], reusing connections |
 
 mod client;
 mod connect;
@@ -30,52 +31,47 @@ pub use perennial_core::http::limits::{FetchLimits, Proxy};
 use perennial_warc::Truncation;
 use perennial_warc::http::HttpHead;
 
-/// What to ask for.
 #[derive(Clone, Debug)]
 pub struct FetchRequest<'a> {
     /// An http or https URL.
     pub url: &'a url::Url,
-    /// Further fields, such as If-None-Match.
+    /// Additional fields, such as If-None-Match.
     pub fields: &'a [(&'a str, String)],
-    /// Whether hosts with private or loopback addresses are admitted.
+    /// Whether private and loopback addresses are admitted.
     pub allow_private: bool,
 }
 
-/// One exchange, as it went over the wire.
+/// One exchange, as sent and received.
 #[derive(Debug)]
 pub struct FetchedResponse {
-    /// The request as sent.
     pub request_head: Vec<u8>,
-    /// The response's head.
     pub head: HttpHead,
-    /// The response's body as sent: chunk framing and content coding untouched.
+    /// The body as received, with chunk framing and content coding.
     pub body: FetchedBody,
     /// The server's address; none behind a proxy.
     pub address: Option<SocketAddr>,
-    /// Why the body is not whole, if it is not.
+    /// Why the body is incomplete, if so.
     pub truncation: Option<Truncation>,
-    /// From the first byte sent to the last received.
+    /// Time from the first byte sent to the last byte received.
     pub took: Duration,
 }
 
 impl FetchedResponse {
-    /// The status, 0 when the first line has none.
+    /// The status; 0 if the first line has none.
     pub fn status(&self) -> u16 {
         self.head.status().unwrap_or(0)
     }
 }
 
-/// A body in memory or, when large, in a file.
+/// A body in memory or, if large, in a file.
 #[derive(Debug)]
 pub enum FetchedBody {
-    /// The bytes.
     Memory(Vec<u8>),
-    /// A file without a name and its length.
+    /// An unnamed file and its length.
     Spooled(SpoolFile, u64),
 }
 
 impl FetchedBody {
-    /// The number of bytes.
     pub fn len(&self) -> u64 {
         match self {
             FetchedBody::Memory(bytes) => bytes.len() as u64,
@@ -83,7 +79,6 @@ impl FetchedBody {
         }
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -100,67 +95,47 @@ impl FetchedBody {
 /// Why there is nothing to archive.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The address guard refused.
+    /// The address guard refused the host.
     #[error(
         "{host} is at {address}, a {} address: refused; allow it with --allow-private or `allow_private = true` of its site",
         kind.name()
     )]
     Guarded {
-        /// As in the URL.
         host: String,
-        /// The first address it has.
+        /// Its first address.
         address: std::net::IpAddr,
-        /// Why it is refused.
         kind: AddressKind,
     },
     /// The name has no address.
     #[error("{host} cannot be resolved: {reason}")]
-    Dns {
-        /// As in the URL.
-        host: String,
-        /// What the resolver says.
-        reason: String,
-    },
-    /// No TCP connection.
+    Dns { host: String, reason: String },
     #[error("cannot connect to {address}: {reason}")]
     Connect {
         /// The last address tried.
         address: String,
-        /// What the system says.
         reason: String,
     },
-    /// No TLS session.
     #[error(
         "TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots in perennial.toml"
     )]
-    Tls {
-        /// As in the URL.
-        host: String,
-        /// What rustls says.
-        reason: String,
-    },
-    /// The proxy refused.
+    Tls { host: String, reason: String },
     #[error("the proxy answered: {0}")]
     Proxy(String),
-    /// No head in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The connection ended before a head was there.
+    /// The connection ended before the head was complete.
     #[error("the server closed the connection before it answered{0}")]
     Disconnected(String),
-    /// What came is no HTTP.
     #[error("the answer is not HTTP: {0:?}")]
     NotHttp(String),
-    /// The head has no end.
     #[error("the response head is larger than {0} bytes")]
     HeadTooLarge(usize),
-    /// The local disk failed.
     #[error("cannot store the body: {0}")]
     Local(io::Error),
 }
 
 impl FetchError {
-    /// Its name in the log.
+    /// The name in the log.
     pub fn kind(&self) -> &'static str {
         match self {
             FetchError::Guarded { .. } => "guarded",

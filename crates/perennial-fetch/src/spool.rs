@@ -1,7 +1,7 @@
-//! Large bodies on their way into the archive -> files without a name, bounded in total.
+//! Stores large bodies in unnamed files until they are archived, bounded in total.
 //!
-//! They wait on the archive's own disk: the folder of temporary files may be memory, or a small disk of its own. What that
-//! disk does not take is the crawler's failure and never the host's, so the first one is remembered for the crawl.
+//! The files are on the archive's own disk, because the temporary folder may be small or in memory. A failure of that
+//! disk is never the fault of a host. The first failure is remembered and ends the crawl.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -10,23 +10,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Room is counted in pieces of this size, because a semaphore counts no further than 32 bits.
+/// Space is counted in units of this size, because a semaphore counts to 32 bits only.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Where bodies wait, and how much room is left for them.
+/// The folder and its free space.
 #[derive(Debug)]
 pub(super) struct Spool {
-    /// None: that of the system's temporary files.
+    /// `None`: the system's temporary folder.
     folder: Option<PathBuf>,
     room: Arc<Semaphore>,
     failure: Arc<Mutex<Option<(io::ErrorKind, String)>>>,
 }
 
-/// The body is larger than all the room there is.
+/// The body exceeds the total space.
 #[derive(Debug)]
 pub(super) struct SpoolFull;
 
-/// A body on disk. Its room is free again when it is dropped.
+/// A body on disk. Dropping it frees its space.
 #[derive(Debug)]
 pub struct SpoolFile {
     file: File,
@@ -42,7 +42,7 @@ impl Spool {
         Spool { folder, room: Arc::new(Semaphore::new(n_pieces)), failure: Arc::default() }
     }
 
-    /// An empty file. It has no name, so that nothing is left of it after a crash.
+    /// An empty file. It has no name, so nothing is left of it after a crash.
     pub(super) fn file(&self) -> io::Result<SpoolFile> {
         let file = match &self.folder {
             Some(folder) => tempfile::tempfile_in(folder),
@@ -59,7 +59,7 @@ impl Spool {
 }
 
 impl SpoolFile {
-    /// Waits until there is room for more bytes.
+    /// Waits until there is space for more bytes.
     pub(super) async fn reserve(&mut self, n_bytes: u64) -> Result<(), SpoolFull> {
         let n_pieces = u32::try_from(n_bytes.div_ceil(PIECE_BYTES)).map_err(|_| SpoolFull)?;
         let more = self.room.clone().acquire_many_owned(n_pieces).await.map_err(|_| SpoolFull)?;
@@ -74,7 +74,6 @@ impl SpoolFile {
         self.file.write_all(bytes).map_err(|error| remember(&self.failure, &error))
     }
 
-    /// The first `max` bytes.
     pub(super) fn prefix(&mut self, max: usize) -> io::Result<Vec<u8>> {
         self.file.rewind()?;
         let mut bytes = Vec::new();
@@ -82,7 +81,6 @@ impl SpoolFile {
         Ok(bytes)
     }
 
-    /// The file itself.
     pub fn as_file(&mut self) -> &mut File {
         &mut self.file
     }
@@ -97,7 +95,7 @@ fn remember(failure: &Mutex<Option<(io::ErrorKind, String)>>, error: &io::Error)
     io::Error::new(error.kind(), words)
 }
 
-/// Makes the folder, and removes what a crash may have left in it.
+/// Creates the folder, and deletes what a crash left in it.
 pub(super) fn clean(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for entry in std::fs::read_dir(folder)? {

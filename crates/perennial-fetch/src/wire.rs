@@ -1,8 +1,8 @@
-//! Bytes as they arrive -> where the head ends and which bytes are the body (RFC 9112, 6), without any I/O.
+//! Finds the end of the head and of the body in received bytes (RFC 9112, 6), without I/O.
 
 use perennial_warc::http::HttpHead;
 
-/// Where a head ends: the position after its blank line. `searched` bytes are known to hold no end.
+/// The position after the blank line that ends a head. The first `searched` bytes contain no end.
 pub(super) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
     let mut from = searched.saturating_sub(3);
     while let Some(at) = bytes.get(from..)?.iter().position(|&b| b == b'\n') {
@@ -16,42 +16,41 @@ pub(super) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
     None
 }
 
-/// How the end of a body is known.
+/// How the end of a body is determined.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Framing {
-    /// The number of bytes that are still to come.
+    /// By the number of remaining bytes.
     Length(u64),
-    /// Chunks, each with its size before it.
+    /// By chunks, each with its size before it.
     Chunked(ChunkState),
-    /// All bytes until the peer closes.
+    /// By the end of the connection.
     UntilClose,
 }
 
-/// Where in the chunked framing the next byte stands.
+/// The state of the chunked framing at the next byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChunkState {
     /// In the size: its value so far, and whether there was a digit.
     Size(u64, bool),
-    /// After the size, up to the line end.
+    /// After the size, before the line end.
     Extension(u64),
-    /// In the data: the number of bytes before its end.
+    /// In the data: the number of remaining bytes.
     Data(u64),
     /// At the line end after the data.
     DataEnd,
     /// In the trailer; whether its current line is empty so far.
     Trailer(bool),
-    /// The body is complete.
     Done,
 }
 
-/// The bytes are no chunked coding.
+/// The bytes are not in chunked coding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("broken chunk")]
 pub struct BrokenChunk;
 
 impl Framing {
-    /// What the head says of its body. Transfer-Encoding wins over Content-Length; lengths that contradict each
-    /// other are ignored.
+    /// The framing according to the head. Transfer-Encoding overrides Content-Length; contradictory lengths are
+    /// ignored.
     pub fn of(head: &HttpHead) -> Framing {
         if matches!(head.status(), Some(204 | 304)) {
             return Framing::Length(0);
@@ -70,7 +69,7 @@ impl Framing {
         }
     }
 
-    /// How many of `bytes` belong to the body; the framing moves on past them.
+    /// How many of `bytes` belong to the body. Advances the framing past them.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, BrokenChunk> {
         match self {
             Framing::UntilClose => Ok(bytes.len()),
@@ -83,7 +82,6 @@ impl Framing {
         }
     }
 
-    /// Whether the body is whole.
     pub fn is_done(&self) -> bool {
         matches!(self, Framing::Length(0) | Framing::Chunked(ChunkState::Done))
     }

@@ -1,4 +1,4 @@
-//! The loop driven by a virtual web: no clock, no network, no disk.
+//! Drives the policy with a virtual web, without clock, network or disk.
 
 use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 
@@ -62,7 +62,7 @@ fn start_next(policy: &mut Policy, kind: PageKind, now: Timestamp) -> Option<Pag
     policy.admit(&target(page, kind), why, now).then_some(page)
 }
 
-/// Drives the policy for as long as it wants to be, at most until `until`; gives the visits. Analysis takes no time.
+/// Drives the policy until it ends, at most until `until`. Returns the visits. Analysis takes no time.
 fn drive(
     policy: &mut Policy,
     until: Timestamp,
@@ -155,7 +155,7 @@ fn an_interval_of_twelve_days_gives_two_visits_in_two_weeks() {
         drive(&mut policy, start() + Span::from_hours(14 * 24), |page, now| found(page, PageKind::Page, now));
     assert_eq!(visits.len(), 2, "{visits:?}");
     let gap = (visits[1].1 - visits[0].1).as_hours_f64() / 24.0;
-    // Pages are ranked once an hour, so a visit may come up to an hour early.
+    // Pages are ranked once per hour, so a visit may be up to an hour early.
     assert!((12.0 - 1.0 / 24.0..=12.0 + 1.0 / 24.0).contains(&gap), "{gap} days");
 }
 
@@ -236,7 +236,7 @@ fn limits_end_the_crawl_when_nothing_is_in_flight() {
     assert_eq!(policy.end(start() + Span::from_hours(5)), Some(CrawlEnd::TimeLimit));
 }
 
-/// A page whose subresources are on another host, which answers the first of them like this.
+/// A page whose subresources are on a different host. `first` is the response to the first of them.
 fn settle_with_subresources(
     policy: &mut Policy,
     answer: impl Fn(PageId, Timestamp) -> VisitRecord,
@@ -256,7 +256,7 @@ fn settle_with_subresources(
     ready
 }
 
-/// 429 with a Retry-After that is longer than a pass waits.
+/// 429 with a Retry-After that exceeds the longest wait of a pass.
 fn sent_away(page: PageId, at: Timestamp) -> VisitRecord {
     let host = HostState { ready_at: at + Span::from_hours(20), n_troubles: 1 };
     VisitRecord { host, ..failed(page, 1, at) }
@@ -268,7 +268,7 @@ fn a_page_does_not_wait_for_a_host_that_sends_us_away_for_long() {
     assert_eq!(settle_with_subresources(&mut policy, sent_away), [PageId(1)]);
     policy.finish_analysis(PageId(1), None, Vec::new());
     assert_eq!(policy.end(start()), Some(CrawlEnd::Done));
-    // The host is known now: the next page does not begin to wait for it.
+    // The host is known now, so the next page does not wait for it.
     policy.add_new_page(&new_page(2, PageKind::Page));
     let page = start_next(&mut policy, PageKind::Page, start()).unwrap();
     let subresource = NewPage { site: SiteId(2), ..new_page(20, PageKind::Subresource) };
@@ -323,7 +323,7 @@ fn large_documents_do_not_hold_up_other_visits() {
     assert_eq!(policy.end(start() + Span::from_secs(60)), Some(CrawlEnd::TimeLimit), "a time limit does not");
 }
 
-/// A crawl that waits says for which page, within the slot and when its list is used up.
+/// A waiting crawl reports the next page, within the slot and when its list is used up.
 #[test]
 fn the_next_visit_is_known_while_nothing_is_to_be_done() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(2.0)), ..ScheduleConfig::default() };
@@ -346,7 +346,7 @@ fn the_next_visit_is_known_while_nothing_is_to_be_done() {
     assert!(visited >= 4, "{visited} visits were foreseen");
 }
 
-/// A feed is polled by itself, and what it names as changed is visited by the name of its item.
+/// A feed is polled on its own schedule. Pages of changed items are visited with the item's title as the reason.
 #[test]
 fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     let hour = Span::from_hours(1);

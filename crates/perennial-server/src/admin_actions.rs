@@ -1,4 +1,4 @@
-//! A POST -> an act ([`perennial_engine::admin`]) and where to go then. Nothing is changed by a GET.
+//! Performs the admin action of a POST ([`perennial_engine::admin`]). A GET changes nothing.
 
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::address::Query;
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::admin_auth::{AdminAuth, comes_from_us, only_reads};
+use super::admin_auth::{AdminAuth, is_same_origin, read_only};
 use super::problem::Problem;
 use super::request::Request;
 use super::{ServedArchive, api};
@@ -15,73 +15,70 @@ use perennial_archive::now;
 use perennial_engine::admin::audit::AuditEntry;
 use perennial_engine::admin::{AdminAction, perform};
 
-/// Letters of an address to go back to.
+/// The longest path to return to.
 const MAX_BACK: usize = 4096;
-/// What JSON may name.
+/// The fields that JSON may contain.
 const FIELDS: [&str; 9] =
     ["act", "url", "scope", "weight", "budget", "bytes_per_day", "goal", "selector", "importance"];
 
-/// An act that a program asks for, as JSON.
-pub fn act_of_program(request: &Request<'_>) -> Result<Response<Body>, Problem> {
-    let operator = request.server.operator().ok_or_else(only_reads)?;
+/// An action that a program requests with JSON.
+pub fn perform_for_program(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let admin = request.server.admin().ok_or_else(read_only)?;
     if media_type(request) != "application/json" {
-        return Err(Problem::bad_request("Send it as application/json."));
+        return Err(Problem::bad_request("Send the action as application/json."));
     }
-    let who = operator.check(request.parts, None)?;
-    let fields = fields_of(request.body).map_err(Problem::bad_request)?;
+    let who = admin.check(request.parts, None)?;
+    let fields = parse_fields(request.body).map_err(Problem::bad_request)?;
     let field = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
-    let lines = acted(request.served, &who, field)?;
-    Ok(api::json(&Done { done: lines }))
+    let lines = perform_action(request.served, &who, field)?;
+    Ok(api::json(&AdminResponse { done: lines }))
 }
 
-/// An act that a form of a page asks for.
-pub fn act_of_form(request: &Request<'_>) -> Result<Response<Body>, Problem> {
-    let (operator, form) = form_of(request)?;
-    let who = operator.check(request.parts, form.get("form"))?;
-    acted(request.served, &who, |name| form.get(name))?;
-    Ok(see_other(&back_of(&form, &request.served.base), None))
+/// An action that a form of the dashboard requests.
+pub fn perform_for_form(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let (admin, form) = parse_form(request)?;
+    let who = admin.check(request.parts, form.get("form"))?;
+    perform_action(request.served, &who, |name| form.get(name))?;
+    Ok(see_other(&return_path(&form, &request.served.base), None))
 }
 
-/// Begins a session.
+/// Starts a session.
 pub fn log_in(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     request.server.guard().check_host(request.parts)?;
-    let (operator, form) = form_of(request)?;
-    if !comes_from_us(request.parts)? {
-        return Err(Problem::bad_request("Log in on the page /login."));
+    let (admin, form) = parse_form(request)?;
+    if !is_same_origin(request.parts)? {
+        return Err(Problem::bad_request("Log in at /login."));
     }
-    let cookie = operator.log_in(form.get("key").unwrap_or_default())?;
+    let cookie = admin.log_in(form.get("key").unwrap_or_default())?;
     Ok(see_other(&format!("{}/sites", request.served.base), Some(&cookie)))
 }
 
 /// Ends a session.
 pub fn log_out(request: &Request<'_>) -> Result<Response<Body>, Problem> {
-    let (operator, form) = form_of(request)?;
-    operator.check(request.parts, form.get("form"))?;
-    Ok(see_other("/", Some(&operator.log_out(request.parts))))
+    let (admin, form) = parse_form(request)?;
+    admin.check(request.parts, form.get("form"))?;
+    Ok(see_other("/", Some(&admin.log_out(request.parts))))
 }
 
 fn media_type<'r>(request: &'r Request<'_>) -> &'r str {
     request.field("content-type").unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-/// The form that a page of ours sent, where anybody may act.
-fn form_of<'r>(request: &Request<'r>) -> Result<(&'r AdminAuth, Query), Problem> {
-    let operator = request.server.operator().ok_or_else(only_reads)?;
+fn parse_form<'r>(request: &Request<'r>) -> Result<(&'r AdminAuth, Query), Problem> {
+    let admin = request.server.admin().ok_or_else(read_only)?;
     if media_type(request) != "application/x-www-form-urlencoded" {
-        return Err(Problem::bad_request("Send it as a form."));
+        return Err(Problem::bad_request("Send the action as a form."));
     }
-    let text = std::str::from_utf8(request.body).map_err(|_| Problem::bad_request("The form is no text."))?;
-    Ok((operator, Query::parse(text)))
+    let text = std::str::from_utf8(request.body).map_err(|_| Problem::bad_request("The form is not valid UTF-8."))?;
+    Ok((admin, Query::parse(text)))
 }
 
-/// What was done.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Done {
+pub(crate) struct AdminResponse {
     done: Vec<AuditEntry>,
 }
 
-/// Performs an act. What is reckoned over the archive is made anew then.
-fn acted<'a>(
+fn perform_action<'a>(
     served: &ServedArchive,
     who: &str,
     field: impl Fn(&str) -> Option<&'a str>,
@@ -89,28 +86,28 @@ fn acted<'a>(
     let act = AdminAction::read(field).map_err(Problem::bad_request)?;
     let done =
         perform(&served.pool.archive(), &act, who, now()).map_err(|error| Problem::not_done(&error))?;
-    served.standings.forget();
+    served.summaries.invalidate();
     Ok(done.lines)
 }
 
-/// The fields of a JSON object, each as text.
-fn fields_of(body: &[u8]) -> Result<Vec<(String, String)>, String> {
+/// Reads the fields of a JSON object, each as text.
+fn parse_fields(body: &[u8]) -> Result<Vec<(String, String)>, String> {
     let object: Map<String, Value> =
         serde_json::from_slice(body).map_err(|error| format!("Send a JSON object: {error}."))?;
     let text = |(name, value): (String, Value)| match value {
         _ if !FIELDS.contains(&name.as_str()) => {
-            Err(format!("`{name}` is no field of an act: write {}.", FIELDS.join(", ")))
+            Err(format!("unknown field `{name}`; write {}", FIELDS.join(", ")))
         }
         Value::String(text) => Ok((name, text)),
         Value::Number(number) => Ok((name, number.to_string())),
         Value::Null => Ok((name, String::new())),
-        _ => Err(format!("`{name}`: write text or a number.")),
+        _ => Err(format!("`{name}` must be text or a number")),
     };
     object.into_iter().map(text).collect()
 }
 
-/// Where to go after an act: a page of ours, and no other.
-fn back_of(query: &Query, base: &str) -> String {
+/// Where to go after an action: a page of the dashboard.
+fn return_path(query: &Query, base: &str) -> String {
     let is_ours = |back: &&str| {
         back.starts_with('/')
             && !back.starts_with("//")
@@ -138,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_act_leads_back_to_pages_of_ours_only() {
+    fn an_action_returns_to_the_dashboard_only() {
         for (form, expected) in [
             ("back=/site/a.org", "/site/a.org"),
             ("back=%2Fpage%3Furl%3Dhttps%253A%252F%252Fa.org", "/page?url=https%3A%2F%2Fa.org"),
@@ -148,19 +145,19 @@ mod tests {
             ("back=/a%0d%0aSet-Cookie:x", "/sites"),
             ("", "/sites"),
         ] {
-            assert_eq!(back_of(&Query::parse(form), ""), expected, "{form}");
+            assert_eq!(return_path(&Query::parse(form), ""), expected, "{form}");
         }
     }
 
     #[test]
     fn json_is_read_field_by_field() {
-        let fields = fields_of(br#"{"act":"set","url":"a.org","weight":2,"goal":null}"#).unwrap();
+        let fields = parse_fields(br#"{"act":"set","url":"a.org","weight":2,"goal":null}"#).unwrap();
         assert!(
             fields.contains(&("weight".into(), "2".into()))
                 && fields.contains(&("goal".into(), String::new()))
         );
         for wrong in ["[]", "{\"act\":[]}", "{\"allow_private\":\"true\"}", "{", "{\"act\":true}"] {
-            assert!(fields_of(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(parse_fields(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }
 }

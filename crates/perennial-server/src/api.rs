@@ -44,9 +44,9 @@ pub fn health(server: &Server) -> Response<Body> {
 pub fn metrics(server: &Server) -> Result<Response<Body>, Problem> {
     let mut out = Metrics(Vec::new());
     for served in server.archives() {
-        let standing = served.standings.of(&served.pool).map_err(|error| Problem::internal(&error))?;
-        let Some(standing) = standing else { continue };
-        let overview = &standing.overview;
+        let summary = served.summaries.latest(&served.pool).map_err(|error| Problem::internal(&error))?;
+        let Some(summary) = summary else { continue };
+        let overview = &summary.overview;
         let archive = ("archive", served.name.as_str());
         let last = overview.last_capture.map(|last| last.as_secs() as f64);
         for (name, help, value) in [
@@ -57,8 +57,8 @@ pub fn metrics(server: &Server) -> Result<Response<Body>, Problem> {
             ("sites", "Hosts with captures.", Some(overview.n_sites as f64)),
             ("warc_bytes", "Bytes of WARC files.", Some(overview.warc_bytes as f64)),
             ("pages_followed", "Pages that the scheduler follows.", Some(overview.n_followed as f64)),
-            ("analysis_waiting", "Captures that wait for analysis.", Some(overview.n_waiting as f64)),
-            ("needs", "Hosts that need a person.", Some(overview.needs.len() as f64)),
+            ("analysis_waiting", "Captures that wait for analysis.", Some(overview.n_unanalysed as f64)),
+            ("needs", "Hosts with problems.", Some(overview.warnings.len() as f64)),
             (
                 "visits_last_day",
                 "Visits of pages in the last 24 hours.",

@@ -227,7 +227,7 @@ type Piece = (Box<dyn Read + Send>, io::Result<Vec<u8>>);
 enum State {
     Idle(Box<dyn Read + Send>),
     Reading(JoinHandle<Piece>),
-    Done,
+    AdminResponse,
 }
 
 fn read_piece(mut reader: Box<dyn Read + Send>) -> Piece {
@@ -249,8 +249,8 @@ impl Pulled {
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
         loop {
-            match std::mem::replace(&mut this.state, State::Done) {
-                State::Done => return Poll::Ready(None),
+            match std::mem::replace(&mut this.state, State::AdminResponse) {
+                State::AdminResponse => return Poll::Ready(None),
                 State::Idle(reader) => {
                     this.state = State::Reading(tokio::task::spawn_blocking(|| read_piece(reader)));
                 }

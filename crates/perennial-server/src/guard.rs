@@ -1,8 +1,7 @@
-//! A request -> whether it is answered at all: who may ask, under which name of this server.
+//! Which requests are answered at all.
 //!
-//! A page of the web can make a browser ask any address, this server too, and DNS rebinding makes it do so under a name of
-//! the page's own. So the `Host` must be a name of ours. Beyond loopback a token is needed, unless the user said that the archive
-//! is public.
+//! Any web page can make a browser send requests to this server, and with DNS rebinding under a host name of the page's own. So `Host` must
+//! be a name of ours. Clients on other machines also need a token, unless the user declared the archive public.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -20,64 +19,59 @@ use sha2::{Digest, Sha256};
 
 use super::problem::Problem;
 
-/// The cookie that holds the token.
 pub const COOKIE: &str = "perennial_token";
 
-/// Wrong tokens in one window, from all clients together, before none is looked at any more.
-const MAX_TRIES: u32 = 10;
+/// Wrong tokens per window, from all clients together, before all tokens are refused.
+const MAX_FAILURES: u32 = 10;
 
-/// How long tries are counted together.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Random bytes of a token.
 const TOKEN_BYTES: usize = 24;
 
-/// Who may ask.
 #[derive(Debug)]
 pub struct Guard {
-    /// Names that a `Host` may have; `None`: any.
+    /// Accepted names in `Host`; `None`: any.
     hosts: Option<BTreeSet<String>>,
-    /// The token's digest; `None`: nobody needs one.
+    /// The token's digest; `None`: no token is needed.
     token: Option<[u8; 32]>,
-    tries: Tries,
+    failed_attempts: FailedAttempts,
 }
 
-/// Wrong tokens of the last minute.
+/// Counts wrong tokens in the current window.
 #[derive(Debug)]
-pub struct Tries(Mutex<(Instant, u32)>);
+pub struct FailedAttempts(Mutex<(Instant, u32)>);
 
-impl Default for Tries {
-    fn default() -> Tries {
-        Tries(Mutex::new((Instant::now(), 0)))
+impl Default for FailedAttempts {
+    fn default() -> FailedAttempts {
+        FailedAttempts(Mutex::new((Instant::now(), 0)))
     }
 }
 
-impl Tries {
-    /// Whether a token is looked at.
-    pub fn open(&self) -> Result<(), Problem> {
-        let mut tries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tries.0.elapsed() > WINDOW {
-            *tries = (Instant::now(), 0);
+impl FailedAttempts {
+    /// Refuses further tokens after too many wrong ones.
+    pub fn check_limit(&self) -> Result<(), Problem> {
+        let mut failed_attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed_attempts.0.elapsed() > WINDOW {
+            *failed_attempts = (Instant::now(), 0);
         }
-        if tries.1 < MAX_TRIES {
+        if failed_attempts.1 < MAX_FAILURES {
             return Ok(());
         }
         Err(Problem {
             status: StatusCode::TOO_MANY_REQUESTS,
             kind: "tries",
             title: "Too many wrong tokens".to_string(),
-            text: "Tokens are looked at again in a minute.".to_string(),
+            text: "Wait a minute, then try again.".to_string(),
         })
     }
 
-    /// Counts a wrong one.
-    pub fn fail(&self) {
+    pub fn record(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1 += 1;
     }
 }
 
 impl Guard {
-    /// A guard that lets through the names of loopback, the address that is listened on and those that were allowed.
+    /// Accepts the names of loopback, the listening addresses and the allowed names.
     pub fn new(listening: &[IpAddr], allowed: &[String], token: Option<&str>, is_public: bool) -> Guard {
         let ours = ["localhost", "127.0.0.1", "[::1]"].into_iter().map(str::to_string);
         let addresses = listening.iter().map(|ip| match ip {
@@ -86,12 +80,12 @@ impl Guard {
         });
         let hosts =
             ours.chain(addresses).chain(allowed.iter().map(|host| host.to_ascii_lowercase())).collect();
-        // Behind a token or in public a name gives nothing away.
+        // With a token, or in public, a name protects nothing.
         let any_host = allowed.is_empty() && (is_public || token.is_some());
-        Guard { hosts: (!any_host).then_some(hosts), token: token.map(digest_of), tries: Tries::default() }
+        Guard { hosts: (!any_host).then_some(hosts), token: token.map(digest), failed_attempts: FailedAttempts::default() }
     }
 
-    /// Checks the name of the server and the token.
+    /// Checks the host name and the token.
     pub fn check(&self, parts: &Parts) -> Result<(), Problem> {
         self.check_host(parts)?;
         let Some(expected) = &self.token else { return Ok(()) };
@@ -99,7 +93,7 @@ impl Guard {
         self.check_token(expected, &given)
     }
 
-    /// Whether a token is the right one; for the page that sets the cookie.
+    /// Whether the token is right; for the page that sets the cookie.
     pub fn accepts(&self, token: &str) -> Result<(), Problem> {
         match &self.token {
             Some(expected) => self.check_token(expected, token),
@@ -107,7 +101,6 @@ impl Guard {
         }
     }
 
-    /// Checks the name of the server.
     pub fn check_host(&self, parts: &Parts) -> Result<(), Problem> {
         if parts.headers.get_all(header::HOST).iter().count() > 1 {
             return Err(Problem::bad_request("The request names two hosts."));
@@ -123,18 +116,18 @@ impl Guard {
                 kind: "host",
                 title: "Not a name of this server".to_string(),
                 text: format!(
-                    "The request is for {said}. If that is this server, start it with --allow-host."
+                    "The request is for {said}. If that is a name of this server, start it with --allow-host {said}."
                 ),
             }),
         }
     }
 
     fn check_token(&self, expected: &[u8; 32], given: &str) -> Result<(), Problem> {
-        self.tries.open()?;
-        if is_same(&digest_of(given), expected) {
+        self.failed_attempts.check_limit()?;
+        if is_same(&digest(given), expected) {
             return Ok(());
         }
-        self.tries.fail();
+        self.failed_attempts.record();
         Err(no_token())
     }
 }
@@ -144,17 +137,16 @@ fn no_token() -> Problem {
         status: StatusCode::UNAUTHORIZED,
         kind: "token",
         title: "This archive needs a token".to_string(),
-        text: "It is in the file that the server was started with. Open /login?token=<token>, or send it as a bearer token.".to_string(),
+        text: "The server's token file contains it. Open /login?token=<token>, or send it as a bearer token.".to_string(),
     }
 }
 
-/// Whether two digests are the same. All of their bytes are compared: how long it takes says nothing about the token.
+/// Compares two digests in constant time, so that the time reveals nothing about the token.
 pub fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
-/// What is kept and compared of a token.
-pub fn digest_of(token: &str) -> [u8; 32] {
+pub fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.trim().as_bytes()).into()
 }
 
@@ -166,7 +158,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The token of a request: bearer, password of basic authentication, or cookie.
+/// The token of a request: a bearer token, the password of basic authentication, or the cookie.
 fn token_in(parts: &Parts) -> Option<String> {
     match parts.headers.contains_key(header::AUTHORIZATION) {
         true => bearer_in(parts),
@@ -174,7 +166,7 @@ fn token_in(parts: &Parts) -> Option<String> {
     }
 }
 
-/// The token that a request brings in its head: bearer, or password of basic authentication.
+/// The token in the `Authorization` field.
 pub fn bearer_in(parts: &Parts) -> Option<String> {
     let (scheme, value) = parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     match scheme.to_ascii_lowercase().as_str() {
@@ -187,19 +179,18 @@ pub fn bearer_in(parts: &Parts) -> Option<String> {
     }
 }
 
-/// The value of a cookie.
 pub fn cookie_in(parts: &Parts, name: &str) -> Option<String> {
     let cookies = parts.headers.get(header::COOKIE)?.to_str().ok()?.split(';');
     let mut pairs = cookies.filter_map(|cookie| cookie.trim().split_once('='));
     pairs.find(|pair| pair.0 == name).map(|pair| pair.1.to_string())
 }
 
-/// The token in a file, which is made if it is not there, readable by its owner only.
+/// The token in a file, which is created if missing and readable by its owner only.
 pub fn read_or_make_token(path: &Path) -> anyhow::Result<String> {
     let context = || format!("cannot use the token file {}", path.display());
     match fs::read_to_string(path) {
         Ok(text) if text.trim().len() >= 16 => return Ok(text.trim().to_string()),
-        Ok(_) => anyhow::bail!("{} holds no token: remove it, and one is made", path.display()),
+        Ok(_) => anyhow::bail!("{}: expected a token of 16 or more characters; remove the file to get a new one", path.display()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(context),
     }
@@ -235,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_ours_are_answered() {
+    fn only_requests_for_names_of_ours_are_answered() {
         let guard =
             Guard::new(&["192.168.0.7".parse().unwrap()], &["archive.example".to_string()], None, false);
         for (host, expected) in [
@@ -261,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_needed_and_tries_are_limited() {
+    fn a_token_is_needed_and_wrong_ones_are_limited() {
         let guard = Guard::new(&[], &[], Some("0123456789abcdef"), false);
         let basic = format!("Basic {}", BASE64.encode(b"me:0123456789abcdef"));
         assert_eq!(status(&guard, &[]), 401);
         assert_eq!(status(&guard, &[("authorization", "Bearer 0123456789abcdef")]), 200);
         assert_eq!(status(&guard, &[("authorization", &basic)]), 200);
         assert_eq!(status(&guard, &[("cookie", "a=b; perennial_token=0123456789abcdef")]), 200);
-        for _ in 0..MAX_TRIES {
+        for _ in 0..MAX_FAILURES {
             assert_eq!(status(&guard, &[("authorization", "Bearer wrong")]), 401);
         }
         assert_eq!(status(&guard, &[("authorization", "Bearer wrong")]), 429);

@@ -1,36 +1,36 @@
-//! A snapshot of archives -> HTTP: replay of archived pages, Memento, CDX, calendars, files for other tools.
+//! The HTTP server of one or more archives: replay, Memento, CDX, the dashboard and its API, exports.
 //!
-//! The server reads: it has snapshots and no writer. With `--operate` an operator changes `perennial.toml` from its pages, by
-//! [`perennial_engine::admin`] alone. Archived content is hostile, so it has an origin of
-//! its own (a second port): the main origin has our pages and APIs, the replay origin has archived content and nothing else
+//! The server reads snapshots and has no writer. With `--operate`, an admin can change `perennial.toml` from the dashboard, by
+//! [`perennial_engine::admin`] only. Archived content is untrusted, so it is served from a second port, which is an origin of its own.
+//! The main origin serves our pages and APIs; the replay origin serves archived content only
 //! (docs/replay.md, docs/decisions/0035-replay.md).
 //!
-//! | file | what becomes what |
+//! | module | responsibility |
 //! |---|---|
-//! | [`pool`] | archives -> snapshots that are as new as the last commit |
-//! | [`replay_context`] | what is replayed, at which instant, where: all that the rewriting is told |
-//! | [`body`] | a stored record -> its bytes as a stream, checked |
-//! | [`problem`] | what went wrong -> a page or JSON that says it |
-//! | [`headers`] | fields of an archived answer -> those that a client may be given |
-//! | [`find`] | an address and an instant -> the capture to show |
+//! | [`pool`] | snapshots of an archive, as new as the last commit |
+//! | [`replay_context`] | what is replayed, at which instant and where: the input of rewriting |
+//! | [`body`] | streams the bytes of a stored record and checks their digest |
+//! | [`problem`] | an error as a page or as JSON |
+//! | [`headers`] | the archived header fields that a client may receive |
+//! | [`find`] | a URL and an instant -> the capture to show |
 //! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
 //! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
-//! | [`summary`] | an archive -> what is computed over the whole of it, kept between requests |
-//! | [`dashboard`] | what changed, pages, sites, schedule, search, comparisons, calendars: the pages that people read first |
+//! | [`summary`] | caches aggregates over the whole archive |
+//! | [`dashboard`] | changes, pages, sites, plan, search, comparisons, calendars |
 //! | [`api`] | a view as JSON; metrics for Prometheus; health |
-//! | [`atom`] | a condition -> the latest changes for which it holds, as an Atom feed |
-//! | [`pages`] | HTML of ours -> a response with its policy |
-//! | [`files`] | WARC records by digest, WACZ of a page or a site |
-//! | [`range`] | `Range` -> a part of a body |
-//! | [`guard`] | a request -> whether it is answered at all |
-//! | [`admin_auth`] | a request -> whether it may act, and who acts |
-//! | [`admin_actions`] | a POST -> an act |
+//! | [`atom`] | the latest changes that match a query, as an Atom feed |
+//! | [`pages`] | HTML of ours -> a response with its content security policy |
+//! | [`files`] | WARC records by digest, WACZ files of a page or a site |
+//! | [`range`] | range requests |
+//! | [`guard`] | which requests are answered at all |
+//! | [`admin_auth`] | which requests may change settings, and on whose behalf |
+//! | [`admin_actions`] | performs the admin action of a POST |
 //! | [`replay`] | `/web/...` -> archived content |
-//! | [`rewrite`] | archived content -> content whose addresses lead into the archive |
-//! | [`banner`] | a capture -> the page around it: version, state of the whole, parts, steps in time |
+//! | [`rewrite`] | makes URLs in archived content point into the archive |
+//! | [`banner`] | the frame around a replayed page: version, coherence, parts, steps in time |
 //! | [`request`] | a request as the handlers see it |
 //! | [`router`] | the table of routes: path, cost, handler |
-//! | [`listen`] | sockets -> connections, within limits |
+//! | [`listen`] | sockets and connections, within limits |
 
 pub mod admin_actions;
 pub mod admin_auth;
@@ -76,36 +76,33 @@ use pool::Pool;
 use router::Limits;
 use summary::SummaryCache;
 
-/// What the user asked for.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where our own pages and APIs are served.
+    /// Address of the main origin.
     pub listen: SocketAddr,
-    /// Where archived content is served; `None`: the port behind that of `listen`, or any where that is 0.
+    /// Address of the replay origin. `None`: the port after that of `listen`, or any free port if that is 0.
     pub replay_listen: Option<SocketAddr>,
-    /// Show what was captured closest in time, as other replay systems do, in place of what was there.
+    /// Show the capture closest in time, as other replay systems do, instead of the version that was valid.
     pub closest: bool,
-    /// Names of this server beside those of loopback and of the address that it listens on.
+    /// Host names of this server besides those of loopback and of the listening address.
     pub allow_hosts: Vec<String>,
-    /// Origins of other pages, such as `https://replayweb.page`, whose scripts may read what is served.
+    /// Origins of other pages, such as `https://replayweb.page`, whose scripts may read responses.
     pub allow_origins: Vec<String>,
-    /// What a request must bring; `None`: nothing.
+    /// The token that every request must bring; `None`: no token is needed.
     pub token: Option<String>,
-    /// Anybody may ask.
+    /// Answer everybody.
     pub public: bool,
-    /// Who may act; `None`: nobody.
+    /// How admins log in; `None`: nobody can change anything.
     pub operate: Option<AdminOptions>,
 }
 
-/// How somebody becomes an operator.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AdminOptions {
-    /// A token that programs and browsers may bring, beside the key that is printed.
+    /// A token for programs and browsers, in addition to the key that the server prints.
     pub token: Option<String>,
 }
 
 impl Options {
-    /// For whoever uses this machine.
     pub fn on_loopback(listen: SocketAddr) -> Options {
         Options {
             listen,
@@ -120,19 +117,19 @@ impl Options {
     }
 }
 
-/// All that requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 pub struct Server {
     options: Options,
     archives: Vec<ServedArchive>,
     origins: Origins,
     guard: Guard,
-    operator: Option<AdminAuth>,
-    /// What begins a session of an operator, once.
+    admin: Option<AdminAuth>,
+    /// Starts one admin session.
     key: Option<String>,
     made: WaczCache,
     limits: Limits,
-    /// How often each kind of problem was met.
+    /// How often each kind of problem occurred.
     problems: Mutex<BTreeMap<&'static str, u64>>,
     n_requests: AtomicU64,
 }
@@ -140,34 +137,30 @@ pub struct Server {
 /// One archive under its name.
 #[derive(Debug)]
 pub struct ServedArchive {
-    /// Its name, which begins the paths of its addresses.
+    /// Comes first in the path of its URLs, if several archives are served.
     pub name: String,
-    /// Where its addresses begin on both origins: empty, or a slash and its name.
+    /// The start of its paths on both origins: empty, or a slash and its name.
     pub base: String,
     pool: Pool,
-    standings: SummaryCache,
+    summaries: SummaryCache,
 }
 
 /// The two origins, such as `http://127.0.0.1:8080`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Origins {
-    /// Of our own pages.
     pub main: String,
-    /// Of archived content.
     pub replay: String,
 }
 
-/// Which of the two a request came to.
+/// The origin to which a request was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// Our own pages and APIs.
     Main,
-    /// Archived content.
     Replay,
 }
 
 impl Server {
-    /// A server of some archives that listens nowhere yet. A single archive has addresses without its name.
+    /// A server that does not listen yet. URLs contain the archive's name only if there are several archives.
     pub fn new(archives: Vec<Archive>, options: Options, origins: Origins) -> anyhow::Result<Arc<Server>> {
         let is_single = archives.len() == 1;
         let mut served: Vec<ServedArchive> = Vec::new();
@@ -178,31 +171,28 @@ impl Server {
                 name,
                 base,
                 pool: Pool::open(archive)?,
-                standings: SummaryCache::default(),
+                summaries: SummaryCache::default(),
             });
         }
         let listening = [Some(options.listen), options.replay_listen].into_iter().flatten();
         let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
         let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
-        let operator = match &options.operate {
-            Some(operate) => Some(AdminAuth::new(operate.token.as_deref(), port_of(&origins.main))?),
+        let admin = match &options.operate {
+            Some(operate) => Some(AdminAuth::new(operate.token.as_deref(), port(&origins.main))?),
             None => None,
         };
-        let (operator, key) = operator.unzip();
-        let (made, problems) = (WaczCache::default(), Mutex::default());
-        let (limits, n_requests) = (Limits::default(), AtomicU64::new(0));
-        let archives = served;
+        let (admin, key) = admin.unzip();
         Ok(Arc::new(Server {
             options,
-            archives,
+            archives: served,
             origins,
             guard,
-            operator,
+            admin,
             key,
-            made,
-            limits,
-            problems,
-            n_requests,
+            made: WaczCache::default(),
+            limits: Limits::default(),
+            problems: Mutex::default(),
+            n_requests: AtomicU64::new(0),
         }))
     }
 
@@ -210,13 +200,12 @@ impl Server {
         &self.guard
     }
 
-    /// Who may act; `None`: nobody.
-    fn operator(&self) -> Option<&AdminAuth> {
-        self.operator.as_ref()
+    fn admin(&self) -> Option<&AdminAuth> {
+        self.admin.as_ref()
     }
 
-    /// The address at which a session of an operator begins, once.
-    pub fn operator_address(&self) -> Option<String> {
+    /// The URL that starts an admin session, once.
+    pub fn admin_login_url(&self) -> Option<String> {
         self.key.as_ref().map(|key| format!("{}/login?key={key}", self.origins.main))
     }
 
@@ -228,27 +217,23 @@ impl Server {
         &self.made
     }
 
-    /// Counts a problem.
     fn note(&self, kind: &'static str) {
         *self.problems.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
     }
 
-    /// Counts a request.
     fn count(&self) {
         self.n_requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Requests so far.
     fn n_requests(&self) -> u64 {
         self.n_requests.load(Ordering::Relaxed)
     }
 
-    /// How often each kind of problem was met.
     fn problems_by_kind(&self) -> BTreeMap<&'static str, u64> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What is served, and what went wrong how often.
+    /// What is served, and how often each kind of problem occurred.
     fn status(&self) -> Response<Body> {
         let problems = self.problems_by_kind();
         let mut status = json!({
@@ -259,7 +244,7 @@ impl Server {
             "bases": self.archives.iter().map(|served| served.base.as_str()).collect::<Vec<_>>(),
             "problems": problems,
         });
-        // Where archives lie is the business of this machine's users.
+        // The folders of archives concern only the users of this machine.
         if !self.options.public {
             let roots = self.archives.iter().map(|served| served.pool.archive().root().to_path_buf());
             let whole = |root: &Path| root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
@@ -270,28 +255,24 @@ impl Server {
         response
     }
 
-    /// The archives, in the order in which they were named.
     pub fn archives(&self) -> &[ServedArchive] {
         &self.archives
     }
 
-    /// What the user asked for.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Where the two origins are.
     pub fn origins(&self) -> &Origins {
         &self.origins
     }
 
-    /// Whether versions are chosen by distance in time alone.
+    /// Whether the capture closest in time is shown.
     pub fn is_closest(&self) -> bool {
         self.options.closest
     }
 }
 
-/// The port of an origin.
-fn port_of(origin: &str) -> u16 {
+fn port(origin: &str) -> u16 {
     origin.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What is replayed, at which instant, where: all that the rewriting of a body is told.
+//! What is replayed, at which instant and where: the input of rewriting.
 
 use perennial_core::memento::{Coherence, Modifier};
 use perennial_core::time::Timestamp;
@@ -7,37 +7,35 @@ use perennial_warc::http::HttpHead;
 use super::{Origin, Origins};
 use perennial_archive::store::Capture;
 
-/// One archived answer on its way to a client.
+/// An archived response that is being sent to a client.
 #[derive(Clone, Debug)]
 pub struct ReplayContext {
-    /// Where addresses of this archive begin on both origins: empty, or a slash and the archive's name.
+    /// The start of this archive's paths on both origins: empty, or a slash and the archive's name.
     pub base: String,
-    /// The two origins.
     pub origins: Origins,
-    /// Which of them the request came to.
+    /// The origin that received the request.
     pub origin: Origin,
-    /// The instant in the request's address. Addresses of subresources and links carry it on, so that all parts of a page are
-    /// chosen by the page's own time.
+    /// The instant in the request's path. Paths of subresources and links repeat it, so that all parts of a page are chosen for the
+    /// page's own time.
     pub time: Timestamp,
-    /// In what form it was asked for; never [`Modifier::Identity`] where a body is rewritten.
+    /// The requested form; never [`Modifier::Identity`] if a body is rewritten.
     pub modifier: Modifier,
-    /// The capture that is shown, with its address and time.
     pub capture: Capture,
-    /// Status line and fields of what is shown; of a revisit, those of the record with the body.
+    /// Status line and fields; for a revisit, those of the record with the body.
     pub head: HttpHead,
-    /// The status that the client gets.
+    /// The status that the client receives.
     pub status: u16,
-    /// What is known of the capture at the instant.
+    /// What is known about the capture at the instant.
     pub state: Coherence,
 }
 
 impl ReplayContext {
-    /// The path of an archived address at this scene's instant, on either origin.
+    /// The path of an archived URL at this context's instant, on either origin.
     pub fn address(&self, modifier: Modifier, url: &str) -> String {
         format!("{}/web/{}{}/{url}", self.base, self.time.to_digits14(), modifier.as_str())
     }
 
-    /// The path of this very capture.
+    /// The path of this capture.
     pub fn own_url(&self, modifier: Modifier) -> String {
         format!(
             "{}/web/{}{}/{}",

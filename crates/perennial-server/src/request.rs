@@ -1,4 +1,4 @@
-//! A request as the handlers of the routes see it: what it is about, what it asks for, who sent it.
+//! A request as the handlers of the routes see it.
 
 use hyper::http::Response;
 use hyper::http::request::Parts;
@@ -12,34 +12,25 @@ use super::summary::Summary;
 use super::{Origin, Origins, ServedArchive, Server, rewrite};
 use perennial_archive::Snapshot;
 
-/// Whom a response is for.
+/// The format of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// People.
     Html,
-    /// Programs.
     Json,
 }
 
-/// A request as the handlers of the routes see it.
 pub struct Request<'a> {
-    /// All that is served.
     pub server: &'a Server,
-    /// The archive that it is about.
     pub served: &'a ServedArchive,
-    /// Where it came to.
     pub origin: Origin,
-    /// Its head.
     pub parts: &'a Parts,
-    /// Whether the client may act.
-    pub operating: AdminAccess<'a>,
-    /// What stands behind the path of its route, as the client wrote it.
+    /// Whether the client is logged in as an admin.
+    pub admin: AdminAccess<'a>,
+    /// The target after the path of its route, as the client wrote it.
     pub rest: &'a str,
-    /// Its parameters.
     pub query: Query,
-    /// Whom the response is for.
     pub form: Form,
-    /// What a POST carries.
+    /// The body of a POST.
     pub body: &'a [u8],
 }
 
@@ -55,49 +46,48 @@ impl Request<'_> {
         self.given(name).ok_or_else(|| Problem::bad_request(hint()))
     }
 
-    /// The archive as a page shows it.
     pub fn place(&self) -> Place<'_> {
-        Place { name: &self.served.name, base: &self.served.base, operating: self.operating }
+        Place { name: &self.served.name, base: &self.served.base, admin: self.admin }
     }
 
-    /// Reads from the archive as it is now.
+    /// Reads from the current snapshot.
     pub fn with<T>(&self, read: impl FnOnce(&Snapshot) -> anyhow::Result<T>) -> Result<T, Problem> {
         let read = self.served.pool.with(read).and_then(|read| read);
         read.map_err(|error| Problem::internal(&error))
     }
 
-    /// Reads from the archive and from what is computed over the whole of it; `None` while that is computed for the first time.
+    /// Also passes the archive's summary; `None` while it is computed for the first time.
     pub(crate) fn with_summary<T>(
         &self,
         read: impl FnOnce(&Snapshot, Option<&Summary>) -> anyhow::Result<T>,
     ) -> Result<T, Problem> {
-        let standing = self.served.standings.of(&self.served.pool);
-        let standing = standing.map_err(|error| Problem::internal(&error))?;
-        self.with(|snapshot| read(snapshot, standing.as_deref()))
+        let summary = self.served.summaries.latest(&self.served.pool);
+        let summary = summary.map_err(|error| Problem::internal(&error))?;
+        self.with(|snapshot| read(snapshot, summary.as_deref()))
     }
 
-    /// A field of the head, if it is text.
+    /// A header field, if it is text.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
-    /// Whether several archives are served and the path names none of them.
+    /// Whether several archives are served and the path does not name one.
     pub fn is_unnamed(&self) -> bool {
         let is_named = self.parts.uri.path().trim_start_matches('/').split('/').next()
             == Some(self.served.name.as_str());
         self.server.archives().len() > 1 && !is_named
     }
 
-    /// Where a request belongs that a replayed page made to the root of the replay origin: to the archive of the page that asked.
-    pub fn stray(&self, target: &str) -> Option<Response<Body>> {
+    /// Redirects a leaked request, which a replayed page sent to the root of the replay origin, to the page's archive.
+    pub fn leaked_request(&self, target: &str) -> Option<Response<Body>> {
         let (origins, referer) = (self.origins(), self.field("referer"));
         let archives = self.server.archives().iter();
         archives
-            .filter_map(|served| rewrite::assets::stray(referer, &origins.replay, &served.base, target))
+            .filter_map(|served| rewrite::assets::leaked_request(referer, &origins.replay, &served.base, target))
             .next()
     }
 
-    /// The two origins under the name that the client knows this machine by, where both are on it.
+    /// The two origins, with the host name that the client uses if both are on this machine.
     pub fn origins(&self) -> Origins {
         let configured = self.server.origins();
         let host = self.field("host").map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
@@ -114,7 +104,7 @@ impl Request<'_> {
         }
     }
 
-    /// Our own origin under the name that the client knows it by.
+    /// The main origin with the host name that the client uses.
     pub fn main_origin(&self) -> String {
         let main = &self.server.origins().main;
         match (self.origin, self.field("host")) {
@@ -126,7 +116,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whether a browser goes to this address to show it as a page.
+    /// Whether a browser requests this URL to show it as a page.
     pub fn is_navigation(&self) -> bool {
         self.field("sec-fetch-dest") == Some("document")
     }

@@ -1,7 +1,7 @@
-//! The table of routes: path, cost, handler. A request -> the handler of its route, if whoever sent it may ask.
+//! The table of routes: path, cost, handler.
 //!
-//! Nothing but this table interprets paths. They are compared as the client wrote them, never decoded or normalised: a replay path
-//! contains an archived URL with its own `//`, `?` and `%`, and only the path's beginning says what it is.
+//! Only this table interprets paths. They are compared as the client wrote them, neither decoded nor normalised: a replay path
+//! contains an archived URL with its own `//`, `?` and `%`, so only the beginning of the path determines the route.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,34 +29,33 @@ use super::request::{Form, Request};
 use super::rewrite::assets;
 use super::{Origin, ServedArchive, Server, admin_actions, api, atom, banner, files, guard, memento, pages};
 
-/// The longest path with its query that is read.
+/// The longest path with its query.
 const MAX_TARGET_BYTES: usize = 16 << 10;
-/// Bytes of the body of a POST, and how long it may take.
 const MAX_BODY_BYTES: usize = 64 << 10;
+/// The time in which the body of a POST must arrive.
 const BODY_TIME: Duration = Duration::from_secs(15);
 
-/// Responds to a request, or says what is wrong with it. May block.
+/// May block.
 type Handler = fn(&Request<'_>) -> Result<Response<Body>, Problem>;
 
-/// One kind of request.
 struct Route {
     path: Path,
     cost: Cost,
     handler: Handler,
     method: Verb,
     scope: Scope,
-    /// Programs ask for it: problems are JSON.
+    /// For programs: errors are JSON.
     is_api: bool,
-    /// It checks by itself who asks.
+    /// The handler itself checks who sent the request.
     is_open: bool,
 }
 
 enum Path {
     /// This path, with any query.
     Exact(&'static str),
-    /// Every path that begins so, with any query.
+    /// Every path that begins with this, with any query.
     Under(&'static str),
-    /// Every target that begins so. The rest of it is a URL with its own query.
+    /// Every target that begins with this. The rest is a URL with its own query.
     Raw(&'static str),
 }
 
@@ -69,42 +68,43 @@ enum Verb {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Scope {
-    /// Of one archive, whose name may stand before the path.
+    /// One archive, whose name may precede the path.
     Archive,
-    /// Of the server as a whole.
+    /// The server as a whole.
     Server,
 }
 
-/// How much work a request may be.
+/// How much work a request causes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cost {
-    /// One capture, a file, a page of the dashboard that is quickly made.
+    /// One capture, a file, a simple page of the dashboard.
     Read,
     /// Many rows of the state or of the index.
     Scan,
-    /// A file that is put together.
+    /// An export file that is assembled.
     Build,
 }
 
 use Cost::{Build, Read, Scan};
 
 const fn exact(path: &'static str, cost: Cost, handler: Handler) -> Route {
-    route_of(Path::Exact(path), cost, handler)
+    Route::new(Path::Exact(path), cost, handler)
 }
 
 const fn under(path: &'static str, cost: Cost, handler: Handler) -> Route {
-    route_of(Path::Under(path), cost, handler)
+    Route::new(Path::Under(path), cost, handler)
 }
 
 const fn raw(path: &'static str, cost: Cost, handler: Handler) -> Route {
-    route_of(Path::Raw(path), cost, handler)
+    Route::new(Path::Raw(path), cost, handler)
 }
 
-const fn route_of(path: Path, cost: Cost, handler: Handler) -> Route {
-    Route { path, cost, handler, method: Verb::Get, scope: Scope::Archive, is_api: false, is_open: false }
-}
 
 impl Route {
+    const fn new(path: Path, cost: Cost, handler: Handler) -> Route {
+        Route { path, cost, handler, method: Verb::Get, scope: Scope::Archive, is_api: false, is_open: false }
+    }
+
     const fn api(self) -> Route {
         Route { is_api: true, ..self }
     }
@@ -121,7 +121,7 @@ impl Route {
         Route { method: Verb::Post, ..self }
     }
 
-    /// What stands behind the path in a target, and the query; `None` for a target of another route.
+    /// The target after the path, and the query; `None` if the target belongs to another route.
     fn rest<'t>(&self, target: &'t str) -> Option<(&'t str, &'t str)> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         match self.path {
@@ -138,7 +138,7 @@ impl Route {
     }
 }
 
-/// Our own pages and APIs. The first route that fits is taken.
+/// The first route that matches is taken.
 static MAIN: &[Route] = &[
     exact("/", Read, home),
     exact("/api/home", Scan, home::answer).api(),
@@ -153,25 +153,33 @@ static MAIN: &[Route] = &[
     exact("/api/sites", Scan, |r| json(r, sites::load)).api(),
     under("/site/", Scan, |r| page(r, site::load, site::render)),
     exact("/api/site", Scan, |r| json(r, site::load)).api(),
-    exact("/schedule", Scan, |r| page(r, plan::load, plan::render)),
-    exact("/api/schedule", Scan, |r| json(r, plan::load)).api(),
+    exact("/plan", Scan, |r| page(r, plan::load, plan::render)),
+    exact("/api/plan", Scan, |r| json(r, plan::load)).api(),
     exact("/terms", Scan, |r| page(r, terms::load, terms::render)),
     exact("/api/terms", Scan, |r| json(r, terms::load)).api(),
-    exact("/objects", Scan, |r| page(r, articles::load_list, articles::render_list)),
-    exact("/api/objects", Scan, |r| json(r, articles::load_list)).api(),
-    exact("/object", Scan, |r| page(r, articles::load, articles::render)),
-    exact("/api/object", Scan, |r| json(r, articles::load)).api(),
+    exact("/articles", Scan, |r| page(r, articles::load_list, articles::render_list)),
+    exact("/api/articles", Scan, |r| json(r, articles::load_list)).api(),
+    exact("/article", Scan, |r| page(r, articles::load, articles::render)),
+    exact("/api/article", Scan, |r| json(r, articles::load)).api(),
     exact("/notices", Scan, |r| page(r, notices::load, notices::render)),
     exact("/api/notices", Scan, |r| json(r, notices::load)).api(),
     exact("/pin", Scan, |r| page(r, pin::load, pin::render)),
     exact("/api/pin", Scan, |r| json(r, pin::load)).api(),
-    exact("/acts", Read, |r| page(r, admin::load, admin::render)),
-    exact("/api/acts", Scan, |r| json(r, admin::load)).api(),
+    exact("/audit", Read, |r| page(r, admin::load, admin::render)),
+    exact("/api/audit", Scan, |r| json(r, admin::load)).api(),
     exact("/api/diff", Scan, |r| json(r, compare::load)).api(),
     exact("/api/openapi.json", Read, |_| Ok(api::json(&openapi::description()))).api(),
-    exact("/api/operate", Read, admin_actions::act_of_program).post().api(),
+    exact("/api/admin", Read, admin_actions::perform_for_program).post().api(),
+    exact("/schedule", Read, |r| moved(r, "/plan")),
+    exact("/api/schedule", Read, |r| moved(r, "/api/plan")).api(),
+    exact("/objects", Read, |r| moved(r, "/articles")),
+    exact("/api/objects", Read, |r| moved(r, "/api/articles")).api(),
+    exact("/object", Read, |r| moved(r, "/article")),
+    exact("/api/object", Read, |r| moved(r, "/api/article")).api(),
+    exact("/acts", Read, |r| moved(r, "/audit")),
+    exact("/api/acts", Read, |r| moved(r, "/api/audit")).api(),
     under("/api/", Read, |r| Err(Problem::no_such_page(&format!("/api/{}", r.rest)))).api(),
-    exact("/operate", Read, admin_actions::act_of_form).post(),
+    exact("/admin", Read, admin_actions::perform_for_form).post(),
     exact("/login", Read, admin_actions::log_in).post().of_server().open(),
     exact("/login", Read, login).of_server().open(),
     exact("/logout", Read, admin_actions::log_out).post().of_server(),
@@ -192,32 +200,31 @@ static MAIN: &[Route] = &[
     raw("/web/diff/", Scan, compare::compare),
     exact("/web/changes", Scan, compare::last_change),
     raw("/web/changes/", Scan, compare::last_change),
-    exact("/web/", Read, to_calendar),
-    raw("/web/*/", Scan, |r| at_address(r, &format!("*/{}", r.rest))),
-    raw("/web/", Read, |r| at_address(r, r.rest)),
+    exact("/web/", Read, redirect_to_calendar),
+    raw("/web/*/", Scan, |r| show_url(r, &format!("*/{}", r.rest))),
+    raw("/web/", Read, |r| show_url(r, r.rest)),
 ];
 
-/// Archived content, and nothing else.
+/// Archived content only.
 static REPLAY: &[Route] = &[
     exact("/login", Read, login).of_server().open(),
     under(assets::ROOT, Read, |r| {
         assets::file(r.rest, &r.origins().main).ok_or_else(|| Problem::no_such_page(r.rest))
     })
     .of_server(),
-    raw("/web/", Read, |r| at_address(r, r.rest)),
+    raw("/web/", Read, |r| show_url(r, r.rest)),
     raw("/", Read, |r| {
-        let target = target_of(r.parts);
-        r.stray(target).ok_or_else(|| Problem::no_such_page(target))
+        let target = target(r.parts);
+        r.leaked_request(target).ok_or_else(|| Problem::no_such_page(target))
     }),
 ];
 
-/// Whether a path of the table begins with this name, so that no archive can have it.
+/// Whether a path of the table begins with this name; an archive cannot have it.
 pub(super) fn is_ours(name: &str) -> bool {
     let firsts = MAIN.iter().chain(REPLAY).filter_map(|route| route.path().split('/').nth(1));
     firsts.into_iter().any(|first| first == name)
 }
 
-/// A route that fits a request.
 struct RouteMatch<'s, 't> {
     served: &'s ServedArchive,
     route: &'static Route,
@@ -231,7 +238,7 @@ fn find<'s, 't>(
     method: &Method,
     target: &'t str,
 ) -> Option<RouteMatch<'s, 't>> {
-    let (served, path) = archive_of(server, target)?;
+    let (served, path) = find_archive(server, target)?;
     let verb = if method == Method::POST { Verb::Post } else { Verb::Get };
     let table = if origin == Origin::Main { MAIN } else { REPLAY };
     table.iter().filter(|route| route.method == verb).find_map(|route| {
@@ -240,8 +247,8 @@ fn find<'s, 't>(
     })
 }
 
-/// The archive that a target begins with, and the rest of it; without a name it is the first one.
-fn archive_of<'s, 't>(server: &'s Server, target: &'t str) -> Option<(&'s ServedArchive, &'t str)> {
+/// The archive named at the start of a target, and the rest of the target; without a name, the first archive.
+fn find_archive<'s, 't>(server: &'s Server, target: &'t str) -> Option<(&'s ServedArchive, &'t str)> {
     let (name, _) = target.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
     let named = server.archives().iter().find(|served| served.name == name && !name.is_empty());
     match named {
@@ -250,7 +257,7 @@ fn archive_of<'s, 't>(server: &'s Server, target: &'t str) -> Option<(&'s Served
     }
 }
 
-fn target_of(parts: &Parts) -> &str {
+fn target(parts: &Parts) -> &str {
     parts.uri.path_and_query().map_or("/", |target| target.as_str())
 }
 
@@ -262,7 +269,7 @@ pub async fn respond(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     server.count();
-    let found = find(&server, origin, &parts.method, target_of(&parts));
+    let found = find(&server, origin, &parts.method, target(&parts));
     let (route, base) =
         (found.as_ref().map(|found| found.route), found.map(|found| found.served.base.clone()));
     let wants_json = wants_json(&parts, route.is_some_and(|route| route.is_api));
@@ -271,31 +278,30 @@ pub async fn respond(
         Err(problem) => return problem.into_response(wants_json),
     };
     let reader = parts.headers.get(header::ORIGIN).cloned();
-    // Nobody closes these limits.
+    // The semaphore is never closed.
     let _place = server.limits().of(route.map_or(Read, |route| route.cost)).acquire().await;
-    // The archive and its files are read on threads that may wait for the disk.
+    // Reading archives blocks on the disk.
     let shared = server.clone();
     let handled = tokio::task::spawn_blocking(move || handle(&shared, origin, &parts, &body)).await;
     let result = handled.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
     let mut response = result.unwrap_or_else(|problem| {
         server.note(problem.kind);
         match origin {
-            // Archived content stands in frames.
+            // Archived content is shown in frames.
             Origin::Main if !wants_json => problem.into_page(&base.unwrap_or_default()),
             _ => problem.into_response(wants_json),
         }
     });
-    name_readers(&server, reader, response.headers_mut());
+    limit_script_access(&server, reader, response.headers_mut());
     response
 }
 
-/// Programs get JSON: whoever accepts it, and whoever asks an API.
 fn wants_json(parts: &Parts, is_api: bool) -> bool {
     let accept = parts.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
     accept.contains("json") || is_api && !accept.contains("text/html")
 }
 
-/// The body of a POST. No other request has its body read.
+/// Reads the body of a POST; other requests have none.
 async fn read_body(route: Option<&Route>, body: Incoming) -> Result<Vec<u8>, Problem> {
     if route.is_none_or(|route| route.method != Verb::Post) {
         return Ok(Vec::new());
@@ -303,17 +309,17 @@ async fn read_body(route: Option<&Route>, body: Incoming) -> Result<Vec<u8>, Pro
     let read = Limited::new(body, MAX_BODY_BYTES).collect();
     match tokio::time::timeout(BODY_TIME, read).await {
         Ok(Ok(body)) => Ok(body.to_bytes().to_vec()),
-        _ => Err(Problem::bad_request("The body is too long, or did not come in time.")),
+        _ => Err(Problem::bad_request("The body is too long or took too long to arrive.")),
     }
 }
 
-/// Responds to a request without a body, or says what is wrong with it. May block.
+/// Handles a request without a body. May block.
 pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<Body>, Problem> {
     handle(server, origin, parts, &[])
 }
 
 fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result<Response<Body>, Problem> {
-    let target = target_of(parts);
+    let target = target(parts);
     if target.len() > MAX_TARGET_BYTES {
         return Err(Problem::bad_request("The address is too long."));
     }
@@ -324,7 +330,7 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
         _ => return Err(Problem::method()),
     }
     if !found.as_ref().is_some_and(|found| found.route.is_open) {
-        let_in(server, parts)?;
+        authorize(server, parts)?;
     }
     if parts.method == Method::OPTIONS {
         return Ok(preflight());
@@ -333,35 +339,35 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
     let RouteMatch { served, route, rest, query } = found.ok_or_else(|| Problem::no_such_page(path))?;
     let query = Query::parse(query);
     let is_json = route.is_api || query.get("format") == Some("json");
-    let session = server.operator().and_then(|operator| operator.form_of(parts));
-    let operating = match (&session, server.operator()) {
+    let session = server.admin().and_then(|admin| admin.form_token(parts));
+    let admin = match (&session, server.admin()) {
         (Some(token), _) => AdminAccess::On(token),
         (None, Some(_)) => AdminAccess::LoggedOut,
         (None, None) => AdminAccess::Off,
     };
     let form = if is_json { Form::Json } else { Form::Html };
-    let request = Request { server, served, origin, parts, operating, rest, query, form, body };
+    let request = Request { server, served, origin, parts, admin, rest, query, form, body };
     if route.scope == Scope::Archive && request.field("service-worker").is_some() {
         return Err(Problem::bad_request("Archived service workers are not registered."));
     }
     (route.handler)(&request)
 }
 
-/// Whether a request is answered at all. An operator may read, too.
-fn let_in(server: &Server, parts: &Parts) -> Result<(), Problem> {
+/// Whether a request is answered at all. Admins may also read.
+fn authorize(server: &Server, parts: &Parts) -> Result<(), Problem> {
     let checked = server.guard().check(parts);
-    match (checked, server.operator()) {
-        (Err(problem), Some(operator)) if problem.kind == "token" => {
-            let is_operator = operator.form_of(parts).is_some() || operator.has_token(parts)?;
+    match (checked, server.admin()) {
+        (Err(problem), Some(admin)) if problem.kind == "token" => {
+            let is_operator = admin.form_token(parts).is_some() || admin.has_token(parts)?;
             if is_operator { Ok(()) } else { Err(problem) }
         }
         (checked, _) => checked,
     }
 }
 
-/// What anybody may fetch, any website's script may read. What only this machine may fetch, no website may: its reader's browser stands
-/// on this machine. So scripts of other pages read where the archive is public, needs a token, or their origin was allowed.
-fn name_readers(server: &Server, reader: Option<HeaderValue>, headers: &mut HeaderMap) {
+/// Limits which websites' scripts may read responses. Everybody may read a public archive, so every website may as well. An archive that
+/// only this machine can read must be hidden from websites, because its reader's browser runs on this machine. A token protects by itself.
+fn limit_script_access(server: &Server, reader: Option<HeaderValue>, headers: &mut HeaderMap) {
     let options = server.options();
     if options.public || options.token.is_some() {
         return;
@@ -369,7 +375,7 @@ fn name_readers(server: &Server, reader: Option<HeaderValue>, headers: &mut Head
     if headers.remove(header::ACCESS_CONTROL_ALLOW_ORIGIN).is_none() {
         return;
     }
-    // In one field: some clients read no second one.
+    // In one field, because some clients ignore a second one.
     let varies = match headers.get(header::VARY).and_then(|varies| varies.to_str().ok()) {
         Some(varies) => format!("{varies}, origin"),
         None => "origin".to_owned(),
@@ -386,8 +392,8 @@ fn name_readers(server: &Server, reader: Option<HeaderValue>, headers: &mut Head
     }
 }
 
-/// How many requests of each cost are worked on at a time; the others wait without a thread. More than a few for each core would only
-/// wait for each other, and those that take long must leave room for those that do not.
+/// How many requests of each cost run at a time; others wait without a thread. More than a few per core would only compete with each
+/// other, and slow requests must leave room for quick ones.
 #[derive(Debug)]
 pub struct Limits {
     read: Semaphore,
@@ -416,7 +422,6 @@ impl Limits {
     }
 }
 
-/// A page of the dashboard, or its view as JSON.
 fn page<V: Serialize>(
     request: &Request<'_>,
     load: fn(&Request<'_>) -> Result<V, Problem>,
@@ -425,7 +430,6 @@ fn page<V: Serialize>(
     Ok(dashboard::respond(request, &load(request)?, render))
 }
 
-/// The view of a page as JSON.
 fn json<V: Serialize>(
     request: &Request<'_>,
     load: fn(&Request<'_>) -> Result<V, Problem>,
@@ -437,7 +441,7 @@ fn home(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     if request.is_unnamed() { Ok(archives(request)) } else { home::answer(request) }
 }
 
-/// All archives, each with a field for a URL.
+/// Lists the archives, each with a field for a URL.
 fn archives(request: &Request<'_>) -> Response<Body> {
     let archives = request.server.archives().iter();
     let places: Vec<Place<'_>> =
@@ -445,24 +449,24 @@ fn archives(request: &Request<'_>) -> Response<Body> {
     pages::html(calendar::home(&places))
 }
 
-/// The field for a URL leads to its calendar.
-fn to_calendar(request: &Request<'_>) -> Result<Response<Body>, Problem> {
-    let url = request.query.get("url").ok_or_else(no_address)?.trim();
+/// Redirects the form of the calendar to the URL's calendar.
+fn redirect_to_calendar(request: &Request<'_>) -> Result<Response<Body>, Problem> {
+    let url = request.query.get("url").ok_or_else(no_url)?.trim();
     let location = HeaderValue::from_str(&format!("{}/web/*/{url}", request.served.base));
-    let location = location.map_err(|_| no_address())?;
+    let location = location.map_err(|_| no_url())?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)
 }
 
-fn no_address() -> Problem {
-    Problem::bad_request("No address: write /web/20260102030405/https://example.org/")
+fn no_url() -> Problem {
+    Problem::bad_request("URL missing; write /web/20260102030405/https://example.org/")
 }
 
-/// An archived URL at a time, or what is captured of it.
-fn at_address(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem> {
-    let address = ReplayAddress::parse(rest).ok_or_else(no_address)?;
+/// Replays an archived URL, or lists its captures.
+fn show_url(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem> {
+    let address = ReplayAddress::parse(rest).ok_or_else(no_url)?;
     match address.when {
         When::Unsaid | When::At { .. } => replay(request, &address),
         _ if request.origin == Origin::Replay => Err(Problem::no_such_page("A calendar")),
@@ -480,7 +484,7 @@ fn at_address(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Probl
     }
 }
 
-/// The page on which a session of an operator begins; with a token, the cookie that holds it.
+/// The login page; with a token, sets the cookie for reading.
 fn login(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     if let Some(token) = request.query.get("token") {
         return set_token(request.server, token);
@@ -490,12 +494,11 @@ fn login(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     }
     request.server.guard().check_host(request.parts)?;
     let key = request.query.get("key").filter(|key| !key.is_empty());
-    // Who is no operator yet may not know what is served.
-    let place = Place { name: "", base: &request.served.base, operating: request.operating };
+    // A visitor who has not logged in must not learn what is served.
+    let place = Place { name: "", base: &request.served.base, admin: request.admin };
     Ok(pages::html(admin::login(place, key)))
 }
 
-/// Sets the cookie with the token, for browsers.
 fn set_token(server: &Server, token: &str) -> Result<Response<Body>, Problem> {
     server.guard().accepts(token)?;
     let mut response = Response::new(Body::empty());
@@ -509,7 +512,7 @@ fn set_token(server: &Server, token: &str) -> Result<Response<Body>, Problem> {
     Ok(response)
 }
 
-/// Players ask before they read in ranges from another origin.
+/// Players send a preflight before range requests from another origin.
 fn preflight() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -520,6 +523,16 @@ fn preflight() -> Response<Body> {
     response
 }
 
+/// Redirects an old path, which may be bookmarked, to the new one.
+fn moved(request: &Request<'_>, path: &str) -> Result<Response<Body>, Problem> {
+    let query = request.parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let location = HeaderValue::from_str(&format!("{}{path}{query}", request.served.base));
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    response.headers_mut().insert(header::LOCATION, location.map_err(|error| Problem::internal(&error.into()))?);
+    Ok(response)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -528,7 +541,7 @@ mod tests {
         MAIN.iter().find(|route| route.method == Verb::Get && route.rest(target).is_some()).unwrap()
     }
 
-    /// An archived URL may contain the path of any route; it decides neither the cost nor the form of the response.
+    /// An archived URL may contain the path of any route without affecting cost or format of the response.
     #[test]
     fn an_archived_url_that_contains_our_paths_is_replayed() {
         for part in [
@@ -540,7 +553,7 @@ mod tests {
             "/api/",
             "/status",
             "/web/*/x",
-            "/operate",
+            "/admin",
             "/web/timemap/",
         ] {
             for target in [
@@ -554,17 +567,17 @@ mod tests {
             }
         }
         assert_eq!(main("/page/https://a.example/wacz/").cost, Scan);
-        // The query behind an archived URL is part of it.
+        // The query after an archived URL is part of it.
         let page = "/page/https://a.example/?format=json";
         assert_eq!(main(page).rest(page), Some(("https://a.example/?format=json", "")));
         assert!(!MAIN.iter().any(|route| {
             route.method == Verb::Post
-                && route.rest("/web/20260102030405/https://a.example/operate").is_some()
+                && route.rest("/web/20260102030405/https://a.example/admin").is_some()
         }));
     }
 
     #[test]
-    fn names_of_routes_are_names_of_no_archive() {
+    fn an_archive_cannot_have_the_name_of_a_route() {
         for name in
             ["web", "cdx", "notices", "changes.atom", "_perennial", "api", "login", "logout", "healthz"]
         {

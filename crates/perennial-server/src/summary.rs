@@ -1,6 +1,6 @@
-//! An archive -> what is reckoned over the whole of it: holdings, quality, the plan of visits, what needs a person. This takes as
-//! long as the archive is large, so it is made now and then and kept: at once where that is quick, else on a thread of its
-//! own while requests get the last one.
+//! Caches aggregates over a whole archive: holdings, quality, the plan of visits, problems that warning a person. Computing them takes
+//! longer the larger the archive is. Small archives are computed while the request waits; large ones on a thread, while requests
+//! receive the previous summary.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use perennial_core::schedule::{Ranked, Scheduler};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
-use super::dashboard::components::{Bounds, Range};
-use super::dashboard::overview::{Need, Overview, QualityPoint, Spending};
+use super::dashboard::components::{Bounds, Range, date_time};
+use super::dashboard::overview::{Warning, Overview, QualityPoint, Spending};
 use super::dashboard::site::SiteSummary;
 use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
@@ -21,49 +21,46 @@ use perennial_archive::{Archive, Snapshot, now};
 use perennial_engine::learn::{self, FollowedSites, NextVisit, PlannedBudget, VisitDescriber, VisitPlan};
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
-/// Archives with no more captures are reckoned while a request waits.
+/// A request waits for the summary of an archive with at most so many captures.
 const QUICK_CAPTURES: i64 = 20_000;
-/// What was reckoned is not made again before this time, or twenty times what it took.
+/// A summary is reused for this time, or for twenty times the time it took to compute.
 const FRESH: Duration = Duration::from_secs(5);
 const COST_FACTOR: u32 = 20;
-/// Visits of the plan, and pages whose rank is kept.
 const MOST_VISITS: usize = 300;
+/// Pages whose rank is kept.
 const MOST_RANKED: usize = 50_000;
-/// Visits and captures in the margin of home.
+/// Visits and captures listed in the sidebar of the home page.
 const N_MARGIN: usize = 5;
-/// Hosts with troubles that are named.
-const MOST_NEEDS: usize = 5;
-/// Instants at which the quality of an archive is drawn, and the least time that it must be old.
+/// Hosts with problems that are listed.
+const MAX_WARNINGS: usize = 5;
 const N_PAST: i64 = 8;
+/// The chart of quality needs captures over at least this time.
 const LEAST_PAST: Span = Span::from_hours(12);
-/// Hours of spending that are shown.
 const N_HOURS: usize = 24;
-/// An archive whose last capture is older is not being crawled: its plan is that of going on where it ended.
+/// If the last capture is older, no crawl is running; the plan then assumes that the crawl continues where it ended.
 const STALE: Span = Span::from_hours(24);
 
-/// What is reckoned over one archive.
+/// The aggregates over one archive.
 pub(crate) struct Summary {
-    /// What the margin of home shows, without what each request asks anew.
+    /// The sidebar of the home page, without the facts that are read again for each request.
     pub(crate) overview: Overview,
-    /// The user's settings of the sites.
     pub(crate) followed: FollowedSites,
-    /// The scheduler as a crawl would have it at `at`.
+    /// The scheduler's state, as a crawl would have it at `at`.
     pub(crate) scheduler: Scheduler,
-    /// The budget.
     pub(crate) pace: PlannedBudget,
-    /// Where the plan begins.
+    /// When the plan begins.
     pub(crate) at: Timestamp,
     /// The next visits, soonest first.
     pub(crate) visits: Vec<NextVisit>,
-    /// Addresses without a page.
+    /// URLs that may have no page.
     pub(crate) n_probes: u64,
-    /// Pages by urgency: their place, from 0.
+    /// Pages by urgency, with their rank from 0.
     pub(crate) ranks: HashMap<PageId, (usize, Ranked)>,
-    /// Bytes of text that important versions brought, and of all text that can be searched.
+    /// Bytes of text in important versions, and of all searchable text.
     pub(crate) text_bytes: Option<(u64, u64)>,
-    /// All sites, largest first.
+    /// Largest first.
     pub(crate) sites: Vec<SiteRow>,
-    /// Summaries of single sites, as they were asked for.
+    /// Summaries of the sites that were requested.
     pub(crate) by_site: Mutex<HashMap<String, Arc<SiteSummary>>>,
 }
 
@@ -73,126 +70,129 @@ impl std::fmt::Debug for Summary {
     }
 }
 
-/// The standing of an archive, kept between requests.
+/// The summary of an archive, reused between requests.
 #[derive(Debug)]
 pub(crate) struct SummaryCache {
-    kept: Arc<Mutex<Kept>>,
-    past: Arc<Mutex<Past>>,
-    /// Captures up to which a request waits for it.
+    latest: Arc<Mutex<CachedSummary>>,
+    past: Arc<Mutex<PastQuality>>,
+    /// A request waits for the summary of an archive with at most so many captures.
     quick: i64,
 }
 
 impl Default for SummaryCache {
     fn default() -> SummaryCache {
-        SummaryCache { kept: Arc::default(), past: Arc::default(), quick: QUICK_CAPTURES }
+        SummaryCache { latest: Arc::default(), past: Arc::default(), quick: QUICK_CAPTURES }
     }
 }
 
-/// The quality at earlier instants. Each costs as much as that of now, so it is made on a thread of its own for any archive.
+/// The quality at earlier instants. Each instant costs as much as the present one, so a thread computes them for any archive.
 #[derive(Debug, Default)]
-struct Past {
+struct PastQuality {
     points: Vec<QualityPoint>,
-    until: Option<Timestamp>,
-    made: Option<Instant>,
+    last_capture: Option<Timestamp>,
+    computed: Option<Instant>,
     cost: Duration,
-    is_making: bool,
+    is_computing: bool,
 }
 
-impl Past {
+impl PastQuality {
     fn is_due(&self, last: Timestamp) -> bool {
-        let is_old = self.made.is_none_or(|made| made.elapsed() > FRESH.max(self.cost * COST_FACTOR));
-        !self.is_making && self.until != Some(last) && is_old
+        let is_old = self.computed.is_none_or(|computed| computed.elapsed() > FRESH.max(self.cost * COST_FACTOR));
+        !self.is_computing && self.last_capture != Some(last) && is_old
     }
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    standing: Option<Arc<Summary>>,
-    made: Option<Instant>,
+struct CachedSummary {
+    summary: Option<Arc<Summary>>,
+    computed: Option<Instant>,
     cost: Duration,
-    is_making: bool,
+    is_computing: bool,
     problem: Option<String>,
 }
 
-impl Kept {
+impl CachedSummary {
     fn is_fresh(&self) -> bool {
-        self.made.is_some_and(|made| made.elapsed() < FRESH.max(self.cost * COST_FACTOR))
+        self.computed.is_some_and(|computed| computed.elapsed() < FRESH.max(self.cost * COST_FACTOR))
     }
 
-    fn put(&mut self, made: anyhow::Result<Summary>, begun: Instant) {
-        (self.cost, self.made, self.is_making) = (begun.elapsed(), Some(Instant::now()), false);
-        match made {
-            Ok(standing) => (self.standing, self.problem) = (Some(Arc::new(standing)), None),
+    fn replace(&mut self, new: anyhow::Result<Summary>, started: Instant) {
+        (self.cost, self.computed, self.is_computing) = (started.elapsed(), Some(Instant::now()), false);
+        match new {
+            Ok(summary) => (self.summary, self.problem) = (Some(Arc::new(summary)), None),
             Err(error) => self.problem = Some(format!("{error:#}")),
         }
     }
 }
 
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SummaryCache {
-    /// Lets the next request reckon anew, because the settings are others.
-    pub(crate) fn forget(&self) {
-        lock(&self.kept).made = None;
+    /// Makes the next request compute the summary again, because the settings changed.
+    pub(crate) fn invalidate(&self) {
+        lock(&self.latest).computed = None;
     }
 
-    /// The latest that was reckoned; `None` while a large archive is reckoned for the first time.
-    pub(crate) fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Summary>>> {
+    /// The latest summary; `None` while that of a large archive is computed for the first time.
+    pub(crate) fn latest(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Summary>>> {
         let n_captures = pool.with(|snapshot| snapshot.store().last_capture_number())??;
-        let mut kept = lock(&self.kept);
-        if kept.is_fresh() || kept.is_making {
-            return match &kept.problem {
-                Some(problem) if kept.standing.is_none() => anyhow::bail!("{problem}"),
-                _ => Ok(kept.standing.clone()),
+        let mut latest = lock(&self.latest);
+        if latest.is_fresh() || latest.is_computing {
+            return match &latest.problem {
+                Some(problem) if latest.summary.is_none() => anyhow::bail!("{problem}"),
+                _ => Ok(latest.summary.clone()),
             };
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         if n_captures <= self.quick {
-            let made = pool.with(Summary::of).and_then(|made| made);
-            kept.put(made, begun);
-            return match &kept.problem {
+            let new = pool.with(Summary::new).and_then(|new| new);
+            latest.replace(new, started);
+            return match &latest.problem {
                 Some(problem) => anyhow::bail!("{problem}"),
-                None => Ok(kept.standing.clone()),
+                None => Ok(latest.summary.clone()),
             };
         }
-        kept.is_making = true;
-        let (root, shared) = (pool.archive().root().to_path_buf(), self.kept.clone());
+        latest.is_computing = true;
+        let (root, shared) = (pool.archive().root().to_path_buf(), self.latest.clone());
         std::thread::spawn(move || {
-            let made = made_apart(&root);
-            lock(&shared).put(made, begun);
+            let new = Archive::open(&root).and_then(|archive| archive.snapshot());
+            let new = new.and_then(|snapshot| Summary::new(&snapshot));
+            lock(&shared).replace(new, started);
         });
-        Ok(kept.standing.clone())
-    }
-}
+        Ok(latest.summary.clone())
+            }
 
-impl SummaryCache {
-    /// The quality at earlier instants, as it was reckoned last; nothing where that is under way for the first time.
+    /// The quality at earlier instants, as computed last; empty while it is computed for the first time.
     pub(crate) fn past(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<QualityPoint>> {
         let store = snapshot.store();
         let Some((first, last)) = store.first_capture()?.zip(store.last_capture()?) else {
             return Ok(Vec::new());
         };
-        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut past = lock(&self.past);
         if last - first >= LEAST_PAST && past.is_due(last) {
-            past.is_making = true;
+            past.is_computing = true;
             let (root, shared) = (snapshot.archive().root().to_path_buf(), self.past.clone());
             std::thread::spawn(move || {
-                let begun = Instant::now();
-                // What cannot be reckoned is not drawn; the quality of now says why.
-                let points = past_of(&root, first, last).unwrap_or_default();
-                let (made, cost) = (Some(Instant::now()), begun.elapsed());
-                let new = Past { points, until: Some(last), made, cost, is_making: false };
-                *shared.lock().unwrap_or_else(PoisonError::into_inner) = new;
+                let started = Instant::now();
+                // After an error there is no chart; the present quality shows the error.
+                let points = measure_past(&root, first, last).unwrap_or_default();
+                *lock(&shared) = PastQuality {
+                    points,
+                    last_capture: Some(last),
+                    computed: Some(Instant::now()),
+                    cost: started.elapsed(),
+                    is_computing: false,
+                };
             });
         }
         Ok(past.points.clone())
     }
 }
 
-/// The quality at instants that divide the time of an archive evenly.
-fn past_of(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Result<Vec<QualityPoint>> {
+/// The quality at instants that divide the archive's time evenly.
+fn measure_past(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Result<Vec<QualityPoint>> {
     let snapshot = Archive::open(root)?.snapshot()?;
     let followed = FollowedSites::load(snapshot.archive(), snapshot.store())?;
     let step = (last - first).as_millis() / N_PAST;
@@ -201,7 +201,7 @@ fn past_of(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Result<Vec
     for at in instants {
         let quality = measure(&snapshot, None, at, at, &followed)?;
         let coherence = &quality.all.coherence;
-        points.extend(completeness_of(&quality.all).map(|completeness| QualityPoint {
+        points.extend(completeness(&quality.all).map(|completeness| QualityPoint {
             time: at.into(),
             completeness,
             coherence: Bounds { at_least: coherence.at_least.weighted, at_most: coherence.at_most.weighted },
@@ -210,13 +210,8 @@ fn past_of(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Result<Vec
     Ok(points)
 }
 
-fn made_apart(root: &Path) -> anyhow::Result<Summary> {
-    Summary::of(&Archive::open(root)?.snapshot()?)
-}
-
 impl Summary {
-    /// Reckons everything.
-    pub(crate) fn of(snapshot: &Snapshot) -> anyhow::Result<Summary> {
+    pub(crate) fn new(snapshot: &Snapshot) -> anyhow::Result<Summary> {
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let (present, last) = (now(), store.last_capture()?);
         let at = last.filter(|last| present - *last > STALE || *last > present).unwrap_or(present);
@@ -232,17 +227,17 @@ impl Summary {
         visits.extend(described.polls(at)?);
         visits.sort_by_key(|visit| (visit.at.is_none(), visit.at.clone()));
         let ranks = scheduler.ranking(at, MOST_RANKED.min(scheduler.n_pages())).into_iter().enumerate();
-        let ranks = ranks.map(|(place, ranked)| (ranked.page, (place, ranked))).collect();
+        let ranks = ranks.map(|(rank, ranked)| (ranked.page, (rank, ranked))).collect();
         let quality = last.map(|last| measure(snapshot, None, last, last, &followed)).transpose()?;
-        let (counts, failing) = (store.counts()?, store.failing_hosts(MOST_NEEDS)?);
+        let (counts, failing) = (store.counts()?, store.failing_hosts(MAX_WARNINGS)?);
         let sites = site_rows(store, quality.as_ref(), &failing)?;
         let mut overview = Overview {
-            made: Some(present.into()),
-            needs: failing.iter().map(need_of).collect(),
+            computed: Some(present.into()),
+            warnings: failing.iter().map(host_warning).collect(),
             plan_at: Some(at),
             next: visits.iter().filter(|visit| !visit.feed).take(N_MARGIN).cloned().collect(),
             n_followed: scheduler.n_pages() as u64,
-            n_waiting: store.count_backlog()?,
+            n_unanalysed: store.count_backlog()?,
             ..Overview::default()
         };
         add_spending(&mut overview, store, &pace, at)?;
@@ -264,7 +259,7 @@ impl Summary {
         })
     }
 
-    /// What the margin of home shows, with what is asked anew: whether a crawl runs, and what it fetched last.
+    /// The sidebar of the home page, with what is read again for each request: whether a crawl runs, and its latest captures.
     pub(crate) fn overview_now(&self, snapshot: &Snapshot) -> anyhow::Result<Overview> {
         let mut overview = self.overview.clone();
         overview.is_running = perennial_archive::lock::is_being_written(snapshot.archive().root());
@@ -272,12 +267,12 @@ impl Summary {
         Ok(overview)
     }
 
-    /// What is wrong with a host.
-    pub(crate) fn need_of(&self, host: &str) -> Option<&Need> {
-        self.overview.needs.iter().find(|need| need.site.as_deref() == Some(host))
+    /// The problem of a host.
+    pub(crate) fn warning(&self, host: &str) -> Option<&Warning> {
+        self.overview.warnings.iter().find(|warning| warning.site.as_deref() == Some(host))
     }
 
-    /// All hosts, those of the largest sites first.
+    /// All hosts, largest sites first.
     pub(crate) fn hosts(&self) -> Vec<String> {
         self.sites.iter().map(|site| site.host.clone()).collect()
     }
@@ -288,7 +283,7 @@ fn text_bytes(archive: &Archive) -> anyhow::Result<Option<(u64, u64)>> {
     Ok(sizes.map(|sizes| (sizes.important_text_bytes, sizes.text_bytes)))
 }
 
-fn completeness_of(site: &SiteQuality) -> Option<Range> {
+fn completeness(site: &SiteQuality) -> Option<Range> {
     let pooled = &site.pooled;
     let range = Range { at_least: pooled.at_least, likely: pooled.likely, at_most: pooled.at_most };
     site.is_known().then_some(range)
@@ -296,10 +291,10 @@ fn completeness_of(site: &SiteQuality) -> Option<Range> {
 
 fn add_quality(overview: &mut Overview, quality: Option<&ArchiveQuality>) {
     let Some(quality) = quality else { return };
-    let known = quality.sites.iter().filter_map(|site| Some((site.host.clone(), completeness_of(site)?)));
+    let known = quality.sites.iter().filter_map(|site| Some((site.host.clone(), completeness(site)?)));
     overview.by_site = known.collect();
     overview.by_site.sort_by(|a, b| a.1.likely.total_cmp(&b.1.likely));
-    overview.completeness = completeness_of(&quality.all);
+    overview.completeness = completeness(&quality.all);
     let coherence = &quality.all.coherence;
     let bounds = Bounds { at_least: coherence.at_least.weighted, at_most: coherence.at_most.weighted };
     overview.coherence = quality.all.is_known().then_some(bounds);
@@ -314,12 +309,7 @@ fn add_counts(overview: &mut Overview, counts: &Counts, warc_bytes: u64) {
         (instant(&counts.first_capture), instant(&counts.last_capture));
 }
 
-fn add_spending(
-    overview: &mut Overview,
-    store: &Store,
-    pace: &PlannedBudget,
-    at: Timestamp,
-) -> anyhow::Result<()> {
+fn add_spending(overview: &mut Overview, store: &Store, pace: &PlannedBudget, at: Timestamp) -> anyhow::Result<()> {
     let hours = store.spent_by_hour(at, N_HOURS)?;
     if hours.iter().all(|n| *n == 0) {
         return Ok(());
@@ -339,8 +329,8 @@ fn site_rows(
     let known: HashMap<&str, &SiteQuality> =
         quality.iter().flat_map(|quality| &quality.sites).map(|site| (site.host.as_str(), site)).collect();
     let row = |(host, n_pages, n_captures): (String, u64, u64)| SiteRow {
-        completeness: known.get(host.as_str()).and_then(|site| completeness_of(site)),
-        need: failing.iter().find(|failing| failing.host == host).map(title_of),
+        completeness: known.get(host.as_str()).and_then(|site| completeness(site)),
+        warning: failing.iter().find(|failing| failing.host == host).map(failure_title),
         host,
         n_pages,
         n_captures,
@@ -348,42 +338,40 @@ fn site_rows(
     Ok(store.sites()?.into_iter().map(row).collect())
 }
 
-fn title_of(failing: &Failing) -> String {
+fn failure_title(failing: &Failing) -> String {
     match (failing.n_failed, failing.n_visited) {
         (0, all) if failing.n_gone == 1 => format!("1 page of {all} is gone"),
         (0, all) => format!("{} pages of {all} are gone", failing.n_gone),
-        (n, all) if n == all => "does not answer".to_string(),
+        (n, all) if n == all => "does not respond".to_string(),
         (1, all) => format!("1 page of {all} fails"),
         (n, all) => format!("{n} pages of {all} fail"),
     }
 }
 
-/// What a person is told of a host, and the cure.
-fn need_of(failing: &Failing) -> Need {
+/// The problem of a failing host, and what to do about it.
+fn host_warning(failing: &Failing) -> Warning {
     let host = &failing.host;
-    let last = failing.last.to_rfc3339();
-    let last = format!("{} {}", last.get(..10).unwrap_or_default(), last.get(11..16).unwrap_or_default());
-    let (text, cure, command) = match failing.n_failed {
+    let (text, hint, command) = match failing.n_failed {
         0 => (
-            format!("The last visit that found nothing was on {last}."),
-            "Moved? Follow the new address with perennial add. Gone? Stop visiting with perennial remove; what is archived stays. Its seed:",
+            format!("The last visit that found a page gone was on {}.", date_time(failing.last)),
+            "If it moved, follow the new URL with perennial add. If it is gone, end its visits with perennial remove; its captures are kept. Its seed:",
             "perennial list".to_string(),
         ),
         _ => {
             let wait = failing.ready_at.filter(|ready| *ready > failing.last);
-            let wait = wait.map(|ready| format!(" It is not asked again before {}.", ready.to_rfc3339()));
+            let wait = wait.map(|ready| format!(" The next attempt is not before {}.", date_time(ready)));
             let rows = failing.n_in_a_row;
             (
-                format!("Up to {rows} failures in a row, the last on {last}.{}", wait.unwrap_or_default()),
-                "The crawl tries again by itself, later each time. What came back is in the log:",
+                format!("Up to {rows} failures in a row, the last on {}.{}", date_time(failing.last), wait.unwrap_or_default()),
+                "The crawl retries by itself, less and less often. The log shows each response:",
                 format!("perennial log --outcome failed --url {host}"),
             )
         }
     };
-    Need {
-        title: format!("{host}: {}", title_of(failing)),
+    Warning {
+        title: format!("{host}: {}", failure_title(failing)),
         text,
-        cure: cure.to_string(),
+        hint: hint.to_string(),
         command: Some(command),
         site: Some(host.clone()),
     }
@@ -394,16 +382,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_archive_is_reckoned_apart_and_an_empty_one_has_a_standing() {
+    fn a_thread_computes_the_summary_of_a_large_archive() {
         let dir = tempfile::tempdir().unwrap();
         let pool = Pool::open(Archive::create(&dir.path().join("a")).unwrap()).unwrap();
-        let at_once = SummaryCache::default().of(&pool).unwrap().unwrap();
-        assert_eq!((at_once.overview.n_followed, at_once.visits.len(), at_once.sites.len()), (0, 0, 0));
-        let apart = SummaryCache { quick: -1, ..SummaryCache::default() };
-        assert!(apart.of(&pool).unwrap().is_none(), "nobody waits for it");
+        let quick = SummaryCache::default().latest(&pool).unwrap().unwrap();
+        assert_eq!((quick.overview.n_followed, quick.visits.len(), quick.sites.len()), (0, 0, 0));
+        let slow = SummaryCache { quick: -1, ..SummaryCache::default() };
+        assert!(slow.latest(&pool).unwrap().is_none(), "the request does not wait for it");
         let deadline = Instant::now() + Duration::from_secs(60);
-        while apart.of(&pool).unwrap().is_none() {
-            assert!(Instant::now() < deadline, "it is never made");
+        while slow.latest(&pool).unwrap().is_none() {
+            assert!(Instant::now() < deadline, "the thread never finishes");
             std::thread::yield_now();
         }
     }

@@ -1,6 +1,6 @@
-//! What may be done from the pages: buttons and forms, the settings of followed sites, `/acts` with what was done, `/login`.
+//! Forms and buttons that change settings, the settings of followed sites, the audit log at `/audit`, and `/login`.
 //!
-//! Each form is a POST with the token of the reader's session. A reader without a session sees what is set, and how to get one.
+//! Each form is a POST with the token of the reader's session. A reader without a session sees the settings and how to log in.
 
 use maud::{Markup, html};
 use perennial_core::schedule::Goal;
@@ -9,41 +9,42 @@ use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::components::{choice, columns, empty, short, untrusted};
+use super::components::{choice, columns, empty, date_time, untrusted};
 use super::layout::{AdminAccess, Place, Shell, Tab, site_address};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_archive::store::site_of;
-use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
 use perennial_engine::html::dates::counted;
+use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
 
-/// Sites with their settings on one page, and acts that are shown.
+/// Sites with their settings on one page.
 const MAX_FOLLOWED: usize = 500;
-const MAX_ACTS: usize = 200;
+/// Entries of the audit log on one page.
+const MAX_ACTIONS: usize = 200;
 
-/// A button that does one thing. Nothing if the reader may not act.
+/// A form with one button; empty if the reader may not change settings.
 pub(crate) fn button(
     place: Place<'_>,
-    act: &str,
+    action: &str,
     fields: &[(&str, &str)],
     label: &str,
     back: &str,
 ) -> Markup {
-    form(place, act, fields, back, &html! { button { (label) } })
+    form(place, action, fields, back, &html! { button { (label) } })
 }
 
-/// A form with its visible fields. Nothing if the reader may not act.
+/// A form with its visible fields; empty if the reader may not change settings.
 pub(crate) fn form(
     place: Place<'_>,
-    act: &str,
+    action: &str,
     fields: &[(&str, &str)],
     back: &str,
     visible: &Markup,
 ) -> Markup {
-    let AdminAccess::On(token) = place.operating else { return html! {} };
+    let AdminAccess::On(token) = place.admin else { return html! {} };
     html! {
-        form.do method="post" action={ (place.base) "/operate" } {
-            @for (name, value) in [("form", token), ("act", act), ("back", back)].iter().chain(fields) {
+        form.do method="post" action={ (place.base) "/admin" } {
+            @for (name, value) in [("form", token), ("act", action), ("back", back)].iter().chain(fields) {
                 input type="hidden" name=(name) value=(value);
             }
             (visible)
@@ -51,20 +52,20 @@ pub(crate) fn form(
     }
 }
 
-/// Why nothing can be done here, and what to do about it; nothing if something can.
-pub(crate) fn how(place: Place<'_>) -> Markup {
-    match place.operating {
+/// How to get permission to change settings; empty if the reader has it.
+pub(crate) fn login_hint(place: Place<'_>) -> Markup {
+    match place.admin {
         AdminAccess::On(_) => html! {},
         AdminAccess::LoggedOut => html! {
             p.mute.how {
-                "You read. " a href={ (place.base) "/login" } { "Log in as operator" } " to change what is followed."
+                "You cannot change settings yet. " a href={ (place.base) "/login" } { "Log in as admin" } "."
             }
         },
         AdminAccess::Off => html! {
             p.mute.how {
-                "This server only reads. Started with " code { "perennial serve --operate" }
-                " it lets you change what is followed from here; " code { "perennial add" } ", " code { "pause" } " and "
-                code { "set" } " always do."
+                "This server is read-only. Start it with " code { "perennial serve --operate" }
+                " to change settings here, or use " code { "perennial add" } ", " code { "pause" } " and "
+                code { "set" } "."
             }
         },
     }
@@ -77,14 +78,14 @@ fn goals(chosen: Option<Goal>) -> Markup {
     choice(
         "goal",
         "Goal",
-        [("", "as the crawl")].into_iter().chain(named).map(|(name, words)| (name, words, name == chosen)),
+        [("", "default")].into_iter().chain(named).map(|(name, words)| (name, words, name == chosen)),
     )
 }
 
-/// What is set for a site, in words.
-fn in_words(seed: &Seed) -> String {
+/// The settings of a site in words.
+fn describe(seed: &Seed) -> String {
     let budget = seed.allowance.visits.map(write_budget);
-    let budget = budget.map_or("no budget of its own".to_owned(), |budget| format!("budget {budget}"));
+    let budget = budget.map_or("no own budget".to_owned(), |budget| format!("budget {budget}"));
     let mut words = vec![format!("scope {}, weight {}, {budget}", seed.scope.kind, seed.weight)];
     words.extend(seed.goal.map(|goal| format!("goal {}", goal.name())));
     for (what, selectors) in [
@@ -98,7 +99,7 @@ fn in_words(seed: &Seed) -> String {
     words.join(", ")
 }
 
-/// One site that is followed: what is set, and the forms that change it.
+/// A followed site: its settings, and the forms that change them.
 fn site(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
     let url = seed.scope.seed.as_str();
     let this = [("url", url)];
@@ -109,9 +110,9 @@ fn site(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
                     a.quiet href=(site_address(place.base, &site_of(url))) { b { (untrusted(url)) } }
                     @if seed.paused { " " span.state.maybe { "paused" } }
                 }
-                p.mute { (untrusted(&in_words(seed))) "." }
+                p.mute { (untrusted(&describe(seed))) "." }
             }
-            @if let AdminAccess::On(_) = place.operating {
+            @if let AdminAccess::On(_) = place.admin {
                 div.row {
                     @if seed.paused { (button(place, "resume", &this, "Resume", back)) }
                     @else { (button(place, "pause", &this, "Pause", back)) }
@@ -128,7 +129,7 @@ fn site(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
                                 button { "Save" }
                             }))
                             (form(place, "remove", &this, back, &html! {
-                                button.harm { "Stop following" } " " span.mute.small { "What is archived stays." }
+                                button.harm { "Stop following" } " " span.mute.small { "Its captures are kept." }
                             }))
                         }
                     }
@@ -139,7 +140,7 @@ fn site(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
     }
 }
 
-/// The parts that are pinned or ignored, each with a button that takes it back.
+/// Pinned and ignored parts, each with a button that undoes it.
 fn parts(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
     let url = seed.scope.seed.as_str();
     let pinned = seed.parts.pinned().iter().map(|part| ("Pinned", part.selector.to_string()));
@@ -148,34 +149,34 @@ fn parts(place: Place<'_>, seed: &Seed, back: &str) -> Markup {
         @for (what, selector) in pinned.chain(ignored) {
             div.row.part {
                 span { (what) " " code { (untrusted(&selector)) } }
-                (button(place, "release", &[("url", url), ("selector", &selector)], "Take back", back))
+                (button(place, "release", &[("url", url), ("selector", &selector)], "Undo", back))
             }
         }
     }
 }
 
-/// The sites that are followed on a host, with what can be done to them; nothing if there are none.
-pub(crate) fn followed_of_site(place: Place<'_>, seeds: &[Seed], back: &str) -> Markup {
+/// The followed sites of a host with their forms; empty if there are none.
+pub(crate) fn host_settings(place: Place<'_>, seeds: &[Seed], back: &str) -> Markup {
     html! {
         @if !seeds.is_empty() {
             section #settings {
-                div.sec { h2 { "Followed" } }
-                (how(place))
+                div.sec { h2 { "FollowedSites" } }
+                (login_hint(place))
                 @for seed in seeds { (site(place, seed, back)) }
             }
         }
     }
 }
 
-/// All sites that are followed, and the form that adds one.
-pub(crate) fn followed(place: Place<'_>, seeds: &[Seed]) -> Markup {
+/// All followed sites, and the form that adds one.
+pub(crate) fn all_settings(place: Place<'_>, seeds: &[Seed]) -> Markup {
     let n_paused = seeds.iter().filter(|seed| seed.paused).count();
     let back = format!("{}/sites", place.base);
     let scopes = [
-        ("host", "its host"),
-        ("prefix", "below its last slash"),
-        ("page", "the page alone"),
-        ("domain", "its host and all below"),
+        ("host", "the whole host"),
+        ("prefix", "the directory"),
+        ("page", "only this page"),
+        ("domain", "the host and its subdomains"),
     ];
     html! {
         section #settings {
@@ -184,12 +185,12 @@ pub(crate) fn followed(place: Place<'_>, seeds: &[Seed]) -> Markup {
                     (counted(seeds.len() as u64, "site is followed", "sites are followed"))
                     @if n_paused > 0 { ", " (n_paused) " paused" }
                 }
-                p.legend { a href={ (place.base) "/acts" } { "Who changed what" } }
+                p.legend { a href={ (place.base) "/audit" } { "Audit log" } }
             }
-            @if let AdminAccess::On(_) = place.operating {
+            @if let AdminAccess::On(_) = place.admin {
                 div.fields.add {
                     (form(place, "add", &[], &back, &html! {
-                        label { "Address " input type="text" name="url" size="32" placeholder="https://example.org/" required; }
+                        label { "URL " input type="text" name="url" size="32" placeholder="https://example.org/" required; }
                         (choice("scope", "Scope", scopes.map(|(name, words)| (name, words, false))))
                         label { "Weight " input type="text" name="weight" value="1" size="5" inputmode="decimal"; }
                         label { "Budget " input type="text" name="budget" size="8" placeholder="100/1h"; }
@@ -198,98 +199,98 @@ pub(crate) fn followed(place: Place<'_>, seeds: &[Seed]) -> Markup {
                     }))
                 }
             }
-            (how(place))
+            (login_hint(place))
             @for seed in seeds.iter().take(MAX_FOLLOWED) { (site(place, seed, &back)) }
-            @if seeds.len() > MAX_FOLLOWED { p.more.mute { (MAX_FOLLOWED) " of " (seeds.len()) " are shown." } }
+            @if seeds.len() > MAX_FOLLOWED { p.more.mute { (MAX_FOLLOWED) " of " (seeds.len()) " shown." } }
         }
     }
 }
 
-/// What people did, the latest first.
+/// The audit log.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Acts")]
+#[schemars(rename = "Audit")]
 pub(crate) struct View {
-    n_acts: usize,
+    n_actions: usize,
     /// The latest first.
-    acts: Vec<AuditEntry>,
+    actions: Vec<AuditEntry>,
 }
 
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
-    let mut acts = Vec::new();
-    let read = each_audit_entry(request.served.pool.archive().root(), |act| acts.push(act));
+    let mut actions = Vec::new();
+    let read = each_audit_entry(request.served.pool.archive().root(), |action| actions.push(action));
     read.map_err(|error| Problem::internal(&error.into()))?;
-    let n_acts = acts.len();
-    acts.reverse();
-    acts.truncate(MAX_ACTS);
-    Ok(View { n_acts, acts })
+    let n_actions = actions.len();
+    actions.reverse();
+    actions.truncate(MAX_ACTIONS);
+    Ok(View { n_actions, actions })
 }
 
 pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let main = html! {
-        p.crumbs { a href={ (place.base) "/sites" } { "sites" } " / acts" }
+        p.crumbs { a href={ (place.base) "/sites" } { "sites" } " / audit log" }
         div.head {
             div {
-                h1 { @match view.n_acts as u64 { 0 => "Nobody changed anything yet", n => (counted(n, "act", "acts")) } }
+                h1 { "Audit log" }
                 p.lead {
-                    "Who added, removed, paused or changed what is followed, the latest first. " code { "perennial log --acts" }
-                    " says the same."
+                    (counted(view.n_actions as u64, "change", "changes")) " of settings, the latest first. " code { "perennial log --acts" }
+                    " prints the same."
                 }
             }
-            @if let AdminAccess::On(token) = place.operating {
+            @if let AdminAccess::On(token) = place.admin {
                 form.do method="post" action="/logout" { input type="hidden" name="form" value=(token); button { "Log out" } }
             }
         }
-        @if view.acts.is_empty() {
+        @if view.actions.is_empty() {
             (empty(
-                "No act is in the log",
-                "Acts are told from the first one on that this version of the program performs.",
+                "No changes of settings yet",
+                "The log contains what admins change on this dashboard or with commands.",
                 Some("perennial pause example.org"),
             ))
         } @else {
             table.t.vers {
-                (columns(&["When", "What", "Where", "Now set", "Who"]))
+                (columns(&["Time", "Action", "URL", "New settings", "Admin"]))
                 tbody {
-                    @for act in &view.acts {
+                    @for action in &view.actions {
                         tr {
-                            td.nowrap { time datetime=(act.time) { (Timestamp::parse(&act.time).map(short).unwrap_or_default()) } }
-                            td data-l="What" { (act.act) }
-                            td.w { (untrusted(&act.url)) }
-                            td.w { (untrusted(&act.detail)) }
-                            td.w { (untrusted(&act.who)) }
+                            td.nowrap { time datetime=(action.time) { (Timestamp::parse(&action.time).map(date_time).unwrap_or_default()) } }
+                            td data-l="Action" { (action.act) }
+                            td.w { (untrusted(&action.url)) }
+                            td.w { (untrusted(&action.detail)) }
+                            td.w { (untrusted(&action.who)) }
                         }
                     }
                 }
             }
         }
     };
-    Shell::new(place, Tab::Sites, "Acts", Some("/api/acts".into())).page(&main)
+    Shell::new(place, Tab::Sites, "Audit log", Some("/api/audit".into())).page(&main)
 }
 
-/// The page on which a session begins. A key in the address is in its form already.
+/// The login page. Its form contains the key of the URL, if there is one.
 pub(crate) fn login(place: Place<'_>, key: Option<&str>) -> Markup {
-    let main = match place.operating {
+    let main = match place.admin {
         AdminAccess::Off => html! {
-            div.head { div { h1 { "This server only reads" } } }
+            div.head { div { h1 { "This server is read-only" } } }
             (empty(
-                "Nobody can act here",
-                "Started otherwise it prints a key, with which this browser may change what is followed.",
+                "Nobody can log in",
+                "Restart the server like this. It then prints a key that lets this browser change settings.",
                 Some("perennial serve --operate"),
             ))
         },
         AdminAccess::On(_) => html! {
             div.head {
                 div {
-                    h1 { "This browser may act" }
-                    p.lead { "Add, pause and change sites on " a href={ (place.base) "/sites" } { "Sites" } "." }
+                    h1 { "You are logged in" }
+                    p.lead { "You can add, pause and change sites on " a href={ (place.base) "/sites" } { "Sites" } "." }
                 }
             }
         },
         AdminAccess::LoggedOut => html! {
             div.head {
                 div {
-                    h1 { "Let this browser change what is followed?" }
+                    h1 { "Log in as admin" }
                     p.lead {
-                        "The session ends after twelve hours without use, when you log out, or with the server. A printed key begins one session."
+                        "A session lets this browser change settings. It ends when you log out, after twelve hours without use, or when the server stops. A printed key works once."
                     }
                 }
             }
@@ -297,9 +298,9 @@ pub(crate) fn login(place: Place<'_>, key: Option<&str>) -> Markup {
                 form.do method="post" action="/login" {
                     @match key {
                         Some(key) => input type="hidden" name="key" value=(key);,
-                        None => label { "Key or operator's token " input type="password" name="key" size="32" autocomplete="off" required; },
+                        None => label { "Key or admin's token " input type="password" name="key" size="32" autocomplete="off" required; },
                     }
-                    button.btn.go { "Begin" }
+                    button.btn.go { "Log in" }
                 }
             }
         },

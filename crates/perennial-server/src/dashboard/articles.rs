@@ -1,4 +1,4 @@
-//! `/objects`, `/object?url=`: the articles and posts that feeds announced; one of them with its versions and edits.
+//! `/articles`, `/article?url=`: the articles and posts that feeds announced; one of them with its versions and edits.
 
 use maud::{Markup, html};
 use perennial_core::article::version::{Run, edits};
@@ -90,7 +90,7 @@ pub(crate) fn render_list(list: &List, place: Place<'_>) -> Markup {
                 p.lead { "What feeds announced and captures show, the latest first." }
             }
         }
-        form.filters aria-label="Filter" action={ (base) "/objects" } {
+        form.filters aria-label="Filter" action={ (base) "/articles" } {
             (field("site", "Site", 22, site.unwrap_or_default(), "all"))
             button { "Show" }
         }
@@ -105,11 +105,11 @@ pub(crate) fn render_list(list: &List, place: Place<'_>) -> Markup {
         }
         @if let Some(next) = list.next {
             p.more {
-                a.btn rel="next" href={ (base) "/objects?" (query(&[("site", site), ("skip", Some(&next.to_string()))])) } { "Go on" }
+                a.btn rel="next" href={ (base) "/articles?" (query(&[("site", site), ("skip", Some(&next.to_string()))])) } { "Go on" }
             }
         }
     };
-    let json = format!("/api/objects?{}", query(&[("site", site)]));
+    let json = format!("/api/articles?{}", query(&[("site", site)]));
     Shell::new(place, Tab::Sites, "Articles and posts", Some(json)).page(&main)
 }
 
@@ -122,7 +122,7 @@ fn table(objects: &[Announced], base: &str) -> Markup {
                     tr {
                         td { (time(*row.time)) }
                         td.w {
-                            a href={ (base) "/object?url=" (escape(&row.url)) } { (title(title_or_url(&row.title, &row.url))) } br;
+                            a href={ (base) "/article?url=" (escape(&row.url)) } { (title(title_or_url(&row.title, &row.url))) } br;
                             span.small.mute { (untrusted(without_scheme(&row.url))) }
                         }
                         td.r { (row.n_contents) }
@@ -297,7 +297,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
             @for line in view.text.lines().filter(|line| !line.trim().is_empty()) { p { (untrusted(line)) } }
         }
     };
-    let json = format!("/api/object?url={}", escape(&view.page));
+    let json = format!("/api/article?url={}", escape(&view.page));
     Shell::new(place, Tab::Sites, "Article", Some(json)).page(&main)
 }
 

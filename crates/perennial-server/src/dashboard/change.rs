@@ -1,4 +1,4 @@
-//! A change of a page -> the words that differ, and its entry on home and in the list of changes.
+//! A change of a page: the words that differ, and its entry on the home page and in the list of changes.
 
 use maud::{Markup, html};
 use perennial_core::page::change_status::ChangeStatus;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::components::{Operations, Time, Words, importance, operations, time, title, untrusted, words};
 use super::layout::{
-    compare_address, host_with_port, page_address, path_of, version_address, without_scheme,
+    compare_address, host_with_port, page_address, path, version_address, without_scheme,
 };
 use super::thumbnail;
 use perennial_archive::store::{ChangeRow, Store};
@@ -16,92 +16,90 @@ use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport};
 use perennial_engine::html::cut;
 use perennial_engine::html::dates::{counted, span_words};
 
-/// Words of one change.
+/// Words shown per change.
 const MAX_WORDS: usize = 3;
 
-/// A word for a page that is not there any more.
 const VANISHED: &str = "The page has vanished";
 
-/// A change of a page.
 #[derive(Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Change")]
-pub(crate) struct ShownChange {
+pub(crate) struct ChangeView {
     pub(crate) url: String,
     pub(crate) title: Option<String>,
-    /// When the capture was that showed it.
+    /// The capture that showed the change.
     pub(crate) time: Time,
-    /// When the observation before was.
+    /// The observation before.
     pub(crate) before: Option<Time>,
     pub(crate) importance: f64,
     /// Whether the version is kept in the index.
     pub(crate) is_indexed: bool,
-    /// What happened, if it is not an edit: the page is new, has vanished, is back or redirects.
+    /// What happened, if it is not an edit: the page is new, vanished, returned or redirects.
     pub(crate) event: Option<&'static str>,
-    /// The part of the page in which the strongest operation is.
+    /// The part of the page that contains the strongest operation.
     pub(crate) part: Option<&'static str>,
     /// The words that differ, strongest first.
     pub(crate) words: Vec<Words>,
     #[serde(flatten)]
     pub(crate) operations: Operations,
-    /// Further changes of the page that were asked for.
+    /// Other matching changes of the page.
     pub(crate) n_more: usize,
-    /// The page as it is now, and the blocks that changed.
+    /// The tree of the page for its thumbnail, and the blocks that changed.
     #[serde(skip)]
-    pub(crate) drawn: Option<(BlockTree, Vec<String>)>,
+    pub(crate) thumbnail: Option<(BlockTree, Vec<String>)>,
     /// Other pages of the same directory that changed in the same way, without their words.
     #[serde(skip)]
-    pub(crate) beside: Vec<ShownChange>,
+    pub(crate) similar: Vec<ChangeView>,
 }
 
-impl ShownChange {
+impl ChangeView {
     /// A change without its words.
-    pub(crate) fn brief(row: ChangeRow, n_more: usize) -> ShownChange {
-        ShownChange {
+    pub(crate) fn brief(row: ChangeRow, n_more: usize) -> ChangeView {
+        ChangeView {
             time: row.time.into(),
             before: row.before.map(Time),
             importance: row.status.reported_importance().get(),
             is_indexed: row.is_indexed,
-            event: event_of(row.status),
+            event: event(row.status),
             title: row.title,
             url: row.url,
             n_more,
             part: None,
             words: Vec::new(),
             operations: Operations::default(),
-            drawn: None,
-            beside: Vec::new(),
+            thumbnail: None,
+            similar: Vec::new(),
         }
     }
 
-    /// A change with its words and a drawing of the page.
-    pub(crate) fn whole(
+    /// A change with its words and a thumbnail of the page.
+    pub(crate) fn with_words(
         store: &Store,
         reader: &mut ChangeReader<'_>,
         row: ChangeRow,
         n_more: usize,
-    ) -> anyhow::Result<ShownChange> {
-        let reported = Reported::read(reader, &row)?;
+    ) -> anyhow::Result<ChangeView> {
+        let summary = ChangeSummary::read(reader, &row)?;
         let tree = store.tree_at(row.page, row.time)?;
-        Ok(ShownChange::brief(row, n_more).with(reported, tree))
+        Ok(ChangeView::brief(row, n_more).with(summary, tree))
     }
 
-    /// The same with what is reported of it.
-    pub(crate) fn with(self, reported: Reported, tree: Option<BlockTree>) -> ShownChange {
-        let Reported { words, operations, part, blocks } = reported;
-        ShownChange { words, operations, part, drawn: tree.map(|tree| (tree, blocks)), ..self }
+    /// Adds the words and the thumbnail.
+    pub(crate) fn with(self, summary: ChangeSummary, tree: Option<BlockTree>) -> ChangeView {
+        let ChangeSummary { words, operations, part, blocks } = summary;
+        ChangeView { words, operations, part, thumbnail: tree.map(|tree| (tree, blocks)), ..self }
     }
 
     fn name(&self) -> &str {
         self.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(without_scheme(&self.url))
     }
 
-    /// The comparison that shows it. A page that is gone or new has nothing to compare.
+    /// The comparison that shows the change. New and vanished pages have nothing to compare.
     fn compare(&self, base: &str) -> Option<String> {
         let before = self.before.filter(|_| self.event.is_none())?;
         Some(compare_address(base, *before, *self.time, &self.url))
     }
 
-    /// The version; of a page that has vanished, what it showed before.
+    /// The version; for a vanished page, the version before.
     fn open(&self, base: &str) -> String {
         let shown = self.before.filter(|_| self.event == Some(VANISHED)).unwrap_or(self.time);
         version_address(base, *shown, &self.url)
@@ -112,58 +110,55 @@ impl ShownChange {
     }
 }
 
-/// What is reported of a change.
+/// The operations of a change that are worth showing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reported {
+pub(crate) struct ChangeSummary {
     pub(crate) words: Vec<Words>,
     pub(crate) operations: Operations,
-    /// The part of the page that the strongest operation is in.
+    /// The part of the page that contains the strongest operation.
     pub(crate) part: Option<&'static str>,
-    /// The blocks that changed.
     pub(crate) blocks: Vec<String>,
 }
 
-impl Reported {
-    pub(crate) fn read(reader: &mut ChangeReader<'_>, row: &ChangeRow) -> anyhow::Result<Reported> {
+impl ChangeSummary {
+    pub(crate) fn read(reader: &mut ChangeReader<'_>, row: &ChangeRow) -> anyhow::Result<ChangeSummary> {
         let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-        let is_told =
-            |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
-        Ok(Reported::new(entries.iter().filter(is_told)))
-    }
+        let is_reported = |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
+            Ok(ChangeSummary::new(entries.iter().filter(is_reported)))
+        }
 
-    /// Of these operations, the strongest first.
-    pub(crate) fn new<'e>(entries: impl Iterator<Item = &'e OperationReport>) -> Reported {
-        let told: Vec<&OperationReport> = entries.collect();
-        let n_of = |op: &str| told.iter().filter(|entry| entry.op == op).count();
-        Reported {
-            words: told.iter().filter_map(|entry| words_of(entry)).take(MAX_WORDS).collect(),
+        /// Summarises operations, given the strongest first.
+        pub(crate) fn new<'e>(entries: impl Iterator<Item = &'e OperationReport>) -> ChangeSummary {
+            let entries: Vec<&OperationReport> = entries.collect();
+            let count = |op: &str| entries.iter().filter(|entry| entry.op == op).count();
+            ChangeSummary {
+            words: entries.iter().filter_map(|entry| changed_words(entry)).take(MAX_WORDS).collect(),
             operations: Operations {
-                n_inserted: n_of("insert"),
-                n_deleted: n_of("delete"),
-                n_updated: n_of("update"),
-                n_moved: n_of("move"),
+                n_inserted: count("insert"),
+                n_deleted: count("delete"),
+                n_updated: count("update"),
+                n_moved: count("move"),
             },
-            part: told.iter().find_map(|entry| entry.role).filter(|role| *role != "other"),
-            blocks: told.iter().take(MAX_WORDS).filter_map(|entry| entry.block_after.clone()).collect(),
+            part: entries.iter().find_map(|entry| entry.role).filter(|role| *role != "other"),
+            blocks: entries.iter().take(MAX_WORDS).filter_map(|entry| entry.block_after.clone()).collect(),
         }
     }
 }
 
-/// A word for what happened, if it is not an edit.
-pub(crate) fn event_of(seen: ChangeStatus) -> Option<&'static str> {
-    match seen {
+/// What happened, if it is not an edit.
+pub(crate) fn event(status: ChangeStatus) -> Option<&'static str> {
+    match status {
         ChangeStatus::New => Some("New page"),
         ChangeStatus::Vanished => Some(VANISHED),
-        ChangeStatus::Returned => Some("The page is there again"),
-        ChangeStatus::Redirected(_) => Some("The address leads elsewhere now"),
+        ChangeStatus::Returned => Some("The page has returned"),
+        ChangeStatus::Redirected(_) => Some("The URL now redirects elsewhere"),
         _ => None,
     }
 }
 
-fn words_of(entry: &OperationReport) -> Option<Words> {
-    let whole = |content: &Option<ElementContent>| {
-        content.as_ref().map(|content| content.text.clone()).unwrap_or_default()
-    };
+fn changed_words(entry: &OperationReport) -> Option<Words> {
+    let whole =
+        |content: &Option<ElementContent>| content.as_ref().map(|content| content.text.clone()).unwrap_or_default();
     let (before, after) = match entry.op {
         "insert" => (String::new(), cut(&whole(&entry.after))),
         "delete" => (cut(&whole(&entry.before)), String::new()),
@@ -173,21 +168,20 @@ fn words_of(entry: &OperationReport) -> Option<Words> {
     (before != after).then_some(Words { before, after })
 }
 
-/// The directory of a page: host and path up to the last slash.
-pub(crate) fn directory_of(url: &str) -> String {
-    let path = path_of(url);
+/// The host and the path of a page up to the last slash.
+pub(crate) fn directory(url: &str) -> String {
+    let path = path(url);
     let end = path.rfind('/').map_or(0, |slash| slash + 1);
     format!("{}{}", host_with_port(url), &path[..end])
 }
 
-/// The entry of a change with its words.
-pub(crate) fn entry(base: &str, change: &ShownChange) -> Markup {
+pub(crate) fn entry(base: &str, change: &ChangeView) -> Markup {
     let (compare, open) = (change.compare(base), change.open(base));
     let page = page_address(base, &change.url);
     html! {
         article.entry {
             (change.importance())
-            span { @if let Some((tree, changed)) = &change.drawn { (thumbnail::svg(tree, changed)) } }
+            span { @if let Some((tree, changed)) = &change.thumbnail { (thumbnail::svg(tree, changed)) } }
             div {
                 h2.h3 { a href=(compare.as_ref().unwrap_or(&open)) { (title(change.name())) } }
                 p.meta {
@@ -199,20 +193,19 @@ pub(crate) fn entry(base: &str, change: &ShownChange) -> Markup {
                 @if !change.words.is_empty() { div.words { @for line in &change.words { (words(line)) } } }
                 p.acts {
                     (operations(&change.operations))
-                    @if let Some(before) = change.before { span { "within " (span_words(*change.time - *before)) } }
+                    @if let Some(before) = change.before { span { "within " (span_words(*change.time - *before)) " of the version before" } }
                     @if let Some(compare) = &compare { a href=(compare) { "Compare" } }
                     a href=(open) { @if change.event == Some(VANISHED) { "Open its last version" } @else { "Open" } }
                     @if change.n_more > 0 {
                         a href=(page) { (counted(change.n_more as u64, "more change", "more changes")) " of this page" }
                     }
                 }
-                @if !change.beside.is_empty() { (beside(base, change)) }
+                @if !change.similar.is_empty() { (similar(base, change)) }
             }
         }
     }
 }
 
-/// The part of a page, as people call it.
 fn part_name(part: &str) -> &str {
     match part {
         "main" => "main text",
@@ -221,16 +214,16 @@ fn part_name(part: &str) -> &str {
     }
 }
 
-fn beside(base: &str, change: &ShownChange) -> Markup {
+fn similar(base: &str, change: &ChangeView) -> Markup {
     html! {
         details.alike {
             summary {
-                (counted(change.beside.len() as u64, "more page", "more pages"))
-                " of " (untrusted(&directory_of(&change.url))) " changed too"
+                (counted(change.similar.len() as u64, "more page", "more pages"))
+                " in " (untrusted(&directory(&change.url))) " changed in the same way"
             }
             table.t {
                 tbody {
-                    @for other in &change.beside {
+                    @for other in &change.similar {
                         tr {
                             td { (other.importance()) }
                             td.w { a.quiet href=(page_address(base, &other.url)) { (title(other.name())) } }
@@ -254,10 +247,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_strangers_wrote_is_escaped_and_words_are_marked() {
+    fn untrusted_text_is_escaped_and_words_are_marked() {
         let at = Time(Timestamp::parse("2026-01-02T03:04:05Z").unwrap());
         let hostile = "\"><script>alert(1)</script>";
-        let change = |beside: Vec<ShownChange>| ShownChange {
+        let change = |similar: Vec<ChangeView>| ChangeView {
             url: format!("https://a.example/{hostile}"),
             title: Some(hostile.into()),
             time: at,
@@ -269,8 +262,8 @@ mod tests {
             words: vec![Words { before: "the limit is 30".into(), after: "the limit is 50".into() }],
             operations: Operations { n_inserted: 1, n_updated: 1, ..Operations::default() },
             n_more: 2,
-            drawn: None,
-            beside,
+            thumbnail: None,
+            similar,
         };
         let html = entry("", &change(vec![change(Vec::new())])).0;
         assert!(!html.contains("<script"), "{html}");
@@ -278,7 +271,7 @@ mod tests {
             html.contains("the limit is <del>30</del>") && html.contains("the limit is <ins>50</ins>"),
             "{html}"
         );
-        assert!(html.contains("2 more changes of this page") && html.contains("1 more page of"), "{html}");
-        assert_eq!(directory_of("https://a.example/b/c?d=/e"), "a.example/b/c?d=/");
+        assert!(html.contains("2 more changes of this page") && html.contains("1 more page in"), "{html}");
+        assert_eq!(directory("https://a.example/b/c?d=/e"), "a.example/b/c?d=/");
     }
 }

@@ -1,4 +1,4 @@
-//! `/changes?...`: the changes that match a query, a part of the list at a time. The link is the state.
+//! `/changes?...`: the changes that match a query, one part of the list at a time. The URL contains the whole state.
 
 use maud::{Markup, html};
 use perennial_core::memento::address::escape;
@@ -6,19 +6,19 @@ use perennial_core::notice::{ChangeKind, ReportedElement};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::change::{Reported, ShownChange, entry, event_of};
+use super::change::{ChangeSummary, ChangeView, entry, event};
 use super::components::{Operations, Time, alert, choice, empty, tick};
 use super::layout::{Place, Shell, Tab};
 use super::{Form, Problem, Request};
 use perennial_archive::store::{ChangeKey, Store};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::AdFilters;
-use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
+use perennial_engine::changes::{WorkLimits, MatchingChange, ChangeFinder, ChangeQuery};
 use perennial_engine::html::dates::{counted, grouped};
 
-/// Work for one page: changes that are shown, read with both versions, and looked at.
+/// Limits per part of the list: changes shown, changes read with both versions, changes examined.
 const BOUNDS: WorkLimits = WorkLimits { max_found: 25, max_read: 300, max_rows: 20_000 };
-/// Changes that a program may ask for at a time.
+/// The most changes that a program may request at a time.
 const MAX_LIMIT: usize = 200;
 
 /// The parameters of the query language.
@@ -27,13 +27,12 @@ const NAMES: [&str; 15] = [
     "text", "selector", "noise", "order",
 ];
 
-/// The parameters of a query as they were given, by name.
+/// The given parameters of a query, by name.
 #[derive(Clone, Default)]
 pub(crate) struct Parameters(Vec<(&'static str, String)>);
 
 impl Parameters {
-    /// Those of a request.
-    pub(crate) fn of(request: &Request<'_>) -> Parameters {
+    pub(crate) fn from_request(request: &Request<'_>) -> Parameters {
         Parameters(
             NAMES.into_iter().filter_map(|name| Some((name, request.given(name)?.to_owned()))).collect(),
         )
@@ -43,29 +42,29 @@ impl Parameters {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter, or nothing.
+    /// The value of a parameter, or an empty string.
     fn value(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
     }
 
-    /// The same with another value of a parameter.
+    /// Replaces a parameter.
     pub(crate) fn with(&self, name: &'static str, value: &str) -> Parameters {
         let others = self.0.iter().filter(|(known, _)| *known != name).cloned();
         Parameters(others.chain([(name, value.to_owned())]).collect())
     }
 
-    /// The same with a value for a parameter that has none.
+    /// Sets a parameter that is missing.
     pub(crate) fn or(self, name: &'static str, value: &str) -> Parameters {
         if self.get(name).is_some() { self } else { self.with(name, value) }
     }
 
-    /// As the query of an address.
+    /// Encodes the parameters for a URL.
     pub(crate) fn query(&self) -> String {
         let pairs = self.0.iter().map(|(name, value)| format!("{name}={}", escape(value)));
         pairs.collect::<Vec<_>>().join("&")
     }
 
-    /// A field to choose a value from. A value that is not offered stays chosen.
+    /// A select field. A value that is not offered stays chosen.
     pub(crate) fn choice(&self, name: &str, label: &str, choices: &[(&str, &str)]) -> Markup {
         let value = self.value(name);
         let other = (!choices.iter().any(|(known, _)| *known == value)).then_some((value, value));
@@ -86,22 +85,21 @@ impl Parameters {
     }
 }
 
-/// The page of changes.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Changes")]
 pub(crate) struct View {
     changes: Vec<MatchingChange>,
-    /// Where the list goes on.
+    /// The position at which the next part of the list begins.
     next: Option<String>,
-    /// How many changes were looked at for this part.
-    n_looked_at: usize,
+    /// Changes that were examined for this part.
+    n_examined: usize,
     #[serde(skip)]
     parameters: Parameters,
     #[serde(skip)]
     problem: Option<String>,
-    /// The changes of this part for people.
+    /// The same changes for the page.
     #[serde(skip)]
-    shown: Vec<ShownChange>,
+    shown: Vec<ChangeView>,
     #[serde(skip)]
     is_first_part: bool,
 }
@@ -110,19 +108,19 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let read = || -> Result<(ChangeQuery, Option<ChangeKey>, usize), String> {
         let question = ChangeQuery::read(|name| request.query.get(name), now())?;
         let after = request.given("after").map(str::parse).transpose();
-        let after = after.map_err(|hint: String| format!("after: {hint}."))?;
+        let after = after.map_err(|hint: String| format!("after: {hint}"))?;
         let limit = match request.given("limit").map(str::parse::<usize>) {
             None => BOUNDS.max_found,
             Some(Ok(limit)) if (1..=MAX_LIMIT).contains(&limit) => limit,
-            Some(_) => return Err(format!("limit: write a number from 1 to {MAX_LIMIT}.")),
+            Some(_) => return Err(format!("limit: write a number from 1 to {MAX_LIMIT}")),
         };
         Ok((question, after, limit))
     };
     let mut view = View {
         changes: Vec::new(),
         next: None,
-        n_looked_at: 0,
-        parameters: Parameters::of(request),
+        n_examined: 0,
+        parameters: Parameters::from_request(request),
         problem: None,
         shown: Vec::new(),
         is_first_part: request.given("after").is_none(),
@@ -140,11 +138,11 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         let mut finder = ChangeFinder::new(snapshot.archive(), snapshot.store(), &filters, &question)?;
         let found = finder.find(after.as_ref(), WorkLimits { max_found: limit, ..BOUNDS })?;
         view.next = found.next.map(|next| next.to_string());
-        view.n_looked_at = found.n_rows;
+        view.n_examined = found.n_rows;
         match request.form {
             Form::Json => view.changes = found.changes,
             Form::Html => {
-                let shown = found.changes.into_iter().map(|change| shown(snapshot.store(), change));
+                let shown = found.changes.into_iter().map(|change| entry_view(snapshot.store(), change));
                 view.shown = shown.collect::<anyhow::Result<_>>()?;
             }
         }
@@ -152,12 +150,12 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     })
 }
 
-/// A change with the words that were asked for, and a drawing of the page.
-fn shown(store: &Store, change: MatchingChange) -> anyhow::Result<ShownChange> {
-    let reported = Reported::new(change.operations.iter());
+/// A change with the requested words and a thumbnail of the page.
+fn entry_view(store: &Store, change: MatchingChange) -> anyhow::Result<ChangeView> {
+    let reported = ChangeSummary::new(change.operations.iter());
     let tree = store.tree_at(change.page, change.after)?;
-    let brief = ShownChange {
-        event: event_of(change.status),
+    let brief = ChangeView {
+        event: event(change.status),
         time: change.after.into(),
         before: change.before.map(Time),
         importance: change.importance,
@@ -168,16 +166,16 @@ fn shown(store: &Store, change: MatchingChange) -> anyhow::Result<ShownChange> {
         words: Vec::new(),
         operations: Operations::default(),
         n_more: 0,
-        drawn: None,
-        beside: Vec::new(),
+        thumbnail: None,
+        similar: Vec::new(),
     };
     Ok(brief.with(reported, tree))
 }
 
-/// A list to choose from: value and words.
+/// Options of a select field: value and label.
 type Choices = &'static [(&'static str, &'static str)];
 
-/// The fields that are folded unless one of them is filled.
+/// Fields that are folded while they are empty.
 const FOLDED: [&str; 9] =
     ["kind", "appears", "vanishes", "op", "element", "block", "text", "selector", "noise"];
 
@@ -192,24 +190,23 @@ const BLOCKS: Choices = &[
     ("ad", "advertisements"),
     ("other", "other parts"),
 ];
-/// Least importances to choose from; the first one is any.
+/// Least importances to choose from.
 pub(crate) const LEAST: [(&str, &str); 5] = [
     ("", "any"),
-    ("0.01", "0.01 and more"),
-    ("0.1", "0.1 and more"),
-    ("0.3", "0.3 and more"),
-    ("0.6", "0.6 and more"),
+    ("0.01", "0.01 or more"),
+    ("0.1", "0.1 or more (medium)"),
+    ("0.3", "0.3 or more (large)"),
+    ("0.6", "0.6 or more"),
 ];
-/// Orders of changes to choose from.
 pub(crate) const ORDERS: Choices =
     &[("", "latest first"), ("oldest", "oldest first"), ("importance", "most important first")];
 
 pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let n = counted(view.shown.len() as u64, "change", "changes");
     let heading = match (&view.problem, view.shown.is_empty(), view.next.is_some()) {
-        (Some(_), ..) => "Ask for changes".to_owned(),
-        (None, true, false) => "No such change".to_owned(),
-        (None, true, true) => "No such change so far".to_owned(),
+        (Some(_), ..) => "Search changes".to_owned(),
+        (None, true, false) => "No matching change".to_owned(),
+        (None, true, true) => "No matching change so far".to_owned(),
         (None, false, true) => format!("{n} and more"),
         (None, false, false) => n,
     };
@@ -220,8 +217,8 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                 h1 { (heading) }
                 @if view.problem.is_none() {
                     p.lead {
-                        (counted(view.n_looked_at as u64, "change was", "changes were")) " looked at for this part of the list. "
-                        a href={ (place.base) "/changes.atom?" (query) } { "This question as a feed" }
+                        (counted(view.n_examined as u64, "change", "changes")) " examined for this part of the list. "
+                        a href={ (place.base) "/changes.atom?" (query) } { "Subscribe to this search" }
                     }
                 }
             }
@@ -233,7 +230,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         }
     };
     let json = view.problem.is_none().then(|| format!("/api/changes?{query}"));
-    Shell::new(place, Tab::Changes, "Changes that were asked for", json).page(&main)
+    Shell::new(place, Tab::Changes, "Search changes", json).page(&main)
 }
 
 fn form(parameters: &Parameters, base: &str) -> Markup {
@@ -246,7 +243,7 @@ fn form(parameters: &Parameters, base: &str) -> Markup {
     });
     let elements: Vec<(&str, &str)> = [("", "any")].into_iter().chain(elements).collect();
     html! {
-        form.filters.asked aria-label="Question" action={ (base) "/changes" } {
+        form.filters.asked aria-label="Search" action={ (base) "/changes" } {
             (parameters.text(if parameters.get("page").is_none() { "site" } else { "page" }, "Site or page", 22, "all"))
             (parameters.text("since", "Since", 12, "2026-01-28 or 7d"))
             (parameters.text("until", "Before", 12, "2026-01-30"))
@@ -262,9 +259,9 @@ fn form(parameters: &Parameters, base: &str) -> Markup {
                     (parameters.choice("op", "Operation", OPS))
                     (parameters.choice("element", "Element", &elements))
                     (parameters.choice("block", "Where", BLOCKS))
-                    (parameters.text("text", "Words of the operation", 16, "any"))
+                    (parameters.text("text", "Words in the operation", 16, "any"))
                     (parameters.text("selector", "CSS selector", 14, "#price"))
-                    (tick("noise", "noise too", parameters.get("noise").is_some()))
+                    (tick("noise", "include noise", parameters.get("noise").is_some()))
                 }
             }
         }
@@ -277,17 +274,17 @@ fn end(view: &View, base: &str) -> Markup {
     html! {
         @if let Some(next) = &view.next {
             p.more {
-                a.btn rel="next" href={ (base) "/changes?" (query) (and) "after=" (escape(next)) } { "Go on" } " "
-                span.mute { (grouped(view.n_looked_at as u64)) " looked at so far in this part" }
+                a.btn rel="next" href={ (base) "/changes?" (query) (and) "after=" (escape(next)) } { "Next" } " "
+                span.mute { (grouped(view.n_examined as u64)) " examined for this part" }
             }
         } @else if view.shown.is_empty() && view.is_first_part {
             (empty(
-                "No change is all of that",
-                "A longer span, less importance or fewer words show more. Captures that wait for their analysis are not in the answer.",
+                "No change matches",
+                "Try a longer span, a lower importance or fewer words. Captures that are not yet analysed are not included.",
                 None,
             ))
         } @else {
-            p.more.mute { "That was the last one." }
+            p.more.mute { "End of the list." }
         }
     }
 }
@@ -297,14 +294,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_keeps_what_was_asked_and_escapes_it() {
+    fn a_form_keeps_and_escapes_its_values() {
         let hostile = "\"><script>alert(1)</script>".to_owned();
         let given =
             vec![("site", hostile.clone()), ("op", "insert".to_owned()), ("least", "0.25".to_owned())];
         let view = View {
             changes: Vec::new(),
             next: Some("1.2.0.5".to_owned()),
-            n_looked_at: 1_234,
+            n_examined: 1_234,
             parameters: Parameters(given),
             problem: None,
             shown: Vec::new(),
@@ -313,12 +310,12 @@ mod tests {
         let place = Place { name: "a", base: "/b", ..Place::default() };
         let html = render(&view, place).0;
         assert!(!html.contains("<script") && html.contains("value=\"insert\" selected"), "{html}");
-        assert!(html.contains("value=\"0.25\" selected") && html.contains("No such change so far"), "{html}");
+        assert!(html.contains("value=\"0.25\" selected") && html.contains("No matching change so far"), "{html}");
         assert!(html.contains("op=insert&amp;least=0.25&amp;after=1.2.0.5"), "{html}");
         assert!(html.contains("/b/changes.atom?site=%22%3E%3Cscript"), "{html}");
         let wrong = render(&View { problem: Some(hostile), ..view }, place).0;
         assert!(
-            !wrong.contains("<script") && wrong.contains("class=\"alert\"") && !wrong.contains("Go on"),
+            !wrong.contains("<script") && wrong.contains("class=\"alert\"") && !wrong.contains(">Next<"),
             "{wrong}"
         );
     }

@@ -11,8 +11,8 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
 use super::charts::{Axis, Mark, strip};
-use super::components::{crumbs, short, title};
-use super::layout::{Place, Shell, Tab, compare_address, host_with_port, page_address, path_of};
+use super::components::{crumbs, date_time, title};
+use super::layout::{Place, Shell, Tab, compare_address, host_with_port, page_address, path};
 use super::{Problem, Request, known_page};
 use crate::body::Body;
 use crate::diff::{self, Around, DiffView, Original};
@@ -312,7 +312,7 @@ impl<'a> Pair<'a> {
 impl Versions<'_> {
     /// The parts that the diff view puts around its own.
     fn around(&self) -> Around {
-        let path = html! { a href=(page_address(self.place.base, self.url)) { (title(path_of(self.url))) } };
+        let path = html! { a href=(page_address(self.place.base, self.url)) { (title(path(self.url))) } };
         Around {
             crumbs: crumbs(self.place, self.url, &path).0,
             threshold: self.threshold,
@@ -359,7 +359,7 @@ impl Versions<'_> {
                 importance: version.importance,
                 is_indexed: version.is_indexed,
                 href: self.address(version)?,
-                title: format!("{}, importance {:.2}", short(version.time), version.importance),
+                title: format!("{}, importance {:.2}", date_time(version.time), version.importance),
             })
         };
         let (noise, changes): (Vec<Version>, Vec<Version>) =
@@ -368,7 +368,7 @@ impl Versions<'_> {
         let noise: Vec<Timestamp> = noise.iter().map(|version| version.time).collect();
         let captures = counted(self.n_captures, "capture", "captures");
         let label =
-            format!("{captures} of the page; compared are {} and {}", short(self.before), short(self.after));
+            format!("{captures} of the page; compared are {} and {}", date_time(self.before), date_time(self.after));
         let mut times: Vec<i64> = self.drawn.iter().map(|version| version.time.as_secs()).collect();
         times.extend([self.before.as_secs(), self.after.as_secs()]);
         times.sort_unstable();
@@ -382,7 +382,7 @@ impl Versions<'_> {
                 div.track {
                     @for (name, label, time) in chosen {
                         input type="range" name=(name) min=(axis.from.as_secs()) max=(axis.until.as_secs()) value=(time.as_secs())
-                            aria-label=(label) aria-valuetext=(short(time));
+                            aria-label=(label) aria-valuetext=(date_time(time));
                     }
                 }
                 p.chosen {

@@ -1,4 +1,4 @@
-//! What many pages are made of: untrusted text, times, importance, operations, words of a change, empty states, ranges.
+//! Building blocks of pages: untrusted text, times, importance, operations, words of a change, empty states, ranges.
 
 use std::ops::Deref;
 
@@ -8,11 +8,12 @@ use perennial_core::time::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
-use super::layout::{Place, host_with_port, page_address, path_of, site_address};
+use perennial_engine::html::dates::{day_of_year, minute};
+use super::layout::{Place, host_with_port, page_address, path, site_address};
 use crate::diff::marked_words;
 use perennial_engine::html::cut;
 
-/// An instant in a view: RFC 3339 for programs.
+/// An instant in a view; RFC 3339 in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Time(pub Timestamp);
 
@@ -50,86 +51,90 @@ impl JsonSchema for Time {
     }
 }
 
-/// A share that is known within bounds, with its likely value.
+/// Bounds of a share, and its likely value.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub(crate) struct Range {
-    /// It is not less.
     pub(crate) at_least: f64,
-    /// What it likely is.
     pub(crate) likely: f64,
-    /// It is not more.
     pub(crate) at_most: f64,
 }
 
-/// A share that is known within bounds.
+/// Bounds of a share.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
 pub(crate) struct Bounds {
-    /// It is not less.
     pub(crate) at_least: f64,
-    /// It is not more.
     pub(crate) at_most: f64,
 }
 
-/// `57 %`, without its sign.
+/// `57` for 0.57.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.0}", 100.0 * share)
 }
 
-/// Words of a change.
+/// The words of a change.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Words {
-    /// The words before; empty for inserted ones.
+    /// Empty for inserted words.
     pub(crate) before: String,
-    /// The words after; empty for deleted ones.
+    /// Empty for deleted words.
     pub(crate) after: String,
 }
 
-/// How many operations of each kind a change has.
+/// Counts the operations of a change by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Operations {
-    /// What came.
     pub(crate) n_inserted: usize,
-    /// What went.
     pub(crate) n_deleted: usize,
-    /// What has other words.
     pub(crate) n_updated: usize,
-    /// What has another place.
     pub(crate) n_moved: usize,
 }
 
-/// Untrusted text between tags, unable to turn what stands around it.
+/// Untrusted text, which cannot change the direction of the text around it.
 pub(crate) fn untrusted(text: &str) -> Markup {
     PreEscaped(isolated(text).to_string())
 }
 
-/// A title of a captured page, item or feed, shortened.
+/// A shortened title of a captured page, item or feed.
 pub(crate) fn title(text: &str) -> Markup {
     untrusted(&cut(text))
 }
 
-/// A time as people read it, with the instant for programs.
+/// A time for people, with a machine-readable `datetime`.
 pub(crate) fn time(at: Timestamp) -> Markup {
-    html! { time datetime=(at.to_rfc3339()) { (short(at)) } }
+    html! { time datetime=(at.to_rfc3339()) { (date_time(at)) } }
 }
 
-/// Day and minute: `2026-06-29 23:30`.
-pub(crate) fn short(at: Timestamp) -> String {
-    let text = at.to_rfc3339();
-    format!("{} {}", text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default())
+/// `29 Jun 2026, 23:30`.
+pub(crate) fn date_time(at: Timestamp) -> String {
+    format!("{}, {}", day_of_year(at), minute(at))
 }
 
-/// Importance: number, bar, a tick at the threshold if one is known.
+/// What the number means, for people.
+pub(crate) const IMPORTANCE: &str = "Importance measures how much of what a reader sees has changed, weighted by how prominent it is. \
+    Advertisements, counters and dates do not count. From 0.3 a change is called large, from 0.1 medium, otherwise small.";
+
+/// The size of a change in a word.
+pub(crate) fn magnitude(importance: f64) -> &'static str {
+    match importance {
+        0.3.. => "large",
+        0.1.. => "medium",
+        _ => "small",
+    }
+}
+
+/// Importance as number, bar and word, with a tick at the threshold if there is one.
 pub(crate) fn importance(value: f64, is_kept: bool, threshold: Option<f64>) -> Markup {
     let tick = threshold.unwrap_or_default().clamp(0.0, 1.0);
     html! {
-        span.imp.low[!is_kept].bare[threshold.is_none()] style={ "--v:" (format!("{value:.3}")) ";--th:" (format!("{tick:.3}")) } {
+        span.imp title=(IMPORTANCE).low[!is_kept].bare[threshold.is_none()] style={ "--v:" (format!("{value:.3}")) ";--th:" (format!("{tick:.3}")) } {
             span { span.vh { "importance " } (format!("{value:.2}")) }
             i aria-hidden="true" {}
+            small { (magnitude(value)) }
         }
     }
 }
 
-/// Sign, class and name of a kind of operation.
+/// Symbol, class and name of a kind of operation.
 type Sign = (&'static str, &'static str, &'static str);
 
 const INSERTED: Sign = ("+", "i", "inserted");
@@ -141,7 +146,6 @@ fn sign((sign, class, name): Sign, n: Option<usize>) -> Markup {
     html! { span class={ "op " (class) } title=(name) { span.vh { (name) " " } (sign) @if let Some(n) = n { (n) } } }
 }
 
-/// The operations of a change with their counts.
 pub(crate) fn operations(counts: &Operations) -> Markup {
     let Operations { n_inserted, n_deleted, n_updated, n_moved } = *counts;
     let all = [(INSERTED, n_inserted), (DELETED, n_deleted), (UPDATED, n_updated), (MOVED, n_moved)];
@@ -156,7 +160,7 @@ fn signed(kind: Sign, words: &Markup) -> Markup {
     html! { p { (sign(kind, None)) span { (words) } } }
 }
 
-/// The words before and after, one line each.
+/// The words before and after, on one line each.
 pub(crate) fn words(Words { before, after }: &Words) -> Markup {
     match (before.is_empty(), after.is_empty()) {
         (true, _) => signed(INSERTED, &html! { (after) }),
@@ -165,13 +169,12 @@ pub(crate) fn words(Words { before, after }: &Words) -> Markup {
     }
 }
 
-/// A text that became another.
 pub(crate) fn became(before: &str, after: &str) -> Markup {
     let (before, after) = marked_or_plain(before, after);
     html! { (signed(DELETED, &before)) (signed(INSERTED, &after)) }
 }
 
-/// Both texts with the words that differ marked; plain where less than a third is shared, because striped text cannot be read.
+/// Both texts with differing words marked. If they share less than a third, they stay plain, because striped text is unreadable.
 fn marked_or_plain(before: &str, after: &str) -> (Markup, Markup) {
     let words = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
     let (mine, theirs) = (words(before), words(after));
@@ -186,25 +189,24 @@ fn marked_or_plain(before: &str, after: &str) -> (Markup, Markup) {
     (html! { (cut(before)) }, html! { (cut(after)) })
 }
 
-/// Whether a text is marked as a whole, which says no more than its sign does.
+/// Whether a text consists of one mark, which adds nothing to its symbol.
 fn is_one_mark(text: &str, tag: &str) -> bool {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     text.starts_with(&open) && text.ends_with(&close) && text.matches(&close).count() == 1
 }
 
-/// An empty state: what is missing, why, and the command that changes it.
+/// An empty state: what is missing, why, and the command that helps.
 pub(crate) fn empty(title: &str, text: &str, command: Option<&str>) -> Markup {
     html! {
         div.empty { h2.h3 { (title) } p { (text) } @if let Some(command) = command { pre { (command) } } }
     }
 }
 
-/// What is wrong with what was asked for.
 pub(crate) fn alert(problem: &str) -> Markup {
     html! { div.alert { p { (untrusted(problem)) } } }
 }
 
-/// The way up from a page: the archive, the site, the path.
+/// Links up from a page: archive, site, path.
 pub(crate) fn crumbs(place: Place<'_>, url: &str, path: &Markup) -> Markup {
     let host = host_with_port(url);
     html! {
@@ -215,12 +217,12 @@ pub(crate) fn crumbs(place: Place<'_>, url: &str, path: &Markup) -> Markup {
     }
 }
 
-/// The path of a page as a link to the page about it.
+/// The path of a page, linked to the page about it.
 pub(crate) fn path_link(base: &str, url: &str) -> Markup {
-    html! { a href=(page_address(base, url)) { (untrusted(path_of(url))) } }
+    html! { a href=(page_address(base, url)) { (untrusted(path(url))) } }
 }
 
-/// The choices of a row of which one holds.
+/// Choices in a row; the chosen one has no link.
 pub(crate) fn segments<'a>(choices: impl IntoIterator<Item = (String, Option<String>)> + 'a) -> Markup {
     html! {
         span.seg {
@@ -234,7 +236,7 @@ pub(crate) fn segments<'a>(choices: impl IntoIterator<Item = (String, Option<Str
     }
 }
 
-/// A field to choose from: value, words, whether it is chosen.
+/// A select field; options are value, label, whether it is chosen.
 pub(crate) fn choice<V: AsRef<str>, W: AsRef<str>>(
     name: &str,
     label: &str,
@@ -252,17 +254,16 @@ pub(crate) fn choice<V: AsRef<str>, W: AsRef<str>>(
     }
 }
 
-/// A field for a text.
+/// A text field.
 pub(crate) fn field(name: &str, label: &str, size: u32, value: &str, hint: &str) -> Markup {
     html! { label { (label) " " input type="text" name=(name) size=(size) value=(value) placeholder=(hint); } }
 }
 
-/// A box that can be ticked.
+/// A checkbox.
 pub(crate) fn tick(name: &str, label: &str, is_on: bool) -> Markup {
     html! { label.sw { input type="checkbox" name=(name) value="1" checked[is_on]; " " (label) } }
 }
 
-/// The head of a table.
 pub(crate) fn columns(names: &[&str]) -> Markup {
     html! { thead { tr { @for name in names { th scope="col" { (name) } } } } }
 }
@@ -272,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_share_little_are_not_striped() {
+    fn words_are_marked_only_in_similar_texts() {
         let html = became("the limit is <30>", "the limit is 50").0;
         assert!(
             html.contains("the limit is <del>&lt;30&gt;</del>") && html.contains("<ins>50</ins>"),
@@ -284,6 +285,7 @@ mod tests {
             ("one two &lt;three&gt; four", "five six seven four")
         );
         assert!(is_one_mark("<del>a b</del>", "del") && !is_one_mark("<del>a</del> b <del>c</del>", "del"));
+        assert_eq!([0.05, 0.1, 0.29, 0.3, 1.0].map(magnitude), ["small", "medium", "medium", "large", "large"]);
     }
 
     #[test]

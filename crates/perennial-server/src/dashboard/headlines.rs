@@ -45,7 +45,7 @@ impl ItemView {
     ];
 
     /// From an address.
-    pub(crate) fn of(name: &str) -> Option<ItemView> {
+    pub(crate) fn parse(name: &str) -> Option<ItemView> {
         ItemView::ALL.iter().find(|(_, known, _)| *known == name).map(|(view, ..)| *view)
     }
 }
@@ -70,7 +70,7 @@ pub(crate) struct Stretch {
 /// A headline through time.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Headline")]
-pub(crate) struct ShownItem {
+pub(crate) struct ItemRow {
     /// Its URL; empty where it is not a link.
     address: String,
     titles: Vec<Titled>,
@@ -91,7 +91,7 @@ pub(crate) struct ShownItem {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct Items {
-    rows: Vec<ShownItem>,
+    rows: Vec<ItemRow>,
     /// Most headlines at one time.
     #[serde(skip)]
     n_places: usize,
@@ -108,9 +108,9 @@ const HIGH: usize = 3;
 
 impl Items {
     /// Follows the headlines from list to list; `None` where no list has any.
-    pub(crate) fn of(lists: &[Headline], view: ItemView) -> Option<Items> {
+    pub(crate) fn new(lists: &[Headline], view: ItemView) -> Option<Items> {
         let (first, last) = (lists.first()?, lists.last()?);
-        let mut rows: HashMap<String, (usize, ShownItem)> = HashMap::new();
+        let mut rows: HashMap<String, (usize, ItemRow)> = HashMap::new();
         for (index, list) in lists.iter().enumerate() {
             let mut here = BTreeSet::new();
             for (place, item) in list.items.iter().enumerate().filter(|(_, item)| !item.title.is_empty()) {
@@ -119,7 +119,7 @@ impl Items {
                     continue;
                 }
                 let n_known = rows.len();
-                let (_, row) = rows.entry(key).or_insert_with(|| (n_known, ShownItem::new(item, index > 0)));
+                let (_, row) = rows.entry(key).or_insert_with(|| (n_known, ItemRow::new(item, index > 0)));
                 row.see(list, item, place);
             }
             let next = lists.get(index + 1);
@@ -132,16 +132,16 @@ impl Items {
                 }
             }
         }
-        let mut rows: Vec<(usize, ShownItem)> = rows.into_values().collect();
+        let mut rows: Vec<(usize, ItemRow)> = rows.into_values().collect();
         rows.sort_by_key(|(number, row)| (std::cmp::Reverse(row.titles.len()), *number));
         let n_places = lists.iter().map(|list| list.items.len()).max().unwrap_or(0);
-        let rows: Vec<ShownItem> = rows.into_iter().map(|(_, row)| row).collect();
+        let rows: Vec<ItemRow> = rows.into_iter().map(|(_, row)| row).collect();
         let axis = Axis { from: first.first, until: last.last };
         (!rows.is_empty()).then_some(Items { rows, n_places, axis, view })
     }
 
-    fn shown(&self, view: ItemView) -> Vec<&ShownItem> {
-        let is_shown = |row: &&ShownItem| match view {
+    fn shown(&self, view: ItemView) -> Vec<&ItemRow> {
+        let is_shown = |row: &&ItemRow| match view {
             ItemView::Retitled => row.titles.len() > 1,
             ItemView::Came => row.has_come,
             ItemView::Left => !row.is_there,
@@ -151,7 +151,7 @@ impl Items {
     }
 
     /// The words for the head of the page.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         format!(
             "A front page: {} passed through {}.",
             counted(self.rows.len() as u64, "headline", "headlines"),
@@ -204,9 +204,9 @@ const LEGEND: PreEscaped<&str> = PreEscaped(
      <span>&#9656; still there</span>",
 );
 
-impl ShownItem {
-    fn new(item: &Item, has_come: bool) -> ShownItem {
-        ShownItem {
+impl ItemRow {
+    fn new(item: &Item, has_come: bool) -> ItemRow {
+        ItemRow {
             address: item.address.clone(),
             titles: Vec::new(),
             stays: Vec::new(),
@@ -305,7 +305,7 @@ mod tests {
             list(2, &[("d", "Four <script>"), ("a", "One, again"), ("b", "Two"), ("c", "Three")]),
             list(3, &[("e", "Five"), ("d", "Four <script>"), ("b", "Two"), ("a", "One, again")]),
         ];
-        let items = Items::of(&lists, ItemView::Retitled).unwrap();
+        let items = Items::new(&lists, ItemView::Retitled).unwrap();
         assert_eq!((items.rows.len(), items.n_places), (5, 4));
         let of = |address: &str| items.rows.iter().find(|row| row.address.ends_with(address)).unwrap();
         assert_eq!(of("/a").titles.len(), 2);
@@ -322,7 +322,7 @@ mod tests {
             !html.contains("<script") && html.contains("Retitled 1") && html.contains("Left 1"),
             "{html}"
         );
-        assert!(Items::of(&[], ItemView::All).is_none());
+        assert!(Items::new(&[], ItemView::All).is_none());
     }
 
     #[test]
@@ -332,7 +332,7 @@ mod tests {
             list(2, &[("b", "Two")]),
             list(3, &[("a", "One"), ("b", "Two")]),
         ];
-        let items = Items::of(&lists, ItemView::All).unwrap();
+        let items = Items::new(&lists, ItemView::All).unwrap();
         let row = items.rows.iter().find(|row| row.address.ends_with("/a")).unwrap();
         assert_eq!((row.stays.len(), row.gaps.len(), row.is_there), (2, 1, true));
         assert_eq!(*row.stays[1].first, lists[2].first);

@@ -1,7 +1,7 @@
-//! `/`: which changes matter lately, by page, with the words before and after; and the state of the archive beside them.
+//! `/`: recent important changes by page, with the words before and after, and the state of the archive beside them.
 //!
-//! The query is that of `/changes`, with a span of a day and an importance of 0.1 unless it says otherwise. A span ends with the last
-//! capture. Of each page the strongest change is shown, and pages of a directory that changed in the same way stand together.
+//! The query is that of `/changes`; by default it covers a day and importance from 0.1. A span ends with the last capture. Only the
+//! strongest change of each page is shown, and pages of a directory that changed in the same way are grouped.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,75 +12,76 @@ use perennial_core::url::PageId;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::change::{ShownChange, directory_of, entry, event_of};
+use super::change::{ChangeView, directory, entry, event};
 use super::changes::{LEAST, ORDERS, Parameters};
 use super::components::{Time, choice, empty, segments};
 use super::layout::{Place, Shell, Tab, notices_address};
 use super::overview::Overview;
-use super::reader_cookie::Looked;
+use super::reader_cookie::ReaderCookie;
 use super::{Form, Problem, Request, respond};
 use crate::body::Body;
 use crate::pages;
 use crate::summary::Summary;
 use perennial_archive::store::{ChangeOrder, ChangeRow, Store, site_of};
 use perennial_archive::{Snapshot, now};
-use perennial_engine::analyse::{AdFilters, ChangeReader};
+use perennial_engine::analyse::{ChangeReader, AdFilters};
 use perennial_engine::changes::{ChangeQuery, each_match};
-use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
+use perennial_engine::html::dates::{counted, day_and_minute, day_long, day_of_year, minute};
 
-/// Pages that are shown with their words.
+/// Entries with words.
 const MAX_PAGES: usize = 25;
-/// Pages beside one that changed too, and from how many on they are folded.
+/// Pages listed below a similar one.
 const MAX_BESIDE: usize = 40;
-const MIN_FOLDED: usize = 3;
-/// Sites that can be chosen, the largest; others are reached from their own pages.
+/// Fewer similar pages are not grouped.
+const MIN_GROUP: usize = 3;
+/// Sites in the select field, largest first; others have a link on their own pages.
 const MAX_SITES: usize = 300;
 
-/// The script of home while a crawl runs: it requests the margin again and again.
+/// Reloads the sidebar of the home page while a crawl runs.
 const LIVE: &str = include_str!("live.js");
 
-/// The home page.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Home")]
 pub(crate) struct View {
-    /// From when on changes are shown.
+    /// Only changes since this instant.
     since: Option<Time>,
-    /// The least importance of a change that is shown.
+    /// Only changes of at least this importance.
     least: f64,
     site: Option<String>,
     last_capture: Option<Time>,
-    /// How many pages changed so.
+    /// Pages with matching changes.
     n_pages: usize,
-    /// The strongest change of each, the most important ones.
-    #[serde(serialize_with = "with_those_beside")]
-    pages: Vec<ShownChange>,
+    /// The strongest change of each page; the most important ones.
+    #[serde(serialize_with = "serialize_with_similar")]
+    pages: Vec<ChangeView>,
     /// The state of the archive.
     archive: Overview,
     #[serde(skip)]
     parameters: Parameters,
     #[serde(skip)]
     order: ChangeOrder,
-    /// All sites, and how many of them have a page that changed so.
+    /// All sites.
     #[serde(skip)]
     sites: Vec<String>,
+    /// Sites with matching changes.
     #[serde(skip)]
     n_sites: usize,
-    /// Up to which capture the reader has seen changes before.
+    /// The last capture at the reader's previous session.
     #[serde(skip)]
-    looked: Option<Timestamp>,
+    last_seen: Option<Timestamp>,
 }
 
-fn with_those_beside<S: Serializer>(pages: &[ShownChange], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(pages.iter().flat_map(|page| std::iter::once(page).chain(&page.beside)))
+fn serialize_with_similar<S: Serializer>(pages: &[ChangeView], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(pages.iter().flat_map(|page| std::iter::once(page).chain(&page.similar)))
 }
 
-/// The strongest change of a page, and the number of its others.
+/// The strongest change of a page, and the number of its other changes.
 type Strongest = (ChangeRow, usize);
 
-/// Responds with the page, and reminds the browser of what it has shown.
+/// Responds with the page and with a cookie that records what it has shown.
 pub(crate) fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
-    let looked = Looked::of(request.parts, &request.origins().main, now());
-    let view = load(request, looked)?;
+    let cookie = ReaderCookie::read(request.parts, &request.origins().main, now());
+    let view = load(request, cookie)?;
     let mut response = match request.form {
         Form::Html if view.archive.is_running => {
             pages::scripted(render(&view, request.place()), LIVE, "connect-src 'self'")
@@ -89,21 +90,21 @@ pub(crate) fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     };
     if let (Form::Html, Some(last)) = (request.form, view.last_capture) {
         let origin = &request.origins().main;
-        let cookie: Option<HeaderValue> = Looked::cookie(looked, *last, origin, &request.served.base, now());
+        let cookie: Option<HeaderValue> = ReaderCookie::next(cookie, *last, origin, &request.served.base, now());
         response.headers_mut().extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
     }
     Ok(response)
 }
 
-fn load(request: &Request<'_>, looked: Option<Looked>) -> Result<View, Problem> {
+fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Problem> {
     if request.given("hours").is_some() {
-        return Err(Problem::bad_request("hours: write since, such as since=7d."));
+        return Err(Problem::bad_request("unknown parameter `hours`; write since, such as since=7d"));
     }
-    let parameters = Parameters::of(request).or("since", "1d").or("least", "0.1");
+    let parameters = Parameters::from_request(request).or("since", "1d").or("least", "0.1");
     let last = request.with(|snapshot| snapshot.store().last_capture())?;
     let question = ChangeQuery::read(|name| parameters.get(name), last.unwrap_or_else(now));
     let question = question.map_err(Problem::bad_request)?;
-    request.with_summary(|snapshot, standing| {
+    request.with_summary(|snapshot, summary| {
         let store = snapshot.store();
         let rows = strongest(snapshot, &question)?;
         let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| site_of(&row.url)).collect();
@@ -114,10 +115,10 @@ fn load(request: &Request<'_>, looked: Option<Looked>) -> Result<View, Problem> 
             last_capture: last.map(Time),
             n_pages: rows.len(),
             n_sites: hosts.len(),
-            pages: shown(store, rows, question.order)?,
-            archive: overview(request, snapshot, standing)?,
-            sites: standing.map(Summary::hosts).unwrap_or_default(),
-            looked: looked.map(|looked| looked.before).filter(|before| Some(*before) != last),
+            pages: entries(store, rows, question.order)?,
+            archive: overview(request, snapshot, summary)?,
+            sites: summary.map(Summary::hosts).unwrap_or_default(),
+            last_seen: cookie.map(|cookie| cookie.last_seen).filter(|last_seen| Some(*last_seen) != last),
             order: question.order,
             parameters,
         })
@@ -127,13 +128,13 @@ fn load(request: &Request<'_>, looked: Option<Looked>) -> Result<View, Problem> 
 fn overview(
     request: &Request<'_>,
     snapshot: &Snapshot,
-    standing: Option<&Summary>,
+    summary: Option<&Summary>,
 ) -> anyhow::Result<Overview> {
-    let Some(standing) = standing else { return Ok(Overview::default()) };
-    Ok(Overview { past: request.served.standings.past(snapshot)?, ..standing.overview_now(snapshot)? })
+    let Some(summary) = summary else { return Ok(Overview::default()) };
+    Ok(Overview { past: request.served.summaries.past(snapshot)?, ..summary.overview_now(snapshot)? })
 }
 
-/// The matching changes by page, the latest first.
+/// The strongest matching change of each page, the latest first.
 fn strongest(snapshot: &Snapshot, question: &ChangeQuery) -> anyhow::Result<Vec<Strongest>> {
     let mut strongest: HashMap<PageId, Strongest> = HashMap::new();
     each_match(snapshot.archive(), snapshot.store(), question, |row| match strongest.get_mut(&row.page) {
@@ -150,12 +151,12 @@ fn strongest(snapshot: &Snapshot, question: &ChangeQuery) -> anyhow::Result<Vec<
     Ok(rows)
 }
 
-/// The most important changes with their words, in the order of the query. If several pages of a directory changed in the same way,
-/// they stand under the strongest.
-fn shown(store: &Store, rows: Vec<Strongest>, order: ChangeOrder) -> anyhow::Result<Vec<ShownChange>> {
+/// The most important changes with their words, in the order of the query. Pages of a directory that changed in the same way are
+/// grouped below the strongest.
+fn entries(store: &Store, rows: Vec<Strongest>, order: ChangeOrder) -> anyhow::Result<Vec<ChangeView>> {
     let importance =
         |group: &[Strongest]| group.first().map_or(0.0, |(row, _)| row.status.reported_importance().get());
-    let mut groups = folded(rows);
+    let mut groups = grouped_by_directory(rows);
     for group in &mut groups {
         group.sort_by(|(a, _), (b, _)| {
             b.status.reported_importance().get().total_cmp(&a.status.reported_importance().get())
@@ -175,30 +176,30 @@ fn shown(store: &Store, rows: Vec<Strongest>, order: ChangeOrder) -> anyhow::Res
     for group in groups {
         let mut rest = group.into_iter();
         let Some((row, n_more)) = rest.next() else { continue };
-        let mut change = ShownChange::whole(store, &mut reader, row, n_more)?;
-        change.beside = rest.take(MAX_BESIDE).map(|(row, n_more)| ShownChange::brief(row, n_more)).collect();
+        let mut change = ChangeView::with_words(store, &mut reader, row, n_more)?;
+        change.similar = rest.take(MAX_BESIDE).map(|(row, n_more)| ChangeView::brief(row, n_more)).collect();
         shown.push(change);
     }
     Ok(shown)
 }
 
-/// Changes of one kind in one directory together, if there are several; the others alone.
-fn folded(rows: Vec<Strongest>) -> Vec<Vec<Strongest>> {
+/// Groups changes of the same kind in the same directory; small groups are split again.
+fn grouped_by_directory(rows: Vec<Strongest>) -> Vec<Vec<Strongest>> {
     let mut places: HashMap<(String, Option<&str>), usize> = HashMap::new();
     let mut groups: Vec<Vec<Strongest>> = Vec::new();
     for (row, n_more) in rows {
-        // The front page of a directory stands for itself.
+        // The index page of a directory is not grouped.
         let place = match row.url.ends_with('/') {
             true => groups.len(),
-            false => *places.entry((directory_of(&row.url), event_of(row.status))).or_insert(groups.len()),
+            false => *places.entry((directory(&row.url), event(row.status))).or_insert(groups.len()),
         };
         match groups.get_mut(place) {
             Some(group) => group.push((row, n_more)),
             None => groups.push(vec![(row, n_more)]),
         }
     }
-    let (folded, single): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| group.len() >= MIN_FOLDED);
-    folded.into_iter().chain(single.into_iter().flatten().map(|row| vec![row])).collect()
+    let (large, small): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| group.len() >= MIN_GROUP);
+    large.into_iter().chain(small.into_iter().flatten().map(|row| vec![row])).collect()
 }
 
 pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
@@ -207,18 +208,18 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let main = html! {
         div.head {
             div {
-                h1 { (counted(view.n_pages as u64, "page", "pages")) " changed in ways that matter" }
+                h1 { (counted(view.n_pages as u64, "important page change", "important page changes")) }
                 (lead(view))
             }
-            div.row { a.btn href=(notices_address(base, view.site.as_deref(), Some(view.least))) { "Notify me of these" } }
+            div.row { a.btn href=(notices_address(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
         }
-        (view.archive.first_need())
+        (view.archive.first_warning())
         div.home {
             div {
                 (filters(view, base))
                 @for (number, page) in view.pages.iter().enumerate() {
-                    @if let Some(looked) = view.looked.filter(|_| number > 0 && n_new == Some(number)) {
-                        p.here { "You looked last when " (day_and_minute(looked)) " was the latest" }
+                    @if let Some(last_seen) = view.last_seen.filter(|_| number > 0 && n_new == Some(number)) {
+                        p.here { "Changes above are new since your last visit, when the latest capture was of " (day_and_minute(last_seen)) "." }
                     }
                     (entry(base, page))
                 }
@@ -232,14 +233,14 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Changes, "What changed", Some(json)).page(&main)
 }
 
-/// How many of the pages changed since the reader looked last, where the latest stand first.
+/// How many pages changed since the reader's previous session, if the latest changes come first.
 fn n_new(view: &View) -> Option<usize> {
-    let looked = view.looked.filter(|_| view.order == ChangeOrder::Latest)?;
-    Some(view.pages.iter().take_while(|page| *page.time > looked).count())
+    let last_seen = view.last_seen.filter(|_| view.order == ChangeOrder::Latest)?;
+    Some(view.pages.iter().take_while(|page| *page.time > last_seen).count())
 }
 
 fn lead(view: &View) -> Markup {
-    let Some(last) = view.last_capture else { return html! { p.lead { "Nothing is archived yet." } } };
+    let Some(last) = view.last_capture else { return html! { p.lead { "The archive is empty." } } };
     let since = view.parameters.get("since").unwrap_or_default();
     let span = super::SPANS.iter().find(|(known, _)| *known == since);
     html! {
@@ -251,7 +252,7 @@ fn lead(view: &View) -> Markup {
             }
             (day_long(*last)) ", " (minute(*last)) ", on " (view.n_sites) " of "
             (counted(view.sites.len() as u64, "site", "sites"))
-            "; changes of importance " (view.least) " or more. Less, and noise, is folded away."
+            "; importance " (view.least) " or more. Less important changes are hidden."
         }
     }
 }
@@ -261,7 +262,7 @@ fn filters(view: &View, base: &str) -> Markup {
     let since = parameters.get("since").unwrap_or_default();
     let offered = &view.sites[..view.sites.len().min(MAX_SITES)];
     let site = view.site.as_deref();
-    // One that was asked for and is not offered stays chosen.
+    // A site that is not offered stays chosen.
     let other = site.filter(|site| !offered.iter().any(|known| known == site));
     let all = (String::new(), format!("All {}", view.sites.len()), site.is_none());
     let named = offered.iter().map(String::as_str).chain(other);
@@ -276,13 +277,13 @@ fn filters(view: &View, base: &str) -> Markup {
             (choice("site", "Site", std::iter::once(all).chain(sites)))
             (parameters.choice("least", "Importance", &LEAST[1..]))
             (parameters.choice("order", "Order", ORDERS))
-            button { "Show" } " " a href={ (base) "/changes" } { "Ask for certain changes" }
+            button { "Show" } " " a href={ (base) "/changes" } { "Search all changes" }
             @if let Some(last) = view.last_capture {
-                @let day = |at: Timestamp| at.to_rfc3339().chars().take(10).collect::<String>();
-                @let (before, until) = (day(*last - Span::from_hours(24)), day(*last));
+                @let date = |at: Timestamp| at.to_rfc3339().chars().take(10).collect::<String>();
+                @let (before, until) = (date(*last - Span::from_hours(24)), date(*last));
                 " "
                 a href={ (base) "/changes?since=" (before) "&until=" (until) "&order=importance" } {
-                    "Strongest of the day before, " (before)
+                    "Most important of the day before, " (day_of_year(*last - Span::from_hours(24)))
                 }
             }
         }
@@ -290,23 +291,23 @@ fn filters(view: &View, base: &str) -> Markup {
 }
 
 fn end(view: &View, base: &str) -> Markup {
-    let n_shown: usize = view.pages.iter().map(|page| 1 + page.beside.len()).sum();
+    let n_shown: usize = view.pages.iter().map(|page| 1 + page.similar.len()).sum();
     match (view.last_capture, view.n_pages, view.n_pages.saturating_sub(n_shown)) {
         (None, ..) => empty(
             "Nothing is followed yet",
-            "Name a site and Perennial visits it, politely, for as long as it is let.",
+            "Name a site, and Perennial visits it politely until you stop it.",
             Some("perennial run https://example.org/"),
         ),
         (Some(_), 0, _) => empty(
-            &format!("No change of importance {} in this span", view.least),
-            "A longer span or less importance shows more. The page of a site has all its pages.",
+            &format!("No change of importance {} or more in this span", view.least),
+            "Choose a longer span or a lower importance. The page of each site lists all its pages.",
             None,
         ),
         (Some(_), _, 0) => html! {},
         (Some(_), _, n) => html! {
             p.more.mute {
                 (counted(n as u64, "more page", "more pages"))
-                " changed. Choose a site or a higher importance, or ask " a href={ (base) "/sites" } { "the sites" } "."
+                " changed. Choose a site or a higher importance, or see " a href={ (base) "/sites" } { "all sites" } "."
             }
         },
     }

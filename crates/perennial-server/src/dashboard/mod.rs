@@ -1,33 +1,33 @@
-//! The pages of the server that people read first, and the same for programs.
+//! The dashboard: pages for readers of an archive, and the same data as JSON.
 //!
-//! One file per page: `load` reads its view from the archive, the view serialises to the JSON of the API, `render` makes the HTML of it.
-//! HTML is written with `maud`, which escapes; titles and URLs of captured pages go through `components::untrusted` or `components::title`
-//! as well. The pages need no script.
+//! One file per page: `load` reads its view from the archive, the view serialises to the JSON of the API, `render` makes its HTML.
+//! `maud` escapes HTML. Titles and URLs of captured pages also pass through `components::untrusted` or `components::title`. The pages
+//! warning no script.
 //!
 //! | file | page |
 //! |---|---|
-//! | `home` | `/`: which changes matter lately, with `overview`, the state of the archive, in its margin |
+//! | `home` | `/`: recent important changes, with `overview`, the state of the archive, in a sidebar |
 //! | `changes` | `/changes`: the changes that match a query |
-//! | `compare` | `/web/diff/`: two versions, around the diff view |
-//! | `page` | `/page`: versions of a page, when it changes, its next visit; with `headlines` of a listing page through time |
-//! | `sites`, `site` | `/sites`, `/site/`: all sites; hours, directories, pages, coherence and feeds of one |
-//! | `schedule` | `/schedule`: the next visits, or why a page is visited when it is |
+//! | `compare` | `/web/diff/`: the frame around the diff view of two versions |
+//! | `page` | `/page`: versions of a page, its pattern of change, its next visit; `headlines` of a listing page through time |
+//! | `sites`, `site` | `/sites`, `/site/`: all sites; activity by hour, directories, pages, coherence and feeds of a site |
+//! | `plan` | `/plan`: the next visits, or why a page is visited when it is |
 //! | `search` | `/search`: which pages contained the words, and when |
-//! | `terms` | `/terms`: terms that are new in a span |
-//! | `articles` | `/objects`, `/object`: articles and posts that feeds announced; the edits of one |
-//! | `notices` | `/notices`: how to be notified of changes, and who is |
-//! | `pin` | `/pin`: what a pinned or ignored part would have changed |
-//! | `admin` | `/acts`, `/login`, and the forms that change what is followed |
+//! | `terms` | `/terms`: new terms of a span |
+//! | `articles` | `/articles`, `/article`: articles and posts that feeds announced; the edits of an article |
+//! | `notices` | `/notices`: how to be notified of changes, and existing rules |
+//! | `pin` | `/pin`: preview of pinning or ignoring a part of a page |
+//! | `admin` | `/audit`, `/login`, and the forms that change settings |
 //! | `calendar` | `/calendar`, `/web/*/`: captures by day, lists of captures and URLs |
 //!
-//! | file | shared by the pages |
+//! | file | shared by pages |
 //! |---|---|
-//! | `layout` | the shell, and the addresses of our pages |
-//! | `parts` | untrusted text, times, importance, words, fields |
+//! | `layout` | the frame of all pages, and the paths of pages |
+//! | `components` | untrusted text, times, importance, words, form fields |
 //! | `change` | the entry of a change |
-//! | `charts`, `thumb` | SVG |
-//! | `looked` | the cookie by which home knows what its reader has seen |
-//! | `openapi` | the description of the API, made of the views |
+//! | `charts`, `thumbnail` | SVG |
+//! | `reader_cookie` | the cookie that remembers which changes the reader has seen |
+//! | `openapi` | the description of the API, generated from the views |
 
 pub(crate) mod admin;
 pub(crate) mod articles;
@@ -65,7 +65,6 @@ use super::request::{Form, Request};
 use super::{api, pages};
 use perennial_archive::store::{PageRow, Store};
 
-/// Spans that can be chosen.
 const SPANS: [(&str, &str); 3] = [("1d", "24 hours"), ("7d", "7 days"), ("30d", "30 days")];
 
 /// Responds with a page, or with its view as JSON.
@@ -80,7 +79,7 @@ pub(crate) fn respond<V: Serialize>(
     }
 }
 
-/// The page that somebody means by a URL: as it is stored, as the crawl would write it, with the other scheme, or with one.
+/// The page of a URL that a person typed: as stored, in canonical form, with the other scheme, or with a scheme added.
 fn known_page(store: &Store, url: &str) -> anyhow::Result<Option<PageRow>> {
     if let Some(page) = store.page(url)? {
         return Ok(Some(page));

@@ -1,11 +1,12 @@
-//! `/notices?place=...&least=...`: how to be notified of changes, and who is already.
+//! `/notices?place=...&least=...`: how to be notified of changes, and the existing rules.
 
 use maud::{Markup, html};
+use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::components::{columns, empty, untrusted};
+use super::components::{columns, date_time, empty, untrusted};
 use super::layout::{Place, Shell, Tab, query};
 use super::{Problem, Request};
 use perennial_archive::Snapshot;
@@ -13,33 +14,32 @@ use perennial_archive::settings::{NotifyRule, Shape, Target};
 use perennial_archive::store::Outbox;
 use perennial_engine::html::dates::{counted, grouped};
 
-/// A notification rule. Where its notices go is said without the secret that an address may hold.
+/// A notification rule, without the receiver's URL, which may contain a secret.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Rule {
+pub(crate) struct RuleView {
     name: String,
-    /// Webhook, Slack, a program.
+    /// Webhook, Slack, a program, ...
     by: &'static str,
-    /// Notices that were sent; null before the rule was first used.
+    /// Null before the first use of the rule.
     n_sent: Option<u64>,
     n_waiting: Option<u64>,
     last_sent: Option<String>,
-    /// Why the last one was not taken.
+    /// Why the last notice was not delivered.
     error: Option<String>,
 }
 
-/// The page about notices.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Notices")]
 pub(crate) struct View {
-    /// The address of an Atom feed of these changes.
+    /// The URL of an Atom feed of these changes.
     feed: String,
-    rules: Vec<Rule>,
-    /// Only changes of this site, by its host, or of this page, by its URL.
+    rules: Vec<RuleView>,
+    /// A host or the URL of a page, whose changes are wanted.
     #[serde(skip)]
     place: Option<String>,
     #[serde(skip)]
     least: Option<f64>,
-    /// Both as a query.
+    /// Both conditions as a query.
     #[serde(skip)]
     query: String,
 }
@@ -48,7 +48,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let least = match request.given("least").map(str::parse) {
         None => None,
         Some(Ok(least)) if (0.0..=1.0).contains(&least) => Some(least),
-        Some(_) => return Err(Problem::bad_request("Write least from 0 to 1, such as least=0.1.")),
+        Some(_) => return Err(Problem::bad_request("least: write a number from 0 to 1, such as least=0.1")),
     };
     let place = request.given("place").map(str::to_owned);
     let query = query(&[
@@ -59,7 +59,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     Ok(View { feed, rules: request.with(rules)?, place, least, query })
 }
 
-fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<Rule>> {
+fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<RuleView>> {
     let archive = snapshot.archive();
     let states = match Outbox::open_read(&archive.outbox_path())? {
         Some(outbox) => outbox.states()?,
@@ -67,21 +67,21 @@ fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<Rule>> {
     };
     let rule = |rule: &NotifyRule| {
         let state = states.iter().find(|state| state.name == rule.name);
-        // What a receiver answered may name its address, which may be a secret.
+        // The receiver's response may contain its URL, which may be a secret.
         let error = state.and_then(|state| state.error.as_ref());
-        Rule {
+        RuleView {
             name: rule.name.clone(),
-            by: kind_of(&rule.to),
+            by: receiver_kind(&rule.to),
             n_sent: state.map(|state| state.n_sent),
             n_waiting: state.map(|state| state.n_waiting),
             last_sent: state.and_then(|state| state.last_sent.clone()),
-            error: error.map(|_| "`perennial notify list` says why".to_string()),
+            error: error.map(|_| "`perennial notify list` shows the reason".to_string()),
         }
     };
     Ok(archive.settings().notify.iter().map(rule).collect())
 }
 
-fn kind_of(target: &Target) -> &'static str {
+fn receiver_kind(target: &Target) -> &'static str {
     match target {
         Target::Web(Shape::Webhook, _) => "webhook",
         Target::Web(Shape::Slack, _) => "Slack",
@@ -96,24 +96,24 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let main = html! {
         div.head {
             div {
-                h1 { "Be told of changes" }
+                h1 { "Get notified of changes" }
                 p.lead {
                     "Changes of " @match &view.place { Some(of) => (untrusted(of)), None => "every site" }
                     @if let Some(least) = view.least { ", of importance " (least) " or more" }
-                    ". Each is told at least once, those of a page in order."
+                    ". Each change is sent at least once; the changes of a page arrive in order."
                 }
             }
         }
         section {
             h2 { "As a feed" }
-            p { "For any feed reader, without further ado: " a href=(view.feed) { "/changes.atom?" (view.query) } }
+            p { "Add this URL to a feed reader: " a href=(view.feed) { "/changes.atom?" (view.query) } }
         }
         (messages(view))
         section {
             @match view.rules.len() as u64 {
                 0 => {
-                    h2 { "Nobody is told yet" }
-                    (empty("No rule tells anybody", "A crawl sends notices by itself, as soon as there is one.", None))
+                    h2 { "No notification rules" }
+                    (empty("Nobody is notified yet", "Once there is a rule, each crawl sends notices.", None))
                 },
                 n => { h2 { (counted(n, "rule", "rules")) } (table(&view.rules)) },
             }
@@ -129,13 +129,13 @@ fn messages(view: &View) -> Markup {
         section {
             h2 { "As a message" }
             @if let Some(url) = page {
-                p { "One command, on the machine of the archive:" }
+                p { "Run this command on the machine with the archive:" }
                 pre.code { code { "perennial watch " (quoted(url)) (least) " --notify ntfy:https://ntfy.example/my-topic" } }
             }
             p {
-                @if page.is_some() { "Or these" } @else { "These" }
-                " lines in " code { "perennial.toml" } "; " code { "to" }
-                " may also be a webhook, Slack, Apprise, an e-mail address or a program:"
+                @if page.is_some() { "Or add these" } @else { "Add these" }
+                " lines to " code { "perennial.toml" } "; " code { "to" }
+                " can also be a webhook, Slack, Apprise, an e-mail address or a program:"
             }
             pre.code {
                 code {
@@ -144,16 +144,16 @@ fn messages(view: &View) -> Markup {
                     @if let Some(least) = view.least { "least_importance = " (least) "\n" }
                 }
             }
-            p.cap { code { "perennial notify test mine" } " tries it." }
+            p.cap { "Test the rule with " code { "perennial notify test mine" } "." }
         }
     }
 }
 
-fn table(rules: &[Rule]) -> Markup {
+fn table(rules: &[RuleView]) -> Markup {
     let number = |n: Option<u64>| n.map_or("-".to_string(), grouped);
     html! {
         table.t {
-            (columns(&["Rule", "By", "Sent", "Waiting", "State"]))
+            (columns(&["Rule", "Receiver", "Sent", "Waiting", "State"]))
             tbody {
                 @for rule in rules {
                     tr {
@@ -161,7 +161,7 @@ fn table(rules: &[Rule]) -> Markup {
                         td { (rule.by) }
                         td { (number(rule.n_sent)) }
                         td { (number(rule.n_waiting)) }
-                        td.w { (untrusted(&state_of(rule))) }
+                        td.w { (untrusted(&state(rule))) }
                     }
                 }
             }
@@ -169,16 +169,16 @@ fn table(rules: &[Rule]) -> Markup {
     }
 }
 
-fn state_of(rule: &Rule) -> String {
+fn state(rule: &RuleView) -> String {
     match (&rule.error, &rule.last_sent, rule.n_sent) {
-        (Some(error), ..) => format!("the last one was not taken: {error}"),
-        (None, Some(at), _) => format!("the last one was sent {at}"),
-        (None, None, Some(_)) => "nothing to tell yet".to_string(),
-        (None, None, None) => "begins with the next crawl".to_string(),
+        (Some(error), ..) => format!("the last notice was not delivered: {error}"),
+        (None, Some(at), _) => format!("last notice sent {}", Timestamp::parse(at).map(date_time).unwrap_or_default()),
+        (None, None, Some(_)) => "no changes yet".to_string(),
+        (None, None, None) => "starts with the next crawl".to_string(),
     }
 }
 
-/// A word of a command line.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/:._-~%+,=@".contains(c);
     if word.chars().all(is_plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }

@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::{admin, articles, changes, home, notices, page, pin, plan, search, site, sites, terms};
-use crate::admin_actions::Done;
+use crate::admin_actions::AdminResponse;
 use crate::problem::Report;
 
 /// An operation of the API.
@@ -16,7 +16,7 @@ struct Operation {
     response: fn(&mut SchemaGenerator) -> Schema,
 }
 
-/// Name, kind and description of a parameter. One that is needed has a star behind its name.
+/// Name, kind and description of a parameter. A required one ends with a star.
 type Parameter = (&'static str, Kind, &'static str);
 
 #[derive(Clone, Copy)]
@@ -120,7 +120,7 @@ static OPERATIONS: &[Operation] = &[
         ],
     ),
     operation::<plan::View>(
-        "/api/schedule",
+        "/api/plan",
         "The next visits with their reasons",
         &[SITE, ("url", Text, "Also why this page is visited when it is")],
     ),
@@ -155,17 +155,17 @@ static OPERATIONS: &[Operation] = &[
         ],
     ),
     operation::<articles::List>(
-        "/api/objects",
+        "/api/articles",
         "Articles and posts that feeds announced, the latest first",
         &[SITE, ("skip", Integer, "next of the response before: the list goes on there")],
     ),
     operation::<articles::View>(
-        "/api/object",
+        "/api/article",
         "The article or post of a page, with its versions and what was edited",
         &[URL],
     ),
     operation::<admin::View>(
-        "/api/acts",
+        "/api/audit",
         "Who added, removed, paused or changed what is followed, the latest first",
         &[],
     ),
@@ -201,7 +201,7 @@ pub(crate) fn description() -> Value {
             (operation.path.to_owned(), json!({ "get": get }))
         })
         .collect();
-    paths.insert("/api/operate".to_owned(), json!({ "post": act(&mut generator) }));
+    paths.insert("/api/admin".to_owned(), json!({ "post": act(&mut generator) }));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -264,6 +264,6 @@ fn act(generator: &mut SchemaGenerator) -> Value {
                 "additionalProperties": false,
             } } },
         },
-        "responses": responses(|generator| generator.subschema_for::<Done>(), generator),
+        "responses": responses(|generator| generator.subschema_for::<AdminResponse>(), generator),
     })
 }

@@ -1,4 +1,4 @@
-//! The state of an archive -> the margin of home: what needs a person, budget, plan, quality, holdings.
+//! The sidebar of the home page: warnings, budget, plan, quality, holdings.
 
 use maud::{Markup, html};
 use perennial_core::time::Timestamp;
@@ -12,151 +12,145 @@ use super::layout::{AdminAccess, Place, page_address, site_address, without_sche
 use perennial_engine::html::dates::{counted, day_and_minute, grouped, minute, size};
 use perennial_engine::learn::NextVisit;
 
-/// Something that a person should look at, and what to do about it.
+/// A problem that needs a person, and what to do about it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Need")]
-pub(crate) struct Need {
-    /// What is so, in few words.
+#[schemars(rename = "Warning")]
+pub(crate) struct Warning {
     pub(crate) title: String,
-    /// Since when and how often.
+    /// Since when, and how often.
     pub(crate) text: String,
-    /// What to do.
-    pub(crate) cure: String,
-    /// The command that does it.
+    pub(crate) hint: String,
+    /// The command for it.
     pub(crate) command: Option<String>,
-    /// The site that it is about.
     pub(crate) site: Option<String>,
 }
 
 /// Visits in the hours before an instant.
 #[derive(Clone, Debug)]
 pub(crate) struct Spending {
-    /// Visits of pages in each hour; the last is that of `until`.
+    /// Visits per hour; the last hour ends at `until`.
     pub(crate) hours: Vec<u64>,
     pub(crate) until: Timestamp,
-    /// Where the limit is from; empty where the user set it.
+    /// Where the budget comes from; empty if the user set it.
     pub(crate) source: &'static str,
 }
 
-/// The quality of an archive as it was at an instant.
+/// The quality of an archive at an instant.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub(crate) struct QualityPoint {
     pub(crate) time: Time,
-    /// Completeness of what was captured by then.
     pub(crate) completeness: Range,
-    /// Coherence of all sites as of then.
     pub(crate) coherence: Bounds,
 }
 
-/// The state of an archive, as it is computed now and then.
+/// The state of an archive, which is computed at intervals.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "Archive")]
 pub(crate) struct Overview {
-    /// When it was computed; null while the first time is under way.
-    pub(crate) made: Option<Time>,
+    /// Null while it is computed for the first time.
+    pub(crate) computed: Option<Time>,
     /// Whether a process writes the archive.
     pub(crate) is_running: bool,
-    /// Captures that wait for their analysis.
-    pub(crate) n_waiting: u64,
+    /// Captures not yet analysed.
+    pub(crate) n_unanalysed: u64,
     pub(crate) n_captures: u64,
     pub(crate) n_versions: u64,
-    /// Versions that are kept in the index.
     pub(crate) n_indexed: u64,
     pub(crate) n_pages: u64,
     pub(crate) n_sites: u64,
     pub(crate) warc_bytes: u64,
     pub(crate) first_capture: Option<Time>,
     pub(crate) last_capture: Option<Time>,
-    /// Visits an hour that are allowed.
+    /// The budget.
     pub(crate) visits_per_hour: Option<f64>,
     pub(crate) visits_last_day: Option<u64>,
     pub(crate) completeness: Option<Range>,
-    /// Coherence at the last capture.
+    /// At the last capture.
     pub(crate) coherence: Option<Bounds>,
-    /// How both were at earlier instants, earliest first.
+    /// Earlier quality, earliest first.
     pub(crate) past: Vec<QualityPoint>,
-    /// What needs a person, worst first.
-    pub(crate) needs: Vec<Need>,
-    /// The captures that came last.
+    /// Problems that warning a person, worst first.
+    pub(crate) warnings: Vec<Warning>,
+    /// The latest captures.
     #[serde(skip)]
     pub(crate) latest: Vec<(Timestamp, String)>,
     #[serde(skip)]
     pub(crate) spending: Option<Spending>,
-    /// The instant of the plan, and the next visits.
+    /// When the plan begins.
     #[serde(skip)]
     pub(crate) plan_at: Option<Timestamp>,
+    /// The next visits.
     #[serde(skip)]
     pub(crate) next: Vec<NextVisit>,
     /// Pages that the scheduler follows.
     #[serde(skip)]
     pub(crate) n_followed: u64,
-    /// Completeness of each site of which it is known.
+    /// Completeness of each site for which it is known.
     #[serde(skip)]
     pub(crate) by_site: Vec<(String, Range)>,
 }
 
-/// Rows of completeness in the margin.
+/// Sites in the chart of completeness.
 const MAX_SITES: usize = 12;
 
 impl Overview {
-    /// The worst need in one line, for narrow pages.
-    pub(crate) fn first_need(&self) -> Markup {
+    /// The worst warning in one line, for narrow screens.
+    pub(crate) fn first_warning(&self) -> Markup {
         html! {
-            @if let Some(need) = self.needs.first() {
-                p.alert.narrow-block { b { (untrusted(&need.title)) "." } " " a href="#needs" { "What to do" } }
+            @if let Some(warning) = self.warnings.first() {
+                p.alert.narrow-block { b { (untrusted(&warning.title)) "." } " " a href="#warnings" { "What to do" } }
             }
         }
     }
 
-    /// The margin.
     pub(crate) fn render(&self, place: Place<'_>) -> Markup {
         html! {
             aside aria-label="State of the archive" {
-                (self.all_needs(place))
-                @if self.made.is_none() {
+                (self.all_warnings(place))
+                @if self.computed.is_none() {
                     section {
-                        h2.h3 { "Being reckoned" }
-                        p.mute { "Plan, quality and holdings are learned from all captures. Reload in a moment." }
+                        h2.h3 { "Being computed" }
+                        p.mute { "Plan, quality and holdings are computed from all captures. Reload in a moment." }
                     }
                 }
                 @if let Some(spending) = &self.spending { (self.budget(spending)) }
                 @if !self.latest.is_empty() { (self.fetched(place.base)) }
                 @if !self.next.is_empty() { (self.next_visits(place.base)) }
                 (self.quality())
-                @if self.made.is_some() { (self.holdings()) }
+                @if self.computed.is_some() { (self.holdings()) }
             }
         }
     }
 
-    fn all_needs(&self, place: Place<'_>) -> Markup {
-        let n = self.needs.len() + usize::from(self.n_waiting > 0);
-        let back = format!("{}/#needs", place.base);
+    fn all_warnings(&self, place: Place<'_>) -> Markup {
+        let n = self.warnings.len() + usize::from(self.n_unanalysed > 0);
+        let back = format!("{}/#warnings", place.base);
         html! {
             @if n > 0 {
-                section #needs {
-                    h2.h3 { "Needs you " span { (n) } }
-                    @for need in &self.needs {
+                section #warnings {
+                    h2.h3 { "Warnings " span { (n) } }
+                    @for warning in &self.warnings {
                         div.alert {
                             p {
                                 b {
-                                    @match &need.site {
-                                        Some(host) => a.quiet href=(site_address(place.base, host)) { (untrusted(&need.title)) },
-                                        None => (untrusted(&need.title)),
+                                    @match &warning.site {
+                                        Some(host) => a.quiet href=(site_address(place.base, host)) { (untrusted(&warning.title)) },
+                                        None => (untrusted(&warning.title)),
                                     }
                                     "."
-                                } " " (untrusted(&need.text))
+                                } " " (untrusted(&warning.text))
                             }
-                            p.cure { (untrusted(&need.cure)) @if let Some(command) = &need.command { " " code { (untrusted(command)) } } }
-                            @if let Some(host) = &need.site { (need_actions(place, host, &back)) }
+                            p.hint { (untrusted(&warning.hint)) @if let Some(command) = &warning.command { " " code { (untrusted(command)) } } }
+                            @if let Some(host) = &warning.site { (warning_actions(place, host, &back)) }
                         }
                     }
-                    @if self.n_waiting > 0 {
+                    @if self.n_unanalysed > 0 {
                         div.alert {
                             p {
-                                b { (counted(self.n_waiting, "capture waits", "captures wait")) " for their analysis." }
-                                " They are in none of these figures, and completeness is likely higher than it says."
+                                b { (counted(self.n_unanalysed, "capture is", "captures are")) " not yet analysed." }
+                                " No number here includes them. Completeness is probably higher than shown."
                             }
-                            p.cure { "The next crawl completes it, or at once: " code { "perennial analyse" } }
+                            p.hint { "The next crawl analyses them. To do it now: " code { "perennial analyse" } }
                         }
                     }
                 }
@@ -168,12 +162,12 @@ impl Overview {
         let allowed = self.visits_per_hour.unwrap_or_default();
         html! {
             section {
-                h2.h3 { "Budget " span { (format!("{allowed:.0} visits an hour")) @if !spending.source.is_empty() { ", not set" } } }
+                h2.h3 { "Budget " span { (format!("{allowed:.0} visits per hour")) @if !spending.source.is_empty() { ", default" } } }
                 (spent(&spending.hours, Some(allowed), spending.until))
                 p.cap {
                     (counted(spending.hours.iter().sum(), "visit", "visits")) " in the "
-                    (counted(spending.hours.len() as u64, "hour", "hours")) " before " (day_and_minute(spending.until)) "."
-                    @if !spending.source.is_empty() { " The line is " (spending.source) "." }
+                    (counted(spending.hours.len() as u64, "hour", "hours")) " up to " (day_and_minute(spending.until)) "."
+                    @if !spending.source.is_empty() { " The line shows " (spending.source) "." }
                 }
             }
         }
@@ -184,9 +178,9 @@ impl Overview {
             section {
                 h2.h3 {
                     @if self.is_running {
-                        span.live style="color:var(--ink);font-weight:600" { "Being fetched" } " " span { "newest first" }
+                        span.live style="color:var(--ink);font-weight:600" { "Latest captures" } " " span { "a crawl is running" }
                     } @else {
-                        "Fetched last " span { "no crawl is running" }
+                        "Latest captures " span { "no crawl is running" }
                     }
                 }
                 ul.now {
@@ -207,7 +201,7 @@ impl Overview {
                 h2.h3 {
                     "Next visits "
                     span {
-                        @if self.is_running { "when, why" }
+                        @if self.is_running { "time and reason" }
                         @else { "as of " (self.plan_at.map(day_and_minute).unwrap_or_default()) }
                     }
                 }
@@ -224,7 +218,7 @@ impl Overview {
                     }
                 }
                 p.small style="margin-top:4px" {
-                    a href={ (base) "/schedule" } { (counted(self.n_followed, "page", "pages")) " with their reasons" }
+                    a href={ (base) "/plan" } { (counted(self.n_followed, "page", "pages")) " in the plan" }
                 }
             }
         }
@@ -235,21 +229,21 @@ impl Overview {
         html! {
             @if let Some(Range { at_least, likely, .. }) = self.completeness {
                 section {
-                    h2.h3 { "Completeness " span { "likely " (percent(likely)) " %, at least " (percent(at_least)) " %" } }
-                    (ranges(rows, "Completeness of each site: least, likely, most"))
+                    h2.h3 { "Completeness " span { "likely " (percent(likely)) " %; at least " (percent(at_least)) " %" } }
+                    (ranges(rows, "Completeness by site: lower bound, likely value, upper bound"))
                     p.cap {
-                        "Share of what changed and mattered that was caught. Line: least to most. Dot: likely."
-                        @if self.by_site.len() > rows.len() { " The lowest of all sites." }
+                        "Share of the important changes that were captured. Line: lower to upper bound. Dot: likely value."
+                        @if self.by_site.len() > rows.len() { " Only the lowest sites are shown." }
                     }
-                    (self.trend("Completeness over time, of what was captured by then", |point| point.completeness))
+                    (self.trend("Completeness over time", |point| point.completeness))
                 }
             }
             @if let (Some(Bounds { at_least, at_most }), Some(last)) = (self.coherence, self.last_capture) {
                 section {
                     h2.h3 { "Coherence " span { (percent(at_least)) " to " (percent(at_most)) " %" } }
                     p.cap {
-                        "Share of what belongs together, if all sites are shown as of " (day_and_minute(*last))
-                        ". The page of a site has its own."
+                        "Share of the content that is consistent if all sites are replayed as of " (day_and_minute(*last))
+                        ". Each site's page shows its own."
                     }
                     (self.trend("Coherence over time", |QualityPoint { coherence, .. }| Range {
                         at_least: coherence.at_least,
@@ -261,7 +255,7 @@ impl Overview {
         }
     }
 
-    /// A range through time, where it is known of more than one instant.
+    /// A chart of a range over time, if there is more than one point.
     fn trend(&self, label: &str, value: impl Fn(&QualityPoint) -> Range) -> Markup {
         let ends = self.past.first().zip(self.past.last()).filter(|(first, last)| first.time < last.time);
         let Some((first, last)) = ends else { return html! {} };
@@ -278,7 +272,7 @@ impl Overview {
                 dl.kv {
                     dt { "Captures" } dd { (grouped(self.n_captures)) }
                     dt { "Versions" } dd { (grouped(self.n_versions)) }
-                    dt { "kept in the index" } dd { (grouped(self.n_indexed)) }
+                    dt { "Indexed versions" } dd { (grouped(self.n_indexed)) }
                     dt { "Pages, sites" } dd { (grouped(self.n_pages)) ", " (grouped(self.n_sites)) }
                     dt { "WARC files" } dd { (size(self.warc_bytes)) }
                     @if let Some((first, last)) = self.first_capture.zip(self.last_capture) {
@@ -290,12 +284,12 @@ impl Overview {
     }
 }
 
-/// What can be done about a host that fails.
-pub(crate) fn need_actions(place: Place<'_>, host: &str, back: &str) -> Markup {
+/// Buttons for a failing host.
+pub(crate) fn warning_actions(place: Place<'_>, host: &str, back: &str) -> Markup {
     let fields = [("url", host)];
     html! {
-        @if let AdminAccess::On(_) = place.operating {
-            div.row.cure {
+        @if let AdminAccess::On(_) = place.admin {
+            div.row.hint {
                 (button(place, "retry", &fields, "Try again now", back))
                 (button(place, "pause", &fields, "Pause", back))
             }

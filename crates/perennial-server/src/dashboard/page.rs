@@ -1,5 +1,4 @@
-//! `/page/<url>`, `/page?url=`: versions of a page in time with the importance of each, when it changes, what the scheduler expects, its
-//! next visit.
+//! `/page/<url>`, `/page?url=`: versions of a page with their importance, its pattern of change, its next visit.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,17 +14,17 @@ use serde::Serialize;
 
 use super::admin::button;
 use super::calendar::month;
-use super::change::{Reported, event_of};
+use super::change::{ChangeSummary, event};
 use super::charts::{Axis, HATCH, Hours, Mark, days, hours, versions};
 use super::components::{
-    Time, crumbs, empty, importance, operations, segments, short, time, title, untrusted, words,
+    Time, crumbs, empty, importance, operations, segments, date_time, time, title, untrusted, words,
 };
 use super::headlines::{Headline, ItemView, Items};
 use super::layout::{
-    Place, Shell, Tab, compare_address, host_with_port, notices_address, page_address, path_of,
+    Place, Shell, Tab, compare_address, host_with_port, notices_address, page_address, path,
     version_address,
 };
-use super::plan::why;
+use super::plan::explain;
 use super::site::ramp;
 use super::{Problem, Request, known_page, thumbnail};
 use crate::summary::Summary;
@@ -33,105 +32,98 @@ use perennial_archive::Snapshot;
 use perennial_archive::store::{
     AnalysisCounts, AnalysisDay, AnalysisLine, ChangeFilter, ChangeRow, PageRow, Store, TreeReader,
 };
-use perennial_engine::analyse::{AdFilters, ChangeReader};
+use perennial_engine::analyse::{ChangeReader, AdFilters};
 use perennial_engine::html::dates::{
-    counted, day_long, day_of_year, day_short, grouped, minute, month_name, start_of_day, year_and_month,
+    counted, day_long, day_of_year, day_short, grouped, minute, month_name, year_and_month, start_of_day,
 };
-use perennial_engine::learn::{confidence, expected_by_period};
+use perennial_engine::learn::{expected_by_period, confidence};
 
-/// The stretch that is shown whole.
+/// The span shown in detail.
 const WINDOW: Span = Span::from_hours(7 * 24);
-/// A history that is not much longer is shown as a whole.
+/// A shorter history is shown whole.
 const WHOLE: Span = Span::from_hours(10 * 24);
-/// Captures of the window that are read.
-const MAX_LOOKS: usize = 2_000;
-/// Versions whose words are looked up, and those that are drawn.
-const MAX_TOLD: usize = 20;
-const MAX_PICTURES: usize = 8;
-/// Days that are shown hour by hour.
+/// Captures read within the span.
+const MAX_CAPTURES: usize = 2_000;
+/// Versions whose words are looked up.
+const MAX_WITH_WORDS: usize = 20;
+/// Thumbnails.
+const MAX_THUMBNAILS: usize = 8;
+/// Days in the chart of hours.
 const N_SERIES: usize = 14;
-/// Lists of headlines that are followed.
+/// Lists of headlines that are compared.
 const MAX_LISTS: usize = 80;
-/// Days that the calendar and the overview reach back.
+/// How far back the calendar and the overview reach.
 const MAX_DAYS: Span = Span::from_hours(370 * 24);
-/// With more versions than this in view no stems are drawn.
+/// With more versions in the span there is no chart of them.
 const MAX_STEMS: usize = 200;
-/// Days of the overview.
 const N_OVERVIEW_DAYS: i64 = 180;
-/// Months of the calendar.
 const MAX_MONTHS: usize = 4;
 
-/// A version of the page.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Version {
-    /// When the capture was that showed it first.
+    /// The first capture that showed it.
     time: Time,
     /// The observation before.
     before: Option<Time>,
-    /// Importance of the change.
     importance: f64,
-    /// Whether it is kept in the index.
     is_indexed: bool,
-    /// Whether it differs by noise only, or not at all.
-    is_noise: bool,
+    /// Whether the capture shows no new version, because nothing or only noise changed.
+    is_unchanged: bool,
     /// What happened, if it is not an edit.
     event: Option<&'static str>,
     n_operations: usize,
-    /// What is reported of it; `None` if that is not looked up.
+    /// The operations; `None` if they are not looked up.
     #[serde(skip)]
-    reported: Option<Reported>,
+    summary: Option<ChangeSummary>,
 }
 
-/// A drawing of one version.
-struct Picture {
+struct Thumbnail {
     time: Timestamp,
     importance: f64,
     tree: BlockTree,
-    /// The blocks that changed.
     changed: Vec<String>,
 }
 
-/// What the captures of one local day showed.
+/// The captures of a local day.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct SeriesDay {
+pub(crate) struct ActivityDay {
     day: String,
-    /// For each hour the importance that was seen to have changed; null without a capture.
+    /// The observed importance of change in each hour; null without a capture.
     hours: [Option<f64>; 24],
-    /// The day, as the number of days since 1970.
+    /// Days since 1970.
     #[serde(skip)]
     number: i64,
 }
 
-/// When the page changes, as the scheduler expects.
+/// When the page is expected to change.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Pattern {
-    /// The time zone of the site.
+pub(crate) struct PagePattern {
+    /// The site's time zone.
     zone: String,
-    /// Importance of change to expect in each part of a workday.
+    /// Expected importance of change in each period of a workday.
     workdays: Vec<f64>,
     weekends: Vec<f64>,
-    /// How sure that is, 0 to 1.
-    sureness: f64,
-    /// The busiest hours: on which kind of day (0 or 1), from, to.
+    /// How reliable the pattern is, 0 to 1.
+    confidence: f64,
+    /// The busiest hours: kind of day, from, to.
     #[serde(skip)]
     peak: Option<(usize, f32, f32)>,
-    /// The kind of day and the hour of now.
+    /// The present kind of day and hour.
     #[serde(skip)]
     now: (usize, f64),
 }
 
-/// What the scheduler says of the page, in sentences.
+/// What the scheduler expects, in sentences.
 #[derive(Default, Serialize, JsonSchema)]
-struct Expected {
+struct Expectation {
     /// How often the page changes.
-    believes: String,
-    /// What is expected to have changed by now.
-    expects: String,
+    frequency: String,
+    /// The change since the last visit.
+    change: String,
     /// When the page is visited next, and why.
     next_visit: String,
 }
 
-/// The page about a page.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Page")]
 pub(crate) struct View {
@@ -140,88 +132,85 @@ pub(crate) struct View {
     n_captures: u64,
     first_capture: Option<Time>,
     last_capture: Option<Time>,
-    /// Captures that were analysed.
-    n_looks: u64,
+    /// Analysed captures.
+    n_observations: u64,
     n_changes: u64,
-    /// Captures that differ by noise only.
-    n_noise: u64,
-    /// Versions that are kept in the index.
+    /// Captures without a new version, because nothing or only noise changed.
+    n_unchanged: u64,
     n_indexed: u64,
-    /// The importance from which a version is kept in the index.
+    /// Versions of at least this importance are indexed.
     index_threshold: f64,
-    /// The stretch of time that is shown.
+    /// The span shown in detail.
     from: Time,
     until: Time,
-    /// The captures of it, latest first.
+    /// Within the span, latest first.
     versions: Vec<Version>,
-    pattern: Option<Pattern>,
-    /// The days that the pattern was learned from, the latest first.
-    series: Vec<SeriesDay>,
+    pattern: Option<PagePattern>,
+    /// The days from which the pattern was learned, latest first.
+    activity: Vec<ActivityDay>,
     #[serde(flatten)]
-    expected: Expected,
-    /// The headlines, if it is a listing page.
+    expected: Expectation,
+    /// The headlines of a listing page.
     items: Option<Items>,
-    /// Whether there are more versions than those.
+    /// Whether the span has more versions than those listed.
     #[serde(skip)]
     has_more: bool,
-    /// Whether versions below the threshold are listed too.
+    /// Whether versions below the threshold are listed.
     #[serde(skip)]
     shows_all: bool,
     /// All days with captures.
     #[serde(skip)]
     days: Vec<AnalysisDay>,
-    /// The last important version before the stretch, and the first behind it.
+    /// The last important version before the span, and the first after it.
     #[serde(skip)]
     important: [Option<Timestamp>; 2],
-    /// The last important change: the observation before it, and its own.
+    /// The last important change: the observation before it, and the change.
     #[serde(skip)]
     last_important: Option<(Timestamp, Timestamp)>,
-    /// Drawings of some versions, latest first.
+    /// Thumbnails of versions, latest first.
     #[serde(skip)]
-    pictures: Vec<Picture>,
-    /// The capture that found no page any more, and the last that found one.
+    thumbnails: Vec<Thumbnail>,
+    /// The capture that found the page gone, and the last one before it.
     #[serde(skip)]
     vanished: Option<(Timestamp, Option<Timestamp>)>,
-    /// Whether a site that is followed holds it.
+    /// Whether it belongs to a followed site.
     #[serde(skip)]
     is_followed: bool,
 }
 
-/// A page by its URL in the path, as it is, or in the parameter `url`.
+/// The URL of the page is in the path, unencoded, or in the parameter `url`.
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let url = if request.rest.is_empty() { request.needed("url")? } else { request.rest };
-    let found = request.with_summary(|snapshot, standing| match known_page(snapshot.store(), url)? {
-        Some(row) => Asked { row: &row, parameters: &request.query }.view(snapshot, standing).map(Some),
-        None => Ok(None),
-    })?;
-    found.ok_or_else(|| Problem::not_archived(url))
-}
+    let view = request.with_summary(|snapshot, summary| match known_page(snapshot.store(), url)? {
+            Some(page) => View::load(&page, &request.query, snapshot, summary).map(Some),
+            None => Ok(None),
+        })?;
+        view.ok_or_else(|| Problem::not_archived(url))
+    }
 
-struct Asked<'a> {
-    row: &'a PageRow,
-    parameters: &'a Query,
-}
-
-impl Asked<'_> {
-    fn view(&self, snapshot: &Snapshot, standing: Option<&Summary>) -> anyhow::Result<View> {
+    impl View {
+        fn load(
+            row: &PageRow,
+            parameters: &Query,
+            snapshot: &Snapshot,
+            summary: Option<&Summary>,
+        ) -> anyhow::Result<View> {
         let store = snapshot.store();
-        let PageRow { id: page, url, n_captures, .. } = self.row.clone();
-        let span = self.row.first_seen.zip(self.row.last_seen);
-        let window = self.window(span);
-        let shows_all = self.parameters.get("show") == Some("all");
-        let lines = store.analysis_lines(page, window.0, window.1 + Span::from_millis(1), MAX_LOOKS + 1)?;
+        let PageRow { id: page, url, n_captures, .. } = row.clone();
+        let span = row.first_seen.zip(row.last_seen);
+        let window = window(parameters, span);
+        let shows_all = parameters.get("show") == Some("all");
+        let lines = store.analysis_lines(page, window.0, window.1 + Span::from_millis(1), MAX_CAPTURES + 1)?;
         let until = span.map_or(window.1, |(_, last)| last);
         let lists = headlines(store, page, window)?;
         let steps_before = store.steps_around(page, window.0 - Span::from_millis(1))?;
         let steps_after = store.steps_around(page, window.1)?;
         let before = steps_before.here.filter(|step| step.is_important).or(steps_before.previous_important);
-        let mut looks: Vec<&AnalysisLine> = lines.iter().collect();
-        looks.sort_by_key(|look| std::cmp::Reverse(look.time));
-        // The first of the captures that found no page, back from the last one.
-        let vanished = looks.into_iter().take_while(|look| !look.status.is_page()).last();
+        // The first of the final captures that found no page.
+        let vanished = lines.iter().take_while(|line| !line.status.is_page()).last();
         let parsed = url::Url::parse(&url).ok();
         let AnalysisCounts { n_looks, n_changes, n_noise, n_indexed } = store.analysis_counts(page)?;
-        let item_view = self.parameters.get("items").and_then(ItemView::of).unwrap_or_default();
+        let item_view = parameters.get("items").and_then(ItemView::parse).unwrap_or_default();
         Ok(View {
             vanished: vanished.map(|gone| (gone.time, gone.before)),
             is_followed: parsed
@@ -230,43 +219,43 @@ impl Asked<'_> {
             n_captures,
             first_capture: span.map(|(first, _)| first.into()),
             last_capture: span.map(|(_, last)| last.into()),
-            n_looks,
+            n_observations: n_looks,
             n_changes,
-            n_noise,
+            n_unchanged: n_noise,
             n_indexed,
             index_threshold: store.index_threshold(page)?,
             from: window.0.into(),
             until: window.1.into(),
-            has_more: lines.len() > MAX_LOOKS,
-            versions: versions_of(store, &url, &lines[..lines.len().min(MAX_LOOKS)], shows_all)?,
+            has_more: lines.len() > MAX_CAPTURES,
+            versions: load_versions(store, &url, &lines[..lines.len().min(MAX_CAPTURES)], shows_all)?,
             shows_all,
             days: store.analysis_days(page, until - MAX_DAYS)?,
             important: [before.map(|step| step.time), steps_after.next_important.map(|step| step.time)],
             last_important: last_important(store, page, until)?,
-            pattern: standing.and_then(|standing| pattern_of(standing, page, &url)),
-            series: match standing {
-                Some(standing) => series_of(store, page, until, &clock_of(standing, &url))?,
+            pattern: summary.and_then(|summary| page_pattern(summary, page, &url)),
+            activity: match summary {
+                Some(summary) => load_activity(store, page, until, &site_clock(summary, &url))?,
                 None => Vec::new(),
             },
-            expected: expected_of(snapshot, standing, page, &url)?,
-            pictures: pictures_of(store, page, &url, &lines)?,
-            items: Items::of(&lists, item_view),
+            expected: expectation(snapshot, summary, page, &url)?,
+            thumbnails: load_thumbnails(store, page, &url, &lines)?,
+            items: Items::new(&lists, item_view),
             url,
         })
     }
 
-    /// The week up to the instant in the query, or up to the last capture; all of a short history.
-    fn window(&self, span: Option<(Timestamp, Timestamp)>) -> (Timestamp, Timestamp) {
-        let digits =
-            self.parameters.get("until").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        let until = digits.filter(|digits| (4..=14).contains(&digits.len())).map(time_of_digits);
-        let Some((first, last)) = span else { return (Timestamp::EPOCH, Timestamp::EPOCH) };
-        if last - first <= WHOLE && until.is_none() {
-            return (first, last);
-        }
-        let until = until.unwrap_or(last).clamp(first, last.max(first));
-        ((until - WINDOW).max(first), until)
+}
+
+/// The week up to the instant in the query or up to the last capture; the whole of a short history.
+fn window(parameters: &Query, span: Option<(Timestamp, Timestamp)>) -> (Timestamp, Timestamp) {
+    let digits = parameters.get("until").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let until = digits.filter(|digits| (4..=14).contains(&digits.len())).map(time_of_digits);
+    let Some((first, last)) = span else { return (Timestamp::EPOCH, Timestamp::EPOCH) };
+    if last - first <= WHOLE && until.is_none() {
+        return (first, last);
     }
+    let until = until.unwrap_or(last).clamp(first, last.max(first));
+    ((until - WINDOW).max(first), until)
 }
 
 fn last_important(
@@ -281,8 +270,8 @@ fn last_important(
     Ok(line.first().and_then(|line| Some((line.before?, line.time))))
 }
 
-/// The captures as they are shown, the latest important ones with their words.
-fn versions_of(
+/// The listed captures; the latest important ones have their words.
+fn load_versions(
     store: &Store,
     url: &str,
     lines: &[AnalysisLine],
@@ -298,49 +287,49 @@ fn versions_of(
     })?;
     let filters = AdFilters::built_in();
     let mut reader = ChangeReader::new(store, &filters);
-    let mut n_told = 0;
-    let mut shown = Vec::with_capacity(lines.len());
+    let mut n_with_words = 0;
+    let mut versions = Vec::with_capacity(lines.len());
     for line in lines {
-        let is_noise = !line.status.is_new_version();
-        let wants_words = !is_noise && (line.is_indexed || shows_all) && n_told < MAX_TOLD;
-        let reported = match rows.get(&line.time).filter(|_| wants_words) {
-            Some(row) => Some(Reported::read(&mut reader, row)?),
-            None => wants_words.then(Reported::default),
+        let is_unchanged = !line.status.is_new_version();
+        let wants_words = !is_unchanged && (line.is_indexed || shows_all) && n_with_words < MAX_WITH_WORDS;
+        let summary = match rows.get(&line.time).filter(|_| wants_words) {
+            Some(row) => Some(ChangeSummary::read(&mut reader, row)?),
+            None => wants_words.then(ChangeSummary::default),
         };
-        n_told += usize::from(reported.is_some());
-        shown.push(Version {
+        n_with_words += usize::from(summary.is_some());
+        versions.push(Version {
             time: line.time.into(),
             before: line.before.map(Time),
             importance: line.status.reported_importance().get(),
             is_indexed: line.is_indexed,
-            is_noise,
+            is_unchanged,
             event: if line.status == ChangeStatus::New {
                 Some("First capture")
             } else {
-                event_of(line.status)
+                event(line.status)
             },
             n_operations: line.n_operations,
-            reported,
+            summary,
         });
     }
-    Ok(shown)
+    Ok(versions)
 }
 
-/// Drawings of the latest important versions.
-fn pictures_of(
+/// Thumbnails of the latest important versions.
+fn load_thumbnails(
     store: &Store,
     page: PageId,
     url: &str,
     lines: &[AnalysisLine],
-) -> anyhow::Result<Vec<Picture>> {
+) -> anyhow::Result<Vec<Thumbnail>> {
     let mut reader = TreeReader::new(store);
     let filters = AdFilters::built_in();
     let mut changed = ChangeReader::new(store, &filters);
-    let mut pictures = Vec::new();
+    let mut thumbnails = Vec::new();
     for line in lines.iter().filter(|line| {
         line.is_indexed && !matches!(line.status, ChangeStatus::Vanished | ChangeStatus::Redirected(_))
     }) {
-        if pictures.len() == MAX_PICTURES {
+        if thumbnails.len() == MAX_THUMBNAILS {
             break;
         }
         if let Some(tree) = reader.tree_at(page, line.time)? {
@@ -352,81 +341,81 @@ fn pictures_of(
             };
             let mut blocks = Vec::new();
             store.each_change(&filter, |row| {
-                blocks = Reported::read(&mut changed, &row)?.blocks;
+                blocks = ChangeSummary::read(&mut changed, &row)?.blocks;
                 Ok(())
             })?;
             let importance = line.status.reported_importance().get();
-            pictures.push(Picture { time: line.time, importance, tree, changed: blocks });
+            thumbnails.push(Thumbnail { time: line.time, importance, tree, changed: blocks });
         }
     }
-    Ok(pictures)
+    Ok(thumbnails)
 }
 
-/// The lists of headlines in the window, where the last of them is that of a front page.
+/// The lists of headlines in the window, if the last one belongs to a listing page.
 fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> anyhow::Result<Vec<Headline>> {
     let mut reader = TreeReader::new(store);
     let last = reader.tree_at(page, window.1)?;
     if !last.and_then(|tree| tree.list).is_some_and(|list| list.is_hub()) {
         return Ok(Vec::new());
     }
-    let looks = store.analysed_observations(page, Some(window.0 - Span::from_millis(1)))?;
-    let looks: Vec<_> = looks.into_iter().filter(|look| look.time <= window.1).collect();
-    let trees: Vec<usize> = (0..looks.len()).filter(|at| looks[*at].has_tree).collect();
+    let observations = store.analysed_observations(page, Some(window.0 - Span::from_millis(1)))?;
+    let observations: Vec<_> = observations.into_iter().filter(|observation| observation.time <= window.1).collect();
+    let trees: Vec<usize> = (0..observations.len()).filter(|at| observations[*at].has_tree).collect();
     let trees = &trees[trees.len().saturating_sub(MAX_LISTS)..];
     let mut lists = Vec::with_capacity(trees.len());
-    // Backwards: a tree is kept as what differs from the next.
-    for (place, at) in trees.iter().enumerate().rev() {
-        let next = trees.get(place + 1).copied().unwrap_or(looks.len());
-        let Some(tree) = reader.tree_at(page, looks[*at].time)? else { continue };
-        let last = looks[*at..next].last().map_or(looks[*at].time, |look| look.time);
-        lists.push(Headline { first: looks[*at].time, last, items: tree.list.unwrap_or_default().items });
+    // Backwards, because a tree is stored as its difference from the next one.
+    for (number, at) in trees.iter().enumerate().rev() {
+        let next = trees.get(number + 1).copied().unwrap_or(observations.len());
+        let Some(tree) = reader.tree_at(page, observations[*at].time)? else { continue };
+        let last = observations[*at..next].last().map_or(observations[*at].time, |observation| observation.time);
+        lists.push(Headline { first: observations[*at].time, last, items: tree.list.unwrap_or_default().items });
     }
     lists.reverse();
     Ok(lists)
 }
 
-fn clock_of(standing: &Summary, url: &str) -> LocalClock {
-    standing.followed.local_clock(url).unwrap_or_else(LocalClock::utc)
+fn site_clock(summary: &Summary, url: &str) -> LocalClock {
+    summary.followed.local_clock(url).unwrap_or_else(LocalClock::utc)
 }
 
-fn pattern_of(standing: &Summary, page: PageId, url: &str) -> Option<Pattern> {
-    let belief = standing.scheduler.belief(page).filter(|belief| belief.n_visits > 0)?;
-    let clock = clock_of(standing, url);
-    let local = clock.local(standing.at);
+fn page_pattern(summary: &Summary, page: PageId, url: &str) -> Option<PagePattern> {
+    let belief = summary.scheduler.belief(page).filter(|belief| belief.n_visits > 0)?;
+    let clock = site_clock(summary, url);
+    let local = clock.local(summary.at);
     let kind = |kind: DayKind| usize::from(kind != DayKind::Workday);
     let [workdays, weekends] = expected_by_period(&belief);
-    // What is shaded is what the bars say: how much is expected, and not how often.
+    // The peak is that of the bars, which show importance and not the number of changes.
     let bars: Vec<f32> = workdays.iter().chain(&weekends).map(|value| *value as f32).collect();
-    Some(Pattern {
+    Some(PagePattern {
         workdays,
         weekends,
-        sureness: confidence(&belief),
+        confidence: confidence(&belief),
         peak: peak_of(&bars).map(|peak| (kind(peak.kind), peak.from_hour, peak.to_hour)),
         now: (kind(clock.kind_of(local.day)), local.millis_of_day as f64 / 3_600_000.0),
         zone: clock.zone().to_string(),
     })
 }
 
-/// The latest local days with what was seen in each of their hours.
-fn series_of(
+/// The latest local days with the observed change in each hour.
+fn load_activity(
     store: &Store,
     page: PageId,
     until: Timestamp,
     clock: &LocalClock,
-) -> anyhow::Result<Vec<SeriesDay>> {
+) -> anyhow::Result<Vec<ActivityDay>> {
     let from = until - Span::from_hours(24 * N_SERIES as i64);
-    let lines = store.analysis_lines(page, from, until + Span::from_millis(1), MAX_LOOKS)?;
-    let mut days: Vec<SeriesDay> = Vec::new();
+    let lines = store.analysis_lines(page, from, until + Span::from_millis(1), MAX_CAPTURES)?;
+    let mut days: Vec<ActivityDay> = Vec::new();
     for line in &lines {
         let local = clock.local(line.time);
         let (number, hour) = (i64::from(local.day.0), (local.millis_of_day / 3_600_000) as usize);
         if days.last().is_none_or(|day| day.number != number) {
             let day = start_of_day(number).to_rfc3339().chars().take(10).collect();
-            days.push(SeriesDay { day, number, hours: [None; 24] });
+            days.push(ActivityDay { day, number, hours: [None; 24] });
         }
         let cell = days.last_mut().and_then(|day| day.hours.get_mut(hour));
         if let Some(cell) = cell {
-            // What a first look shows has not changed then.
+            // The first observation of a page shows no change.
             let is_change = line.status.is_change();
             let importance = if is_change { line.status.observed_importance().get() } else { 0.0 };
             *cell = Some(cell.unwrap_or(0.0) + importance);
@@ -436,41 +425,39 @@ fn series_of(
     Ok(days)
 }
 
-/// What the scheduler says of the page, in sentences.
-fn expected_of(
+/// What the scheduler expects, in sentences.
+fn expectation(
     snapshot: &Snapshot,
-    standing: Option<&Summary>,
+    summary: Option<&Summary>,
     page: PageId,
     url: &str,
-) -> anyhow::Result<Expected> {
-    let Some(standing) = standing else {
-        let next_visit = "Being reckoned. Reload in a moment.".to_string();
-        return Ok(Expected { next_visit, ..Expected::default() });
+) -> anyhow::Result<Expectation> {
+    let Some(summary) = summary else {
+        let next_visit = "Being computed. Reload in a moment.".to_string();
+        return Ok(Expectation { next_visit, ..Expectation::default() });
     };
-    let why = why(snapshot, standing, url)?;
-    let next_visit = std::iter::once(why.answer.as_str()).chain(why.because.first().map(String::as_str));
+    let why = explain(snapshot, summary, url)?;
+    let next_visit = std::iter::once(why.answer.as_str()).chain(why.reasons.first().map(String::as_str));
     let mut expected =
-        Expected { next_visit: next_visit.collect::<Vec<_>>().join(" "), ..Expected::default() };
-    let Some(belief) = standing.scheduler.belief(page).filter(|belief| belief.n_visits > 0) else {
-        expected.believes = "Nothing yet: the page must be looked at twice.".to_string();
+        Expectation { next_visit: next_visit.collect::<Vec<_>>().join(" "), ..Expectation::default() };
+    let Some(belief) = summary.scheduler.belief(page).filter(|belief| belief.n_visits > 0) else {
+        expected.frequency = "Not known until the page has been visited twice.".to_string();
         return Ok(expected);
     };
-    let ranked = standing.ranks.get(&page).map(|(_, ranked)| ranked);
-    let habit = ranked.and_then(Ranked::habit).map(|habit| format!(", most {habit}")).unwrap_or_default();
-    expected.believes = format!(
-        "{:.1} changes a day{habit}. Learned from {} looks, {} of which found a change; sure to {:.0} %.",
+    let ranked = summary.ranks.get(&page).map(|(_, ranked)| ranked);
+    let habit = ranked.and_then(Ranked::habit).map(|habit| format!(", mostly {habit}")).unwrap_or_default();
+    expected.frequency = format!(
+        "{:.1} changes per day{habit}. This is learned from {} visits, {} of which found a change; reliability {:.0} %.",
         belief.changes_per_day(),
         belief.n_visits,
         belief.n_changed,
         100.0 * confidence(&belief)
     );
     if let (Some(ranked), Some(since)) = (ranked, why.last_visit) {
-        let clock = clock_of(standing, url);
-        let zone = Some(&clock).filter(|clock| clock.zone() != "UTC");
-        expected.expects = format!(
-            "{:.3} of important change since {}.",
+        expected.change = format!(
+            "Change of importance {:.3} since {}.",
             ranked.expected.get(),
-            perennial_core::schedule::local_minute(*since, zone)
+            date_time(*since)
         );
     }
     Ok(expected)
@@ -478,10 +465,10 @@ fn expected_of(
 
 impl View {
     fn name(&self) -> &str {
-        self.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(path_of(&self.url))
+        self.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(path(&self.url))
     }
 
-    /// The address of this page with another end of its stretch.
+    /// The path of this page with a different end of its span.
     fn address(&self, base: &str, until: Option<Timestamp>) -> String {
         let until = until.map(|until| format!("&until={}", until.to_digits14())).unwrap_or_default();
         let show = if self.shows_all { "&show=all" } else { "" };
@@ -508,18 +495,18 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let main = html! {
         (PreEscaped(HATCH))
         (head(view, place))
-        @if view.n_looks == 0 {
+        @if view.n_observations == 0 {
             (empty(
-                "No look at this page was analysed yet",
-                "Its captures wait, or it is nothing that people read. The calendar has them all.",
+                "No capture of this page is analysed yet",
+                "Its captures are waiting, or it has no text. The calendar lists them all.",
                 Some("perennial analyse"),
             ))
         } @else {
             (time_line(view, base))
             @if let Some(items) = &view.items { (items.render(&view.address(base, None))) }
             section { div.two { (calendar(view, base)) (pattern(view, base)) } }
-            @if !view.pictures.is_empty() { (pictures(view, base)) }
-            (table(view, base))
+            @if !view.thumbnails.is_empty() { (thumbnails(view, base)) }
+            (version_table(view, base))
         }
     };
     let title = format!("{} - {}", view.name(), host_with_port(&view.url));
@@ -530,23 +517,23 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
 fn head(view: &View, place: Place<'_>) -> Markup {
     let (base, url) = (place.base, &view.url);
     html! {
-        (crumbs(place, url, &untrusted(path_of(url).trim_start_matches('/'))))
+        (crumbs(place, url, &untrusted(path(url).trim_start_matches('/'))))
         h1 { (title(view.name())) }
         div.head {
             div {
                 p.lead {
                     @if let Some((gone, last)) = view.vanished {
-                        b { "The page has vanished" } ", "
+                        b { "The page is gone" } ", "
                         @match last { Some(last) => { "between " (time(last)) " and " }, None => "before " }
                         (time(gone)) ". "
                     }
                     @if let Some((first, last)) = view.first_capture.zip(view.last_capture) {
                         (counted(view.n_captures, "capture", "captures")) " since " (day_of_year(*first)) ": "
-                        (counted(view.n_changes, "says", "say")) " something new, " (grouped(view.n_noise))
-                        " are noise. Last seen " (time(*last)) "."
+                        (counted(view.n_changes, "change", "changes")) ", " (grouped(view.n_unchanged))
+                        " times unchanged. Last capture " (time(*last)) "."
                     }
-                    @if let Some(items) = &view.items { " " (items.told()) }
-                    @if let Some(pattern) = &view.pattern { " Zone of the site: " (pattern.zone) "." }
+                    @if let Some(items) = &view.items { " " (items.describe()) }
+                    @if let Some(pattern) = &view.pattern { " Time zone of the site: " (pattern.zone) "." }
                 }
             }
             div.row {
@@ -554,9 +541,9 @@ fn head(view: &View, place: Place<'_>) -> Markup {
                 @if let Some((before, after)) = view.last_important {
                     a.btn href=(compare_address(base, before, after, url)) { "Last important change" }
                 }
-                a.btn href={ (base) "/object?url=" (escape(url)) } { "Article and edits" }
-                a.btn href={ (base) "/web/*/" (url) } { "All captures" }
-                a.btn href=(notices_address(base, Some(url), None)) { "Notify" }
+                a.btn href={ (base) "/article?url=" (escape(url)) } { "Article and edits" }
+                a.btn href={ (base) "/web/*/" (url) } { "Calendar" }
+                a.btn href=(notices_address(base, Some(url), None)) { "Notify me" }
                 @if view.is_followed {
                     a.btn href={ (base) "/pin?url=" (escape(url)) } { "Pin a part" }
                     (button(place, "retry", &[("url", url)], "Visit now", &page_address(base, url)))
@@ -567,9 +554,9 @@ fn head(view: &View, place: Place<'_>) -> Markup {
 }
 
 const LEGEND: PreEscaped<&str> = PreEscaped(
-    "<span><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><circle class=\"f4\" cx=\"6\" cy=\"6\" r=\"5\"/></svg>kept in the index</span>\
-     <span><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><circle class=\"fb sm\" stroke-width=\"1.5\" cx=\"6\" cy=\"6\" r=\"4\"/></svg>below</span>\
-     <span><svg width=\"10\" height=\"12\" aria-hidden=\"true\"><line class=\"sm\" x1=\"5\" x2=\"5\" y1=\"2\" y2=\"10\"/></svg>noise only</span>",
+    "<span><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><circle class=\"f4\" cx=\"6\" cy=\"6\" r=\"5\"/></svg>indexed version</span>\
+     <span><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><circle class=\"fb sm\" stroke-width=\"1.5\" cx=\"6\" cy=\"6\" r=\"4\"/></svg>minor version</span>\
+     <span><svg width=\"10\" height=\"12\" aria-hidden=\"true\"><line class=\"sm\" x1=\"5\" x2=\"5\" y1=\"2\" y2=\"10\"/></svg>unchanged</span>",
 );
 const THRESHOLD: PreEscaped<&str> = PreEscaped(
     "<svg width=\"20\" height=\"12\" aria-hidden=\"true\"><line class=\"th\" x1=\"0\" x2=\"20\" y1=\"6\" y2=\"6\"/></svg>",
@@ -580,24 +567,24 @@ fn time_line(view: &View, base: &str) -> Markup {
     let marks: Vec<Mark> = view
         .versions
         .iter()
-        .filter(|version| !version.is_noise)
+        .filter(|version| !version.is_unchanged)
         .map(|version| mark(view, version, base))
         .collect();
-    let noise: Vec<Timestamp> =
-        view.versions.iter().filter(|version| version.is_noise).map(|version| *version.time).collect();
-    let label = format!("Versions from {} to {}, height is importance", short(axis.from), short(axis.until));
+    let unchanged: Vec<Timestamp> =
+        view.versions.iter().filter(|version| version.is_unchanged).map(|version| *version.time).collect();
+    let label = format!("Importance of versions from {} to {}", date_time(axis.from), date_time(axis.until));
     html! {
         section {
             div.sec {
                 h2 { "Versions" }
-                p.legend { (LEGEND) span { (THRESHOLD) "index threshold " (format!("{:.3}", view.index_threshold)) } }
+                p.legend { (LEGEND) span { (THRESHOLD) "indexed from importance " (format!("{:.3}", view.index_threshold)) } }
             }
-            @if marks.len() <= MAX_STEMS { (versions(axis, &marks, &noise, view.index_threshold, &label)) }
+            @if marks.len() <= MAX_STEMS { (versions(axis, &marks, &unchanged, view.index_threshold, &label)) }
             (overview_of_days(view, base))
             p.cap {
-                "Above: " (short(axis.from)) " to " (short(axis.until)) ", " (counted(marks.len() as u64, "change", "changes")) " and "
-                (counted(noise.len() as u64, "capture", "captures")) " with noise only. "
-                @if !view.is_whole() { "Below: strongest change of each day; weekends are fainter. A day opens its week." }
+                (date_time(axis.from)) " to " (date_time(axis.until)) ": " (counted(marks.len() as u64, "change", "changes")) ", "
+                (counted(unchanged.len() as u64, "unchanged capture", "unchanged captures")) ". "
+                @if !view.is_whole() { "Below, the strongest change of each day; weekends are paler. Choose a day to see its week." }
             }
         }
     }
@@ -611,7 +598,7 @@ fn mark(view: &View, version: &Version, base: &str) -> Mark {
         href: view.compare(base, version).unwrap_or_else(|| view.open(base, *version.time)),
         title: format!(
             "{}, importance {:.2}, {}",
-            short(*version.time),
+            date_time(*version.time),
             version.importance,
             counted(version.n_operations as u64, "operation", "operations")
         ),
@@ -620,14 +607,14 @@ fn mark(view: &View, version: &Version, base: &str) -> Mark {
 
 fn overview_of_days(view: &View, base: &str) -> Markup {
     let ends = view.days.first().zip(view.days.last()).filter(|(first, last)| first.number != last.number);
-    // A history that is shown whole needs no overview.
+    // If the whole history is shown, it needs no overview.
     let Some((first, last)) = ends.filter(|_| !view.is_whole()) else { return html! {} };
     let first = first.number.max(last.number - N_OVERVIEW_DAYS + 1);
     let by_number: BTreeMap<i64, f64> = view.days.iter().map(|day| (day.number, day.strongest)).collect();
     let values: Vec<f64> =
         (first..=last.number).map(|number| by_number.get(&number).copied().unwrap_or(0.0)).collect();
-    let number_of = |at: Timestamp| at.as_millis().div_euclid(86_400_000);
-    let framed = (number_of(*view.from), number_of(*view.until));
+    let number = |at: Timestamp| at.as_millis().div_euclid(86_400_000);
+    let framed = (number(*view.from), number(*view.until));
     days(first, &values, framed, |number| view.address(base, Some(start_of_day(number + 1))))
 }
 
@@ -645,12 +632,12 @@ fn calendar(view: &View, base: &str) -> Markup {
         };
         html! {
             a class={ "h" (step) } href=(view.address(base, Some(start_of_day(number + 1))))
-                title={ (counted(day.n_looks, "look", "looks")) ", importance " (format!("{:.2}", day.total)) } { (date) }
+                title={ (counted(day.n_looks, "capture", "captures")) ", importance " (format!("{:.2}", day.total)) } { (date) }
         }
     };
     html! {
         div {
-            div.sec { h2 { "Calendar" } p.legend { (ramp()) span { "more important change in a day" } } }
+            div.sec { h2 { "Calendar" } p.legend { (ramp()) span { "importance of change per day" } } }
             div.cal {
                 @for &(year, number) in &months[months.len().saturating_sub(MAX_MONTHS)..] {
                     (month(year, number, html! { (month_name(number)) " " (year) }, cell))
@@ -661,10 +648,10 @@ fn calendar(view: &View, base: &str) -> Markup {
 }
 
 fn pattern(view: &View, base: &str) -> Markup {
-    let Expected { believes, expects, next_visit } = &view.expected;
+    let Expectation { frequency, change, next_visit } = &view.expected;
     html! {
         div {
-            div.sec { h2 { "When it changes" } p.legend { "important change to expect in each hour, local time" } }
+            div.sec { h2 { "When it changes" } p.legend { "expected importance of change by hour, in the site's time zone" } }
             @if let Some(pattern) = &view.pattern {
                 @let top = pattern.workdays.iter().chain(&pattern.weekends).copied().fold(0.0, f64::max);
                 @let top = [0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6].into_iter().find(|step| top <= *step).unwrap_or(1.0);
@@ -680,25 +667,25 @@ fn pattern(view: &View, base: &str) -> Markup {
                     div style="height:16px" {}
                 }
             }
-            @if !view.series.is_empty() { (series(&view.series)) }
+            @if !view.activity.is_empty() { (activity(&view.activity)) }
             dl.belief #next {
-                @for (name, text) in [("Believes", believes), ("Expects", expects), ("Next visit", next_visit)] {
+                @for (name, text) in [("Changes", frequency), ("Expected now", change), ("Next visit", next_visit)] {
                     @if !text.is_empty() { div { dt { (name) } dd { (untrusted(text)) } } }
                 }
             }
-            p.cap { a href={ (base) "/schedule?url=" (escape(&view.url)) } { "Why not today?" } }
+            p.cap { a href={ (base) "/plan?url=" (escape(&view.url)) } { "Why then?" } }
         }
     }
 }
 
-/// The days that the bars were learned from, hour by hour.
-fn series(days: &[SeriesDay]) -> Markup {
+/// The days from which the pattern was learned, hour by hour.
+fn activity(days: &[ActivityDay]) -> Markup {
     let top = days.iter().flat_map(|day| day.hours).flatten().fold(0.0, f64::max);
     html! {
-        div.heat.series role="img" aria-label="Importance of what was seen to have changed, by day and hour" {
+        div.heat.series role="img" aria-label="Observed change by day and hour" {
             @for day in days {
                 @let name = day_short(start_of_day(day.number));
-                // A day and its number fit beside the hours, on a phone too.
+                // The short names of day and date fit beside the hours even on a phone.
                 @let mut parts = name.split(' ');
                 span { (parts.next().unwrap_or_default()[..2]) " " (parts.next().unwrap_or_default()) }
                 @for (hour, value) in day.hours.iter().enumerate() {
@@ -713,23 +700,23 @@ fn series(days: &[SeriesDay]) -> Markup {
                 }
             }
         }
-        p.cap { "What it was learned from: the latest days, hour by hour. Filled: something changed. Framed: seen, nothing new. Bare: nobody looked." }
+        p.cap { "The latest days, hour by hour. Filled: something changed. Framed: unchanged. Empty: not visited." }
     }
 }
 
-fn pictures(view: &View, base: &str) -> Markup {
+fn thumbnails(view: &View, base: &str) -> Markup {
     html! {
         section {
             div.sec {
-                h2 { "Pictures of versions" }
-                p.legend { "drawn from the boxes of the layout, what changed framed; latest first" }
+                h2 { "Thumbnails" }
+                p.legend { "layout of the latest versions; changed blocks are framed" }
             }
             ul.pics {
-                @for picture in &view.pictures {
+                @for thumbnail in &view.thumbnails {
                     li {
-                        a href=(view.open(base, picture.time)) {
-                            (thumbnail::svg(&picture.tree, &picture.changed))
-                            span.small { (short(picture.time)) br; (format!("{:.2}", picture.importance)) }
+                        a href=(view.open(base, thumbnail.time)) {
+                            (thumbnail::svg(&thumbnail.tree, &thumbnail.changed))
+                            span.small { (date_time(thumbnail.time)) br; (format!("{:.2}", thumbnail.importance)) }
                         }
                     }
                 }
@@ -738,7 +725,7 @@ fn pictures(view: &View, base: &str) -> Markup {
     }
 }
 
-fn table(view: &View, base: &str) -> Markup {
+fn version_table(view: &View, base: &str) -> Markup {
     let (from, until) = (day_of_year(*view.from), day_of_year(*view.until));
     let other = format!(
         "{}&until={}{}",
@@ -746,13 +733,13 @@ fn table(view: &View, base: &str) -> Markup {
         view.until.to_digits14(),
         if view.shows_all { "" } else { "&show=all" }
     );
-    let all = format!("All {}", grouped(view.n_looks));
+    let all = format!("All {}", grouped(view.n_observations));
     let choices = match view.shows_all {
         true => [("Important".to_owned(), Some(other)), (all, None)],
         false => [("Important".to_owned(), None), (all, Some(other))],
     };
     let [previous, next] = view.important;
-    let steps = [("prev", "Previous important, ", previous), ("next", "Next important, ", next)];
+    let steps = [("prev", "Previous important version, ", previous), ("next", "Next important version, ", next)];
     html! {
         section #versions {
             div.sec {
@@ -761,7 +748,7 @@ fn table(view: &View, base: &str) -> Markup {
                     (segments(choices))
                     @for (rel, words, at) in steps {
                         @if let Some(at) = at {
-                            a.btn rel=(rel) href=(view.address(base, Some(Timestamp::from_secs(at.as_secs() + 1)))) { (words) (short(at)) }
+                            a.btn rel=(rel) href=(view.address(base, Some(Timestamp::from_secs(at.as_secs() + 1)))) { (words) (date_time(at)) }
                         }
                     }
                 }
@@ -769,7 +756,7 @@ fn table(view: &View, base: &str) -> Markup {
             table.t.vers {
                 thead {
                     tr {
-                        th scope="col" { "Time" } th scope="col" { "Importance" } th scope="col" { "Strongest words" }
+                        th scope="col" { "Time" } th scope="col" { "Importance" } th scope="col" { "Words" }
                         th.wide-only scope="col" { "Operations" } th scope="col" { span.vh { "Compare" } }
                     }
                 }
@@ -782,9 +769,9 @@ fn table(view: &View, base: &str) -> Markup {
     }
 }
 
-/// One row for each version that is listed; what lies between two of them is folded and counted.
+/// One row per listed version; the versions between two of them are folded and counted.
 fn rows(view: &View, base: &str) -> Vec<Markup> {
-    let is_listed = |version: &Version| version.reported.is_some() || view.shows_all && !version.is_noise;
+    let is_listed = |version: &Version| version.summary.is_some() || view.shows_all && !version.is_unchanged;
     let mut last_day = String::new();
     let row = |versions: &[Version]| match versions {
         [version] if is_listed(version) => {
@@ -801,7 +788,7 @@ fn rows(view: &View, base: &str) -> Vec<Markup> {
 }
 
 fn row(view: &View, version: &Version, base: &str) -> Markup {
-    let reported = version.reported.clone().unwrap_or_default();
+    let summary = version.summary.clone().unwrap_or_default();
     html! {
         tr {
             td.nowrap { a href=(view.open(base, *version.time)) { time datetime=(version.time.to_rfc3339()) { (minute(*version.time)) } } }
@@ -809,10 +796,10 @@ fn row(view: &View, version: &Version, base: &str) -> Markup {
             td.w {
                 div.pair {
                     @if let Some(event) = version.event { span { (event) } }
-                    @for line in &reported.words { (words(line)) }
+                    @for line in &summary.words { (words(line)) }
                 }
             }
-            td.wide-only { (operations(&reported.operations)) }
+            td.wide-only { (operations(&summary.operations)) }
             td.r { @if let Some(compare) = view.compare(base, version) { a href=(compare) { "Compare" } } }
         }
     }
@@ -820,15 +807,15 @@ fn row(view: &View, version: &Version, base: &str) -> Markup {
 
 fn fold(folded: &[Version]) -> Markup {
     let (Some(last), Some(first)) = (folded.first(), folded.last()) else { return html! {} };
-    let n_noise = folded.iter().filter(|version| version.is_noise).count();
-    let n_below = folded.len() - n_noise;
+    let n_unchanged = folded.iter().filter(|version| version.is_unchanged).count();
+    let n_minor = folded.len() - n_unchanged;
     html! {
         tr.fold {
             td.nowrap { time { (minute(*first.time)) @if first.time != last.time { " to " (minute(*last.time)) } } }
             td colspan="4" {
-                @if n_noise > 0 { (n_noise) " with noise only or nothing new" }
-                @if n_noise > 0 && n_below > 0 { ", " }
-                @if n_below > 0 { (n_below) " below the index threshold or without words at hand" }
+                @if n_unchanged > 0 { (n_unchanged) " unchanged" }
+                @if n_unchanged > 0 && n_minor > 0 { ", " }
+                @if n_minor > 0 { (counted(n_minor as u64, "minor version", "minor versions")) }
             }
         }
     }

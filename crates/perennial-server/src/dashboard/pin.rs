@@ -1,4 +1,4 @@
-//! `/pin`: what a pinned or ignored part of a site's pages would have changed in the last month, before it is written.
+//! `/pin`: previews how pinning or ignoring a part of a site's pages would have changed the last month.
 
 use maud::{Markup, html};
 use perennial_core::time::Timestamp;
@@ -6,49 +6,48 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
 
-use super::admin::{form, how};
-use super::components::{columns, empty, path_link, short, untrusted};
+use super::admin::{form, login_hint};
+use super::components::{columns, empty, path_link, date_time, untrusted};
 use super::layout::{
-    Place, Shell, Tab, compare_address, host_with_port, page_address, path_of, query, site_address,
+    Place, Shell, Tab, compare_address, host_with_port, page_address, path, query, site_address,
 };
 use super::{Form, Problem, Request};
 use perennial_archive::settings::Seed;
-use perennial_engine::admin::{AdminAction, PartAction};
 use perennial_engine::analyse::PartEffect;
 use perennial_engine::html::dates::counted;
+use perennial_engine::admin::{AdminAction, PartAction};
 
-/// Edits that are looked at while somebody waits.
+/// Edits that are evaluated, because a reader is waiting.
 const MAX_EDITS: usize = 200;
 
-/// The page on which a part is pinned.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Pin")]
 pub(crate) struct View {
-    /// A page that has the part.
+    /// A page that contains the part.
     url: String,
-    /// The site that the pin is written for.
+    /// The site to which the setting applies.
     site: String,
     /// `pin` or `ignore`.
     act: &'static str,
     selector: String,
-    /// What it would have changed.
+    /// How importance would have changed.
     effect: Option<PartEffect>,
-    /// The part's share of the importance, as it was written; empty for the usual one.
+    /// The part's share of the importance, as typed; empty for the default.
     #[serde(skip)]
     importance: String,
-    /// What is wrong with what was written.
+    /// An input error.
     #[serde(skip)]
     problem: Option<String>,
 }
 
-/// What a part would have changed; programs must name one.
+/// Programs must name a selector.
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let text = |name: &str| request.given(name).unwrap_or_default().to_owned();
     let url = text("url");
     let archive = request.served.pool.archive();
     let parsed = Url::parse(&url).map_err(|_| Problem::bad_request("Write /pin?url=https://example.org/"))?;
     let not_followed =
-        || Problem::bad_request(format!("{url} belongs to no site that is followed: only those have pins."));
+        || Problem::bad_request(format!("{url} does not belong to a followed site; add one with `perennial add`"));
     let seed = archive.settings().seeds.of_page(&parsed).ok_or_else(not_followed)?;
     let act = if request.given("act") == Some("ignore") { "ignore" } else { "pin" };
     let mut view = View {
@@ -60,7 +59,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         problem: None,
         url,
     };
-    let part = request.given("selector").map(|_| part_of(seed, act, request));
+    let part = request.given("selector").map(|_| read_part(seed, act, request));
     match (part, request.form) {
         (Some(Ok(part)), _) => {
             let effect = part.effect(&archive, seed, MAX_EDITS, &|| ());
@@ -74,8 +73,8 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     Ok(view)
 }
 
-/// The part, read as the act itself would be.
-fn part_of(seed: &Seed, act: &str, request: &Request<'_>) -> Result<PartAction, String> {
+/// Reads the part as the action itself would.
+fn read_part(seed: &Seed, act: &str, request: &Request<'_>) -> Result<PartAction, String> {
     let read = AdminAction::read(|name| match name {
         "act" => Some(act),
         "url" => Some(seed.scope.seed.as_str()),
@@ -83,7 +82,7 @@ fn part_of(seed: &Seed, act: &str, request: &Request<'_>) -> Result<PartAction, 
     })?;
     match read {
         AdminAction::Part(_, part) => Ok(part),
-        other => Err(format!("{} names no part", other.name())),
+        other => Err(format!("`{}` does not change a part", other.name())),
     }
 }
 
@@ -97,20 +96,20 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
             div {
                 @match &view.effect {
                     Some(effect) => {
-                        h1 { (effect.n_other) " of " (counted(effect.n_changes as u64, "edit", "edits")) " would have had another importance" }
+                        h1 { (effect.n_other) " of " (counted(effect.n_changes as u64, "edit", "edits")) " would have had a different importance" }
                         (summary(view, effect))
                     },
                     None => {
-                        h1 { "Which part counts most, or not at all?" }
+                        h1 { "Pin or ignore a part" }
                         p.lead {
-                            "A part is named by a CSS selector: a tag, " code { "#id" } ", " code { ".class" } ", joined by a space or "
-                            code { ">" } ". Nothing is written before you have seen what it would have changed."
+                            "A pinned part counts most; an ignored part does not count. Name it by a CSS selector: a tag, " code { "#id" } ", "
+                            code { ".class" } ", joined by a space or " code { ">" } ". You see the effect before anything is saved."
                         }
                     },
                 }
             }
         }
-        (question(view, place.base))
+        (effect_form(view, place.base))
         @if let Some(effect) = &view.effect { (effects(view, effect, place)) }
     };
     let json = view.effect.as_ref().map(|_| {
@@ -130,30 +129,30 @@ fn summary(view: &View, effect: &PartEffect) -> Markup {
         p.lead {
             "The last 30 days of " (untrusted(&view.site)) ", with " code { (untrusted(&view.selector)) } " "
             @if view.act == "ignore" { "ignored" } @else { "pinned" } ": "
-            (counted(effect.n_touching as u64, "edit", "edits")) " touched it, " (effect.n_inside)
-            " of them nothing else. All together they were worth " (format!("{:.2}", effect.importance))
-            " and would have been worth about " (format!("{:.2}", effect.importance_then)) "."
-            @if effect.n_unread > 0 { " " (effect.n_unread) " more cannot be read as HTML." }
-            @if effect.is_cut { " Only the latest were looked at: " code { "perennial pin --dry-run" } " looks at all." }
+            (counted(effect.n_touching as u64, "edit", "edits")) " changed it, " (effect.n_inside)
+            " of them nothing else. The importance of all edits together was " (format!("{:.2}", effect.importance))
+            " and would have been about " (format!("{:.2}", effect.importance_then)) "."
+            @if effect.n_unread > 0 { " " (effect.n_unread) " more edits are not readable as HTML." }
+            @if effect.is_cut { " Only the latest edits were evaluated; " code { "perennial pin --dry-run" } " evaluates all." }
         }
     }
 }
 
-/// What is asked. A GET: it only shows.
-fn question(view: &View, base: &str) -> Markup {
+/// The form for a part. It is a GET, because it changes nothing.
+fn effect_form(view: &View, base: &str) -> Markup {
     html! {
         div.fields {
             form.do action={ (base) "/pin" } {
                 input type="hidden" name="url" value=(view.url);
                 label { "Part " input type="text" name="selector" value=(view.selector) size="36" placeholder="#headlines" required; }
-                @for (act, words) in [("pin", " counts most"), ("ignore", " is ignored")] {
+                @for (act, words) in [("pin", " counts most"), ("ignore", " does not count")] {
                     label.sw { input type="radio" name="act" value=(act) checked[view.act == act]; (words) }
                 }
                 label {
                     "Share, if pinned "
                     input type="text" name="importance" value=(view.importance) size="5" placeholder="0.9" inputmode="decimal";
                 }
-                button { "Show what it changes" }
+                button { "Preview" }
             }
         }
         @if let Some(problem) = &view.problem { p.alert { b { (untrusted(problem)) } } }
@@ -168,25 +167,25 @@ fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
         view.act,
         &fields,
         &back,
-        &html! { button.btn.go { @if view.act == "ignore" { "Ignore it" } @else { "Pin it" } } },
+        &html! { button.btn.go { @if view.act == "ignore" { "Ignore" } @else { "Pin" } } },
     );
     html! {
         section {
-            div.sec { h2 { "The strongest" } p.legend { "importance as it was, and about as it would have been" } }
+            div.sec { h2 { "Most affected edits" } p.legend { "importance as it was, and about as it would have been" } }
             @match (effect.strongest.is_empty(), effect.n_changes) {
                 (false, _) => (strongest(effect, place.base)),
-                (true, 0) => (empty("Nothing would have changed", "No page of the site was edited in the last 30 days.", None)),
+                (true, 0) => (empty("No effect", "No page of the site was edited in the last 30 days.", None)),
                 (true, _) => (empty(
-                    "Nothing would have changed",
-                    "None of the edits would have been worth more or less. The selector may name nothing on these pages.",
+                    "No effect",
+                    "The importance of all edits would have been the same. The selector may match nothing on these pages.",
                     None,
                 )),
             }
             div.row style="margin-top:16px" { (act) }
             @if !act.0.is_empty() {
-                p.mute.how { "It holds from the next capture of each page on. The page of the site takes it back." }
+                p.mute.how { "It applies from the next capture of each page. Undo it on the page of the site." }
             }
-            (how(place))
+            (login_hint(place))
         }
     }
 }
@@ -194,16 +193,16 @@ fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
 fn strongest(effect: &PartEffect, base: &str) -> Markup {
     html! {
         table.t.vers {
-            (columns(&["Page", "Was", "Would be", "ChangeStatus", ""]))
+            (columns(&["Page", "Was", "Would be", "Time", ""]))
             tbody {
                 @for other in &effect.strongest {
                     @let at = Timestamp::parse(&other.time).ok();
                     @let before = other.before.as_deref().and_then(|before| Timestamp::parse(before).ok());
                     tr {
-                        td.w { a href=(page_address(base, &other.url)) { (untrusted(path_of(&other.url))) } }
+                        td.w { a href=(page_address(base, &other.url)) { (untrusted(path(&other.url))) } }
                         td data-l="Was" { (format!("{:.2}", other.importance)) }
                         td data-l="Would be" { b { (format!("{:.2}", other.importance_then)) } }
-                        td.nowrap { (at.map(short).unwrap_or_default()) }
+                        td.nowrap { (at.map(date_time).unwrap_or_default()) }
                         td {
                             @if let Some((before, after)) = before.zip(at) {
                                 a href=(compare_address(base, before, after, &other.url)) { "Compare" }

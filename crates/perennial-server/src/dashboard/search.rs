@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::charts::{Axis, Bar, HATCH, intervals};
-use super::components::{Time, alert, empty, field, short, tick, title, untrusted};
+use super::components::{Time, alert, empty, field, date_time, tick, title, untrusted};
 use super::layout::{
     Place, Shell, Tab, host_with_port, page_address, query, site_address, version_address, without_scheme,
 };
@@ -166,32 +166,33 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
         ..SearchQuery::default()
     };
     let store = snapshot.store();
-    let found = find_pages(store, &texts, &words, &question)?;
+    let found = answer(store, &texts, &words, &question)?;
     if asked.is_important {
         let all = SearchQuery { is_important: false, limit: 1, ..question };
-        let standing = request.served.standings.of(&request.served.pool)?;
-        let bytes = standing.and_then(|standing| standing.text_bytes);
+        let summary = request.served.summaries.latest(&request.served.pool)?;
+        let bytes = summary.and_then(|summary| summary.text_bytes);
         view.restricted = Some(Restricted {
-            n_pages_in_all: find_pages(store, &texts, &words, &all)?.n_pages,
+            n_pages_in_all: answer(store, &texts, &words, &all)?.n_pages,
             text_bytes: bytes.map(|(searched, _)| searched),
             all_text_bytes: bytes.map(|(_, all)| all),
         });
     }
     (view.n_pages, view.is_partial) = (found.n_pages, found.is_partial);
-    view.answers = found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
+    view.answers =
+        found.answers.into_iter().map(|answer| row(store, answer)).collect::<anyhow::Result<_>>()?;
     Ok(())
 }
 
-fn row(store: &Store, hit: SearchHit) -> anyhow::Result<Row> {
-    let looks = store.analysed_observations(hit.page, None)?;
+fn row(store: &Store, answer: SearchHit) -> anyhow::Result<Row> {
+    let looks = store.analysed_observations(answer.page, None)?;
     let step = looks.len().div_ceil(MAX_LOOKS).max(1);
     Ok(Row {
-        url: hit.url,
-        title: hit.title,
-        text: hit.excerpt.text,
-        found: hit.excerpt.found,
-        place: hit.excerpt.role.name(),
-        stays: hit.stays.into_iter().map(Presence::from).collect(),
+        url: answer.url,
+        title: answer.title,
+        text: answer.sentence.text,
+        found: answer.sentence.found,
+        place: answer.sentence.role.name(),
+        stays: answer.stays.into_iter().map(Presence::from).collect(),
         looks: looks.iter().step_by(step).map(|look| look.time).collect(),
     })
 }
@@ -426,12 +427,12 @@ fn stays(stays: &[Presence]) -> Markup {
 
 fn told(stay: &Presence) -> String {
     let appeared = match stay.absent_until {
-        Some(absent) => format!("appeared between {} and {}", short(*absent), short(*stay.first)),
-        None => format!("there at the first look, {}", short(*stay.first)),
+        Some(absent) => format!("appeared between {} and {}", date_time(*absent), date_time(*stay.first)),
+        None => format!("there at the first look, {}", date_time(*stay.first)),
     };
     match stay.gone {
-        Some(gone) => format!("{appeared}; gone between {} and {}", short(*stay.last), short(*gone)),
-        None => format!("{appeared}; still there at the last look, {}", short(*stay.last)),
+        Some(gone) => format!("{appeared}; gone between {} and {}", date_time(*stay.last), date_time(*gone)),
+        None => format!("{appeared}; still there at the last look, {}", date_time(*stay.last)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/site/<host>`: hours, directories, pages, coherence and feeds of a site.
+//! `/site/<host>`: activity by hour, directories, pages, coherence and feeds of a site.
 
 use std::sync::{Arc, PoisonError};
 
@@ -11,11 +11,11 @@ use perennial_core::time::{LocalClock, Span, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::admin::followed_of_site;
+use super::admin::host_settings;
 use super::charts::{Axis, curve, small_bars};
 use super::components::{Range, Time, columns, empty, percent, segments, time, title, untrusted};
-use super::layout::{Place, Shell, Tab, page_address, path_of, site_address, version_address};
-use super::overview::{Need, need_actions};
+use super::layout::{Place, Shell, Tab, page_address, path, site_address, version_address};
+use super::overview::{Warning, warning_actions};
 use super::{Problem, Request};
 use crate::summary::Summary;
 use perennial_archive::settings::Seed;
@@ -24,124 +24,117 @@ use perennial_engine::html::dates::{counted, day_and_minute, day_of_year, groupe
 use perennial_engine::learn::site_history;
 use perennial_engine::quality::coherence_over;
 
-/// Pages of a site that are read, and those that are listed.
+/// Pages of a site that are read.
 const MAX_PAGES: usize = 20_000;
+/// Pages that are listed.
 const MAX_LISTED: usize = 60;
-/// Changes that the hours are made of, and how far back.
+/// Changes in the heat map.
 const MAX_CHANGES: usize = 200_000;
+/// The time that the heat map covers.
 const HEAT_SPAN: Span = Span::from_hours(8 * 7 * 24);
-/// Directories of a site with more captures are not computed while somebody waits.
+/// For a site with more captures, directories are not computed, because a reader is waiting.
 const MAX_CAPTURES: u64 = 200_000;
-/// Passes, directories, instants, feeds and their items that are shown.
-const MAX_PASSES: usize = 40;
+/// Sweeps of the site from which directories are computed.
+const MAX_SWEEPS: usize = 40;
 const MAX_DIRECTORIES: usize = 20;
 const N_INSTANTS: i64 = 48;
 const MAX_FEEDS: usize = 20;
 const MAX_ITEMS: usize = 5;
 
-/// What is computed from all captures of a site, kept as long as the standing of its archive.
+/// Aggregates over all captures of a site, cached with the summary of the archive.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct SiteSummary {
-    /// Importance of change by weekday, Monday first, and hour, in the site's zone.
+    /// Importance of change by weekday, from Monday, and hour, in the site's time zone.
     heat: [[f64; 24]; 7],
-    /// Changes that were added up for it.
+    /// Changes in `heat`.
     n_changes: u64,
-    /// Since when.
+    /// The start of `heat`.
     since: Option<Time>,
-    /// The directories with most change, in the order of the tree.
-    directories: Vec<Directory>,
-    /// Coherence of the site at some instants.
-    coherence: Vec<Coherence>,
-    /// Passes over the site from which the directories were computed.
+    /// The directories with the most change, in the order of the tree.
+    directories: Vec<SiteDirectory>,
+    coherence: Vec<SiteCoherence>,
+    /// Sweeps of the site from which the directories were computed.
     #[serde(skip)]
-    n_passes: usize,
+    n_sweeps: usize,
 }
 
-/// A directory of a site.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Directory {
+pub(crate) struct SiteDirectory {
     path: String,
-    /// Pages in it and below.
+    /// Including pages in subdirectories.
     n_pages: u64,
-    /// Share of it that changed from each pass over the site to the next.
-    degrees: Vec<f64>,
-    /// The rule that it follows.
+    /// The share of its pages that changed between successive sweeps of the site.
+    changed_shares: Vec<f64>,
     rule: Option<String>,
 }
 
-/// Coherence of a site at an instant.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub(crate) struct Coherence {
+pub(crate) struct SiteCoherence {
     at: Time,
     at_least: f64,
     at_most: f64,
 }
 
-/// A page in the list of a site.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SitePage")]
 pub(crate) struct ListedPage {
     url: String,
     title: Option<String>,
-    /// Importance of all its changes.
+    /// Of all its changes together.
     importance: f64,
     n_captures: u64,
     last_seen: Time,
     /// HTTP status of the last capture.
     status: Option<u16>,
-    /// Changes a day that the scheduler expects.
+    /// As the scheduler expects.
     changes_per_day: Option<f32>,
 }
 
-/// A feed of a site.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SiteFeed")]
-pub(crate) struct Feed {
+pub(crate) struct SiteFeed {
     url: String,
     title: String,
-    /// Items that were ever seen.
     n_items: u64,
-    /// Times at which items were lost between two reads.
+    /// How often items were lost between two reads.
     n_gaps: u64,
-    /// When it was last read with something new.
+    /// When it was last read with new items.
     last_read: Time,
-    /// Its latest items: when they were first seen, their headlines and pages.
+    /// The latest items: first seen, headline, page.
     #[serde(skip)]
     latest: Vec<(Timestamp, String, Option<String>)>,
 }
 
-/// The page about a site.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Site")]
 pub(crate) struct View {
     host: String,
-    /// The time zone of the site.
     zone: String,
-    /// Pages that people read.
+    /// Documents, without subresources.
     n_pages: u64,
-    /// Captures of everything.
+    /// Including subresources.
     n_captures: u64,
     #[serde(flatten)]
     summary: SiteSummary,
     completeness: Option<Range>,
     pages: Vec<ListedPage>,
-    /// What the user follows on it.
+    /// The followed sites on this host.
     followed: Vec<Seed>,
-    feeds: Vec<Feed>,
+    feeds: Vec<SiteFeed>,
     #[serde(skip)]
     is_by_freshness: bool,
     #[serde(skip)]
-    need: Option<Need>,
+    warning: Option<Warning>,
 }
 
-/// A site by its host in the path, or in the parameter `host`.
+/// The host is in the path or in the parameter `host`.
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let host = match request.rest {
         "" => request.needed("host")?.to_owned(),
         host => unescape(host, false),
     };
     let is_by_freshness = request.given("order") == Some("fresh");
-    let found = request.with_summary(|snapshot, standing| {
+    let found = request.with_summary(|snapshot, summary| {
         let store = snapshot.store();
         let n_captures = store.n_captures_of_site(&host)?;
         if n_captures == 0 {
@@ -152,29 +145,29 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             pages.sort_by_key(|page| (std::cmp::Reverse(page.last_seen), page.page));
         }
         let clock =
-            standing.zip(pages.first()).and_then(|(standing, page)| standing.followed.local_clock(&page.url));
+            summary.zip(pages.first()).and_then(|(summary, page)| summary.followed.local_clock(&page.url));
         let clock = clock.unwrap_or_else(LocalClock::utc);
-        let known = standing.and_then(|standing| standing.sites.iter().find(|site| site.host == host));
+        let known = summary.and_then(|summary| summary.sites.iter().find(|site| site.host == host));
         let seeds = snapshot.archive().settings().seeds.iter();
         Ok(Some(View {
             followed: seeds.filter(|seed| site_of(seed.scope.seed.as_str()) == host).cloned().collect(),
             zone: clock.zone().to_string(),
             n_pages: pages.len() as u64,
             n_captures,
-            summary: SiteSummary::clone(&*summary_of(store, standing, &host, &clock, n_captures)?),
-            pages: pages.into_iter().map(|page| listed(page, standing)).collect(),
+            summary: SiteSummary::clone(&*site_summary(store, summary, &host, &clock, n_captures)?),
+            pages: pages.into_iter().map(|page| listed(page, summary)).collect(),
             is_by_freshness,
             completeness: known.and_then(|site| site.completeness),
-            feeds: feeds_of(store, &host)?,
-            need: standing.and_then(|standing| standing.need_of(&host)).cloned(),
+            feeds: load_feeds(store, &host)?,
+            warning: summary.and_then(|summary| summary.warning(&host)).cloned(),
             host: host.clone(),
         }))
     })?;
     found.ok_or_else(|| Problem::not_archived(&host))
 }
 
-fn listed(page: SitePage, standing: Option<&Summary>) -> ListedPage {
-    let belief = standing.and_then(|standing| standing.scheduler.belief(page.page));
+fn listed(page: SitePage, summary: Option<&Summary>) -> ListedPage {
+    let belief = summary.and_then(|summary| summary.scheduler.belief(page.page));
     ListedPage {
         url: page.url,
         title: page.title,
@@ -186,47 +179,47 @@ fn listed(page: SitePage, standing: Option<&Summary>) -> ListedPage {
     }
 }
 
-/// The summary that is kept, or a new one.
-fn summary_of(
+/// The cached summary of the site, or a new one.
+fn site_summary(
     store: &Store,
-    standing: Option<&Summary>,
+    summary: Option<&Summary>,
     host: &str,
     clock: &LocalClock,
     n_captures: u64,
 ) -> anyhow::Result<Arc<SiteSummary>> {
-    let kept = standing.and_then(|standing| {
-        standing.by_site.lock().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
+    let cached = summary.and_then(|summary| {
+        summary.by_site.lock().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
     });
-    if let Some(kept) = kept {
-        return Ok(kept);
+    if let Some(cached) = cached {
+        return Ok(cached);
     }
-    let mut summary = SiteSummary::default();
+    let mut site = SiteSummary::default();
     let last = store.last_capture()?.unwrap_or(Timestamp::EPOCH);
     let since = (last - HEAT_SPAN).max(store.first_capture()?.unwrap_or(last));
-    summary.since = Some(since.into());
+    site.since = Some(since.into());
     store.each_change_of_site(host, since, MAX_CHANGES, |time, importance| {
         let local = clock.local(time);
         let (day, hour) = (usize::from(local.day.weekday()), (local.millis_of_day / 3_600_000) as usize);
-        if let Some(cell) = summary.heat.get_mut(day).and_then(|hours| hours.get_mut(hour)) {
+        if let Some(cell) = site.heat.get_mut(day).and_then(|hours| hours.get_mut(hour)) {
             *cell += importance;
         }
-        summary.n_changes += 1;
+        site.n_changes += 1;
     })?;
     if n_captures <= MAX_CAPTURES {
-        add_directories(&mut summary, store, host, last)?;
-        if let Some(standing) = standing {
-            summary.coherence = coherence_of(store, standing, host, (since, last))?;
+        add_directories(&mut site, store, host, last)?;
+        if let Some(summary) = summary {
+            site.coherence = site_coherence(store, summary, host, (since, last))?;
         }
     }
-    let summary = Arc::new(summary);
-    if let Some(standing) = standing {
-        let mut all = standing.by_site.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(host.to_string(), summary.clone());
+    let site = Arc::new(site);
+    if let Some(summary) = summary {
+        let mut all = summary.by_site.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(host.to_string(), site.clone());
     }
-    Ok(summary)
+    Ok(site)
 }
 
-/// The directories with most changed pages, in the order of the tree, each with the rule that holds for it.
+/// Adds the directories with the most changed pages, in the order of the tree, each with its rule.
 fn add_directories(
     summary: &mut SiteSummary,
     store: &Store,
@@ -234,45 +227,45 @@ fn add_directories(
     last: Timestamp,
 ) -> anyhow::Result<()> {
     let history = site_history(store, host, None, last + Span::from_millis(1))?;
-    let delta = history.delta_of_last(MAX_PASSES, Significance::Later);
+    let delta = history.delta_of_last(MAX_SWEEPS, Significance::Later);
     let mined = mine(&delta, &Thresholds::default(), false);
     let path = |node: Node| delta.tree().path(node);
     let changed = |node: &Node| delta.degrees(*node).map(|degree| u64::from(degree.n_pages)).sum::<u64>();
-    let rule_of = |node: Node| -> Option<String> {
-        let rule: &Rule = mined.rules.iter().find(|rule| rule.tail == node && !rule.is_contradicted)?;
-        let head: Vec<String> = rule.head.iter().map(|node| path(*node)).collect();
-        let share = percent(rule.counts.confidence());
-        Some(format!("stands still when {} changes, in {share} % of the passes", head.join(" and ")))
+    let rule = |node: Node| -> Option<String> {
+        let found: &Rule = mined.rules.iter().find(|rule| rule.tail == node && !rule.is_contradicted)?;
+        let head: Vec<String> = found.head.iter().map(|node| path(*node)).collect();
+        let share = percent(found.counts.confidence());
+        Some(format!("unchanged when {} changes, in {share} % of the visits to the site", head.join(" and ")))
     };
     let mut nodes = live_directories(&delta);
     nodes.sort_by_cached_key(|node| (*node != Tree::ROOT, std::cmp::Reverse(changed(node))));
     nodes.truncate(MAX_DIRECTORIES);
     let directory = |node: &Node| {
-        let mut degrees = vec![0.0; delta.n_transitions()];
+        let mut changed_shares = vec![0.0; delta.n_transitions()];
         for degree in delta.degrees(*node) {
-            if let Some(place) = degrees.get_mut((degree.transition - delta.oldest()) as usize) {
-                *place = f64::from(degree.degree);
+            if let Some(share) = changed_shares.get_mut((degree.transition - delta.oldest()) as usize) {
+                *share = f64::from(degree.degree);
             }
         }
-        Directory { path: path(*node), n_pages: n_pages(&delta, *node), degrees, rule: rule_of(*node) }
+        SiteDirectory { path: path(*node), n_pages: n_pages(&delta, *node), changed_shares, rule: rule(*node) }
     };
     summary.directories = nodes.iter().map(directory).collect();
     summary.directories.sort_by(|a, b| a.path.cmp(&b.path));
-    summary.n_passes = delta.n_transitions();
+    summary.n_sweeps = delta.n_transitions();
     Ok(())
 }
 
-fn coherence_of(
+fn site_coherence(
     store: &Store,
-    standing: &Summary,
+    summary: &Summary,
     host: &str,
     (from, until): (Timestamp, Timestamp),
-) -> anyhow::Result<Vec<Coherence>> {
+) -> anyhow::Result<Vec<SiteCoherence>> {
     let length = (until - from).as_millis();
     let instants: Vec<Timestamp> =
         (0..=N_INSTANTS).map(|n| from + Span::from_millis(length / N_INSTANTS * n)).collect();
-    let shares = coherence_over(store, host, &instants, until, &standing.followed)?;
-    let points = instants.iter().zip(&shares).map(|(at, share)| Coherence {
+    let shares = coherence_over(store, host, &instants, until, &summary.followed)?;
+    let points = instants.iter().zip(&shares).map(|(at, share)| SiteCoherence {
         at: Time(*at),
         at_least: share.at_least.weighted,
         at_most: share.at_most.weighted,
@@ -280,15 +273,15 @@ fn coherence_of(
     Ok(points.collect())
 }
 
-fn feeds_of(store: &Store, host: &str) -> anyhow::Result<Vec<Feed>> {
-    let of_site = store.feeds()?.into_iter().filter(|feed| site_of(&feed.url) == host).take(MAX_FEEDS);
-    let feed = |feed: KnownFeed| -> anyhow::Result<Feed> {
+fn load_feeds(store: &Store, host: &str) -> anyhow::Result<Vec<SiteFeed>> {
+    let feeds = store.feeds()?.into_iter().filter(|feed| site_of(&feed.url) == host).take(MAX_FEEDS);
+    let feed = |feed: KnownFeed| -> anyhow::Result<SiteFeed> {
         let items = store.items_at(feed.page, Timestamp::from_millis(i64::MAX), MAX_ITEMS)?;
         let latest = items.into_iter().map(|item| {
             let seen = Timestamp::parse(&item.first_seen).unwrap_or(feed.last_read);
             (seen, item.title, item.link)
         });
-        Ok(Feed {
+        Ok(SiteFeed {
             latest: latest.collect(),
             title: feed.title,
             n_items: feed.n_items,
@@ -297,7 +290,7 @@ fn feeds_of(store: &Store, host: &str) -> anyhow::Result<Vec<Feed>> {
             url: feed.url,
         })
     };
-    of_site.map(feed).collect()
+    feeds.map(feed).collect()
 }
 
 pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
@@ -309,7 +302,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         @if !view.summary.directories.is_empty() { (directories(&view.summary)) }
         (pages(view, place.base))
         @if !view.feeds.is_empty() { (feeds(view, place.base)) }
-        (followed_of_site(place, &view.followed, &back))
+        (host_settings(place, &view.followed, &back))
     };
     Shell::new(place, Tab::Sites, &view.host, Some(format!("/api/site?host={}", escape(&view.host))))
         .page(&main)
@@ -327,29 +320,29 @@ fn head(view: &View, place: Place<'_>) -> Markup {
                 p.lead {
                     (counted(view.n_pages, "page", "pages")) ", " (counted(view.n_captures, "capture", "captures")) "."
                     @if let Some(Range { at_least, likely, at_most }) = view.completeness {
-                        " Completeness likely " (percent(likely)) " %, between " (percent(at_least)) " and " (percent(at_most)) " %."
+                        " Completeness is likely " (percent(likely)) " %, between " (percent(at_least)) " and " (percent(at_most)) " %."
                     }
-                    " Zone of the site: " (view.zone) "."
+                    " Time zone of the site: " (view.zone) "."
                 }
             }
             div.row {
                 a.btn href={ (base) "/?since=30d&site=" (host) } { "What changed" }
-                a.btn href={ (base) "/schedule?site=" (host) } { "Next visits" }
+                a.btn href={ (base) "/plan?site=" (host) } { "Next visits" }
             }
         }
-        @if let Some(need) = &view.need {
+        @if let Some(warning) = &view.warning {
             div.alert style="margin-bottom:24px" {
                 p {
-                    b { (untrusted(&need.title)) "." } " "
-                    (untrusted(&format!("{} {} {}", need.text, need.cure, need.command.as_deref().unwrap_or_default())))
+                    b { (untrusted(&warning.title)) "." } " "
+                    (untrusted(&format!("{} {} {}", warning.text, warning.hint, warning.command.as_deref().unwrap_or_default())))
                 }
-                (need_actions(place, &view.host, &site_address(base, &view.host)))
+                (warning_actions(place, &view.host, &site_address(base, &view.host)))
             }
         }
     }
 }
 
-/// From light to dark.
+/// The legend of a colour scale.
 pub(crate) fn ramp() -> Markup {
     html! {
         span { "less" }
@@ -364,10 +357,10 @@ fn heat(view: &View) -> Markup {
         section {
             div.sec {
                 h2 { "When it changes" }
-                p.legend { (ramp()) span { "more important change in an hour of the week" } }
+                p.legend { (ramp()) span { "importance of change by hour of the week" } }
             }
             @if *n_changes == 0 {
-                (empty("No change was seen yet", "A page must be looked at twice before anything is known of its changes.", None))
+                (empty("No changes yet", "A change is known after the second visit of a page.", None))
             } @else {
                 div.heat role="img" aria-label=(busiest(heat)) {
                     @for (day, hours) in heat.iter().enumerate() {
@@ -383,14 +376,13 @@ fn heat(view: &View) -> Markup {
                 }
                 p.cap {
                     (counted(*n_changes, "change", "changes")) " since " (day_of_year(since.map_or(Timestamp::EPOCH, |since| *since)))
-                    ", in the time of " (view.zone) ": when they were seen, which is after they happened. " (busiest(heat))
+                    ", by the time of the visit that found them, in the time zone " (view.zone) ". " (busiest(heat))
                 }
             }
         }
     }
 }
 
-/// The busiest hour of the week.
 fn busiest(heat: &[[f64; 24]; 7]) -> String {
     let cells = heat
         .iter()
@@ -405,19 +397,19 @@ fn coherence(view: &View, base: &str) -> Markup {
     let points = &view.summary.coherence;
     let ends = points.first().zip(points.last()).filter(|(first, last)| first.at != last.at);
     let Some((first, last)) = ends else { return html! {} };
-    // The front page, or else the page that matters most.
-    let front = view.pages.iter().find(|page| path_of(&page.url) == "/").or(view.pages.first());
+    // The home page of the site, or else its most important page.
+    let front = view.pages.iter().find(|page| path(&page.url) == "/").or(view.pages.first());
     let href = |at: Timestamp| front.map(|page| version_address(base, at, &page.url)).unwrap_or_default();
     let axis = Axis { from: *first.at, until: *last.at };
     let drawn: Vec<_> = points.iter().map(|point| (*point.at, point.at_least, point.at_most)).collect();
     html! {
         section {
-            div.sec { h2 { "Coherence over time" } p.legend { "line: at least; tint: up to at most" } }
+            div.sec { h2 { "Coherence over time" } p.legend { "line: lower bound; shaded: up to the upper bound" } }
             (curve(axis, &drawn, "Coherence of the site over time", href))
             p.cap {
-                "Share of the site, by weight, that belongs together if it is shown as of that instant. "
+                "Share of the site's content that is consistent if it is replayed as of an instant. On "
                 (day_and_minute(*last.at)) " it is " (percent(last.at_least)) " to " (percent(last.at_most))
-                " %. A click opens the site then."
+                " %. Click the chart to open the site at an instant."
             }
         }
     }
@@ -429,27 +421,27 @@ fn directories(summary: &SiteSummary) -> Markup {
             div.sec {
                 h2 { "Directories" }
                 p.legend {
-                    "share that changed in each of " (counted(summary.n_passes as u64, "pass", "passes"))
-                    ", and what follows for visits"
+                    "share of pages that changed between " (counted(summary.n_sweeps as u64, "visit", "visits"))
+                    " to the whole site, and when visits can be skipped"
                 }
             }
             table.t.vers.tree {
-                (columns(&["Directory", "Pages", "Degree of change", "Rule"]))
+                (columns(&["Directory", "Pages", "Share changed", "Skipping visits"]))
                 tbody {
                     @for row in &summary.directories {
                         @let depth = row.path.trim_matches('/').split('/').filter(|part| !part.is_empty()).count();
-                        @let n_changed = row.degrees.iter().filter(|degree| **degree > 0.0).count();
+                        @let n_changed = row.changed_shares.iter().filter(|share| **share > 0.0).count();
                         tr style={ "--deep:" (depth.saturating_sub(1).min(6)) } {
                             td { (untrusted(&row.path)) }
                             td data-l="Pages" { (grouped(row.n_pages)) }
                             td.w {
-                                (small_bars(&row.degrees, "Share that changed in each pass"))
+                                (small_bars(&row.changed_shares, "Share of pages that changed at each visit"))
                                 span.small.mute {
-                                    "changed in " (n_changed) " of " (row.degrees.len())
-                                    ", up to " (format!("{:.2}", row.degrees.iter().copied().fold(0.0, f64::max)))
+                                    "changed in " (n_changed) " of " (row.changed_shares.len())
+                                    ", at most " (percent(row.changed_shares.iter().copied().fold(0.0, f64::max))) " % of its pages"
                                 }
                             }
-                            td.w data-l="Rule" { @match &row.rule { Some(rule) => (rule), None => span.mute { "none" } } }
+                            td.w data-l="Skipping visits" { @match &row.rule { Some(rule) => (rule), None => span.mute { "no pattern found" } } }
                         }
                     }
                 }
@@ -462,22 +454,22 @@ fn pages(view: &View, base: &str) -> Markup {
     let address = site_address(base, &view.host);
     let choices = [
         ("By importance".to_owned(), view.is_by_freshness.then(|| format!("{address}#pages"))),
-        ("By freshness".to_owned(), (!view.is_by_freshness).then(|| format!("{address}?order=fresh#pages"))),
+        ("By last capture".to_owned(), (!view.is_by_freshness).then(|| format!("{address}?order=fresh#pages"))),
     ];
     html! {
         section #pages {
             div.sec { h2 { "Pages" } p.row { (segments(choices)) } }
             table.t.vers {
-                (columns(&["Page", "Important change", "Changes a day", "Captures", "Last seen"]))
+                (columns(&["Page", "Total importance", "Changes per day", "Captures", "Last capture"]))
                 tbody {
                     @for page in view.pages.iter().take(MAX_LISTED) {
                         tr {
                             td.w {
-                                a href=(page_address(base, &page.url)) { (untrusted(path_of(&page.url))) } br;
-                                span.small.mute { (title(page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or("no title"))) }
+                                a href=(page_address(base, &page.url)) { (untrusted(path(&page.url))) } br;
+                                span.small.mute { (title(page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or("untitled"))) }
                             }
-                            td data-l="Important change" { (format!("{:.2}", page.importance)) }
-                            td data-l="Changes a day" { (page.changes_per_day.map_or("-".to_string(), |rate| format!("{rate:.1}"))) }
+                            td data-l="Total importance" { (format!("{:.2}", page.importance)) }
+                            td data-l="Changes per day" { (page.changes_per_day.map_or("-".to_string(), |rate| format!("{rate:.1}"))) }
                             td data-l="Captures" { (grouped(page.n_captures)) }
                             td.nowrap {
                                 (time(*page.last_seen))
@@ -491,8 +483,8 @@ fn pages(view: &View, base: &str) -> Markup {
             }
             @if view.pages.len() > MAX_LISTED {
                 p.more.mute {
-                    (MAX_LISTED) " of " (grouped(view.pages.len() as u64)) " are shown. "
-                    a href={ (base) "/web/*/" (view.host) "*" } { "All addresses" }
+                    (MAX_LISTED) " of " (grouped(view.pages.len() as u64)) " shown. "
+                    a href={ (base) "/web/*/" (view.host) "*" } { "All URLs" }
                 }
             }
         }
@@ -504,20 +496,20 @@ fn feeds(view: &View, base: &str) -> Markup {
         section {
             div.sec {
                 h2 { "Feeds" }
-                p { a href={ (base) "/objects?site=" (escape(&view.host)) } { "Articles and posts" } }
+                p { a href={ (base) "/articles?site=" (escape(&view.host)) } { "Articles and posts" } }
             }
             table.t.vers {
-                (columns(&["Feed", "Items", "NoCapture between reads", "Last news", "Latest items"]))
+                (columns(&["Feed", "Items", "Items lost", "Last new item", "Latest items"]))
                 tbody {
                     @for feed in &view.feeds {
                         tr {
                             td.w {
-                                a href=(page_address(base, &feed.url)) { (untrusted(path_of(&feed.url))) } br;
+                                a href=(page_address(base, &feed.url)) { (untrusted(path(&feed.url))) } br;
                                 span.small.mute { (title(&feed.title)) }
                             }
                             td data-l="Items" { (grouped(feed.n_items)) }
-                            td data-l="NoCapture" { @if feed.n_gaps == 0 { "never" } @else { (counted(feed.n_gaps, "time", "times")) } }
-                            td.nowrap data-l="Last news" { (time(*feed.last_read)) }
+                            td data-l="Items lost" { @if feed.n_gaps == 0 { "never" } @else { (counted(feed.n_gaps, "time", "times")) } }
+                            td.nowrap data-l="Last new item" { (time(*feed.last_read)) }
                             td.w {
                                 @for (at, headline, link) in &feed.latest {
                                     p.small {

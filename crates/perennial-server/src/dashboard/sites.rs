@@ -1,50 +1,46 @@
-//! `/sites`: all sites, and what is followed.
+//! `/sites`: all sites with captures, and the settings of followed sites.
 
 use maud::{Markup, html};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::admin::followed;
-use super::components::{Range, Time, columns, empty, percent, short, untrusted};
+use super::admin::all_settings;
+use super::components::{Range, Time, columns, empty, percent, date_time, untrusted};
 use super::layout::{Place, Shell, Tab, site_address};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_engine::html::dates::{counted, grouped};
 
-/// Sites that are listed.
 const MAX_SITES: usize = 1_000;
 
-/// A site in the list of all.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct SiteRow {
     pub(crate) host: String,
-    /// Pages that people read.
+    /// Documents, without subresources.
     pub(crate) n_pages: u64,
-    /// Captures of everything.
+    /// Including subresources.
     pub(crate) n_captures: u64,
     pub(crate) completeness: Option<Range>,
-    /// What is wrong with it.
-    pub(crate) need: Option<String>,
+    /// A warning, if there is one.
+    pub(crate) warning: Option<String>,
 }
 
-/// The list of sites.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Sites")]
 pub(crate) struct View {
-    /// The largest first.
+    /// Largest first.
     sites: Vec<SiteRow>,
-    /// What the user follows.
     followed: Vec<Seed>,
     #[serde(skip)]
-    made: Option<Time>,
+    computed: Option<Time>,
 }
 
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
-    request.with_summary(|snapshot, standing| {
+    request.with_summary(|snapshot, summary| {
         Ok(View {
-            sites: standing.map(|standing| standing.sites.clone()).unwrap_or_default(),
+            sites: summary.map(|summary| summary.sites.clone()).unwrap_or_default(),
             followed: snapshot.archive().settings().seeds.iter().cloned().collect(),
-            made: standing.and_then(|standing| standing.overview.made),
+            computed: summary.and_then(|summary| summary.overview.computed),
         })
     })
 }
@@ -54,20 +50,20 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         div.head {
             div {
                 h1 { (counted(view.sites.len() as u64, "site", "sites")) }
-                p.lead { "Largest first" @if let Some(made) = view.made { ", as of " (short(*made)) } "." }
+                p.lead { "Largest first" @if let Some(computed) = view.computed { ", as of " (date_time(*computed)) } "." }
             }
         }
         @if !view.sites.is_empty() { (table(&view.sites, place.base)) }
         @else if view.followed.is_empty() {
             (empty(
                 "Nothing is followed yet",
-                "Name a site and Perennial visits it, politely, for as long as it is let.",
+                "Name a site, and Perennial visits it politely until you stop it.",
                 Some("perennial run https://example.org/"),
             ))
         } @else {
-            (empty("Nothing was captured yet", "A crawl visits what is followed below.", Some("perennial crawl")))
+            (empty("No captures yet", "A crawl visits the sites below.", Some("perennial run")))
         }
-        (followed(place, &view.followed))
+        (all_settings(place, &view.followed))
     };
     Shell::new(place, Tab::Sites, "Sites", Some("/api/sites".into())).page(&main)
 }
@@ -75,28 +71,28 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
 fn table(sites: &[SiteRow], base: &str) -> Markup {
     html! {
         table.t.vers {
-            (columns(&["Site", "Pages", "Captures", "Completeness, likely", "Needs you"]))
+            (columns(&["Site", "Pages", "Captures", "Completeness", "Warning"]))
             tbody {
                 @for site in sites.iter().take(MAX_SITES) {
                     tr {
                         td.w { a href=(site_address(base, &site.host)) { (untrusted(&site.host)) } }
                         td data-l="Pages" { (grouped(site.n_pages)) }
                         td data-l="Captures" { (grouped(site.n_captures)) }
-                        td.w data-l="Completeness, likely" {
+                        td.w data-l="Completeness" {
                             @match site.completeness {
                                 Some(Range { at_least, likely, at_most }) => {
                                     (percent(likely)) " % " span.mute { "(" (percent(at_least)) " to " (percent(at_most)) ")" }
                                 },
-                                None => "not known yet",
+                                None => "not yet known",
                             }
                         }
-                        td.w data-l="Needs you" {
-                            @match &site.need { Some(need) => (need), None => span.mute { "nothing" } }
+                        td.w data-l="Warning" {
+                            @match &site.warning { Some(warning) => (warning), None => span.mute { "none" } }
                         }
                     }
                 }
             }
         }
-        @if sites.len() > MAX_SITES { p.more.mute { (MAX_SITES) " of " (sites.len()) " are shown." } }
+        @if sites.len() > MAX_SITES { p.more.mute { (MAX_SITES) " of " (sites.len()) " shown." } }
     }
 }

@@ -1,4 +1,4 @@
-//! A tree and the blocks that changed -> a small drawing of the page, in SVG.
+//! A small drawing of a page from its tree, with changed blocks framed, in SVG.
 
 use std::fmt::Write;
 
@@ -7,22 +7,21 @@ use perennial_core::page::segment::{BlockRole, BlockTree};
 
 const WIDTH: f32 = 72.0;
 const HEIGHT: f32 = 94.0;
-/// Height of a line of text, as it is drawn.
+/// Distance of drawn text lines.
 const LINE: f32 = 4.0;
-/// Lines that are drawn of one page.
 const MAX_LINES: usize = 120;
 
-/// The upper part of the page: lines for text, dashed frames for advertisements, the changed blocks framed.
+/// Draws the upper part of a page: lines for text, dashed frames for advertisements, frames around changed blocks.
 pub(crate) fn svg(tree: &BlockTree, changed: &[String]) -> Markup {
     let leaves: Vec<_> = tree.leaves().filter(|block| block.rect.w > 0.0 && block.rect.h > 0.0).collect();
-    // What has no layout, such as a feed, has no picture.
+    // Documents without layout, such as feeds, have no thumbnail.
     if leaves.is_empty() {
         return PreEscaped(String::new());
     }
     let page_width = leaves.iter().map(|block| block.rect.x + block.rect.w).fold(1.0, f32::max);
     let scale = (WIDTH - 3.0) / page_width;
     let mut out = format!(
-        "<svg class=\"thumb\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"The page with what changed framed\">"
+        "<svg class=\"thumb\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Page layout with changed blocks framed\">"
     );
     let mut n_lines = 0;
     for block in leaves {
@@ -31,7 +30,7 @@ pub(crate) fn svg(tree: &BlockTree, changed: &[String]) -> Markup {
         if y >= HEIGHT - 1.0 {
             continue;
         }
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         if block.role == BlockRole::Advertisement {
             let _ = write!(
                 out,

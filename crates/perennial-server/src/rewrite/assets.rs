@@ -1,4 +1,4 @@
-//! What a replayed page asks of us beside archived content: our script, our service worker, and where a stray request belongs.
+//! What a replayed page asks of us beside archived content: our script, our service worker, and where a leaked_request request belongs.
 //!
 //! A page that asks for `/api/x` of its own host asks our origin, because that is where it is shown. The service worker leads
 //! such a request; where there is none yet, or never, the server leads it by the address of who asked (`Referer`).
@@ -39,7 +39,7 @@ pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
 }
 
 /// Where a request belongs that a replayed page made to the root of our origin: the host of that page, at its time.
-pub fn stray(referer: Option<&str>, replay_origin: &str, base: &str, target: &str) -> Option<Response<Body>> {
+pub fn leaked_request(referer: Option<&str>, replay_origin: &str, base: &str, target: &str) -> Option<Response<Body>> {
     let asker = referer?.strip_prefix(replay_origin)?.strip_prefix(base)?.strip_prefix("/web/")?;
     let (context, _) = asker.split_once('/')?;
     let digits: String = context.chars().take_while(char::is_ascii_digit).collect();
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn led(referer: &str, target: &str) -> Option<String> {
-        let response = stray(Some(referer), "http://127.0.0.1:2", "", target)?;
+        let response = leaked_request(Some(referer), "http://127.0.0.1:2", "", target)?;
         Some(response.headers()[header::LOCATION].to_str().unwrap().to_string())
     }
 

@@ -12,7 +12,7 @@
 //! | [`attributes`], [`html`] | a page -> the same with addresses rewritten and our script first |
 //! | [`headers`] | the head of an archived answer -> fields that lead on, and the policy |
 //! | [`body`] | the body of an archived answer -> the body of a replay |
-//! | [`assets`] | what a replayed page asks of us beside archived content: our scripts, and where a stray request belongs |
+//! | [`assets`] | what a replayed page asks of us beside archived content: our scripts, and where a leaked_request request belongs |
 //!
 //! [`respond`] is the one door: every modifier but `id_` goes through it. It runs on a thread that may block.
 

@@ -110,7 +110,7 @@ impl Serve {
             let server = bound.server().clone();
             let origins = server.origins();
             let names: Vec<&str> = server.archives().iter().map(|served| served.name.as_str()).collect();
-            let operator = server.operator_address();
+            let operator = server.admin_login_url();
             let told =
                 json!({ "address": origins.main, "replay": origins.replay, "archives": names, "operator": operator });
             context.print(&told, |out| {
@@ -175,7 +175,7 @@ fn run_beside(
             bound => bound?,
         };
         note(format!("the dashboard is at {}/", bound.server().origins().main));
-        if let Some(address) = bound.server().operator_address() {
+        if let Some(address) = bound.server().admin_login_url() {
             note(format!("to change what is followed from it, open once: {address}"));
         }
         if !until_signal {

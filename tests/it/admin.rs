@@ -76,7 +76,7 @@ impl AdminServer {
     /// What a program sends.
     pub(crate) fn act(&self, json: &str) -> Answered {
         let bearer = format!("Bearer {}", self.token);
-        self.post("/api/operate", &[("Authorization", &bearer), ("Content-Type", "application/json")], json)
+        self.post("/api/admin", &[("Authorization", &bearer), ("Content-Type", "application/json")], json)
     }
 
     /// Begins a session with the key; gives its cookie and the token of its forms.
@@ -138,52 +138,52 @@ fn nobody_acts_without_the_right() {
     let json = ("Content-Type", "application/json");
     let act = "{\"act\":\"pause\",\"url\":\"a.example\"}";
     for (what, path, fields, body, expected) in [
-        ("no session", "/operate", vec![("Origin", ours.as_str()), form_type], pause.as_str(), 403),
-        ("no origin", "/operate", vec![session, form_type], &pause, 403),
+        ("no session", "/admin", vec![("Origin", ours.as_str()), form_type], pause.as_str(), 403),
+        ("no origin", "/admin", vec![session, form_type], &pause, 403),
         // An archived page, on the port beside: the browser sends it our cookie, and calls it the same site.
-        ("archived page", "/operate", vec![("Origin", beside.as_str()), session, form_type], &pause, 403),
+        ("archived page", "/admin", vec![("Origin", beside.as_str()), session, form_type], &pause, 403),
         (
             "archived page, fetched",
-            "/operate",
+            "/admin",
             vec![("Origin", ours.as_str()), ("Sec-Fetch-Site", "same-site"), session, form_type],
             &pause,
             403,
         ),
         (
             "another site",
-            "/operate",
+            "/admin",
             vec![("Origin", "https://evil.example"), session, form_type],
             &pause,
             403,
         ),
-        ("sandboxed frame", "/operate", vec![("Origin", "null"), session, form_type], &pause, 403),
+        ("sandboxed frame", "/admin", vec![("Origin", "null"), session, form_type], &pause, 403),
         (
             "no form",
-            "/operate",
+            "/admin",
             vec![("Origin", ours.as_str()), session, form_type],
             "act=pause&url=a.example",
             403,
         ),
         (
             "text",
-            "/operate",
+            "/admin",
             vec![("Origin", ours.as_str()), session, ("Content-Type", "text/plain")],
             &pause,
             400,
         ),
-        ("no token", "/api/operate", vec![json], act, 403),
-        ("wrong token", "/api/operate", vec![("Authorization", "Bearer 0000000000000000"), json], act, 403),
-        ("cookie on the API", "/api/operate", vec![("Origin", ours.as_str()), session, json], act, 403),
+        ("no token", "/api/admin", vec![json], act, 403),
+        ("wrong token", "/api/admin", vec![("Authorization", "Bearer 0000000000000000"), json], act, 403),
+        ("cookie on the API", "/api/admin", vec![("Origin", ours.as_str()), session, json], act, 403),
         (
             "token from a page",
-            "/api/operate",
+            "/api/admin",
             vec![("Authorization", bearer.as_str()), ("Origin", beside.as_str()), json],
             act,
             403,
         ),
         (
             "no JSON",
-            "/api/operate",
+            "/api/admin",
             vec![("Authorization", bearer.as_str()), ("Content-Type", "text/plain")],
             act,
             400,
@@ -191,7 +191,7 @@ fn nobody_acts_without_the_right() {
         ("elsewhere", "/sites", vec![("Origin", ours.as_str()), session, form_type], &pause, 405),
         (
             "two names",
-            "/operate",
+            "/admin",
             vec![
                 ("Host", served.main.as_str()),
                 ("Host", "evil.example"),
@@ -207,10 +207,10 @@ fn nobody_acts_without_the_right() {
         assert_eq!(answer.status, expected, "{what}: {}", answer.body);
     }
     let long = format!("{pause}&x={}", "y".repeat(100_000));
-    assert!(matches!(served.submit("/operate", &cookie, &long).status, 400 | 0), "a long body is not read");
+    assert!(matches!(served.submit("/admin", &cookie, &long).status, 400 | 0), "a long body is not read");
     // Nothing is changed by a GET, and the origin of archived content takes no act.
-    assert_eq!(ask(&served.main, "GET", &format!("/operate?{pause}"), &[session]).status, 404);
-    let at_replay = post(&served.replay, "/operate", &[("Origin", &beside), session, form_type], &pause);
+    assert_eq!(ask(&served.main, "GET", &format!("/admin?{pause}"), &[session]).status, 404);
+    let at_replay = post(&served.replay, "/admin", &[("Origin", &beside), session, form_type], &pause);
     assert_eq!(at_replay.status, 405, "{}", at_replay.body);
     // A script of an archived page cannot read the token of a form.
     let read = ask(&served.main, "GET", "/sites", &[session, ("Origin", &beside)]);
@@ -219,7 +219,7 @@ fn nobody_acts_without_the_right() {
     assert_eq!(settings(&archive), before);
     assert_eq!(acts(&archive), told_before);
     // The same with everything right.
-    assert_eq!(served.submit("/operate", &cookie, &pause).status, 303);
+    assert_eq!(served.submit("/admin", &cookie, &pause).status, 303);
     assert!(settings(&archive).contains("paused = true"));
 }
 
@@ -239,15 +239,15 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
     let set = format!(
         "form={form}&act=set&url=https%3A%2F%2Fa.example%2F&weight=3&budget=10%2F1h&goal=balanced&back=%2Fsite%2Fa.example"
     );
-    let done = served.submit("/operate", &cookie, &set);
+    let done = served.submit("/admin", &cookie, &set);
     assert!(done.status == 303 && done.head.contains("location: /site/a.example"), "{}", done.head);
     let listed = archive.json(&["list"]);
     assert_eq!(listed[0]["weight"], 3.0);
     assert_eq!((listed[0]["budget"].as_str(), listed[0]["goal"].as_str()), (Some("10/1h"), Some("balanced")));
-    let wrong = served.submit("/operate", &cookie, &format!("form={form}&act=set&url=a.example&weight=-1"));
+    let wrong = served.submit("/admin", &cookie, &format!("form={form}&act=set&url=a.example&weight=-1"));
     assert!(wrong.status == 400 && wrong.body.contains("weight: write a number"), "{}", wrong.body);
     let added = format!("form={form}&act=add&url=b.example%2Fnews%2F&scope=prefix&weight=1&budget=&goal=");
-    assert_eq!(served.submit("/operate", &cookie, &added).status, 303);
+    assert_eq!(served.submit("/admin", &cookie, &added).status, 303);
     assert_eq!(archive.json(&["list"])[1]["scope"], "prefix");
     let log = archive.json(&["log", "--acts"]);
     let last = log.as_array().unwrap().last().unwrap();
@@ -257,7 +257,7 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
 
     let out = served.submit("/logout", &cookie, &format!("form={form}"));
     assert_eq!(out.status, 303);
-    assert_eq!(served.submit("/operate", &cookie, &set).status, 403, "the session is over");
+    assert_eq!(served.submit("/admin", &cookie, &set).status, 403, "the session is over");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_told() {
     let (cookie, form) = served.log_in();
     archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
     let before = settings(&archive);
-    let answer = served.submit("/operate", &cookie, &format!("form={form}&act=pause&url=a.example"));
+    let answer = served.submit("/admin", &cookie, &format!("form={form}&act=pause&url=a.example"));
     assert!(answer.status == 409 && answer.body.contains("did you mean `weight`?"), "{}", answer.body);
     assert_eq!(settings(&archive), before);
     let command = archive.run(&["pause", "a.example"]);
@@ -310,11 +310,11 @@ fn programs_act_as_the_description_says() {
         let name = if expected == 200 { "Done" } else { "Problem" };
         assert_eq!(mismatch(&value, &schema(name), &described, act), None);
     }
-    let acts_page = ask(&served.main, "GET", "/api/acts", &[]).json();
-    assert_eq!(mismatch(&acts_page, &schema("Acts"), &described, "/api/acts"), None);
+    let acts_page = ask(&served.main, "GET", "/api/audit", &[]).json();
+    assert_eq!(mismatch(&acts_page, &schema("Acts"), &described, "/api/audit"), None);
     assert_eq!(acts_page["n_acts"], 7, "{acts_page}");
     assert_eq!(acts_page["acts"][0]["who"], "operator's token");
-    let page = ask(&served.main, "GET", "/acts", &[]).text();
+    let page = ask(&served.main, "GET", "/audit", &[]).text();
     assert!(page.contains("<h1>7 acts</h1>") && page.contains("retry"), "{page}");
 }
 
@@ -392,7 +392,7 @@ fn a_running_crawl_obeys() {
             .iter()
             .all(|visit| !visit["url"].as_str().unwrap().starts_with(&site))
     );
-    let why = ask(&served.main, "GET", &format!("/schedule?url={site}"), &[]).text();
+    let why = ask(&served.main, "GET", &format!("/plan?url={site}"), &[]).text();
     assert!(why.contains("Its site is paused."), "{why}");
     // A mistake stops nobody.
     let good = settings(&archive);
@@ -465,7 +465,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     let wrong = get(&format!("/pin?url={site}&selector=a:hover"));
     assert!(wrong.contains("this pseudo-class is not supported"), "{wrong}");
     let done = served.submit(
-        "/operate",
+        "/admin",
         &cookie,
         &format!("form={form}&act=ignore&url={site}&selector=aside.weather&importance="),
     );

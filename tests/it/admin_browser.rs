@@ -24,12 +24,12 @@ const attempt = (name, way) => {
 const text = (answer) => answer.text();
 for (const [kind, view] of [['own', window], ['clean', document.getElementById('clean').contentWindow]]) {
   for (const credentials of ['include', 'same-origin', 'omit']) {
-    for (const path of ['/sites', '/api/sites', '/api/acts', '/']) {
+    for (const path of ['/sites', '/api/sites', '/api/audit', '/']) {
       attempt(`${kind} reads ${path} ${credentials}`, () => view.fetch(main + path, {credentials}).then(text));
       attempt(`${kind} reads ${path} ${credentials} unseen`, () => view.fetch(main + path, {credentials, mode: 'no-cors'}).then(text));
     }
-    for (const [path, body, type] of [['/operate', act, 'application/x-www-form-urlencoded'], ['/api/operate', json, 'text/plain'],
-        ['/api/operate', json, 'application/json'], ['/logout', act, 'application/x-www-form-urlencoded']])
+    for (const [path, body, type] of [['/admin', act, 'application/x-www-form-urlencoded'], ['/api/admin', json, 'text/plain'],
+        ['/api/admin', json, 'application/json'], ['/logout', act, 'application/x-www-form-urlencoded']])
       for (const mode of ['cors', 'no-cors'])
         attempt(`${kind} posts to ${path}`, () => view.fetch(main + path, {method: 'POST', credentials, mode, body, headers: {'Content-Type': type}}).then(text));
   }
@@ -40,7 +40,7 @@ for (const [kind, view] of [['own', window], ['clean', document.getElementById('
     request.onload = () => done(request.responseText);
     request.send();
   }));
-  attempt(kind + ' beacon', () => view.navigator.sendBeacon(main + '/operate', act));
+  attempt(kind + ' beacon', () => view.navigator.sendBeacon(main + '/admin', act));
   attempt(kind + ' window', () => { const opened = view.open(main + '/login'); return opened && opened.document.documentElement.outerHTML });
   attempt(kind + ' frame', () => new Promise((done) => {
     const frame = view.document.createElement('iframe');
@@ -48,7 +48,7 @@ for (const [kind, view] of [['own', window], ['clean', document.getElementById('
     frame.onload = () => { try { done(frame.contentDocument.documentElement.outerHTML) } catch (error) { done('') } };
     document.documentElement.append(frame);
   }));
-  for (const [path, target] of [['/operate', 'hidden'], ['/login', 'hidden'], ['/logout', 'hidden'], ['/operate', '_top']])
+  for (const [path, target] of [['/admin', 'hidden'], ['/login', 'hidden'], ['/logout', 'hidden'], ['/admin', '_top']])
     attempt(`${kind} form to ${path} in ${target}`, () => {
       const form = view.document.createElement('form');
       const set = (name, value) => view.Element.prototype.setAttribute.call(form, name, value);
@@ -117,7 +117,7 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
     let mut viewer = Viewer::start(&[served.main.clone(), served.replay.clone()]);
     viewer.visit(&format!("{main}/login?key={}", served.key));
     viewer.outside("document.querySelector('main form button, form button').click(); 'clicked'");
-    let may_act = "document.querySelector('form[action=\"/operate\"] input[name=form]') !== null";
+    let may_act = "document.querySelector('form[action=\"/admin\"] input[name=form]') !== null";
     viewer.until(false, "location.pathname !== '/login' && document.readyState == 'complete'");
     viewer.visit(&format!("{main}/sites"));
     viewer.until(false, may_act);

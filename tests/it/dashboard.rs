@@ -104,15 +104,15 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     assert!(site.contains("/town/") && site.contains("Feeds") && site.contains("/feed.xml"), "{site}");
     assert!(get("/sites").contains(&host(&web)));
 
-    let plan = get("/schedule");
+    let plan = get("/plan");
     assert!(plan.contains("The next visit is due") && plan.contains("/town/1"), "{plan}");
-    let why = get(&format!("/schedule?url={}", escape(&web.url("/limits"))));
+    let why = get(&format!("/plan?url={}", escape(&web.url("/limits"))));
     assert!(why.contains("Because") && why.contains("No crawl is running"), "{why}");
-    assert!(get("/schedule?url=https://nowhere.example/%3Cscript%3E").contains("not known to the archive"));
+    assert!(get("/plan?url=https://nowhere.example/%3Cscript%3E").contains("not known to the archive"));
     // An address is found as people write it.
     for asked in [format!("{}/limits#x", host(&web)), web.url("/limits").replace("http:", "https:")] {
         assert_eq!(get(&format!("/page?url={}", escape(&asked))), limits, "{asked}");
-        assert!(get(&format!("/schedule?url={}", escape(&asked))).contains("Because"), "{asked}");
+        assert!(get(&format!("/plan?url={}", escape(&asked))).contains("Because"), "{asked}");
     }
     let strongest = get("/?since=7d&order=importance");
     assert!(strongest.contains("selected>most important first"), "{strongest}");
@@ -182,7 +182,7 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
     // Why a page is not visited today: the plan, and its address there; or the page's own link.
     let plan = get(&link(&home, "Schedule"));
     assert!(plan.contains("Why is this page not visited?") && plan.contains("name=\"url\""), "{plan}");
-    assert!(get(&format!("/schedule?url={}", escape(&web.url("/limits")))).contains("Because"));
+    assert!(get(&format!("/plan?url={}", escape(&web.url("/limits")))).contains("Because"));
     let page = get(&format!("/page?url={}", escape(&web.url("/limits"))));
     assert!(get(&link(&page, "Why not today?")).contains("Because"));
 }
@@ -194,7 +194,7 @@ fn an_empty_archive_says_what_to_do() {
     for (path, hint) in [
         ("/", "perennial run https://example.org/"),
         ("/sites", "perennial run https://example.org/"),
-        ("/schedule", "perennial add https://example.org/"),
+        ("/plan", "perennial add https://example.org/"),
         ("/calendar", "What was there?"),
     ] {
         let (status, page, _) = face.get(path);
@@ -265,18 +265,18 @@ fn programs_get_what_the_description_says() {
         ("/api/page", format!("?url={limits}&show=all")),
         ("/api/sites", String::new()),
         ("/api/site", format!("?host={}", escape(&host(&web)))),
-        ("/api/schedule", String::new()),
-        ("/api/schedule", format!("?url={limits}")),
+        ("/api/plan", String::new()),
+        ("/api/plan", format!("?url={limits}")),
         ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
         ("/api/notices", format!("?place={front}&least=0.2")),
         ("/api/terms", "?since=1d".to_string()),
-        ("/api/objects", String::new()),
-        ("/api/objects", "?site=nowhere.example&skip=50".to_string()),
-        ("/api/object", format!("?url={}", escape(&web.url("/town/1")))),
+        ("/api/articles", String::new()),
+        ("/api/articles", "?site=nowhere.example&skip=50".to_string()),
+        ("/api/article", format!("?url={}", escape(&web.url("/town/1")))),
         ("/api/search", "?q=kilometres".to_string()),
         ("/api/search", "?q=kilometres&important=1".to_string()),
         ("/api/search", "?q=-kilometres".to_string()),
-        ("/api/acts", String::new()),
+        ("/api/audit", String::new()),
         ("/api/pin", format!("?url={limits}&selector=p")),
     ];
     let paths = described["paths"].as_object().unwrap();
@@ -294,7 +294,7 @@ fn programs_get_what_the_description_says() {
     let schema = &described["components"]["schemas"]["Problem"];
     assert!(mismatch(&problem, schema, &described, "").unwrap().contains(".message"));
     // A page is the same by `format=json`.
-    assert_eq!(json("/schedule?format=json"), json("/api/schedule"));
+    assert_eq!(json("/plan?format=json"), json("/api/plan"));
     let page = json(&format!("/api/page?url={limits}"));
     assert!(
         page["n_changes"].as_u64() >= Some(2) && page["versions"].as_array().unwrap().len() > 2,
@@ -396,14 +396,14 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         format!("/page?url={limits}&show=all"),
         "/sites".to_string(),
         format!("/site/{}", escape(&host(&web))),
-        "/schedule".to_string(),
-        format!("/schedule?url={limits}"),
+        "/plan".to_string(),
+        format!("/plan?url={limits}"),
         "/search?q=kilometres".to_string(),
         "/search".to_string(),
         "/changes?op=update&least=0.01".to_string(),
         "/terms?since=1d".to_string(),
-        "/objects".to_string(),
-        format!("/object?url={limits}"),
+        "/articles".to_string(),
+        format!("/article?url={limits}"),
         "/calendar".to_string(),
         format!("/notices?place={limits}&least=0.1"),
         format!("/web/*/{}", web.url("/")),
@@ -495,26 +495,26 @@ fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
 fn what_feeds_announced_is_listed_and_shown_with_its_history() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
-    let (status, list, _) = face.get("/objects");
+    let (status, list, _) = face.get("/articles");
     assert!(status == 200 && !list.contains("<script") && list.contains("1 article or post"), "{list}");
-    let address = format!("/object?url={}", escape(&web.url("/town/1")));
+    let address = format!("/article?url={}", escape(&web.url("/town/1")));
     assert!(list.contains(&address), "{list}");
     let (status, page, policy) = face.get(&address);
     assert!(status == 200 && policy.starts_with("default-src 'none'") && !page.contains("<script"), "{page}");
     assert!(page.contains("Not edited") && page.contains("First seen"), "{page}");
     // Any archived page can be asked, as with `perennial object`.
-    let (_, limits, _) = face.get(&format!("/object?url={}", escape(&web.url("/limits"))));
+    let (_, limits, _) = face.get(&format!("/article?url={}", escape(&web.url("/limits"))));
     assert!(limits.contains("<del>thirty</del>") && limits.contains("<ins>fifty</ins>"), "{limits}");
     let (_, shown, _) = face.get(&format!("/page?url={}", escape(&web.url("/limits"))));
-    assert!(shown.contains(&format!("/object?url={}", escape(&web.url("/limits")))), "{shown}");
+    assert!(shown.contains(&format!("/article?url={}", escape(&web.url("/limits")))), "{shown}");
     for (path, expected) in [
-        ("/object", 400),
-        ("/object?url=https://nowhere.example/", 404),
-        ("/objects?skip=x", 400),
-        ("/objects?site=nowhere.example", 200),
+        ("/article", 400),
+        ("/article?url=https://nowhere.example/", 404),
+        ("/articles?skip=x", 400),
+        ("/articles?site=nowhere.example", 200),
     ] {
         assert_eq!(face.get(path).0, expected, "{path}");
     }
     let (_, site, _) = face.get(&format!("/site/{}", escape(&host(&web))));
-    assert!(site.contains("/objects?site="), "{site}");
+    assert!(site.contains("/articles?site="), "{site}");
 }

@@ -312,12 +312,12 @@ fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
         recorder.check(&mut folder, name, &format!("GET {path}"), &get(path, &cookie));
     }
     for (name, act) in ACTS {
-        let request = format!("POST /api/operate {act}");
+        let request = format!("POST /api/admin {act}");
         recorder.check(&mut folder, name, &request, &answer_of(operated.act(act)));
     }
     for (name, path, fields) in [
-        ("form-pause", "/operate", "act=pause&url=town.localhost&back=/site/town.localhost"),
-        ("form-wrong", "/operate", "act=%3Cb%3E&url=town.localhost"),
+        ("form-pause", "/admin", "act=pause&url=town.localhost&back=/site/town.localhost"),
+        ("form-wrong", "/admin", "act=%3Cb%3E&url=town.localhost"),
         ("form-logout", "/logout", ""),
     ] {
         let done = operated.submit(path, &cookie, &format!("form={form}&{fields}"));
@@ -328,7 +328,7 @@ fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     recorder.hide(&serving.main, &serving.replay);
     let writer = ArchiveWriter::open(&Library::open(&town.archive.root).unwrap()).unwrap();
     until_complete(&serving);
-    for (name, path) in [("writing-home", "/"), ("writing-schedule", "/schedule"), ("writing-acts", "/acts")]
+    for (name, path) in [("writing-home", "/"), ("writing-schedule", "/plan"), ("writing-acts", "/audit")]
     {
         recorder.check(&mut folder, name, &format!("GET {path}"), &serving.get(path));
     }

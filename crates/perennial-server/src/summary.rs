@@ -1,4 +1,4 @@
-//! Caches aggregates over a whole archive: holdings, quality, the plan of visits, problems that warning a person. Computing them takes
+//! Caches aggregates over a whole archive: holdings, quality, the plan of visits, problems that need a person. Computing them takes
 //! longer the larger the archive is. Small archives are computed while the request waits; large ones on a thread, while requests
 //! receive the previous summary.
 

@@ -2,7 +2,7 @@
 //!
 //! One file per page: `load` reads its view from the archive, the view serialises to the JSON of the API, `render` makes its HTML.
 //! `maud` escapes HTML. Titles and URLs of captured pages also pass through `components::untrusted` or `components::title`. The pages
-//! warning no script.
+//! need no script.
 //!
 //! | file | page |
 //! |---|---|

@@ -69,7 +69,7 @@ pub(crate) struct Overview {
     pub(crate) coherence: Option<Bounds>,
     /// Earlier quality, earliest first.
     pub(crate) past: Vec<QualityPoint>,
-    /// Problems that warning a person, worst first.
+    /// Problems that need a person, worst first.
     pub(crate) warnings: Vec<Warning>,
     /// The latest captures.
     #[serde(skip)]

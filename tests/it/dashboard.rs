@@ -88,11 +88,11 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     assert!(front.contains(&format!("<h1>Front {HOSTILE}</h1>")), "what a reader saw, escaped once: {front}");
     assert!(front.contains("Headlines through time") && front.contains("Retitled 1<"), "{front}");
     assert!(front.contains("<del>approves</del>") && front.contains("<ins>defends</ins>"), "{front}");
-    assert!(front.contains("Came 1<") && front.contains("Left 1<"), "{front}");
+    assert!(front.contains("Added 1<") && front.contains("Removed 1<"), "{front}");
     let limits = get(&format!("/page?url={}", escape(&web.url("/limits"))));
-    assert!(limits.contains("<del>thirty</del>") && limits.contains("index threshold"), "{limits}");
-    assert!(limits.contains("Believes") && limits.contains("Next visit"), "{limits}");
-    assert!(limits.contains("/web/diff/") && limits.contains("Pictures of versions"), "{limits}");
+    assert!(limits.contains("<del>thirty</del>") && limits.contains("indexed from importance"), "{limits}");
+    assert!(limits.contains("Changes<") && limits.contains("Next visit"), "{limits}");
+    assert!(limits.contains("/web/diff/") && limits.contains("Thumbnails"), "{limits}");
     // What changed is framed in the pictures, and the days behind the pattern are shown.
     assert!(limits.contains("class=\"heat series\"") && limits.contains("class=\"ch\""), "{limits}");
     assert!(limits.contains(&format!("href=\"/notices?place={}\"", escape(&web.url("/limits")))), "{limits}");
@@ -105,19 +105,19 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     assert!(get("/sites").contains(&host(&web)));
 
     let plan = get("/plan");
-    assert!(plan.contains("The next visit is due") && plan.contains("/town/1"), "{plan}");
+    assert!(plan.contains("Next visit on") && plan.contains("/town/1"), "{plan}");
     let why = get(&format!("/plan?url={}", escape(&web.url("/limits"))));
-    assert!(why.contains("Because") && why.contains("No crawl is running"), "{why}");
-    assert!(get("/plan?url=https://nowhere.example/%3Cscript%3E").contains("not known to the archive"));
+    assert!(why.contains("Reasons") && why.contains("No crawl is running"), "{why}");
+    assert!(get("/plan?url=https://nowhere.example/%3Cscript%3E").contains("does not know this URL"));
     // An address is found as people write it.
     for asked in [format!("{}/limits#x", host(&web)), web.url("/limits").replace("http:", "https:")] {
         assert_eq!(get(&format!("/page?url={}", escape(&asked))), limits, "{asked}");
-        assert!(get(&format!("/plan?url={}", escape(&asked))).contains("Because"), "{asked}");
+        assert!(get(&format!("/plan?url={}", escape(&asked))).contains("Reasons"), "{asked}");
     }
     let strongest = get("/?since=7d&order=importance");
     assert!(strongest.contains("selected>most important first"), "{strongest}");
     let home = get("/?since=7d");
-    for part in ["Budget", "Next visits", "Completeness", "Coherence", "Holdings", "Fetched last"] {
+    for part in ["Budget", "Next visits", "Completeness", "Coherence", "Holdings", "Latest captures"] {
         assert!(home.contains(part), "{part}: {home}");
     }
 
@@ -158,7 +158,7 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
     let home = get("/");
 
     // The most important change of yesterday: a click on its day, and the first of the list is compared.
-    let day_before = link(&home, "Strongest of the day before, 2026-01-01");
+    let day_before = link(&home, "Most important of the day before, 1 Jan 2026");
     let list = get(&day_before);
     let told: Value = serde_json::from_str(&get(&format!("{day_before}&format=json"))).unwrap();
     let strength: Vec<f64> = told["changes"]
@@ -175,16 +175,16 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
     assert!(home.contains("action=\"/search\"") && home.contains("name=\"q\""), "{home}");
     let found = get(&format!("/search?q={}", escape("\"What to do when the river rises\"")));
     assert!(
-        found.contains("there at the first look, 2026-01-01") && found.contains("; gone between 2026-01-01"),
+        found.contains("on the page at the first capture, 1 Jan 2026") && found.contains("; removed between 1 Jan 2026"),
         "{found}"
     );
 
     // Why a page is not visited today: the plan, and its address there; or the page's own link.
-    let plan = get(&link(&home, "Schedule"));
+    let plan = get(&link(&home, "Plan"));
     assert!(plan.contains("Why is this page not visited?") && plan.contains("name=\"url\""), "{plan}");
-    assert!(get(&format!("/plan?url={}", escape(&web.url("/limits")))).contains("Because"));
+    assert!(get(&format!("/plan?url={}", escape(&web.url("/limits")))).contains("Reasons"));
     let page = get(&format!("/page?url={}", escape(&web.url("/limits"))));
-    assert!(get(&link(&page, "Why not today?")).contains("Because"));
+    assert!(get(&link(&page, "Why then?")).contains("Reasons"));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn an_empty_archive_says_what_to_do() {
         ("/", "perennial run https://example.org/"),
         ("/sites", "perennial run https://example.org/"),
         ("/plan", "perennial add https://example.org/"),
-        ("/calendar", "What was there?"),
+        ("/calendar", "Captures of a URL"),
     ] {
         let (status, page, _) = face.get(path);
         assert!(status == 200 && page.contains(hint) && page.contains("aria-current"), "{path}: {page}");
@@ -366,7 +366,7 @@ fn each_question_has_one_answer() {
     for url in [web.url("/"), web.url("/limits")] {
         let page = json(&format!("/api/page?url={}", escape(&url)));
         let edits = page["versions"].as_array().unwrap().iter();
-        for edit in edits.filter(|edit| edit["event"].is_null() && edit["is_noise"] == false) {
+        for edit in edits.filter(|edit| edit["event"].is_null() && edit["is_unchanged"] == false) {
             let digits = |key: &str| -> String {
                 edit[key].as_str().unwrap().chars().filter(char::is_ascii_digit).take(14).collect()
             };

@@ -166,33 +166,33 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
         ..SearchQuery::default()
     };
     let store = snapshot.store();
-    let found = answer(store, &texts, &words, &question)?;
+    let found = find_pages(store, &texts, &words, &question)?;
     if asked.is_important {
         let all = SearchQuery { is_important: false, limit: 1, ..question };
         let summary = request.served.summaries.latest(&request.served.pool)?;
         let bytes = summary.and_then(|summary| summary.text_bytes);
         view.restricted = Some(Restricted {
-            n_pages_in_all: answer(store, &texts, &words, &all)?.n_pages,
+            n_pages_in_all: find_pages(store, &texts, &words, &all)?.n_pages,
             text_bytes: bytes.map(|(searched, _)| searched),
             all_text_bytes: bytes.map(|(_, all)| all),
         });
     }
     (view.n_pages, view.is_partial) = (found.n_pages, found.is_partial);
     view.answers =
-        found.answers.into_iter().map(|answer| row(store, answer)).collect::<anyhow::Result<_>>()?;
+        found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
     Ok(())
 }
 
-fn row(store: &Store, answer: SearchHit) -> anyhow::Result<Row> {
-    let looks = store.analysed_observations(answer.page, None)?;
+fn row(store: &Store, hit: SearchHit) -> anyhow::Result<Row> {
+    let looks = store.analysed_observations(hit.page, None)?;
     let step = looks.len().div_ceil(MAX_LOOKS).max(1);
     Ok(Row {
-        url: answer.url,
-        title: answer.title,
-        text: answer.sentence.text,
-        found: answer.sentence.found,
-        place: answer.sentence.role.name(),
-        stays: answer.stays.into_iter().map(Presence::from).collect(),
+        url: hit.url,
+        title: hit.title,
+        text: hit.excerpt.text,
+        found: hit.excerpt.found,
+        place: hit.excerpt.role.name(),
+        stays: hit.stays.into_iter().map(Presence::from).collect(),
         looks: looks.iter().step_by(step).map(|look| look.time).collect(),
     })
 }

@@ -149,13 +149,7 @@ fn nobody_acts_without_the_right() {
             &pause,
             403,
         ),
-        (
-            "another site",
-            "/admin",
-            vec![("Origin", "https://evil.example"), session, form_type],
-            &pause,
-            403,
-        ),
+        ("another site", "/admin", vec![("Origin", "https://evil.example"), session, form_type], &pause, 403),
         ("sandboxed frame", "/admin", vec![("Origin", "null"), session, form_type], &pause, 403),
         (
             "no form",

@@ -175,7 +175,8 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
     assert!(home.contains("action=\"/search\"") && home.contains("name=\"q\""), "{home}");
     let found = get(&format!("/search?q={}", escape("\"What to do when the river rises\"")));
     assert!(
-        found.contains("on the page at the first capture, 1 Jan 2026") && found.contains("; removed between 1 Jan 2026"),
+        found.contains("on the page at the first capture, 1 Jan 2026")
+            && found.contains("; removed between 1 Jan 2026"),
         "{found}"
     );
 

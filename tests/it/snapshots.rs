@@ -328,8 +328,7 @@ fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     recorder.hide(&serving.main, &serving.replay);
     let writer = ArchiveWriter::open(&Library::open(&town.archive.root).unwrap()).unwrap();
     until_complete(&serving);
-    for (name, path) in [("writing-home", "/"), ("writing-schedule", "/plan"), ("writing-acts", "/audit")]
-    {
+    for (name, path) in [("writing-home", "/"), ("writing-schedule", "/plan"), ("writing-acts", "/audit")] {
         recorder.check(&mut folder, name, &format!("GET {path}"), &serving.get(path));
     }
     drop(writer);

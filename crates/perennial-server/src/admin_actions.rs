@@ -69,7 +69,8 @@ fn parse_form<'r>(request: &Request<'r>) -> Result<(&'r AdminAuth, Query), Probl
     if media_type(request) != "application/x-www-form-urlencoded" {
         return Err(Problem::bad_request("Send the action as a form."));
     }
-    let text = std::str::from_utf8(request.body).map_err(|_| Problem::bad_request("The form is not valid UTF-8."))?;
+    let text = std::str::from_utf8(request.body)
+        .map_err(|_| Problem::bad_request("The form is not valid UTF-8."))?;
     Ok((admin, Query::parse(text)))
 }
 

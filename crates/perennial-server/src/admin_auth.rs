@@ -130,7 +130,8 @@ impl AdminAuth {
                 status: StatusCode::FORBIDDEN,
                 kind: "form",
                 title: "Nothing was changed".to_owned(),
-                text: "The form belongs to an earlier session. Go back, reload the page and try again.".to_owned(),
+                text: "The form belongs to an earlier session. Go back, reload the page and try again."
+                    .to_owned(),
             });
         }
         let number = HEXLOWER.encode(&guard::digest(&session)[..3]);
@@ -185,7 +186,9 @@ fn cross_origin() -> Problem {
         status: StatusCode::FORBIDDEN,
         kind: "elsewhere",
         title: "Nothing was changed".to_owned(),
-        text: "The request was not made by a page of this server. A reverse proxy must pass the Host field on.".to_owned(),
+        text:
+            "The request was not made by a page of this server. A reverse proxy must pass the Host field on."
+                .to_owned(),
     }
 }
 
@@ -203,7 +206,8 @@ fn wrong_key() -> Problem {
         status: StatusCode::FORBIDDEN,
         kind: "key",
         title: "Wrong key".to_owned(),
-        text: "A printed key works once. Restart the server for a new one, or use the token of --admin-file.".to_owned(),
+        text: "A printed key works once. Restart the server for a new one, or use the token of --admin-file."
+            .to_owned(),
     }
 }
 
@@ -212,8 +216,7 @@ pub fn read_only() -> Problem {
         status: StatusCode::FORBIDDEN,
         kind: "only-reads",
         title: "This server is read-only".to_owned(),
-        text: "To change settings from its pages, start it with `perennial serve --operate`."
-            .to_owned(),
+        text: "To change settings from its pages, start it with `perennial serve --operate`.".to_owned(),
     }
 }
 

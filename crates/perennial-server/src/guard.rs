@@ -82,7 +82,11 @@ impl Guard {
             ours.chain(addresses).chain(allowed.iter().map(|host| host.to_ascii_lowercase())).collect();
         // With a token, or in public, a name protects nothing.
         let any_host = allowed.is_empty() && (is_public || token.is_some());
-        Guard { hosts: (!any_host).then_some(hosts), token: token.map(digest), failed_attempts: FailedAttempts::default() }
+        Guard {
+            hosts: (!any_host).then_some(hosts),
+            token: token.map(digest),
+            failed_attempts: FailedAttempts::default(),
+        }
     }
 
     /// Checks the host name and the token.
@@ -137,7 +141,8 @@ fn no_token() -> Problem {
         status: StatusCode::UNAUTHORIZED,
         kind: "token",
         title: "This archive needs a token".to_string(),
-        text: "The server's token file contains it. Open /login?token=<token>, or send it as a bearer token.".to_string(),
+        text: "The server's token file contains it. Open /login?token=<token>, or send it as a bearer token."
+            .to_string(),
     }
 }
 
@@ -190,7 +195,10 @@ pub fn read_or_make_token(path: &Path) -> anyhow::Result<String> {
     let context = || format!("cannot use the token file {}", path.display());
     match fs::read_to_string(path) {
         Ok(text) if text.trim().len() >= 16 => return Ok(text.trim().to_string()),
-        Ok(_) => anyhow::bail!("{}: expected a token of 16 or more characters; remove the file to get a new one", path.display()),
+        Ok(_) => anyhow::bail!(
+            "{}: expected a token of 16 or more characters; remove the file to get a new one",
+            path.display()
+        ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(context),
     }

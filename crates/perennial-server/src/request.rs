@@ -83,7 +83,9 @@ impl Request<'_> {
         let (origins, referer) = (self.origins(), self.field("referer"));
         let archives = self.server.archives().iter();
         archives
-            .filter_map(|served| rewrite::assets::leaked_request(referer, &origins.replay, &served.base, target))
+            .filter_map(|served| {
+                rewrite::assets::leaked_request(referer, &origins.replay, &served.base, target)
+            })
             .next()
     }
 

@@ -99,7 +99,6 @@ const fn raw(path: &'static str, cost: Cost, handler: Handler) -> Route {
     Route::new(Path::Raw(path), cost, handler)
 }
 
-
 impl Route {
     const fn new(path: Path, cost: Cost, handler: Handler) -> Route {
         Route { path, cost, handler, method: Verb::Get, scope: Scope::Archive, is_api: false, is_open: false }
@@ -529,7 +528,9 @@ fn moved(request: &Request<'_>, path: &str) -> Result<Response<Body>, Problem> {
     let location = HeaderValue::from_str(&format!("{}{path}{query}", request.served.base));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    response.headers_mut().insert(header::LOCATION, location.map_err(|error| Problem::internal(&error.into()))?);
+    response
+        .headers_mut()
+        .insert(header::LOCATION, location.map_err(|error| Problem::internal(&error.into()))?);
     Ok(response)
 }
 
@@ -571,8 +572,7 @@ mod tests {
         let page = "/page/https://a.example/?format=json";
         assert_eq!(main(page).rest(page), Some(("https://a.example/?format=json", "")));
         assert!(!MAIN.iter().any(|route| {
-            route.method == Verb::Post
-                && route.rest("/web/20260102030405/https://a.example/admin").is_some()
+            route.method == Verb::Post && route.rest("/web/20260102030405/https://a.example/admin").is_some()
         }));
     }
 

@@ -12,7 +12,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
 use super::dashboard::components::{Bounds, Range, date_time};
-use super::dashboard::overview::{Warning, Overview, QualityPoint, Spending};
+use super::dashboard::overview::{Overview, QualityPoint, Spending, Warning};
 use super::dashboard::site::SiteSummary;
 use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
@@ -97,7 +97,8 @@ struct PastQuality {
 
 impl PastQuality {
     fn is_due(&self, last: Timestamp) -> bool {
-        let is_old = self.computed.is_none_or(|computed| computed.elapsed() > FRESH.max(self.cost * COST_FACTOR));
+        let is_old =
+            self.computed.is_none_or(|computed| computed.elapsed() > FRESH.max(self.cost * COST_FACTOR));
         !self.is_computing && self.last_capture != Some(last) && is_old
     }
 }
@@ -162,7 +163,7 @@ impl SummaryCache {
             lock(&shared).replace(new, started);
         });
         Ok(latest.summary.clone())
-            }
+    }
 
     /// The quality at earlier instants, as computed last; empty while it is computed for the first time.
     pub(crate) fn past(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<QualityPoint>> {
@@ -309,7 +310,12 @@ fn add_counts(overview: &mut Overview, counts: &Counts, warc_bytes: u64) {
         (instant(&counts.first_capture), instant(&counts.last_capture));
 }
 
-fn add_spending(overview: &mut Overview, store: &Store, pace: &PlannedBudget, at: Timestamp) -> anyhow::Result<()> {
+fn add_spending(
+    overview: &mut Overview,
+    store: &Store,
+    pace: &PlannedBudget,
+    at: Timestamp,
+) -> anyhow::Result<()> {
     let hours = store.spent_by_hour(at, N_HOURS)?;
     if hours.iter().all(|n| *n == 0) {
         return Ok(());
@@ -362,7 +368,11 @@ fn host_warning(failing: &Failing) -> Warning {
             let wait = wait.map(|ready| format!(" The next attempt is not before {}.", date_time(ready)));
             let rows = failing.n_in_a_row;
             (
-                format!("Up to {rows} failures in a row, the last on {}.{}", date_time(failing.last), wait.unwrap_or_default()),
+                format!(
+                    "Up to {rows} failures in a row, the last on {}.{}",
+                    date_time(failing.last),
+                    wait.unwrap_or_default()
+                ),
                 "The crawl retries by itself, less and less often. The log shows each response:",
                 format!("perennial log --outcome failed --url {host}"),
             )

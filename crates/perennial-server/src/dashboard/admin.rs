@@ -9,13 +9,13 @@ use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::components::{choice, columns, empty, date_time, untrusted};
+use super::components::{choice, columns, date_time, empty, untrusted};
 use super::layout::{AdminAccess, Place, Shell, Tab, site_address};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_archive::store::site_of;
-use perennial_engine::html::dates::counted;
 use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
+use perennial_engine::html::dates::counted;
 
 /// Sites with their settings on one page.
 const MAX_FOLLOWED: usize = 500;

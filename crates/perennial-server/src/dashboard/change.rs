@@ -7,9 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::components::{Operations, Time, Words, importance, operations, time, title, untrusted, words};
-use super::layout::{
-    compare_address, host_with_port, page_address, path, version_address, without_scheme,
-};
+use super::layout::{compare_address, host_with_port, page_address, path, version_address, without_scheme};
 use super::thumbnail;
 use perennial_archive::store::{ChangeRow, Store};
 use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport};
@@ -123,15 +121,16 @@ pub(crate) struct ChangeSummary {
 impl ChangeSummary {
     pub(crate) fn read(reader: &mut ChangeReader<'_>, row: &ChangeRow) -> anyhow::Result<ChangeSummary> {
         let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-        let is_reported = |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
-            Ok(ChangeSummary::new(entries.iter().filter(is_reported)))
-        }
+        let is_reported =
+            |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
+        Ok(ChangeSummary::new(entries.iter().filter(is_reported)))
+    }
 
-        /// Summarises operations, given the strongest first.
-        pub(crate) fn new<'e>(entries: impl Iterator<Item = &'e OperationReport>) -> ChangeSummary {
-            let entries: Vec<&OperationReport> = entries.collect();
-            let count = |op: &str| entries.iter().filter(|entry| entry.op == op).count();
-            ChangeSummary {
+    /// Summarises operations, given the strongest first.
+    pub(crate) fn new<'e>(entries: impl Iterator<Item = &'e OperationReport>) -> ChangeSummary {
+        let entries: Vec<&OperationReport> = entries.collect();
+        let count = |op: &str| entries.iter().filter(|entry| entry.op == op).count();
+        ChangeSummary {
             words: entries.iter().filter_map(|entry| changed_words(entry)).take(MAX_WORDS).collect(),
             operations: Operations {
                 n_inserted: count("insert"),
@@ -157,8 +156,9 @@ pub(crate) fn event(status: ChangeStatus) -> Option<&'static str> {
 }
 
 fn changed_words(entry: &OperationReport) -> Option<Words> {
-    let whole =
-        |content: &Option<ElementContent>| content.as_ref().map(|content| content.text.clone()).unwrap_or_default();
+    let whole = |content: &Option<ElementContent>| {
+        content.as_ref().map(|content| content.text.clone()).unwrap_or_default()
+    };
     let (before, after) = match entry.op {
         "insert" => (String::new(), cut(&whole(&entry.after))),
         "delete" => (cut(&whole(&entry.before)), String::new()),

@@ -13,7 +13,7 @@ use super::{Form, Problem, Request};
 use perennial_archive::store::{ChangeKey, Store};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::AdFilters;
-use perennial_engine::changes::{WorkLimits, MatchingChange, ChangeFinder, ChangeQuery};
+use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 use perennial_engine::html::dates::{counted, grouped};
 
 /// Limits per part of the list: changes shown, changes read with both versions, changes examined.
@@ -310,7 +310,10 @@ mod tests {
         let place = Place { name: "a", base: "/b", ..Place::default() };
         let html = render(&view, place).0;
         assert!(!html.contains("<script") && html.contains("value=\"insert\" selected"), "{html}");
-        assert!(html.contains("value=\"0.25\" selected") && html.contains("No matching change so far"), "{html}");
+        assert!(
+            html.contains("value=\"0.25\" selected") && html.contains("No matching change so far"),
+            "{html}"
+        );
         assert!(html.contains("op=insert&amp;least=0.25&amp;after=1.2.0.5"), "{html}");
         assert!(html.contains("/b/changes.atom?site=%22%3E%3Cscript"), "{html}");
         let wrong = render(&View { problem: Some(hostile), ..view }, place).0;

@@ -367,8 +367,11 @@ impl Versions<'_> {
         let marks: Vec<Mark> = changes.iter().filter_map(mark).collect();
         let noise: Vec<Timestamp> = noise.iter().map(|version| version.time).collect();
         let captures = counted(self.n_captures, "capture", "captures");
-        let label =
-            format!("{captures} of the page; compared are {} and {}", date_time(self.before), date_time(self.after));
+        let label = format!(
+            "{captures} of the page; compared are {} and {}",
+            date_time(self.before),
+            date_time(self.after)
+        );
         let mut times: Vec<i64> = self.drawn.iter().map(|version| version.time.as_secs()).collect();
         times.extend([self.before.as_secs(), self.after.as_secs()]);
         times.sort_unstable();

@@ -8,10 +8,10 @@ use perennial_core::time::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 
-use perennial_engine::html::dates::{day_of_year, minute};
 use super::layout::{Place, host_with_port, page_address, path, site_address};
 use crate::diff::marked_words;
 use perennial_engine::html::cut;
+use perennial_engine::html::dates::{day_of_year, minute};
 
 /// An instant in a view; RFC 3339 in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -285,7 +285,10 @@ mod tests {
             ("one two &lt;three&gt; four", "five six seven four")
         );
         assert!(is_one_mark("<del>a b</del>", "del") && !is_one_mark("<del>a</del> b <del>c</del>", "del"));
-        assert_eq!([0.05, 0.1, 0.29, 0.3, 1.0].map(magnitude), ["small", "medium", "medium", "large", "large"]);
+        assert_eq!(
+            [0.05, 0.1, 0.29, 0.3, 1.0].map(magnitude),
+            ["small", "medium", "medium", "large", "large"]
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::pages;
 use crate::summary::Summary;
 use perennial_archive::store::{ChangeOrder, ChangeRow, Store, site_of};
 use perennial_archive::{Snapshot, now};
-use perennial_engine::analyse::{ChangeReader, AdFilters};
+use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::changes::{ChangeQuery, each_match};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, day_of_year, minute};
 
@@ -90,7 +90,8 @@ pub(crate) fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     };
     if let (Form::Html, Some(last)) = (request.form, view.last_capture) {
         let origin = &request.origins().main;
-        let cookie: Option<HeaderValue> = ReaderCookie::next(cookie, *last, origin, &request.served.base, now());
+        let cookie: Option<HeaderValue> =
+            ReaderCookie::next(cookie, *last, origin, &request.served.base, now());
         response.headers_mut().extend(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
     }
     Ok(response)

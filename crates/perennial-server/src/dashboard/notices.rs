@@ -172,7 +172,9 @@ fn table(rules: &[RuleView]) -> Markup {
 fn state(rule: &RuleView) -> String {
     match (&rule.error, &rule.last_sent, rule.n_sent) {
         (Some(error), ..) => format!("the last notice was not delivered: {error}"),
-        (None, Some(at), _) => format!("last notice sent {}", Timestamp::parse(at).map(date_time).unwrap_or_default()),
+        (None, Some(at), _) => {
+            format!("last notice sent {}", Timestamp::parse(at).map(date_time).unwrap_or_default())
+        }
         (None, None, Some(_)) => "no changes yet".to_string(),
         (None, None, None) => "starts with the next crawl".to_string(),
     }

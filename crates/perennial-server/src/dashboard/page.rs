@@ -17,12 +17,11 @@ use super::calendar::month;
 use super::change::{ChangeSummary, event};
 use super::charts::{Axis, HATCH, Hours, Mark, days, hours, versions};
 use super::components::{
-    Time, crumbs, empty, importance, operations, segments, date_time, time, title, untrusted, words,
+    Time, crumbs, date_time, empty, importance, operations, segments, time, title, untrusted, words,
 };
 use super::headlines::{Headline, ItemView, Items};
 use super::layout::{
-    Place, Shell, Tab, compare_address, host_with_port, notices_address, page_address, path,
-    version_address,
+    Place, Shell, Tab, compare_address, host_with_port, notices_address, page_address, path, version_address,
 };
 use super::plan::explain;
 use super::site::ramp;
@@ -32,11 +31,11 @@ use perennial_archive::Snapshot;
 use perennial_archive::store::{
     AnalysisCounts, AnalysisDay, AnalysisLine, ChangeFilter, ChangeRow, PageRow, Store, TreeReader,
 };
-use perennial_engine::analyse::{ChangeReader, AdFilters};
+use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::html::dates::{
-    counted, day_long, day_of_year, day_short, grouped, minute, month_name, year_and_month, start_of_day,
+    counted, day_long, day_of_year, day_short, grouped, minute, month_name, start_of_day, year_and_month,
 };
-use perennial_engine::learn::{expected_by_period, confidence};
+use perennial_engine::learn::{confidence, expected_by_period};
 
 /// The span shown in detail.
 const WINDOW: Span = Span::from_hours(7 * 24);
@@ -182,25 +181,26 @@ pub(crate) struct View {
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let url = if request.rest.is_empty() { request.needed("url")? } else { request.rest };
     let view = request.with_summary(|snapshot, summary| match known_page(snapshot.store(), url)? {
-            Some(page) => View::load(&page, &request.query, snapshot, summary).map(Some),
-            None => Ok(None),
-        })?;
-        view.ok_or_else(|| Problem::not_archived(url))
-    }
+        Some(page) => View::load(&page, &request.query, snapshot, summary).map(Some),
+        None => Ok(None),
+    })?;
+    view.ok_or_else(|| Problem::not_archived(url))
+}
 
-    impl View {
-        fn load(
-            row: &PageRow,
-            parameters: &Query,
-            snapshot: &Snapshot,
-            summary: Option<&Summary>,
-        ) -> anyhow::Result<View> {
+impl View {
+    fn load(
+        row: &PageRow,
+        parameters: &Query,
+        snapshot: &Snapshot,
+        summary: Option<&Summary>,
+    ) -> anyhow::Result<View> {
         let store = snapshot.store();
         let PageRow { id: page, url, n_captures, .. } = row.clone();
         let span = row.first_seen.zip(row.last_seen);
         let window = window(parameters, span);
         let shows_all = parameters.get("show") == Some("all");
-        let lines = store.analysis_lines(page, window.0, window.1 + Span::from_millis(1), MAX_CAPTURES + 1)?;
+        let lines =
+            store.analysis_lines(page, window.0, window.1 + Span::from_millis(1), MAX_CAPTURES + 1)?;
         let until = span.map_or(window.1, |(_, last)| last);
         let lists = headlines(store, page, window)?;
         let steps_before = store.steps_around(page, window.0 - Span::from_millis(1))?;
@@ -243,7 +243,6 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             url,
         })
     }
-
 }
 
 /// The week up to the instant in the query or up to the last capture; the whole of a short history.
@@ -303,11 +302,7 @@ fn load_versions(
             importance: line.status.reported_importance().get(),
             is_indexed: line.is_indexed,
             is_unchanged,
-            event: if line.status == ChangeStatus::New {
-                Some("First capture")
-            } else {
-                event(line.status)
-            },
+            event: if line.status == ChangeStatus::New { Some("First capture") } else { event(line.status) },
             n_operations: line.n_operations,
             summary,
         });
@@ -359,7 +354,8 @@ fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> any
         return Ok(Vec::new());
     }
     let observations = store.analysed_observations(page, Some(window.0 - Span::from_millis(1)))?;
-    let observations: Vec<_> = observations.into_iter().filter(|observation| observation.time <= window.1).collect();
+    let observations: Vec<_> =
+        observations.into_iter().filter(|observation| observation.time <= window.1).collect();
     let trees: Vec<usize> = (0..observations.len()).filter(|at| observations[*at].has_tree).collect();
     let trees = &trees[trees.len().saturating_sub(MAX_LISTS)..];
     let mut lists = Vec::with_capacity(trees.len());
@@ -367,8 +363,13 @@ fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> any
     for (number, at) in trees.iter().enumerate().rev() {
         let next = trees.get(number + 1).copied().unwrap_or(observations.len());
         let Some(tree) = reader.tree_at(page, observations[*at].time)? else { continue };
-        let last = observations[*at..next].last().map_or(observations[*at].time, |observation| observation.time);
-        lists.push(Headline { first: observations[*at].time, last, items: tree.list.unwrap_or_default().items });
+        let last =
+            observations[*at..next].last().map_or(observations[*at].time, |observation| observation.time);
+        lists.push(Headline {
+            first: observations[*at].time,
+            last,
+            items: tree.list.unwrap_or_default().items,
+        });
     }
     lists.reverse();
     Ok(lists)
@@ -454,11 +455,8 @@ fn expectation(
         100.0 * confidence(&belief)
     );
     if let (Some(ranked), Some(since)) = (ranked, why.last_visit) {
-        expected.change = format!(
-            "Change of importance {:.3} since {}.",
-            ranked.expected.get(),
-            date_time(*since)
-        );
+        expected.change =
+            format!("Change of importance {:.3} since {}.", ranked.expected.get(), date_time(*since));
     }
     Ok(expected)
 }
@@ -739,7 +737,8 @@ fn version_table(view: &View, base: &str) -> Markup {
         false => [("Important".to_owned(), None), (all, Some(other))],
     };
     let [previous, next] = view.important;
-    let steps = [("prev", "Previous important version, ", previous), ("next", "Next important version, ", next)];
+    let steps =
+        [("prev", "Previous important version, ", previous), ("next", "Next important version, ", next)];
     html! {
         section #versions {
             div.sec {

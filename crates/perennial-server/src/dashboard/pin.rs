@@ -7,15 +7,15 @@ use serde::Serialize;
 use url::Url;
 
 use super::admin::{form, login_hint};
-use super::components::{columns, empty, path_link, date_time, untrusted};
+use super::components::{columns, date_time, empty, path_link, untrusted};
 use super::layout::{
     Place, Shell, Tab, compare_address, host_with_port, page_address, path, query, site_address,
 };
 use super::{Form, Problem, Request};
 use perennial_archive::settings::Seed;
+use perennial_engine::admin::{AdminAction, PartAction};
 use perennial_engine::analyse::PartEffect;
 use perennial_engine::html::dates::counted;
-use perennial_engine::admin::{AdminAction, PartAction};
 
 /// Edits that are evaluated, because a reader is waiting.
 const MAX_EDITS: usize = 200;
@@ -46,8 +46,11 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let url = text("url");
     let archive = request.served.pool.archive();
     let parsed = Url::parse(&url).map_err(|_| Problem::bad_request("Write /pin?url=https://example.org/"))?;
-    let not_followed =
-        || Problem::bad_request(format!("{url} does not belong to a followed site; add one with `perennial add`"));
+    let not_followed = || {
+        Problem::bad_request(format!(
+            "{url} does not belong to a followed site; add one with `perennial add`"
+        ))
+    };
     let seed = archive.settings().seeds.of_page(&parsed).ok_or_else(not_followed)?;
     let act = if request.given("act") == Some("ignore") { "ignore" } else { "pin" };
     let mut view = View {

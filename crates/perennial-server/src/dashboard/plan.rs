@@ -6,7 +6,7 @@ use perennial_core::time::{Span, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::components::{Time, columns, empty, date_time, untrusted};
+use super::components::{Time, columns, date_time, empty, untrusted};
 use super::layout::{Place, Shell, Tab, page_address, without_scheme};
 use super::{Problem, Request, known_page};
 use crate::summary::Summary;
@@ -14,7 +14,7 @@ use perennial_archive::lock::is_being_written;
 use perennial_archive::store::{PageKind, PageRow, Target, site_of};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
-use perennial_engine::learn::{VisitDescriber, NextVisit};
+use perennial_engine::learn::{NextVisit, VisitDescriber};
 
 const MAX_VISITS: usize = 100;
 
@@ -60,8 +60,10 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let text = |name: &str| request.given(name).unwrap_or_default().to_owned();
     let (site, url) = (text("site"), text("url"));
     request.with_summary(|snapshot, summary| {
-        let explanation =
-            summary.filter(|_| !url.is_empty()).map(|summary| explain(snapshot, summary, &url)).transpose()?;
+        let explanation = summary
+            .filter(|_| !url.is_empty())
+            .map(|summary| explain(snapshot, summary, &url))
+            .transpose()?;
         Ok(View {
             computed: summary.and_then(|summary| summary.overview.computed),
             at: summary.map_or_else(now, |summary| summary.at).into(),
@@ -103,13 +105,16 @@ pub(crate) fn explain(snapshot: &Snapshot, summary: &Summary, url: &str) -> anyh
     };
     let (Some(page), false) = (page, why.url.is_empty()) else {
         why.answer = "The archive does not know this URL.".to_string();
-        let reason = "No captured page links to it, and no followed site starts there. Follow it with perennial add.";
+        let reason =
+            "No captured page links to it, and no followed site starts there. Follow it with perennial add.";
         why.reasons.push(reason.to_string());
         return Ok(why);
     };
     if let Some(site) = summary.followed.paused_site(&why.url) {
         why.answer = "The site is paused.".to_string();
-        why.reasons.push(format!("{site} is not visited until you run perennial resume, or press Resume on the site's page."));
+        why.reasons.push(format!(
+            "{site} is not visited until you run perennial resume, or press Resume on the site's page."
+        ));
         return Ok(why);
     }
     add_next(snapshot, summary, &page, target.as_ref(), &mut why)?;
@@ -150,7 +155,8 @@ fn add_next(
             format!("{was}It is not followed.")
         }
         None if !is_page => {
-            why.reasons.push("It is fetched together with the pages that use it, or polled as a feed.".to_string());
+            why.reasons
+                .push("It is fetched together with the pages that use it, or polled as a feed.".to_string());
             format!("{was}It is a subresource or a feed, not a page.")
         }
         None => format!("{was}No visit is planned yet; it would be after the end of the plan."),
@@ -179,9 +185,13 @@ fn add_state(
         why.reasons.push(format!("Its host failed and is not visited before {}.", date_time(host.ready_at)));
     }
     let per_hour = summary.pace.budget.visits_in(Span::from_hours(1));
-    why.reasons.push(format!("The budget of {per_hour:.1} visits per hour goes to the most urgent pages first."));
+    why.reasons
+        .push(format!("The budget of {per_hour:.1} visits per hour goes to the most urgent pages first."));
     if !is_being_written(snapshot.archive().root()) {
-        why.reasons.push(format!("No crawl is running; the plan assumes that it continues on {}.", date_time(summary.at)));
+        why.reasons.push(format!(
+            "No crawl is running; the plan assumes that it continues on {}.",
+            date_time(summary.at)
+        ));
     }
     Ok(())
 }

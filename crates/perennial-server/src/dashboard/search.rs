@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::charts::{Axis, Bar, HATCH, intervals};
-use super::components::{Time, alert, empty, field, date_time, tick, title, untrusted};
+use super::components::{Time, alert, date_time, empty, field, tick, title, untrusted};
 use super::layout::{
     Place, Shell, Tab, host_with_port, page_address, query, site_address, version_address, without_scheme,
 };
@@ -178,8 +178,7 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
         });
     }
     (view.n_pages, view.is_partial) = (found.n_pages, found.is_partial);
-    view.answers =
-        found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
+    view.answers = found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
     Ok(())
 }
 

@@ -247,7 +247,12 @@ fn add_directories(
                 *share = f64::from(degree.degree);
             }
         }
-        SiteDirectory { path: path(*node), n_pages: n_pages(&delta, *node), changed_shares, rule: rule(*node) }
+        SiteDirectory {
+            path: path(*node),
+            n_pages: n_pages(&delta, *node),
+            changed_shares,
+            rule: rule(*node),
+        }
     };
     summary.directories = nodes.iter().map(directory).collect();
     summary.directories.sort_by(|a, b| a.path.cmp(&b.path));
@@ -454,7 +459,10 @@ fn pages(view: &View, base: &str) -> Markup {
     let address = site_address(base, &view.host);
     let choices = [
         ("By importance".to_owned(), view.is_by_freshness.then(|| format!("{address}#pages"))),
-        ("By last capture".to_owned(), (!view.is_by_freshness).then(|| format!("{address}?order=fresh#pages"))),
+        (
+            "By last capture".to_owned(),
+            (!view.is_by_freshness).then(|| format!("{address}?order=fresh#pages")),
+        ),
     ];
     html! {
         section #pages {

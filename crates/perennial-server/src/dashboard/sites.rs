@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::admin::all_settings;
-use super::components::{Range, Time, columns, empty, percent, date_time, untrusted};
+use super::components::{Range, Time, columns, date_time, empty, percent, untrusted};
 use super::layout::{Place, Shell, Tab, site_address};
 use super::{Problem, Request};
 use perennial_archive::settings::Seed;

@@ -39,7 +39,12 @@ pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
 }
 
 /// Where a request belongs that a replayed page made to the root of our origin: the host of that page, at its time.
-pub fn leaked_request(referer: Option<&str>, replay_origin: &str, base: &str, target: &str) -> Option<Response<Body>> {
+pub fn leaked_request(
+    referer: Option<&str>,
+    replay_origin: &str,
+    base: &str,
+    target: &str,
+) -> Option<Response<Body>> {
     let asker = referer?.strip_prefix(replay_origin)?.strip_prefix(base)?.strip_prefix("/web/")?;
     let (context, _) = asker.split_once('/')?;
     let digits: String = context.chars().take_while(char::is_ascii_digit).collect();

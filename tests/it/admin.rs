@@ -40,7 +40,8 @@ pub(crate) struct Answered {
 impl AdminServer {
     pub(crate) fn of(archive: &Archive) -> AdminServer {
         let file = archive.root.with_file_name("operator");
-        let mut command = archive.command(&["--json", "serve", "--listen", "127.0.0.1:0", "--operator-file"]);
+        let mut command =
+            archive.command(&["--json", "serve", "--listen", "127.0.0.1:0", "--admin-token-file"]);
         let mut child = command.arg(&file).stdout(Stdio::piped()).spawn().unwrap();
         let mut told = String::new();
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
@@ -112,7 +113,7 @@ fn post(host: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answered
 }
 
 pub(crate) fn acts(archive: &Archive) -> Vec<String> {
-    let lines = archive.json(&["log", "--acts"]);
+    let lines = archive.json(&["log", "--audit"]);
     let words =
         |line: &Value| format!("{} {}", line["reason"].as_str().unwrap(), line["url"].as_str().unwrap());
     lines.as_array().unwrap().iter().map(words).collect()
@@ -243,7 +244,7 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
     let added = format!("form={form}&act=add&url=b.example%2Fnews%2F&scope=prefix&weight=1&budget=&goal=");
     assert_eq!(served.submit("/admin", &cookie, &added).status, 303);
     assert_eq!(archive.json(&["list"])[1]["scope"], "prefix");
-    let log = archive.json(&["log", "--acts"]);
+    let log = archive.json(&["log", "--audit"]);
     let last = log.as_array().unwrap().last().unwrap();
     assert!(last["by"].as_str().unwrap().starts_with("dashboard, session "), "{last}");
     let text = archive.ok(&["log"]);
@@ -320,7 +321,17 @@ struct Crawling {
 
 impl Crawling {
     fn of(archive: &Archive) -> Crawling {
-        let args = ["crawl", "--delay", "0", "--budget", "36000/1h", "--allow-private", "--period", "1s"];
+        let args = [
+            "run",
+            "--no-serve",
+            "--delay",
+            "0",
+            "--budget",
+            "36000/1h",
+            "--allow-private",
+            "--period",
+            "1s",
+        ];
         let mut child = archive.spawn_heard(&args);
         let said = Arc::new(Mutex::new(String::new()));
         let (heard, stderr) = (said.clone(), child.stderr.take().unwrap());
@@ -380,7 +391,7 @@ fn a_running_crawl_obeys() {
     assert!(archive.ok(&["list"]).contains(&format!("{site}  paused, ")));
     assert!(
         archive
-            .json(&["schedule"])
+            .json(&["plan", "next"])
             .as_array()
             .unwrap()
             .iter()
@@ -397,7 +408,7 @@ fn a_running_crawl_obeys() {
 
     // Resumed, and one page wanted now.
     archive.ok(&["resume", &site]);
-    archive.ok(&["retry", &first.url("/second")]);
+    archive.ok(&["visit", &first.url("/second")]);
     wait_until("the visit that was asked for", || first.n_asked("/second") > n_before.1);
     wait_until("the visit in the log", || archive.ok(&["log", "-n", "500"]).contains("/second [asked for]"));
     drop(crawl);
@@ -426,7 +437,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "4d");
     let site = web.url("/");
-    let told = archive.json(&["ignore", &site, "--selector", "aside.weather", "--dry-run"]);
+    let told = archive.json(&["part", "ignore", &site, "--selector", "aside.weather", "--dry-run"]);
     assert!(told["n_changes"].as_u64() >= Some(3) && told["n_touching"] == told["n_changes"], "{told}");
     assert!(told["n_other"].as_u64() >= Some(1), "{told}");
     let (now, then) = (told["importance"].as_f64().unwrap(), told["importance_then"].as_f64().unwrap());

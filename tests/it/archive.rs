@@ -14,7 +14,7 @@ use crate::web::{Web, html, status};
 #[test]
 fn init_makes_an_archive_once_and_says_how_to_go_on() {
     let (_dir, archive) = folder();
-    let missing = perennial(&archive, ["info"]);
+    let missing = perennial(&archive, ["status"]);
     assert_eq!(missing.code, 1);
     assert!(missing.stderr.contains("perennial init"), "{}", missing.stderr);
     perennial(&archive, ["init"]).ok();
@@ -24,7 +24,7 @@ fn init_makes_an_archive_once_and_says_how_to_go_on() {
     let again = perennial(&archive, ["init"]);
     assert_eq!(again.code, 1);
     assert!(again.stderr.contains("nothing was changed"));
-    assert_eq!(perennial(&archive, ["info", "--no-such-option"]).code, 2);
+    assert_eq!(perennial(&archive, ["status", "--no-such-option"]).code, 2);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn the_archive_is_found_without_being_named() {
     let (dir, archive) = folder();
     let run = |at: &Path, env: Option<&Path>| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perennial"));
-        command.current_dir(at).env_remove("PERENNIAL_ARCHIVE").args(["info", "--json"]);
+        command.current_dir(at).env_remove("PERENNIAL_ARCHIVE").args(["status", "--json"]);
         if let Some(env) = env {
             command.env("PERENNIAL_ARCHIVE", env);
         }
@@ -54,7 +54,7 @@ fn imported_captures_are_full_citizens() {
     assert_eq!(report["files"][0]["n_captures"], 6);
     assert_eq!(report["files"][0]["n_problems"], 0);
     assert_eq!(fs::read(archive.join("warc/a.warc.gz")).unwrap(), fs::read(&file).unwrap());
-    let info = perennial(&archive, ["info", "--json"]).ok().json();
+    let info = perennial(&archive, ["status", "--json"]).ok().json();
     // Two of the four URLs are pages that people read.
     assert_eq!(info["n_pages"], 2);
     assert_eq!(info["n_captures"], 6);
@@ -132,7 +132,7 @@ fn a_rebuild_gives_the_same_state() {
     assert_eq!(before.len(), 18 + 18 + 12 + 3 + 9 + 16, "{before:#?}");
     fs::remove_file(archive.join("state.db")).unwrap();
     fs::remove_dir_all(archive.join("index")).unwrap();
-    let missing = perennial(&archive, ["info"]);
+    let missing = perennial(&archive, ["status"]);
     assert!(missing.stderr.contains("verify --rebuild"), "{}", missing.stderr);
     perennial(&archive, ["verify", "--rebuild"]).ok();
     assert_eq!(facts(&archive), before);
@@ -294,7 +294,7 @@ fn exports_hold_what_was_asked_for_and_what_it_needs() {
     let (_other_dir, other) = folder();
     perennial(&other, ["import".as_ref(), "--create".as_ref(), path.as_os_str()]).ok();
     perennial(&other, ["verify"]).ok();
-    assert_eq!(perennial(&other, ["info", "--json"]).json()["n_captures"], 2);
+    assert_eq!(perennial(&other, ["status", "--json"]).json()["n_captures"], 2);
     let (report, path) = export("page.cdxj", &["--format", "cdxj", "--page", "http://b.example/second"]);
     report.ok();
     assert!(fs::read_to_string(path).unwrap().starts_with("example,b)/second 20240302080000 {"));
@@ -331,7 +331,7 @@ fn a_reader_that_leaves_early_is_no_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_perennial"))
         .arg("--archive")
         .arg(&archive)
-        .args(["info", "--json"])
+        .args(["status", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -348,7 +348,7 @@ fn the_shipped_sample_is_whole_and_its_revisit_is_readable() {
     let sample = testdata("sample.warc.gz");
     perennial(&root, ["import".as_ref(), "--create".as_ref(), sample.as_os_str()]).ok();
     perennial(&root, ["verify"]).ok();
-    let info = perennial(&root, ["info", "--json"]).ok().json();
+    let info = perennial(&root, ["status", "--json"]).ok().json();
     assert_eq!((info["n_sites"].as_u64(), info["n_pages"].as_u64()), (Some(2), Some(5)));
     assert_eq!((info["n_captures"].as_u64(), info["n_revisits"].as_u64()), (Some(13), Some(1)));
     let archive = perennial_archive::Archive::open(&root).unwrap();
@@ -437,9 +437,9 @@ fn an_archive_may_write_zstd_and_change_its_mind() {
     };
     set("compression = \"gzip\"", "compression = \"zstd\"");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     set("compression = \"zstd\"", "compression = \"gzip\"");
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     let mut extensions: Vec<String> = fs::read_dir(archive.root.join("warc"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -448,9 +448,9 @@ fn an_archive_may_write_zstd_and_change_its_mind() {
     extensions.sort();
     assert_eq!(extensions, [".warc.gz", ".warc.zst"]);
     archive.verify();
-    let before = archive.json(&["info"]);
+    let before = archive.json(&["status"]);
     archive.ok(&["verify", "--rebuild"]);
-    assert_eq!(archive.json(&["info"])["n_captures"], before["n_captures"]);
+    assert_eq!(archive.json(&["status"])["n_captures"], before["n_captures"]);
     let exported = archive.root.join("all.warc.gz");
     archive.ok(&["export", "--format", "warc", "-o", exported.to_str().unwrap()]);
     archive.verify();

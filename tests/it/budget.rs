@@ -56,7 +56,8 @@ fn sums(archive: &Archive, of: &str, n_letters: usize, field: Option<&str>) -> B
 
 const HOUR: usize = "2026-01-01T00".len();
 const DAY: usize = "2026-01-01".len();
-const LAPSE: [&str; 7] = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+const LAPSE: [&str; 8] =
+    ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
 
 fn crawl(archive: &Archive, more: &[&str]) {
     let args: Vec<&str> = LAPSE.iter().chain(more).copied().collect();

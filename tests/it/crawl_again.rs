@@ -17,7 +17,7 @@ fn page(fields: Vec<(&'static str, String)>, body: &str) -> Reply {
 }
 
 fn once(archive: &Archive) {
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
 }
 
 fn lines(archive: &Archive, url: &str) -> Vec<serde_json::Value> {
@@ -121,11 +121,11 @@ fn limits_end_a_crawl_and_the_next_goes_on() {
     let web = Web::serve(|asked| chain(asked, 20, Duration::from_millis(5)));
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
-    archive.ok(&["crawl", "--once", "--delay", "0", "--limit", "4"]);
+    archive.ok(&["run", "--once", "--delay", "0", "--limit", "4"]);
     assert_eq!((web.n_asked("/p3"), web.n_asked("/p4")), (1, 0));
-    let by_size = archive.run(&["crawl", "--once", "--delay", "0", "--size-limit", "3kB"]);
+    let by_size = archive.run(&["run", "--once", "--delay", "0", "--size-limit", "3kB"]);
     assert_eq!(by_size.status.code(), Some(14), "{by_size:?}");
-    let by_time = archive.run(&["crawl", "--once", "--delay", "200ms", "--time-limit", "300ms"]);
+    let by_time = archive.run(&["run", "--once", "--delay", "200ms", "--time-limit", "300ms"]);
     assert_eq!(by_time.status.code(), Some(15), "{by_time:?}");
     once(&archive);
     for n in 0..20 {
@@ -139,7 +139,7 @@ fn an_interrupt_finishes_what_is_in_flight() {
     let web = Web::serve(|asked| chain(asked, 50, Duration::from_millis(40)));
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
-    let mut child = archive.spawn(&["crawl", "--once", "--delay", "0"]);
+    let mut child = archive.spawn(&["run", "--once", "--delay", "0"]);
     wait_until("the request for the sixth page", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
         web.n_asked("/p5") > 0
@@ -223,7 +223,7 @@ fn time_lapse_runs_days_in_seconds_and_dates_captures_by_them() {
 fn time_lapse_is_refused_for_other_hosts() {
     let archive = Archive::new();
     archive.ok(&["add", "https://example.org/"]);
-    let output = archive.run(&["crawl", "--time-lapse", "100"]);
+    let output = archive.run(&["run", "--no-serve", "--time-lapse", "100"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("on this machine only"), "{output:?}");
 }

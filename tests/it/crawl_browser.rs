@@ -28,7 +28,7 @@ fn app(asked: &Asked) -> Reply {
 
 /// Crawls the app once; what the program said.
 fn crawl(archive: &Archive, browser: Option<&Path>) -> String {
-    let mut command = archive.command(&["crawl", "--once", "--delay", "0"]);
+    let mut command = archive.command(&["run", "--once", "--delay", "0"]);
     if let Some(path) = browser {
         command.env("PERENNIAL_CHROMIUM", path);
     }

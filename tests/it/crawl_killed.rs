@@ -48,8 +48,8 @@ fn sixty_kills_lose_nothing() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
     let connections = N_CONNECTIONS.to_string();
-    let args = ["crawl", "--once", "--delay", "0", "--connections", &connections];
-    let mut rng = Rng::new(7);
+    let args = ["run", "--once", "--delay", "0", "--connections", &connections];
+    let mut chance = Chance::new(7);
     let mut n_answered = 0;
     for kill in 0..N_KILLS {
         // With none allowed the kill comes while the archive is opened and what the last crawl left is mended.

@@ -108,7 +108,7 @@ fn every_misbehaviour_ends_in_a_defined_outcome_and_the_rest_goes_on() {
     let archive = Archive::new();
     archive.append_settings(SHORT);
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    let summary = archive.json(&["crawl", "--once", "--delay", "0", "--connections", "8"]);
+    let summary = archive.json(&["run", "--once", "--delay", "0", "--connections", "8"]);
     assert_eq!(summary["end"], "done");
     let log = archive.log();
     let last = |path: &str| {
@@ -169,7 +169,7 @@ fn robots_txt_of_every_kind() {
         archive.append_settings(SHORT);
         archive.append_settings(settings);
         archive.ok(&["add", &web.url("/"), "--allow-private"]);
-        archive.ok(&["crawl", "--once", "--delay", "0"]);
+        archive.ok(&["run", "--once", "--delay", "0"]);
         (web.n_asked("/private/x"), web.n_asked("/public"))
     };
     let web =
@@ -210,7 +210,7 @@ fn a_dead_host_does_not_stall_the_others() {
     let archive = Archive::new();
     archive.append_settings(SHORT);
     archive.ok(&["add", &good.url("/"), &dead.url("/"), "--allow-private"]);
-    let summary = archive.json(&["crawl", "--once", "--delay", "0"]);
+    let summary = archive.json(&["run", "--once", "--delay", "0"]);
     assert_eq!(summary["n_changed"], 21);
     assert!(summary["errors"]["timeout"].as_u64().unwrap() >= 1);
     let log = archive.log();
@@ -231,7 +231,7 @@ fn retry_after_and_back_off_are_kept() {
     let archive = Archive::new();
     archive.append_settings(SHORT.replace("max_backoff_secs = 0.2", "max_backoff_secs = 60").as_str());
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     let log = archive.log();
     let busy: Vec<_> = log.iter().filter(|line| line["url"] == web.url("/busy").as_str()).collect();
     assert_eq!(busy.len(), 2);
@@ -269,7 +269,7 @@ fn traps_are_bounded() {
     archive.append_settings(SHORT);
     archive.append_settings("[crawl]\nmax_pages_per_shape = 60\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    archive.ok(&["crawl", "--once", "--delay", "0", "--limit", "2000"]);
+    archive.ok(&["run", "--once", "--delay", "0", "--limit", "2000"]);
     let count = |prefix: &str| web.asked().iter().filter(|asked| asked.path.starts_with(prefix)).count();
     assert!(count("/nest") <= 5, "{}", count("/nest"));
     assert!((20..=45).contains(&count("/cal")), "{}", count("/cal"));
@@ -282,12 +282,12 @@ fn private_addresses_are_refused_unless_allowed() {
     let web = Web::serve(|_| html("secret"));
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/")]);
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     assert_eq!(web.asked().len(), 0);
     let log = archive.log();
     assert_eq!(log[0]["error"], "guarded");
     assert!(log[0]["detail"].as_str().unwrap().contains("--allow-private"));
-    archive.ok(&["crawl", "--once", "--delay", "0", "--allow-private"]);
+    archive.ok(&["run", "--once", "--delay", "0", "--allow-private"]);
     assert_eq!(web.n_asked("/"), 1);
 }
 
@@ -320,7 +320,7 @@ fn sitemaps_lead_to_pages_that_no_link_does() {
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     assert_eq!((web.n_asked("/a"), web.n_asked("/n")), (1, 1));
 }
 
@@ -336,7 +336,7 @@ fn noarchive_is_respected_if_asked() {
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nnoarchive = true\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     let log = archive.log();
     let root = log.iter().find(|line| line["url"] == web.url("/").as_str()).unwrap();
     assert_eq!((root["error"].as_str(), root["stored"].as_str()), (Some("noarchive"), None));
@@ -347,7 +347,7 @@ fn the_log_explains_every_visit() {
     let web = Web::serve(|asked| if asked.path == "/" { html("<a href=/x>x</a>") } else { status(404) });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     let text = archive.ok(&["log"]);
     assert!(text.contains("[first capture]") && text.contains("response"), "{text}");
     let errors = archive.json(&["log", "--errors"]);

@@ -72,7 +72,7 @@ fn tunnel(mut client: TcpStream) -> Option<()> {
 
 fn crawl(archive: &Archive, url: &str) -> serde_json::Value {
     archive.ok(&["add", url, "--allow-private"]);
-    archive.run(&["crawl", "--once", "--delay", "0", "--limit", "1"]);
+    archive.run(&["run", "--once", "--delay", "0", "--limit", "1"]);
     let log = archive.log();
     log.into_iter().find(|line| line["url"] == url).unwrap()
 }
@@ -140,14 +140,14 @@ fn a_full_disk_stops_the_crawl_and_loses_nothing() {
     let output = Command::new("bash")
         .args(["-c", script, "sh", program, "--archive"])
         .arg(&archive.root)
-        .args(["crawl", "--once", "--delay", "0"])
+        .args(["run", "--once", "--delay", "0"])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("disk full: free space"), "{said}");
     assert!(web.n_asked("/p29") == 0, "the limit was never reached");
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     archive.verify();
     let index = archive.root.join("all.cdxj");
     archive.ok(&["export", "--format", "cdxj", "-o", index.to_str().unwrap()]);
@@ -166,7 +166,7 @@ fn a_second_interrupt_stops_at_once() {
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nrobots = false\nmin_bytes_per_window = 1\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    let mut child = archive.spawn_heard(&["crawl", "--once", "--delay", "0"]);
+    let mut child = archive.spawn_heard(&["run", "--once", "--delay", "0"]);
     let interrupt = |id: u32| Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
     wait_until("the first request", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended too soon");

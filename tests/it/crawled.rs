@@ -68,7 +68,7 @@ impl Archive {
     /// Crawls on a virtual clock from 2026-01-01 on, or from where the last crawl ended: a visit of each page an `interval`, for
     /// as long as `time`.
     pub(crate) fn lapse(&self, interval: &str, time: &str) {
-        let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+        let clock = ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
         let policy = ["--strategy", "fixed-interval", "--interval", interval, "--time-limit", time];
         self.ended(&[&clock[..], &policy[..]].concat(), 15);
     }

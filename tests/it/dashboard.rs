@@ -307,7 +307,7 @@ fn programs_get_what_the_description_says() {
     let (status, metrics, _) = face.get("/metrics");
     assert_eq!(status, 200);
     let captures = metrics.lines().find(|line| line.starts_with("perennial_captures{")).unwrap();
-    let counted = archive.json(&["info"])["n_captures"].as_u64().unwrap();
+    let counted = archive.json(&["status"])["n_captures"].as_u64().unwrap();
     assert_eq!(captures.rsplit(' ').next().unwrap(), counted.to_string(), "{metrics}");
     for line in metrics.lines().filter(|line| !line.starts_with('#')) {
         assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
@@ -352,7 +352,7 @@ fn each_question_has_one_answer() {
     let site = json(&format!("/api/site?host={}", escape(&host(&web))));
     let n_pages = site["n_pages"].as_u64().unwrap();
     assert_eq!(site["pages"].as_array().unwrap().len() as u64, n_pages);
-    let info = archive.json(&["info"]);
+    let info = archive.json(&["status"]);
     for other in [
         &sites["sites"][0]["n_pages"],
         &home["archive"]["n_pages"],
@@ -376,7 +376,7 @@ fn each_question_has_one_answer() {
             assert_eq!(edit["is_indexed"], compared.contains("kept in the index"), "{edit}");
             kept.push(edit["is_indexed"] == true);
         }
-        let patterns = archive.json(&["patterns", &url]);
+        let patterns = archive.json(&["plan", "patterns", &url]);
         assert_eq!(patterns[0]["index_threshold"], page["index_threshold"], "{url}");
     }
     assert!(kept.contains(&true), "{kept:?}");

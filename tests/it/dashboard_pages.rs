@@ -95,7 +95,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     let limits = web.url("/limits");
     let page: serde_json::Value =
         serde_json::from_str(&face.get(&format!("/page?url={limits}&format=json")).1).unwrap();
-    let pattern = &archive.json(&["patterns", &limits])[0];
+    let pattern = &archive.json(&["plan", "patterns", &limits])[0];
     assert!(page["index_threshold"].as_f64().unwrap() > 0.0, "{page}");
     assert_eq!(pattern["index_threshold"], page["index_threshold"]);
     // Where on the page, and how to be told of such changes.

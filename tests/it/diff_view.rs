@@ -316,7 +316,7 @@ fn nothing_to_read_is_said_and_seen_by_scripts() {
             .env_remove("PERENNIAL_ARCHIVE"))
     };
     for (args, files) in [
-        (&["segment"][..], &[&*empty][..]),
+        (&["lab", "segment"][..], &[&*empty][..]),
         (&["diff"], &[&*full, &*empty]),
         (&["diff"], &[&*empty, &*empty]),
     ] {
@@ -328,7 +328,7 @@ fn nothing_to_read_is_said_and_seen_by_scripts() {
             found.stderr
         );
     }
-    run(&["segment"], &[&full]).ok();
+    run(&["lab", "segment"], &[&full]).ok();
     run(&["diff", "--renderer", "layout"], &[&full, &full]).ok();
 }
 

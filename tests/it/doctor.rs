@@ -60,7 +60,7 @@ fn captures_ahead_of_the_clock_are_a_fault() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     let ahead = Timestamp::from_millis(4_000_000_000_000).to_rfc3339();
-    let clock = ["crawl", "--time-lapse", "max", "--start", &ahead, "--delay", "0"];
+    let clock = ["run", "--no-serve", "--time-lapse", "max", "--start", &ahead, "--delay", "0"];
     let policy = ["--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "2h"];
     archive.ended(&[&clock[..], &policy[..]].concat(), 15);
     let mut command = archive.command(&["doctor", "--json"]);

@@ -146,7 +146,7 @@ fn archived_versions_and_files_of_documents_are_compared() {
         let (early, late) = (format!("{}@20260101", web.url(path)), format!("{}@", web.url(path)));
         let text = archive.ok(&["diff", &early, &late]);
         assert!(text.contains("[50 => 60] km/h"), "{path}: {text}");
-        let shown = archive.ok(&["segment", &late]);
+        let shown = archive.ok(&["lab", "segment", &late]);
         assert!(shown.contains("60 km/h"), "{path}: {shown}");
         let file = |limit: usize| {
             let name = dir.path().join(format!("{limit}-{}", &path[1..]));
@@ -214,7 +214,7 @@ fn what_cannot_be_judged_is_not_fetched_for_ever() {
     let archive = added(&web);
     // The feed is a document here. A picture of the site holds what cannot be judged too, so only single visits are asked for.
     archive.append_settings("[crawl]\nfeeds = false\ngoal = \"importance\"\n");
-    let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+    let clock = ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
     archive.ended(&[&clock[..], &["--budget", "3/h", "--time-limit", "14d"]].concat(), 15);
     let camera = archive.seen(&web.url("/cam.png"));
     assert_eq!(camera[0], FIRST);
@@ -240,7 +240,7 @@ fn a_segment_of_a_document_has_no_drawing_and_says_so() {
     let file = dir.path().join("limits.csv");
     std::fs::write(&file, document("/limits.csv", 50, 0).unwrap().1).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_perennial"));
-    let output = command.arg("segment").arg(&file).args(["--format", "svg"]).output().unwrap();
+    let output = command.args(["lab", "segment"]).arg(&file).args(["--format", "svg"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("--format vixml"), "{said}");
 }

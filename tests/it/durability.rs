@@ -212,7 +212,7 @@ fn a_torn_record_is_cut_off_and_kept() {
 fn every_command_that_writes_tells_what_it_repaired() {
     let web = crate::web::Web::serve(|_| crate::web::status(404));
     let commands: [&[&str]; 3] =
-        [&["crawl", "--once", "--delay", "0"], &["analyse"], &["import", "SAMPLE", "--no-analysis"]];
+        [&["run", "--once", "--delay", "0"], &["analyse"], &["import", "SAMPLE", "--no-analysis"]];
     for command in commands {
         let (dir, root) = folder();
         abandoned(&root);
@@ -287,10 +287,10 @@ fn a_second_writer_is_told_who_the_first_is_and_readers_go_on() {
     assert_eq!(second.code, 1);
     let message = format!("process {} is writing", std::process::id());
     assert!(second.stderr.contains(&message), "{}", second.stderr);
-    assert_eq!(perennial(&root, ["info", "--json"]).ok().json()["n_captures"], 1);
+    assert_eq!(perennial(&root, ["status", "--json"]).ok().json()["n_captures"], 1);
     perennial(&root, ["verify"]).ok();
     writer.close().unwrap();
     perennial(&root, ["import".as_ref(), file.as_os_str()]).ok();
     perennial(&root, ["verify"]).ok();
-    assert_eq!(perennial(&root, ["info", "--json"]).ok().json()["n_captures"], 8);
+    assert_eq!(perennial(&root, ["status", "--json"]).ok().json()["n_captures"], 8);
 }

@@ -47,7 +47,7 @@ fn a_file_becomes_an_object() {
     let (dir, archive) = folder();
     let file = write(dir.path(), "a.html", &article());
     let url = "http://town.example/news/1.html";
-    let ran = perennial(&archive, ["extract", "--html", &file, "--url", url, "--json"]).ok();
+    let ran = perennial(&archive, ["article", "extract", "--html", &file, "--url", url, "--json"]).ok();
     let object = ran.json();
     assert_eq!(object["title"], "Bridge to be rebuilt");
     assert_eq!((&object["author"], &object["time"]), (&"Jane Doe".into(), &"2026-11-16T09:30:00Z".into()));
@@ -62,7 +62,7 @@ fn a_file_becomes_an_object() {
     for name in ["lead", "images", "wrapper", "categories"] {
         assert!(!object[name].is_null(), "{name}");
     }
-    let shown = perennial(&archive, ["extract", "--html", &file]).ok().stdout;
+    let shown = perennial(&archive, ["article", "extract", "--html", &file]).ok().stdout;
     assert!(
         shown.starts_with("Bridge to be rebuilt\nJane Doe, 2026-11-16T09:30:00Z\n\nThe council"),
         "{shown}"
@@ -77,6 +77,7 @@ fn title_and_description_choose_among_several_posts() {
     for (n, text) in TEXTS.iter().enumerate() {
         let title = format!("Post number {n} of three");
         let args = [
+            "article",
             "extract",
             "--html",
             &file,
@@ -95,7 +96,7 @@ fn title_and_description_choose_among_several_posts() {
 fn many_files_and_lists_give_one_object_a_line_in_order() {
     let (dir, archive) = folder();
     let (a, b) = (write(dir.path(), "a.html", &article()), write(dir.path(), "b.html", &blog()));
-    let ran = perennial(&archive, ["extract", "--json", "--html", &a, &b, &a]).ok();
+    let ran = perennial(&archive, ["article", "extract", "--json", "--html", &a, &b, &a]).ok();
     assert_eq!(
         lines(&ran).iter().map(|line| line["page"].as_str().unwrap().to_owned()).collect::<Vec<_>>(),
         [&a, &b, &a].map(String::clone)
@@ -104,7 +105,7 @@ fn many_files_and_lists_give_one_object_a_line_in_order() {
         format!("{}\n", serde_json::json!({"id": id, "file": file, "title": "Post number 2 of three"}))
     };
     let list = write(dir.path(), "list.jsonl", &format!("{}\n{}", job(7, &b), job(8, &a)));
-    let found = lines(&perennial(&archive, ["extract", "--json", "--list", &list]).ok());
+    let found = lines(&perennial(&archive, ["article", "extract", "--json", "--list", &list]).ok());
     assert_eq!((&found[0]["id"], found[0]["text"].as_str()), (&7.into(), Some(TEXTS[2])));
     assert_eq!((&found[1]["id"], found.len()), (&8.into(), 2));
 }
@@ -124,9 +125,9 @@ fn neighbours_tell_what_is_the_sites() {
             write(dir.path(), &format!("{n}.html"), &page(&text))
         })
         .collect();
-    let alone = perennial(&archive, ["extract", "--json", "--html", &file]).ok().json();
+    let alone = perennial(&archive, ["article", "extract", "--json", "--html", &file]).ok().json();
     assert!(alone["text"].as_str().unwrap().contains("Support your town"));
-    let args = ["extract", "--json", "--html", &file, "--neighbour", &old[0], &old[1], &old[2]];
+    let args = ["article", "extract", "--json", "--html", &file, "--neighbour", &old[0], &old[1], &old[2]];
     assert_eq!(perennial(&archive, args).ok().json()["text"], TEXTS.join("\n\n"));
 }
 
@@ -135,7 +136,7 @@ fn what_cannot_be_read_is_told_and_the_rest_is_extracted() {
     let (dir, archive) = folder();
     let file = write(dir.path(), "a.html", &article());
     let gone = dir.path().join("gone.html").to_str().unwrap().to_owned();
-    let ran = perennial(&archive, ["extract", "--json", "--html", &gone, &file]);
+    let ran = perennial(&archive, ["article", "extract", "--json", "--html", &gone, &file]);
     assert_eq!((ran.code, lines(&ran).len()), (1, 1));
     assert!(
         ran.stderr.contains("gone.html") && ran.stderr.contains("1 pages could not be read"),
@@ -143,11 +144,13 @@ fn what_cannot_be_read_is_told_and_the_rest_is_extracted() {
         ran.stderr
     );
     let list = write(dir.path(), "list", "{\"title\": \"no file\"}\n");
-    let ran = perennial(&archive, ["extract", "--list", &list]);
+    let ran = perennial(&archive, ["article", "extract", "--list", &list]);
     assert!(ran.code == 1 && ran.stderr.contains("line 1 of the list"), "{}", ran.stderr);
-    assert_eq!(perennial(&archive, ["extract"]).code, 2, "nothing to extract is wrong usage");
+    assert_eq!(perennial(&archive, ["article", "extract"]).code, 2, "nothing to extract is wrong usage");
     let empty = write(dir.path(), "empty.html", "");
-    assert!(perennial(&archive, ["extract", "--html", &empty]).ok().stdout.contains("no running text"));
+    assert!(
+        perennial(&archive, ["article", "extract", "--html", &empty]).ok().stdout.contains("no running text")
+    );
 }
 
 #[test]
@@ -159,6 +162,7 @@ fn the_papers_variants_can_be_asked_for() {
             &archive,
             [
                 "lab",
+                "article",
                 "extract",
                 "--json",
                 "--html",
@@ -211,7 +215,9 @@ fn an_archived_page_is_read_beside_others_of_its_site() {
         }
         archived(dir.path(), &archive, &pages);
         let found =
-            perennial(&archive, ["extract", "--json", "http://town.example/news/new.html@"]).ok().json();
+            perennial(&archive, ["article", "extract", "--json", "http://town.example/news/new.html@"])
+                .ok()
+                .json();
         found["text"].as_str().unwrap().to_owned()
     };
     assert_eq!(text_with(6, "town.example/news"), TEXTS.join("\n\n"));
@@ -232,10 +238,15 @@ fn an_archived_page_is_extracted_at_its_time() {
     let pages =
         versions.map(|(day, title)| (day, url.to_owned(), article().replace("Bridge to be rebuilt", title)));
     archived(dir.path(), &archive, &pages);
-    let at = |time: &str| perennial(&archive, ["extract", &format!("{url}@{time}"), "--json"]).ok().json();
-    let shown = perennial(&archive, ["extract", &format!("{url}@"), "--before", &format!("{url}@20260102")])
-        .ok()
-        .stdout;
+    let at = |time: &str| {
+        perennial(&archive, ["article", "extract", &format!("{url}@{time}"), "--json"]).ok().json()
+    };
+    let shown = perennial(
+        &archive,
+        ["article", "extract", &format!("{url}@"), "--before", &format!("{url}@20260102")],
+    )
+    .ok()
+    .stdout;
     assert!(shown.contains("title:\n  Bridge to\n  [-fall-]\n  {+be rebuilt+}\n"), "{shown}");
     assert_eq!(at("20260102")["title"], "Bridge to fall");
     assert_eq!(at("")["title"], "Bridge to be rebuilt");
@@ -248,7 +259,7 @@ fn edits_since_an_older_version_are_told() {
     let old = write(dir.path(), "old.html", &article());
     let of = |html: &str| {
         let new = write(dir.path(), "new.html", html);
-        perennial(&archive, ["extract", "--json", "--html", &new, "--before", &old]).ok().json()
+        perennial(&archive, ["article", "extract", "--json", "--html", &new, "--before", &old]).ok().json()
     };
     let around = of(&article().replace("Home", "Start").replace("What a fine idea", "What a bad idea"));
     assert_eq!((&around["same_version"], &around["edits"]), (&true.into(), &serde_json::json!([])));

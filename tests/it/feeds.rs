@@ -71,7 +71,17 @@ fn living(asked: &Asked) -> Reply {
 }
 
 fn crawl(archive: &Archive, hours: &str) {
-    let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--no-analysis"];
+    let clock = [
+        "run",
+        "--no-serve",
+        "--time-lapse",
+        "max",
+        "--start",
+        "2026-01-01",
+        "--delay",
+        "0",
+        "--no-analysis",
+    ];
     archive.ended(&[&clock[..], &["--budget", "4/1h", "--time-limit", hours]].concat(), 15);
 }
 
@@ -113,7 +123,7 @@ fn no_item_is_lost_and_each_article_is_captured_within_one_poll_interval() {
         unchanged.clone().count() > 0
             && unchanged.clone().all(|line| line["status"] == 304 && line["body_bytes"] == 0)
     );
-    let feeds = archive.json(&["feeds"]);
+    let feeds = archive.json(&["feed", "list"]);
     assert_eq!((&feeds[0]["reads_without_overlap"], &feeds[0]["items_held"]), (&0.into(), &N_HELD.into()));
     assert!(feeds[0]["items_seen"].as_i64().unwrap() >= n_articles - 2, "{feeds}");
     archive.verify();
@@ -125,21 +135,23 @@ fn items_are_made_again_from_the_warc_files() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     crawl(&archive, "24h");
-    let (feeds, schedule) =
-        (archive.json(&["feeds"]), archive.json(&["schedule", "--at", "2026-01-02", "--top", "3"]));
+    let (feeds, schedule) = (
+        archive.json(&["feed", "list"]),
+        archive.json(&["plan", "next", "--at", "2026-01-02", "--top", "3"]),
+    );
     archive.ok(&["verify", "--rebuild"]);
-    let again = archive.json(&["feeds"]);
+    let again = archive.json(&["feed", "list"]);
     for key in
         ["items_seen", "items_held", "captures", "reads_without_overlap", "title", "channel", "is_followed"]
     {
         assert_eq!(feeds[0][key], again[0][key], "{key}");
     }
     assert_eq!(
-        archive.json(&["schedule", "--at", "2026-01-02", "--top", "3"]).as_array().map(Vec::len),
+        archive.json(&["plan", "next", "--at", "2026-01-02", "--top", "3"]).as_array().map(Vec::len),
         schedule.as_array().map(Vec::len)
     );
     let before = web.n_asked("/feed.xml");
-    archive.ok(&["feeds", "poll", "--delay", "0"]);
+    archive.ok(&["feed", "poll", "--delay", "0"]);
     assert_eq!(web.n_asked("/feed.xml"), before + 1, "the feed is still followed");
 }
 
@@ -168,7 +180,17 @@ fn an_edited_item_makes_its_page_urgent() {
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--no-analysis"];
+    let clock = [
+        "run",
+        "--no-serve",
+        "--time-lapse",
+        "max",
+        "--start",
+        "2026-01-01",
+        "--delay",
+        "0",
+        "--no-analysis",
+    ];
     let policy = ["--strategy", "fixed-interval", "--interval", "100d", "--time-limit", "72h"];
     archive.ended(&[&clock[..], &policy[..]].concat(), 15);
     let log = archive.log();
@@ -204,7 +226,7 @@ fn polls_are_bounded_by_a_budget_of_their_own() {
     crawl(&archive, "96h");
     let n_polls = web.n_asked("/feed.xml");
     assert!((4..=10).contains(&n_polls), "two a day for four days, and a part of a fifth: {n_polls}");
-    let feeds = archive.json(&["feeds"]);
+    let feeds = archive.json(&["feed", "list"]);
     let n_seen = feeds[0]["items_seen"].as_i64().unwrap();
     assert!(n_seen <= N_HELD * n_polls as i64, "k items and p polls hold at most k p: {n_seen}");
     assert!(
@@ -223,7 +245,7 @@ fn feeds_are_found_where_pages_name_them_and_where_they_usually_lie() {
         _ => living(asked),
     });
     let archive = Archive::new();
-    let found = |path: &str| archive.json(&["feeds", "discover", &web.url(path), "--allow-private"]);
+    let found = |path: &str| archive.json(&["feed", "find", &web.url(path), "--allow-private"]);
     let named = found("/named");
     assert_eq!((&named[0]["url"], &named[0]["format"]), (&web.url("/feed.xml").into(), &"RSS 2.0".into()));
     assert_eq!(named.as_array().unwrap().len(), 1, "{named}");
@@ -242,10 +264,10 @@ fn a_list_of_subscriptions_is_followed_with_its_folders_as_tags() {
         web.url("/")
     );
     std::fs::write(&list, opml).unwrap();
-    archive.ok(&["feeds", "import", list.to_str().unwrap(), "--allow-private"]);
+    archive.ok(&["feed", "import", list.to_str().unwrap(), "--allow-private"]);
     let sites = archive.json(&["list"]);
     assert_eq!((&sites[0]["tags"][0], &sites[0]["feeds"][0]), (&"News".into(), &web.url("/feed.xml").into()));
-    archive.ok(&["feeds", "poll", "--delay", "0"]);
+    archive.ok(&["feed", "poll", "--delay", "0"]);
     assert_eq!((web.n_asked("/feed.xml"), web.n_asked("/")), (1, 0), "nothing but feeds is fetched");
     let statistics = archive.json(&["lab", "feeds"]);
     assert_eq!((&statistics["n_active"], &statistics["tags"]["News"]["n_feeds"]), (&1.into(), &1.into()));
@@ -369,7 +391,7 @@ fn a_hostile_feed_ends_no_crawl() {
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    archive.ok(&["crawl", "--once", "--delay", "0", "--no-analysis"]);
+    archive.ok(&["run", "--once", "--delay", "0", "--no-analysis"]);
     let n_feeds = web.asked().iter().filter(|asked| asked.path.starts_with("/f")).count();
     assert_eq!(n_feeds, 50, "of one page no more are followed");
     archive.verify();

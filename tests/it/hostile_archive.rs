@@ -90,7 +90,7 @@ fn verified(archive: &Archive, code: i32) -> serde_json::Value {
 /// Follows a page of a server and visits it once.
 fn crawl_once(archive: &Archive, web: &Web) -> Ran {
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    perennial(&archive.root, ["crawl", "--once", "--delay", "0"])
+    perennial(&archive.root, ["run", "--once", "--delay", "0"])
 }
 
 fn one_page() -> Web {
@@ -118,9 +118,9 @@ fn a_claimed_digest_makes_no_revisit_of_another_page() {
         assert_eq!(found["n_mismatching"], 1, "{found}");
         let defects = found["defects"].as_array().unwrap();
         assert!(defects.iter().all(|defect| defect["kind"] == "digest"), "{found}");
-        assert_eq!(archive.json(&["info"])["set_aside"]["n_mismatching"], 1);
+        assert_eq!(archive.json(&["status"])["set_aside"]["n_mismatching"], 1);
         archive.ended(&["verify", "--rebuild"], 4);
-        assert_eq!(archive.json(&["info"])["set_aside"]["n_mismatching"], 1);
+        assert_eq!(archive.json(&["status"])["set_aside"]["n_mismatching"], 1);
         assert_eq!(count(&archive, "SELECT count(*) FROM captures WHERE kind = 1 AND status = 200"), 0);
     }
 }
@@ -221,7 +221,7 @@ fn an_unreadable_capture_that_waits_does_not_stop_a_crawl() {
     bytes[first.len() / 2 + 1] ^= 0x55;
     std::fs::write(&inside, bytes).unwrap();
     crawl_once(&archive, &one_page()).ok();
-    let aside = &archive.json(&["info"])["set_aside"];
+    let aside = &archive.json(&["status"])["set_aside"];
     assert_eq!(aside["n_unread"], 1, "{aside}");
     assert_eq!(count(&archive, "SELECT count(*) FROM lessons"), 3, "every look has its lesson");
     let found = verified(&archive, 4);
@@ -325,7 +325,7 @@ fn an_address_without_measure_is_set_aside_and_stops_nothing() {
         let found = perennial(&archive.root, args.iter().filter(|arg| !arg.is_empty())).ok().json();
         assert_eq!(found["n_set_aside"], 2, "{found}");
         assert!(found["set_aside"][0]["what"].as_str().unwrap().len() < 1_000);
-        assert_eq!(archive.json(&["info"])["set_aside"]["n_records"], 2, "{repair}");
+        assert_eq!(archive.json(&["status"])["set_aside"]["n_records"], 2, "{repair}");
     }
     let later = response("http://later.example/", "2024-01-01T00:00:00Z", "", PAGE);
     assert_eq!(total(&import(&archive, &file(&archive, "later.warc", &later)), "n_captures"), 1);
@@ -399,12 +399,12 @@ fn what_strangers_wrote_never_commands_the_terminal() {
     for args in [
         &["import", path, index][..],
         &["import", path],
-        &["info"],
-        &["patterns"],
-        &["patterns", "--format", "json"],
-        &["schedule", "--budget", "60/1h"],
+        &["status"],
+        &["plan", "patterns"],
+        &["plan", "patterns", "--format", "json"],
+        &["plan", "next", "--budget", "60/1h"],
         &["changes"],
-        &["quality"],
+        &["plan", "quality"],
         &["verify"],
         &["diff", &format!("{url}@2024010100"), &format!("{url}@2024010105")],
         &["import", &format!("{url}.warc")],
@@ -476,10 +476,10 @@ fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
         "{}",
         brought_over.stderr
     );
-    let info = archive.json(&["info"]);
+    let info = archive.json(&["status"]);
     assert_eq!((&info["n_unfounded"], &info["set_aside"]["n_mismatching"]), (&1.into(), &1.into()), "{info}");
     assert!(
-        perennial(&archive.root, ["segment", "http://true.example/@"]).code != 0,
+        perennial(&archive.root, ["lab", "segment", "http://true.example/@"]).code != 0,
         "the forgery is not shown"
     );
     let found = verified(&archive, 4);
@@ -507,7 +507,7 @@ fn an_address_without_measure_of_an_earlier_version_is_set_aside() {
     age(&archive, &taken);
     std::fs::write(archive.root.join("index/000000000001-000000000001.cdxj"), "x".repeat(2 << 20)).unwrap();
     crawl_once(&archive, &one_page()).ok();
-    assert_eq!(archive.json(&["info"])["set_aside"]["n_records"], 1);
+    assert_eq!(archive.json(&["status"])["set_aside"]["n_records"], 1);
     let longest = "SELECT max(length(p.url)) FROM captures c JOIN pages p ON p.id = c.page";
     assert!(count(&archive, longest) < 1_000);
     archive.ok(&["verify", "--repair"]);

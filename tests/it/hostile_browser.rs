@@ -105,7 +105,7 @@ fn script(text: &str) -> Reply {
 /// Crawls a site once with the browser; what the program said, and the most memory that it had.
 fn crawl(archive: &Archive, web: &Web) -> (String, u64) {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
-    let mut child = archive.spawn_heard(&["crawl", "--once", "--delay", "0"]);
+    let mut child = archive.spawn_heard(&["run", "--once", "--delay", "0"]);
     let mut most = 0;
     wait_until("the end of the crawl", || {
         most = most.max(peak_memory(child.id()).unwrap_or(0));
@@ -164,7 +164,7 @@ fn no_way_out_reaches_a_forbidden_listener_from_a_file() {
 
 fn segment(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .args(["segment", "--renderer", "chromium"])
+        .args(["lab", "segment", "--renderer", "chromium"])
         .args(args)
         .output()
         .unwrap();
@@ -315,7 +315,7 @@ fn a_browser_that_hangs_ends_with_its_killed_parent() {
     let file = dir.path().join("page.html");
     std::fs::write(&file, "<p>hangs<script>for(;;);</script>").unwrap();
     let mut parent = Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .args(["segment", "--renderer", "chromium"])
+        .args(["lab", "segment", "--renderer", "chromium"])
         .arg(&file)
         .env("TMPDIR", dir.path())
         .stdout(Stdio::null())
@@ -353,7 +353,7 @@ fn the_sandbox_is_on_unless_the_user_says_otherwise_and_is_warned() {
         let archive = Archive::new();
         archive.append_settings(&format!("\n[crawl]\nbrowser_sandbox = {is_on}\n"));
         archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
-        let mut command = archive.command(&["crawl", "--once", "--delay", "0"]);
+        let mut command = archive.command(&["run", "--once", "--delay", "0"]);
         let output = command
             .env("PERENNIAL_CHROMIUM", telling_browser(&archive))
             .env("SECRET_OF_THE_USER", "1")

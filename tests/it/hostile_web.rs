@@ -32,7 +32,7 @@ fn ends(command: &mut Command) -> Output {
 
 /// A pass over everything, without waiting between fetches. It must succeed.
 fn once(archive: &Archive, more: &[&str]) -> Value {
-    let args = [&["crawl", "--once", "--delay", "0", "--json"][..], more].concat();
+    let args = [&["run", "--once", "--delay", "0", "--json"][..], more].concat();
     let output = ends(&mut archive.command(&args));
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
@@ -163,7 +163,7 @@ fn a_disk_that_does_not_take_a_body_ends_the_crawl_and_is_no_answer_of_the_host(
     let script = "trap '' XFSZ; ulimit -f 18000; exec \"$@\"";
     let mut command = Command::new("bash");
     command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_perennial"), "--archive"]).arg(&archive.root);
-    let output = ends(command.args(["crawl", "--once", "--delay", "0"]));
+    let output = ends(command.args(["run", "--once", "--delay", "0"]));
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("free space on the archive's disk") && said.contains("disk full"), "{said}");
@@ -266,10 +266,10 @@ fn visits_of_a_clock_that_was_ahead_do_not_stop_the_crawl() {
     });
     let archive = following(&web, "");
     let ahead = "2099-01-01";
-    let args = ["crawl", "--once", "--delay", "0", "--time-lapse", "max", "--start", ahead];
+    let args = ["run", "--once", "--delay", "0", "--time-lapse", "max", "--start", ahead];
     assert!(ends(&mut archive.command(&args)).status.success());
     assert_eq!((web.n_asked("/"), web.n_asked("/two")), (1, 1));
-    let output = ends(&mut archive.command(&["crawl", "--once", "--delay", "0"]));
+    let output = ends(&mut archive.command(&["run", "--once", "--delay", "0"]));
     assert_eq!((web.n_asked("/"), web.n_asked("/two")), (2, 2), "{output:?}");
     assert!(
         String::from_utf8_lossy(&output.stderr).contains("the archive has visits of up to 2099"),
@@ -398,7 +398,7 @@ fn crawl_beside(n_hostile: usize, n_bytes: usize, time_limit: &str) -> (usize, u
     for web in hostile.iter().chain(&honest) {
         archive.ok(&["add", &web.url("/"), "--allow-private"]);
     }
-    let crawl = ["crawl", "--once", "--delay", "0", "--time-limit", time_limit];
+    let crawl = ["run", "--once", "--delay", "0", "--time-limit", time_limit];
     // As docs/security.md advises: what the C library keeps of freed memory would depend on the machine's other work.
     let mut child = archive
         .command(&crawl)

@@ -55,7 +55,7 @@ fn a_worker_that_computes_ends_with_its_killed_parent() {
     let file = dir.path().join("long.html");
     std::fs::write(&file, long_page()).unwrap();
     let mut parent = Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .arg("segment")
+        .args(["lab", "segment"])
         .arg(&file)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -91,7 +91,7 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
         "[crawl]\nwebsub_callback = \"http://127.0.0.1:{port}/from/hubs\"\nwebsub_listen = \"127.0.0.1:{port}\"\n"
     ));
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    let mut crawl = archive.spawn(&["crawl", "--delay", "0", "--no-analysis", "--allow-private"]);
+    let mut crawl = archive.spawn(&["run", "--no-serve", "--delay", "0", "--no-analysis", "--allow-private"]);
     let form = asked.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(
         (form["hub.mode"].as_str(), form["hub.topic"].as_str()),
@@ -124,7 +124,7 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
             .starts_with("HTTP/1.1 413")
     );
     // The crawl does what it is told in order: with this visit it would have polled the feed.
-    archive.ok(&["retry", &web.url("/")]);
+    archive.ok(&["visit", &web.url("/")]);
     wait_until("the visit that was asked for", || web.n_asked("/") == 2);
     assert_eq!(web.n_asked("/feed.xml"), 1, "what is not signed is not believed");
     let chunked = |body: &str| {
@@ -200,10 +200,20 @@ fn sitemaps_of_news_are_polled_and_those_of_pages_tell_of_edits() {
     let web = Web::serve(newspaper);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--no-analysis"];
+    let clock = [
+        "run",
+        "--no-serve",
+        "--time-lapse",
+        "max",
+        "--start",
+        "2026-01-01",
+        "--delay",
+        "0",
+        "--no-analysis",
+    ];
     let policy = ["--strategy", "fixed-interval", "--interval", "100d", "--time-limit", "72h"];
     archive.ended(&[&clock[..], &policy[..]].concat(), 15);
-    let feeds = archive.json(&["feeds"]);
+    let feeds = archive.json(&["feed", "list"]);
     assert_eq!(
         (feeds.as_array().unwrap().len(), &feeds[0]["format"]),
         (1, &"news sitemap".into()),
@@ -254,7 +264,18 @@ fn a_headline_that_changes_sends_the_crawl_to_its_story() {
     let web = Web::serve(front_page);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
-    let lapse = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--budget", "4/h"];
+    let lapse = [
+        "run",
+        "--no-serve",
+        "--time-lapse",
+        "max",
+        "--start",
+        "2026-01-01",
+        "--delay",
+        "0",
+        "--budget",
+        "4/h",
+    ];
     archive.ended(&[&lapse[..], &["--time-limit", "3d"]].concat(), 15);
     let log = archive.log();
     let told: Vec<(&str, &str)> = log

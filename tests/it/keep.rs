@@ -51,7 +51,7 @@ fn unimportant_versions_are_kept_as_what_changed() {
     let (whole, deltas) = (stored(&archive, "response"), stored(&archive, "delta"));
     assert!(whole >= 4, "every edition is stored whole, {whole} versions were");
     assert!(deltas >= 12, "most weather is left out, {deltas} versions were");
-    let info = perennial(archive.path(), ["info", "--json"]).ok().json();
+    let info = perennial(archive.path(), ["status", "--json"]).ok().json();
     assert_eq!(info["n_left_out"], deltas);
     archive.verify();
 
@@ -83,7 +83,7 @@ fn an_import_learns_from_the_history_of_a_collection() {
     assert!(report["learned"]["n_captures"].as_u64().unwrap() >= 20, "{report}");
     // First captures are no changes.
     assert!(report["learned"]["n_changed"].as_u64().unwrap() >= 3, "{report}");
-    let patterns = perennial(&archive, ["--json", "patterns"]).ok().json();
+    let patterns = perennial(&archive, ["--json", "plan", "patterns"]).ok().json();
     let page = patterns.as_array().unwrap().iter().find(|page| page["url"] == web.url("/")).unwrap();
     assert!(page["n_looks"].as_u64().unwrap() >= 20, "{page}");
     assert_eq!(page["n_not_analysed"], 0);
@@ -253,7 +253,7 @@ fn a_version_that_stays_is_left_out_once_confirmed_once_and_stored_whole() {
     let n_bodies = visits.iter().filter(|visit| visit.0 == 200).count();
     assert!(n_bodies <= visits.len() / 2, "{n_bodies} of {}: conditions save bodies", visits.len());
     archive.verify();
-    assert_eq!(perennial(archive.path(), ["info", "--json"]).ok().json()["n_unfounded"], 0);
+    assert_eq!(perennial(archive.path(), ["status", "--json"]).ok().json()["n_unfounded"], 0);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_version_that_comes_again_and_again_is_stored_whole_the_third_time() {
 fn a_304_of_a_left_out_version_is_known_after_a_rebuild() {
     let archive = kept(&with_validators(|n| n / 12), "40h");
     let listed = |archive: &Archive| {
-        let info = perennial(archive.path(), ["info", "--json"]).ok().json();
+        let info = perennial(archive.path(), ["status", "--json"]).ok().json();
         let counts = ["n_captures", "n_revisits", "n_left_out", "n_versions"].map(|name| info[name].clone());
         (counts, changes_of(archive.path()))
     };
@@ -310,7 +310,7 @@ fn a_left_out_version_is_shown_by_its_blocks_and_the_user_is_told() {
         log[at + 1..].iter().find(|line| line["kind"] == "page" && line["status"] == 304).unwrap();
     for time in [time(&log[at]), time(confirmed)] {
         let page = format!("{}@{time}", web.url("/"));
-        let shown = perennial(archive.path(), ["segment", &page, "--format", "json"]).ok();
+        let shown = perennial(archive.path(), ["lab", "segment", &page, "--format", "json"]).ok();
         assert!(shown.stdout.contains("Outside it is the 3. day"), "{}", shown.stdout);
         assert!(shown.stderr.contains("was left out") && shown.stderr.contains("blocks"), "{}", shown.stderr);
         assert_eq!(shown.json()["version"], time.as_str());
@@ -320,6 +320,6 @@ fn a_left_out_version_is_shown_by_its_blocks_and_the_user_is_told() {
         assert!(diff.stderr.contains("was left out"), "{}", diff.stderr);
     }
     let page = format!("{}@{}", web.url("/"), time(&log[at]));
-    let drawn = perennial(archive.path(), ["segment", &page, "--format", "svg"]);
+    let drawn = perennial(archive.path(), ["lab", "segment", &page, "--format", "svg"]);
     assert!(drawn.code != 0 && drawn.stderr.contains("--format vixml"), "{}", drawn.stderr);
 }

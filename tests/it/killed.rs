@@ -111,8 +111,8 @@ impl Killer {
 
     /// Starts a command and kills it at a moment by lot; false when it ended before.
     fn kill(&mut self, work: Work) -> bool {
-        let crawl = ["crawl", "--once", "--delay", "0", "--connections", "4", "--no-analysis"];
-        let limit = (2 + self.rng.below(12)).to_string();
+        let crawl = ["run", "--once", "--delay", "0", "--connections", "4", "--no-analysis"];
+        let limit = (2 + self.chance.below(12)).to_string();
         let args: Vec<String> = match work {
             Work::Crawl => crawl.map(str::to_string).into(),
             Work::Close => {
@@ -163,7 +163,7 @@ impl Killer {
 
     /// Everything done once more, without a kill: all that was told is there, and all that was imported, each once.
     fn check_the_end(&self) {
-        self.archive.ok(&["crawl", "--once", "--delay", "0", "--no-analysis"]);
+        self.archive.ok(&["run", "--once", "--delay", "0", "--no-analysis"]);
         let sources = self.imported.iter().map(|path| path.to_str().unwrap());
         self.archive.ok(&["import", "--no-analysis"].into_iter().chain(sources).collect::<Vec<_>>());
         let report = self.archive.json(&["verify"]);

@@ -82,8 +82,8 @@ fn xhtml_and_documents_without_layout_are_in_patterns_and_schedule() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("1h", "6h");
-    let schedule = archive.ok(&["schedule", "--json", "--at", "2026-01-01T07:00:00Z", "--top", "100"]);
-    let patterns = archive.ok(&["patterns", "--json", "--top", "100"]);
+    let schedule = archive.ok(&["plan", "next", "--json", "--at", "2026-01-01T07:00:00Z", "--top", "100"]);
+    let patterns = archive.ok(&["plan", "patterns", "--json", "--top", "100"]);
     for path in ["/x", "/report", "/data"] {
         let quoted = format!("{:?}", web.url(path));
         assert!(schedule.contains(&quoted), "{path} is not in {schedule}");

@@ -202,7 +202,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
         post.url("/amber")
     ));
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
-    let crawl = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+    let crawl = ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
     let policy = ["--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "60d"];
     let args = [&crawl[..], &policy[..]].concat();
     for kill in 0..10 {
@@ -226,7 +226,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     assert!(post.at("/all").len() > 5, "crawls told of {} changes only", post.at("/all").len());
     archive.ok(&["analyse"]);
     let mut n_rounds = 0;
-    while !archive.run(&["notify", "run"]).status.success() {
+    while !archive.run(&["notify", "send"]).status.success() {
         n_rounds += 1;
         assert!(n_rounds < 300, "{}", archive.ok(&["notify", "list"]));
     }
@@ -485,7 +485,7 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
     assert!(
         said.contains("rule `lamps` tells webhook:")
             && said.contains("notify test")
-            && said.contains("crawl"),
+            && said.contains("perennial run"),
         "{said}"
     );
     let again =
@@ -506,12 +506,12 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
     // A rule that comes later hears of nothing that was before it.
     archive
         .append_settings(&format!("[[notify]]\nname = \"late\"\nto = \"webhook:{}\"\n", post.url("/late")));
-    archive.ok(&["notify", "run"]);
+    archive.ok(&["notify", "send"]);
     assert_eq!(post.at("/late"), Vec::<Value>::new());
     // A state that is made anew tells nothing again.
     archive.ok(&["verify", "--rebuild"]);
     archive.ok(&["analyse"]);
-    archive.ok(&["notify", "run"]);
+    archive.ok(&["notify", "send"]);
     assert_eq!((post.at("/late").len(), post.at("/lamps").len()), (0, 2));
 
     let options = Options::on_loopback("127.0.0.1:0".parse().unwrap());
@@ -554,7 +554,8 @@ fn a_part_is_pinned_or_ignored_with_what_that_would_have_changed() {
     let changes = archive.json(&["changes"]);
     let n_edits = changes.as_array().unwrap().iter().filter(|change| change["noise"] == false).count();
     let site = web.address.to_string();
-    let told = archive.json(&["pin", &site, "--selector", "#price", "--importance", "0.6", "--dry-run"]);
+    let told =
+        archive.json(&["part", "pin", &site, "--selector", "#price", "--importance", "0.6", "--dry-run"]);
     assert_eq!(
         (told["n_changes"].as_u64(), told["n_touching"].as_u64()),
         (Some(n_edits as u64), Some(2)),
@@ -562,21 +563,21 @@ fn a_part_is_pinned_or_ignored_with_what_that_would_have_changed() {
     );
     assert_eq!((told["n_inside"].as_u64(), told["is_written"].as_bool()), (Some(0), Some(false)), "{told}");
     assert_eq!(archive.json(&["list"])[0]["pin"].as_array().unwrap().len(), 0);
-    let whole = archive.json(&["ignore", &web.url("/lamps"), "--selector", "body", "--dry-run"]);
+    let whole = archive.json(&["part", "ignore", &web.url("/lamps"), "--selector", "body", "--dry-run"]);
     assert_eq!(
         whole["n_inside"].as_u64(),
         Some(n_edits as u64),
         "everything is inside of the whole: {whole}"
     );
-    archive.ok(&["pin", &site, "--selector", "#price", "--importance", "0.6"]);
-    let said = archive.ok(&["ignore", &site, "--selector", "h1"]);
+    archive.ok(&["part", "pin", &site, "--selector", "#price", "--importance", "0.6"]);
+    let said = archive.ok(&["part", "ignore", &site, "--selector", "h1"]);
     assert!(said.contains("0 touched it") && said.contains("written for http://127.0.0.1"), "{said}");
     let settings = std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap();
     assert!(
         settings.contains("pin = [{ selector = \"#price\", importance = 0.6 }]\nignore = [\"h1\"]"),
         "{settings}"
     );
-    let unknown = archive.run(&["pin", "nowhere.example", "--selector", "p"]);
+    let unknown = archive.run(&["part", "pin", "nowhere.example", "--selector", "p"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("`perennial list` shows the sites that are"));
 }
 

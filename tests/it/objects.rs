@@ -78,14 +78,14 @@ fn objects_have_versions_where_their_own_words_changed() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     archive.lapse("1h", "5h");
-    let all = lines(&archive.ok(&["objects", "--json"]));
+    let all = lines(&archive.ok(&["article", "list", "--json"]));
     assert_eq!(all.len(), 6, "{all:?}");
     assert!(
         all.iter()
             .all(|object| object["feed"] == web.url("/feed.xml")
                 && object["text"].as_str().unwrap().len() > 200)
     );
-    let edited = lines(&archive.ok(&["objects", "--edited", "--json"]));
+    let edited = lines(&archive.ok(&["article", "list", "--edited", "--json"]));
     let pages: Vec<&Value> = edited.iter().map(|object| &object["page"]).collect();
     assert_eq!(pages, [&Value::from(web.url("/a0"))], "surroundings are no version");
     let versions = edited[0]["versions"].as_array().unwrap();
@@ -93,14 +93,14 @@ fn objects_have_versions_where_their_own_words_changed() {
     let fields: Vec<&Value> =
         versions[1]["edits"].as_array().unwrap().iter().map(|edit| &edit["field"]).collect();
     assert_eq!(fields, ["title", "text"], "the headline comes first");
-    let told = archive.ok(&["object", &web.url("/a0"), "--history"]);
+    let told = archive.ok(&["article", "show", &web.url("/a0"), "--history"]);
     assert!(told.contains("corrected") && told.contains("{+quietly+}"), "{told}");
-    assert_eq!(lines(&archive.ok(&["objects", "--text", "corrected", "--json"])).len(), 1);
-    let corpus = archive.ok(&["objects", "--format", "markdown"]);
+    assert_eq!(lines(&archive.ok(&["article", "list", "--text", "corrected", "--json"])).len(), 1);
+    let corpus = archive.ok(&["article", "list", "--format", "markdown"]);
     assert!(
         corpus.matches("\n# ").count() + usize::from(corpus.starts_with("# ")) == 6
             && !corpus.contains("visitor"),
         "{corpus}"
     );
-    assert!(archive.ok(&["objects", "elsewhere.example"]).contains("no such object"));
+    assert!(archive.ok(&["article", "list", "elsewhere.example"]).contains("no such object"));
 }

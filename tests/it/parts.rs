@@ -58,7 +58,7 @@ fn what_changes_in_an_ignored_part_is_no_change() {
     assert!(web.n_asked("/") >= 6);
     assert!(changes(&archive).is_empty(), "{:?}", changes(&archive));
     let latest = format!("{}@", web.url("/"));
-    assert!(!archive.ok(&["segment", &latest]).contains("So many people"));
+    assert!(!archive.ok(&["lab", "segment", &latest]).contains("So many people"));
     let first = format!("{}@2026", web.url("/"));
     let diff = archive.json(&["diff", &first, &latest]);
     assert_eq!(diff["operations"].as_array().map(Vec::len), Some(0), "{diff}");
@@ -66,7 +66,7 @@ fn what_changes_in_an_ignored_part_is_no_change() {
     let indifferent = follow(&web, &[]);
     crawl(&indifferent, 6);
     assert!(changes(&indifferent).len() >= 4, "the page does change");
-    assert!(indifferent.ok(&["segment", &latest]).contains("So many people"));
+    assert!(indifferent.ok(&["lab", "segment", &latest]).contains("So many people"));
 
     // The analysis made anew, from the captures alone, is told the same.
     std::fs::remove_file(archive.path().join("state.db")).unwrap();

@@ -49,7 +49,7 @@ fn patterns_show_when_a_page_changes() {
     let (_dir, archive) = looked_at();
     // The host is known with a port; without one it is found too.
     for only in ["shop.example:8080", "shop.example", HOME] {
-        let pages = perennial(&archive, ["patterns", only, "--json"]).ok().json();
+        let pages = perennial(&archive, ["plan", "patterns", only, "--json"]).ok().json();
         let home = pages.as_array().unwrap().iter().find(|page| page["url"] == HOME).unwrap();
         let rate = home["changes_per_day"].as_f64().unwrap();
         assert!((0.7..1.3).contains(&rate), "{rate} changes a day");
@@ -58,9 +58,9 @@ fn patterns_show_when_a_page_changes() {
         let busiest = (0..24).max_by(|a, b| omega[*a].total_cmp(&omega[*b])).unwrap();
         assert!((9..=12).contains(&busiest), "busiest at {busiest}: {omega:?}");
     }
-    let text = perennial(&archive, ["patterns", HOME]).ok().stdout;
+    let text = perennial(&archive, ["plan", "patterns", HOME]).ok().stdout;
     assert!(text.contains('█') && text.contains("workday"), "{text}");
-    let svg = perennial(&archive, ["patterns", HOME, "--format", "svg"]).ok().stdout;
+    let svg = perennial(&archive, ["plan", "patterns", HOME, "--format", "svg"]).ok().stdout;
     assert!(svg.starts_with("<svg") && svg.contains("<rect"));
 }
 
@@ -68,7 +68,7 @@ fn patterns_show_when_a_page_changes() {
 fn what_is_not_there_is_answered_with_what_is() {
     let (_dir, archive) = looked_at();
     for command in ["patterns", "quality"] {
-        let run = perennial(&archive, [command, "nowhere.example"]);
+        let run = perennial(&archive, ["plan", command, "nowhere.example"]);
         assert_ne!(run.code, 0);
         assert!(
             run.stderr.contains("nowhere.example") && run.stderr.contains("shop.example:8080"),
@@ -81,7 +81,7 @@ fn what_is_not_there_is_answered_with_what_is() {
 #[test]
 fn schedule_ranks_and_says_why() {
     let (_dir, archive) = looked_at();
-    let at = ["schedule", "--at", "2024-03-14T09:00:00Z"];
+    let at = ["plan", "next", "--at", "2024-03-14T09:00:00Z"];
     let ranked = perennial(&archive, at.iter().chain(&["--json"])).ok().json();
     let entries = ranked.as_array().unwrap();
     assert_eq!(entries.len(), 2);
@@ -99,7 +99,7 @@ fn schedule_ranks_and_says_why() {
 #[test]
 fn half_and_twice_the_budget_are_compared() {
     let (_dir, archive) = looked_at();
-    let args = ["schedule", "--at", "2024-03-14T09:00:00Z", "--budget", "1", "--what-if", "--json"];
+    let args = ["plan", "next", "--at", "2024-03-14T09:00:00Z", "--budget", "1", "--what-if", "--json"];
     let report = perennial(&archive, args).ok().json();
     let lines = report.as_array().unwrap();
     let budgets: Vec<f64> = lines.iter().map(|line| line["budget_per_hour"].as_f64().unwrap()).collect();
@@ -107,7 +107,7 @@ fn half_and_twice_the_budget_are_compared() {
     let visits: Vec<u64> = lines.iter().map(|line| line["n_visits"].as_u64().unwrap()).collect();
     // Of a day; each of the two pages is visited at most once an hour.
     assert_eq!(visits, [12, 24, 48]);
-    let a_day = ["schedule", "--at", "2024-03-14T09:00:00Z", "--budget", "24/1d", "--what-if", "--json"];
+    let a_day = ["plan", "next", "--at", "2024-03-14T09:00:00Z", "--budget", "24/1d", "--what-if", "--json"];
     // A budget of a day may save visits: no more are made, and hardly less is found.
     let by_day = perennial(&archive, a_day).ok().json();
     for (day, hour) in by_day.as_array().unwrap().iter().zip(lines) {
@@ -124,11 +124,10 @@ fn half_and_twice_the_budget_are_compared() {
 #[test]
 fn times_are_instants_or_so_long_ago_everywhere() {
     let (_dir, archive) = looked_at();
-    for args in [["changes", "--since"], ["quality", "--at"], ["schedule", "--at"]] {
-        let [command, option] = args;
-        perennial(&archive, [command, option, "2d", "--json"]).ok();
-        let run = perennial(&archive, [command, option, "soon"]);
-        assert_eq!(run.code, 2, "{command}");
+    for args in [&["changes", "--since"][..], &["plan", "quality", "--at"], &["plan", "next", "--at"]] {
+        perennial(&archive, [args, &["2d", "--json"]].concat()).ok();
+        let run = perennial(&archive, [args, &["soon"]].concat());
+        assert_eq!(run.code, 2, "{args:?}");
         assert!(
             run.stderr.contains("`soon` is not a time") && run.stderr.contains("2d for two days ago"),
             "{}",
@@ -140,7 +139,7 @@ fn times_are_instants_or_so_long_ago_everywhere() {
 #[test]
 fn quality_gives_bounds_and_says_that_it_estimates() {
     let (_dir, archive) = looked_at();
-    let quality = perennial(&archive, ["quality", "shop.example", "--json"]).ok().json();
+    let quality = perennial(&archive, ["plan", "quality", "shop.example", "--json"]).ok().json();
     assert_eq!(quality["is_estimate"], true);
     let site = &quality["sites"][0];
     assert_eq!((site["host"].as_str(), site["n_pages"].as_u64()), (Some("shop.example:8080"), Some(2)));

@@ -37,8 +37,8 @@ fn serve(n_pages: u64, version: impl Fn(u64, u64) -> u64 + Send + Sync + 'static
     })
 }
 
-const LAPSE: [&str; 8] =
-    ["crawl", "--no-analysis", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+const LAPSE: [&str; 9] =
+    ["run", "--no-serve", "--no-analysis", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
 /// Goals with a budget each: savings of a day, and visits of an hour.
 const WANTED: [(&str, f64, i64); 2] = [("balanced", 48.0, 24), ("importance", 2.0, 1)];
 
@@ -116,7 +116,7 @@ fn planned_and_made(web: &Web, settings: &str, n: usize) -> [Vec<String>; 3] {
     crawl(&archive, &["--time-limit", "100h"], 15);
     let n_before = visits(&archive, 0).len();
     let last = archive.log().last().map(|line| line["time"].as_str().unwrap().to_owned()).unwrap();
-    let plan = archive.json(&["schedule", "--next", &n.to_string(), "--at", &last]);
+    let plan = archive.json(&["plan", "next", "--visits", &n.to_string(), "--at", &last]);
     let column = |name: &str| -> Vec<String> {
         plan.as_array().unwrap().iter().map(|entry| entry[name].as_str().unwrap().to_owned()).collect()
     };

@@ -26,7 +26,7 @@ fn read(html: &str) -> (String, u64) {
     let dir = tempfile::tempdir().unwrap();
     let page = dir.path().join("page.html");
     std::fs::write(&page, html).unwrap();
-    let tree = perennial(&["segment", "--format", "json"], &[&page]);
+    let tree = perennial(&["lab", "segment", "--format", "json"], &[&page]);
     let blocks = tree["blocks"].as_array().unwrap();
     let texts: Vec<&str> =
         blocks.iter().flat_map(leaves).map(|leaf| leaf["text"].as_str().unwrap()).collect();

@@ -91,14 +91,14 @@ fn questions(home: &str, time: &str, out: &str) -> Vec<Vec<String>> {
     let after = format!("{home}@");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
     vec![
-        words(&["info", "--json"]),
+        words(&["status", "--json"]),
         words(&["list", "--json"]),
         words(&["log", "--json"]),
         words(&["changes", "--json"]),
-        words(&["quality", "--json"]),
-        words(&["patterns", "--json"]),
-        words(&["schedule", "--json", "--at", "2026-06-01T00:00:00Z"]),
-        words(&["segment", &after]),
+        words(&["plan", "quality", "--json"]),
+        words(&["plan", "patterns", "--json"]),
+        words(&["plan", "next", "--json", "--at", "2026-06-01T00:00:00Z"]),
+        words(&["lab", "segment", &after]),
         words(&["diff", &before, &after, "--json"]),
         words(&["verify", "--json"]),
         words(&["export", "--format", "cdxj", "--force", "-o", &format!("{out}/x.cdxj")]),
@@ -286,8 +286,8 @@ fn many_processes_read_beside_a_busy_writer() {
         });
         begun.recv().unwrap();
         let readers = [
-            scope.spawn(|| ask_beside(&root, &["info", "--json", "--sites", "99"], &is_over, &add_up)),
-            scope.spawn(|| ask_beside(&root, &["info", "--json", "--sites", "99"], &is_over, &add_up)),
+            scope.spawn(|| ask_beside(&root, &["status", "--json", "--sites", "99"], &is_over, &add_up)),
+            scope.spawn(|| ask_beside(&root, &["status", "--json", "--sites", "99"], &is_over, &add_up)),
             scope.spawn(|| ask_beside(&root, &["verify", "--json"], &is_over, &are_sound)),
             scope.spawn(|| ask_beside(&root, &["changes", "--json"], &is_over, &|_| ())),
         ];
@@ -310,7 +310,7 @@ fn readers_see_the_state_whole_while_it_is_made_anew() {
         )
         .ok();
     }
-    let info = || perennial(&root, ["info", "--json"]).ok().json();
+    let info = || perennial(&root, ["status", "--json"]).ok().json();
     let before = info();
     let snapshot = Archive::open(&root).unwrap().snapshot().unwrap();
     let counts = snapshot.store().counts().unwrap();

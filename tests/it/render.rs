@@ -122,7 +122,7 @@ fn segment_writes_every_format_of_a_file() {
     .unwrap();
     let run = |format: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_perennial"))
-            .args(["segment", "--url", "http://a.example/dir/", "--format", format])
+            .args(["lab", "segment", "--url", "http://a.example/dir/", "--format", format])
             .arg(&page)
             .output()
             .unwrap();
@@ -156,7 +156,8 @@ fn selectors_count_the_children_of_an_element_as_browsers_do() {
 
 #[test]
 fn segment_says_what_a_page_is() {
-    let output = Command::new(env!("CARGO_BIN_EXE_perennial")).args(["segment", "nowhere"]).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_perennial")).args(["lab", "segment", "nowhere"]).output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("neither a file nor an address"));
 }
@@ -196,9 +197,9 @@ fn an_archived_page_is_segmented_as_it_was() {
     let (dir, archive) = folder();
     let file = sample_file(dir.path(), "a");
     perennial(&archive, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
-    let words = |page: &str| perennial(&archive, ["segment", page]).ok().stdout;
+    let words = |page: &str| perennial(&archive, ["lab", "segment", page]).ok().stdout;
     assert!(words("http://a.example/@2024-03-01").contains("a one"));
     assert!(words("http://a.example/@").contains("a two"));
-    let missing = perennial(&archive, ["segment", "http://a.example/nowhere@"]);
+    let missing = perennial(&archive, ["lab", "segment", "http://a.example/nowhere@"]);
     assert!(missing.code != 0 && missing.stderr.contains("no capture of"), "{}", missing.stderr);
 }

@@ -216,7 +216,7 @@ fn a_site_with_scripts_looks_as_it_looked() {
     let mut live = Vec::new();
     for number in [1, 2] {
         version.store(number, Ordering::SeqCst);
-        archive.ok(&["crawl", "--once", "--delay", "0"]);
+        archive.ok(&["run", "--once", "--delay", "0"]);
         viewer.visit(&root);
         viewer.until(false, IS_READY);
         let text = viewer.outside("document.body.innerText").as_str().unwrap().to_string();
@@ -339,7 +339,7 @@ fn a_page_is_whole_without_scripts() {
     let archive = Archive::new();
     let root = web.url("/");
     archive.ok(&["add", &root, "--allow-private", "--renderer", "layout"]);
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     let serving = Serving::start(&archive);
     let mut viewer = Viewer::start(&[host(&serving.main), host(&serving.replay)]);
     let n_asked = web.asked().len();

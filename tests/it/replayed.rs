@@ -248,7 +248,7 @@ fn a_part_takes_along_what_its_captures_show() {
 fn an_export_is_imported_as_the_captures_that_it_was_made_from() {
     let (_web, archive) = crawled("important");
     let captures = |archive: &Path| {
-        let info = perennial(archive, ["info", "--json"]).ok().json();
+        let info = perennial(archive, ["status", "--json"]).ok().json();
         ["n_captures", "n_revisits", "n_left_out", "n_versions", "n_unfounded"].map(|name| info[name].clone())
     };
     let (_dir, other) = folder();

@@ -235,7 +235,7 @@ fn an_archive_with_some_passes_has_rules_too() {
 fn the_schedule_says_which_directory_is_skipped_by_which_rule() {
     let (dir, archive) = folder();
     import_paper(dir.path(), &archive, &Paper { n_passes: 30, hours: 24, n_pages: 10 });
-    let args = ["schedule", "--budget", "1/2h", "--at", "2024-04-03T02:00:00Z", "--top", "20", "--json"];
+    let args = ["plan", "next", "--budget", "1/2h", "--at", "2024-04-03T02:00:00Z", "--top", "20", "--json"];
     let plan = perennial(&archive, args).ok().json();
     let n_skipped = |directory: &str| {
         let is_meant = |entry: &&Value| entry["url"].as_str().unwrap().contains(directory);

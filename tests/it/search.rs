@@ -130,11 +130,11 @@ fn every_sentence_is_found_from_the_look_that_showed_it_to_the_one_that_did_not(
         }
     }
     assert!(n_stays > 300, "{n_stays} stays only");
-    let sizes = archive.json(&["info", "--texts"])["texts"].clone();
+    let sizes = archive.json(&["status", "--texts"])["texts"].clone();
     let size = |name: &str| sizes[name].as_u64().unwrap();
     assert!(size("n_stays") >= n_stays as u64 && size("n_texts") >= N_PAGES * N_SENTENCES, "{sizes}");
     assert!((1..size("n_texts")).contains(&size("n_important_texts")), "{sizes}");
-    assert!(archive.ok(&["info", "--texts"]).contains("--important looks in"));
+    assert!(archive.ok(&["status", "--texts"]).contains("--important looks in"));
 
     // The index is made again from the archive.
     archive.ok(&["verify", "--rebuild"]);

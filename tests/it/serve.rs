@@ -449,7 +449,7 @@ fn several_archives_have_names() {
         .arg(&a)
         .arg("--archive")
         .arg(&b)
-        .arg("info"));
+        .arg("status"));
     assert!(two.code == 1 && two.stderr.contains("one --archive"), "{}", two.stderr);
 }
 
@@ -509,17 +509,22 @@ fn nothing_of_the_archive_is_written() {
 fn get_writes_bodies_and_view_names_addresses() {
     let dir = tempfile::tempdir().unwrap();
     let archive = sample(dir.path(), "a");
-    assert_eq!(perennial(&archive, ["get", "http://a.example/@20240301"]).ok().stdout, first_version());
-    let latest = perennial(&archive, ["get", "http://a.example/"]).ok().stdout;
+    assert_eq!(
+        perennial(&archive, ["view", "--raw", "http://a.example/@20240301"]).ok().stdout,
+        first_version()
+    );
+    let latest = perennial(&archive, ["view", "--raw", "http://a.example/"]).ok().stdout;
     assert!(latest.contains("a two"), "{latest}");
-    let raw = perennial(&archive, ["get", "--raw", "http://a.example/old"]).ok().stdout;
+    let raw = perennial(&archive, ["view", "--response", "http://a.example/old"]).ok().stdout;
     assert!(raw.starts_with("HTTP/1.1 301 Moved\r\n") && raw.contains("Location: /second"), "{raw}");
-    let facts = perennial(&archive, ["--json", "get", "http://a.example/@2024-03-03T09:00:00Z"]).ok().json();
+    let facts = perennial(&archive, ["--json", "view", "--raw", "http://a.example/@2024-03-03T09:00:00Z"])
+        .ok()
+        .json();
     assert_eq!(
         (facts["time"].as_str(), facts["is_revisit"].as_bool()),
         (Some("2024-03-03T08:00:00Z"), Some(true))
     );
-    let none = perennial(&archive, ["get", "http://none.example/"]);
+    let none = perennial(&archive, ["view", "--raw", "http://none.example/"]);
     assert!(none.code == 1 && none.stderr.contains("no capture"), "{}", none.stderr);
     let serving = Serving::start(&[&archive], &[]);
     let args = ["view", "--no-browser", "--listen", &serving.main, "http://a.example/@20240301"];

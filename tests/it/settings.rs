@@ -16,9 +16,9 @@ fn every_command_refuses_a_file_with_mistakes_and_names_all_of_them() {
         "[[site]]\nurl = \"http://127.0.0.1:9/\"\nbuget = \"10/1h\"\nrenderer = \"chromiun\"\n",
     );
     for args in [
-        &["info"][..],
+        &["status"][..],
         &["list"],
-        &["crawl", "--once"],
+        &["run", "--once"],
         &["add", "https://example.org/"],
         &["remove", "http://127.0.0.1:9/"],
         &["changes"],
@@ -39,7 +39,7 @@ fn an_archive_of_a_later_format_is_refused_with_the_cure() {
     let path = archive.root.join("perennial.toml");
     let later = std::fs::read_to_string(&path).unwrap().replace("format = 1", "format = 2\nnew_key = 3");
     std::fs::write(&path, later).unwrap();
-    assert!(refused(&archive, &["info"], 1).contains("install a later perennial"));
+    assert!(refused(&archive, &["status"], 1).contains("install a later perennial"));
 }
 
 #[test]

@@ -66,11 +66,11 @@ fn assert_accepted(folders: &[&Folder]) {
     assert!(complaints.is_empty(), "CONTRIBUTING.md says how to accept a change: {complaints:#?}");
 }
 
-/// What `perennial COMMAND --help` prints on a terminal of 100 columns.
-fn help(command: &[&str]) -> String {
+/// What `perennial COMMAND --help` or `--help-all` prints on a terminal of 100 columns.
+fn help(command: &[&str], option: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_perennial"))
         .args(command)
-        .arg("--help")
+        .arg(option)
         .env("COLUMNS", "100")
         .env_remove("PERENNIAL_ARCHIVE")
         .stdin(Stdio::null())
@@ -80,7 +80,7 @@ fn help(command: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The subcommands that a help lists.
+/// The subcommands that the help of a command lists.
 fn subcommands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = lines.take_while(|line| !line.is_empty());
@@ -91,19 +91,34 @@ fn subcommands(help: &str) -> Vec<String> {
 }
 
 fn check_help(command: &[&str], folder: &mut Folder) {
-    let text = help(command);
+    let text = help(command, "--help");
     folder.check(&[&["perennial"], command].concat().join("-"), &text);
     for name in subcommands(&text) {
         check_help(&[command, &[name.as_str()]].concat(), folder);
     }
 }
 
+/// The commands that the groups of `perennial --help-all` list.
+fn commands(help: &str) -> Vec<String> {
+    let groups = help.split("\n\n").filter(|group| !group.contains("perennial ") && group.contains(":\n  "));
+    let lines =
+        groups.take_while(|group| !group.starts_with("Options:")).flat_map(|group| group.lines().skip(1));
+    let names = lines.filter_map(|line| line.trim_start().split("  ").next());
+    names.flat_map(|names| names.split(", ")).map(str::to_string).collect()
+}
+
 #[test]
 fn help_of_every_command() {
     let mut folder = Folder::new("help");
-    check_help(&[], &mut folder);
+    folder.check("perennial", &help(&[], "--help"));
+    let all = help(&[], "--help-all");
+    folder.check("perennial-help-all", &all);
+    folder.check("perennial-run-help-all", &help(&["run"], "--help-all"));
+    for name in commands(&all) {
+        check_help(&[&name], &mut folder);
+    }
     check_help(&["render-worker"], &mut folder);
-    assert!(folder.names.len() > 40, "the list of commands was not understood: {:?}", folder.names);
+    assert!(folder.names.len() > 50, "the list of commands was not understood: {:?}", folder.names);
     assert_accepted(&[&folder]);
 }
 

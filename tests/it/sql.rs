@@ -61,7 +61,7 @@ fn the_views_hold_what_other_commands_tell_and_what_is_documented() {
         assert!(text.lines().count() > 1, "{view} is empty");
     }
     let one = |sql: &str| archive.json(&["sql", sql])[0]["n"].clone();
-    let info = archive.json(&["info"]);
+    let info = archive.json(&["status"]);
     assert_eq!(one("select count(*) n from captures"), info["n_captures"], "{info}");
     let changes = archive.json(&["changes"]);
     let rows = archive

@@ -36,7 +36,7 @@ fn terms_that_came_in_a_span_are_named_and_no_others() {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "72h");
     let terms = |args: &[&str]| {
-        let found = archive.json(&[&["terms"], args].concat());
+        let found = archive.json(&[&["article", "terms"], args].concat());
         let told = found["terms"].as_array().unwrap().iter();
         told.map(|term| (term["term"].as_str().unwrap().to_owned(), term["n_before"].as_u64().unwrap()))
             .collect::<Vec<_>>()
@@ -59,9 +59,9 @@ fn terms_that_came_in_a_span_are_named_and_no_others() {
     assert_eq!(terms(&["--since", "2026-01-01T12:00:00Z", "--until", &came]), [], "nothing was new then");
     assert_eq!(terms(&["--since", "2025-01-01"]), [], "a site that was not known before has no news");
     assert_eq!(terms(&[&span[..], &["--limit", "1"]].concat()).len(), 1);
-    let text = archive.ok(&[&["terms"], &span[..]].concat());
+    let text = archive.ok(&[&["article", "terms"], &span[..]].concat());
     assert!(text.contains("new  tram depot"), "{text}");
-    assert!(!archive.run(&["terms", "--site", "nowhere.example"]).status.success());
+    assert!(!archive.run(&["article", "terms", "--site", "nowhere.example"]).status.success());
 
     let face = TestDashboard::of(&archive);
     let (status, page, _) = face.get(&format!("/terms?since={}", escape(span[1])));

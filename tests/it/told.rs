@@ -53,7 +53,7 @@ fn urls(entries: &Value, is_wanted: impl Fn(&Value) -> bool) -> Vec<String> {
 fn the_schedule_lists_what_comes_next_with_times() {
     let web = Web::serve(site);
     let archive = crawled(&web, "5d");
-    let ask = ["schedule", "--at", "2026-01-06T00:10:00Z", "--budget", "2/1h"];
+    let ask = ["plan", "next", "--at", "2026-01-06T00:10:00Z", "--budget", "2/1h"];
     let entries = archive.json(&ask);
     let mut visits = urls(&entries, |entry| entry["planned"] == true);
     let times: Vec<&str> = entries
@@ -79,7 +79,7 @@ fn the_schedule_lists_what_comes_next_with_times() {
     assert!(text.contains("last seen 2026-01-0"), "{text}");
     // The crawl's own budget is the one that counts where nothing else is said.
     archive.append_settings("[crawl]\nbudget = \"12/1d\"\n");
-    let text = archive.ok(&["schedule", "--at", "2026-01-06T00:10:00Z"]);
+    let text = archive.ok(&["plan", "next", "--at", "2026-01-06T00:10:00Z"]);
     assert!(text.contains("0.5 fetches an hour (perennial.toml)"), "{text}");
 }
 
@@ -90,12 +90,12 @@ fn the_schedule_has_nothing_of_removed_sites() {
     archive.ok(&["add", &other.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "1d");
     archive.ok(&["remove", &web.url("/")]);
-    let entries = archive.json(&["schedule", "--at", "2026-01-03T00:10:00Z", "--top", "100"]);
+    let entries = archive.json(&["plan", "next", "--at", "2026-01-03T00:10:00Z", "--top", "100"]);
     let listed = urls(&entries, |_| true);
     assert!(!listed.is_empty() && listed.iter().all(|url| url.starts_with(&other.url("/"))), "{listed:?}");
     archive.ok(&["remove", &other.url("/")]);
-    assert_eq!(archive.json(&["schedule"]), Value::Array(Vec::new()));
-    let text = archive.ok(&["schedule"]);
+    assert_eq!(archive.json(&["plan", "next"]), Value::Array(Vec::new()));
+    let text = archive.ok(&["plan", "next"]);
     assert!(text.contains("no page is followed") && text.contains("perennial add"), "{text}");
 }
 
@@ -103,7 +103,7 @@ fn the_schedule_has_nothing_of_removed_sites() {
 fn what_if_answers_in_fetches_and_importance_or_says_why_not() {
     let web = Web::serve(site);
     let archive = followed(&web);
-    let ask = ["schedule", "--at", "2026-01-06T00:10:00Z", "--budget", "1", "--what-if"];
+    let ask = ["plan", "next", "--at", "2026-01-06T00:10:00Z", "--budget", "1", "--what-if"];
     let refused = archive.run(&ask);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(1), "{why}");
@@ -139,13 +139,13 @@ fn a_site_where_nothing_changed_is_probably_complete() {
         _ => status(404),
     });
     let archive = crawled(&web, "3d");
-    let quality = archive.json(&["quality"]);
+    let quality = archive.json(&["plan", "quality"]);
     for name in ["completeness_pooled", "completeness_weighted", "completeness_count"] {
         let [least, likely, most] = bounds(&quality["sites"][0], name);
         assert!(0.5 < least && least <= likely && likely > 0.9 && most == 1.0, "{name}: {quality}");
     }
     assert_eq!(quality["sites"][0]["has_changes"], false);
-    let text = archive.ok(&["quality"]);
+    let text = archive.ok(&["plan", "quality"]);
     assert!(text.contains(" * ") && text.contains("No change was seen"), "{text}");
     assert!(text.contains("definitions of the demonstration's report"), "{text}");
 }
@@ -192,7 +192,7 @@ fn what_a_sitemap_announces_bounds_quality_from_above() {
         "application/xml",
         format!("<urlset>{entries}</urlset>"),
     ));
-    let quality = imported(&captures).json(&["quality"]);
+    let quality = imported(&captures).json(&["plan", "quality"]);
     assert_eq!(quality["n_announced"], 12, "{quality}");
     // Of twelve editions four were captured after the first look.
     let [least, likely, most] = bounds(&quality, "completeness_count");
@@ -204,8 +204,8 @@ fn what_a_sitemap_announces_bounds_quality_from_above() {
         assert!(bounds(&quality, name)[2] < 0.5, "{name}: {quality}");
     }
     let archive = imported(&captures[..5]);
-    assert_eq!(bounds(&archive.json(&["quality"]), "completeness_count")[2], 1.0);
-    assert!(archive.ok(&["quality"]).contains("the upper bound is open"));
+    assert_eq!(bounds(&archive.json(&["plan", "quality"]), "completeness_count")[2], 1.0);
+    assert!(archive.ok(&["plan", "quality"]).contains("the upper bound is open"));
 }
 
 #[test]
@@ -221,22 +221,22 @@ fn patterns_have_axes_and_explain_their_words() {
     let captures: Vec<(i64, &str, &str, String)> =
         (0..60).map(|n| (3 * n, PAGE, "text/html", page(n))).collect();
     let archive = imported(&captures);
-    let text = archive.ok(&["patterns", PAGE]);
+    let text = archive.ok(&["plan", "patterns", PAGE]);
     assert!(text.contains("0  3  6  9  12 15 18 21"), "{text}");
     assert!(
         text.contains("hour of the day, UTC") && text.contains("a dot means that no look covered it"),
         "{text}"
     );
-    let svg = archive.ok(&["patterns", PAGE, "--format", "svg"]);
+    let svg = archive.ok(&["plan", "patterns", PAGE, "--format", "svg"]);
     assert!(svg.contains(">21</text>") && svg.contains("hour of the day"), "{svg}");
-    let help = archive.ok(&["patterns", "--help"]);
+    let help = archive.ok(&["plan", "patterns", "--help"]);
     for word in ["sure", "index threshold", "group", "up to"] {
         assert!(help.contains(&format!("\n  {word} ")), "{word}: {help}");
     }
     // A page that changes once in three days is drawn by the days of the week.
     let rare: Vec<(i64, &str, &str, String)> =
         (0..60).map(|n| (6 * n, PAGE, "text/html", page(n * 2 / 3))).collect();
-    let text = imported(&rare).ok(&["patterns", PAGE]);
+    let text = imported(&rare).ok(&["plan", "patterns", PAGE]);
     assert!(text.contains("Mo Tu We Th Fr Sa Su") && text.contains("day of the week, UTC"), "{text}");
 }
 
@@ -259,7 +259,7 @@ fn the_log_can_be_asked_since_a_time_and_its_hints_hold() {
     let run = archive.run(&["log", "-n", "1"]);
     assert!(String::from_utf8_lossy(&run.stderr).contains(&format!("-n {all} shows all")), "{run:?}");
     // Each hint of a crawl's summary finds something.
-    let summary = archive.run(&["crawl", "--once", "--time-lapse", "max", "--delay", "0"]);
+    let summary = archive.run(&["run", "--once", "--time-lapse", "max", "--delay", "0"]);
     let summary = String::from_utf8_lossy(&summary.stdout).into_owned();
     let hints: Vec<&str> = summary.split('`').filter(|part| part.starts_with("perennial log")).collect();
     assert_eq!(hints.len(), 3, "{summary}");
@@ -280,7 +280,7 @@ fn pages_and_requisites_are_counted_apart() {
         _ => status(404),
     });
     let archive = followed(&web);
-    let status = archive.json(&["crawl", "--once", "--delay", "0"]);
+    let status = archive.json(&["run", "--once", "--delay", "0"]);
     assert_eq!(
         (&status["pages"]["n_visits"], &status["pages"]["n_changed"]),
         (&2.into(), &2.into()),
@@ -288,7 +288,7 @@ fn pages_and_requisites_are_counted_apart() {
     );
     let requisites = &status["requisites"];
     assert_eq!((&requisites["n_changed"], &requisites["n_gone"]), (&1.into(), &2.into()), "{status}");
-    let text = archive.ok(&["crawl", "--once", "--delay", "0"]);
+    let text = archive.ok(&["run", "--once", "--delay", "0"]);
     assert!(text.starts_with("2 visits of pages, 2 known: 0 changed, 2 unchanged"), "{text}");
 }
 
@@ -297,7 +297,7 @@ fn pages_and_requisites_are_counted_apart() {
 fn a_crawl_without_a_contact_is_warned_of() {
     let archive = Archive::new();
     archive.ok(&["add", "http://city.invalid/"]);
-    let crawl = ["crawl", "--once", "--limit", "0"];
+    let crawl = ["run", "--once", "--limit", "0"];
     let warned = |archive: &Archive| {
         String::from_utf8_lossy(&archive.run(&crawl).stderr).contains("sets no `contact`")
     };
@@ -391,20 +391,20 @@ fn defects_that_came_with_an_import_are_told_apart_and_can_be_accepted() {
     };
     let (code, text) = verify(&[]);
     assert!(
-        code == Some(4) && text.contains("came with the import: ") && text.contains("--accept-foreign"),
+        code == Some(4) && text.contains("came with the import: ") && text.contains("--accept-imported"),
         "{text}"
     );
-    let (code, text) = verify(&["--accept-foreign"]);
+    let (code, text) = verify(&["--accept-imported"]);
     assert!(code == Some(0) && text.contains("accepted"), "{text}");
     // A rebuild remembers what was imported.
-    assert_eq!(verify(&["--rebuild", "--accept-foreign"]).0, Some(0));
+    assert_eq!(verify(&["--rebuild", "--accept-imported"]).0, Some(0));
     // What happens to the file afterwards is the archive's own.
     let stored = archive.root.join("warc/flipped.warc.gz");
     let mut bytes = std::fs::read(&stored).unwrap();
     let near_end = bytes.len() - 30;
     bytes[near_end] ^= 0x10;
     std::fs::write(&stored, bytes).unwrap();
-    let (code, text) = verify(&["--accept-foreign"]);
+    let (code, text) = verify(&["--accept-imported"]);
     assert!(code == Some(4) && !text.contains("came with the import"), "{text}");
 }
 
@@ -413,6 +413,6 @@ fn an_image_that_was_not_captured_is_there_for_a_reader() {
     let page = "<title>City</title><h1>City</h1><p>Words of the city.</p>
         <a href=/map><img src=/map.png alt='Map of the city'></a>";
     let archive = imported(&[(0, "http://city.example/", "text/html", page.to_string())]);
-    let blocks = archive.ok(&["segment", "http://city.example/@2026", "--format", "json"]);
+    let blocks = archive.ok(&["lab", "segment", "http://city.example/@2026", "--format", "json"]);
     assert!(blocks.contains("Map of the city") && blocks.contains("http://city.example/map"), "{blocks}");
 }

@@ -36,7 +36,7 @@ impl Town {
         archive.lapse("6h", "42h");
         let town = Town { archive, web, mails };
         // Exit code 1: the receiver `closed` accepts nothing.
-        town.archive.ended(&["notify", "run"], 1);
+        town.archive.ended(&["notify", "send"], 1);
         import_damaged(&town.archive);
         town.archive.ok(&["analyse"]);
         town.act(&["pause", "http://press.localhost/"]);
@@ -50,8 +50,8 @@ impl Town {
             "--goal",
             "importance",
         ]);
-        town.act(&["pin", "http://town.localhost/", "--selector", "#limit", "--importance", "0.6"]);
-        town.act(&["ignore", "http://town.localhost/", "--selector", "nav a[title]"]);
+        town.act(&["part", "pin", "http://town.localhost/", "--selector", "#limit", "--importance", "0.6"]);
+        town.act(&["part", "ignore", "http://town.localhost/", "--selector", "nav a[title]"]);
         town
     }
 

@@ -104,7 +104,7 @@ fn dead_links_get_a_small_share_of_a_budget() {
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
-    let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+    let clock = ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
     archive.ended(&[&clock[..], &["--budget", "10/h", "--time-limit", "7d"]].concat(), 15);
     let asked = web.asked();
     let dead = asked.iter().filter(|asked| asked.path.starts_with("/dead/")).count();
@@ -251,12 +251,12 @@ fn what_was_said_once_is_kept_and_what_was_refused_is_not_gone() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--renderer", "layout"]);
     // A loopback address is refused until the user allows it.
-    archive.run(&["crawl", "--once", "--delay", "0"]);
+    archive.run(&["run", "--once", "--delay", "0"]);
     assert_eq!(web.asked().len(), 0);
     archive.ok(&["run", &web.url("/"), "--allow-private", "--once", "--delay", "0"]);
     let n_asked = web.n_asked("/plan");
     assert_eq!(n_asked, 1, "what was refused is fetched as soon as it may be");
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.ok(&["run", "--once", "--delay", "0"]);
     assert_eq!(web.n_asked("/plan"), 2, "the next crawl allows it too");
     let log = archive.log();
     assert!(log.iter().skip(1).all(|line| line["error"] != "guarded"), "{log:?}");

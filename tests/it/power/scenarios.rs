@@ -139,7 +139,7 @@ fn crawls(n_pages: usize, sources: &Sources) -> Vec<Scenario> {
 
 /// A pass over all pages; done again, it goes on until it has them all.
 fn recorded_crawl(name: &'static str, root: &Path, web: &Arc<Web>, n_pages: usize) -> Scenario {
-    const CRAWL: [&str; 7] = ["crawl", "--once", "--delay", "0", "--connections", "2", "--no-analysis"];
+    const CRAWL: [&str; 7] = ["run", "--once", "--delay", "0", "--connections", "2", "--no-analysis"];
     let web = web.clone();
     let again: Again = Box::new(move |root, _| {
         let ran = perennial(root, CRAWL);

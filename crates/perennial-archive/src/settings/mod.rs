@@ -35,13 +35,28 @@ pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
 pub use crawl::{Allowance, CrawlTable};
 pub use notify::{NotifyRule, Security, Shape, SmtpTable, Target, put_rule};
 pub use parts::{Parts, PinnedPart};
-pub use reader::Mistakes;
 use reader::{Key, Notes, TableReader};
+pub use reader::{Mistakes, nearest};
 pub use site::{Keep, Renderer, Seed, Seeds};
 pub use write::{Edited, change, follow, unfollow};
 
 /// What `perennial init` writes.
 pub const TEMPLATE: &str = include_str!("template.toml");
+
+/// Keys without a default: their line in the template is an example.
+pub const WITHOUT_DEFAULT: [&str; 11] = [
+    "user_agent",
+    "budget",
+    "feed_polls",
+    "websub_callback",
+    "bytes_per_day",
+    "proxy",
+    "tls_roots",
+    "varying_budget",
+    "floor",
+    "server",
+    "password_file",
+];
 
 /// What messages call the file as a whole.
 const FILE: &str = "perennial.toml";
@@ -163,21 +178,6 @@ mod tests {
         let loaded = parse(TEMPLATE).unwrap();
         assert_eq!(format!("{loaded:?}"), format!("{:?}", Settings::default()));
     }
-
-    /// Keys that are off until they are written: what stands beside them is an example.
-    const WITHOUT_DEFAULT: [&str; 11] = [
-        "user_agent",
-        "budget",
-        "feed_polls",
-        "websub_callback",
-        "bytes_per_day",
-        "proxy",
-        "tls_roots",
-        "varying_budget",
-        "floor",
-        "server",
-        "password_file",
-    ];
 
     /// A line of the template as it is when its # is taken away, if it is a header or a setting.
     fn uncommented(line: &str) -> Option<&str> {

@@ -160,7 +160,7 @@ impl Wrong {
 }
 
 /// The candidate that is most like a misspelt word, if any is like it.
-pub(super) fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let n_letters = word.chars().count();
     if n_letters > MAX_KEY {
         return None;

@@ -11,7 +11,7 @@ use perennial_core::url::scope::{Scope, ScopeKind};
 use regex::Regex;
 use url::Url;
 
-use super::feeds::follow_list;
+use super::feed::follow_list;
 use super::{Context, Exit};
 use perennial_archive::settings::holidays::Holiday;
 use perennial_archive::settings::site::{
@@ -22,14 +22,11 @@ use perennial_core::schedule::amounts::{AmountError, parse_budget, parse_bytes};
 use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
-A site that is followed already gets the new settings instead of its old ones. The settings are in perennial.toml and may be \
-edited there by hand; docs/settings.md explains each.
+The new settings of a site that is already followed replace all its old ones. docs/settings.md explains each setting.
 
 Examples:
-  perennial add https://example.org/
   perennial add https://example.org/news/ --scope prefix --exclude '\\.pdf$' --depth 3
   perennial add https://example.org/ --timezone Europe/Berlin --weight 2
-  perennial add https://example.org/ --budget 100/1h --bytes-per-day 200MB
   perennial add --from subscriptions.opml --tag reading
   perennial add https://example.org/ --pin '#headlines' --pin article --ignore .cookie-banner";
 
@@ -37,62 +34,58 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Add {
-    /// Where to start; https is assumed when no scheme is given
+    /// Start URL of a site; https is assumed if it has no scheme
     #[arg(required_unless_present = "from", value_name = "URL", value_parser = parse_address)]
     urls: Vec<Url>,
-    /// A list of further sites: an address a line, or OPML, whose folders become tags
+    /// Add the sites of a list: one URL per line, or OPML
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// What belongs to the site: page (the URL alone), prefix (all below its last slash), host, or domain (the host and all
-    /// hosts below it)
+    /// Pages of the site: page (this URL), prefix (below its last slash), host, or domain (with all subdomains)
     #[arg(long, value_name = "SCOPE", default_value_t)]
     scope: ScopeKind,
-    /// Follow only addresses that match this regular expression; may be given several times
+    /// Follow only URLs that match; repeatable
     #[arg(long, value_name = "REGEX", value_parser = parse_pattern)]
     include: Vec<Regex>,
-    /// Follow no address that matches this regular expression; may be given several times
+    /// Follow no URL that matches; repeatable
     #[arg(long, value_name = "REGEX", value_parser = parse_pattern)]
     exclude: Vec<Regex>,
-    /// How many links away from the URL a page may be [default: max_depth of perennial.toml]
+    /// Follow at most N links from the URL [default: max_depth of [crawl]]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
-    /// Importance of the site relative to other sites: 2 counts twice as much as 1
+    /// Importance relative to other sites: 2 counts double
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = parse_weight)]
     weight: f64,
-    /// Time zone of the site's editors, such as Europe/Berlin, in which hours and weekends are counted [default: UTC]
+    /// Time zone of the site's editors, such as Europe/Berlin [default: UTC]
     #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
     timezone: Option<Arc<LocalClock>>,
-    /// A holiday of the site, as 2026-12-25, or the national holidays of a country, as DE; may be given several times
+    /// Holiday such as 2026-12-25, or a country such as DE; repeatable
     #[arg(long, value_name = "DATE", value_parser = parse_holiday)]
     holidays: Vec<Holiday>,
-    /// What the visits of this site serve: balanced, importance, every-page, coherent or count [default: goal of [crawl] in
-    /// perennial.toml]
+    /// Optimise for balanced, importance, every-page, coherent or count
     #[arg(long, value_name = "GOAL")]
     goal: Option<Goal>,
-    /// What renders the pages: layout (no scripts), chromium (a browser), or auto (a browser for pages that are empty
-    /// without scripts)
+    /// Render with layout (no scripts), chromium, or auto (chromium for pages that need scripts)
     #[arg(long, value_name = "RENDERER", default_value_t)]
     renderer: Renderer,
-    /// Allow the site's host to have a private or loopback address
+    /// Allow a host with a private or loopback address
     #[arg(long)]
     allow_private: bool,
-    /// Visits of its pages in a period, at most, such as 100/1h [default: no limit for this site]
+    /// Limit the visits of its pages, such as 100/1h [default: no limit]
     #[arg(long, value_name = "N/PERIOD", value_parser = parse_hourly)]
     budget: Option<Budget>,
-    /// Bytes fetched from it in a day, at most, such as 200MB [default: no limit for this site]
+    /// Limit the bytes fetched per day, such as 200MB [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bytes_per_day: Option<u64>,
-    /// Which versions are stored in full: all, or important (of the others only the delta is stored)
+    /// Store all versions in full, or only important ones (a delta of the others)
     #[arg(long, value_name = "VERSIONS", default_value_t)]
     keep: Keep,
-    /// CSS selector of the most important part: its blocks get nine tenths of the page's importance; may be given several
-    /// times
+    /// Treat changes in this part as most important; repeatable
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     pin: Vec<Selector>,
-    /// CSS selector of a part to leave out of the comparison: its changes do not count; may be given several times
+    /// Ignore changes in this part; repeatable
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     ignore: Vec<Selector>,
-    /// A word by which you group sites, such as news; may be given several times
+    /// Tag for grouping sites, such as news; repeatable
     #[arg(long, value_name = "TAG", value_parser = parse_tag)]
     tag: Vec<String>,
 }
@@ -116,7 +109,7 @@ impl Add {
             for seed in &seeds {
                 writeln!(out, "added {} (scope {})", seed.scope.seed, seed.scope.kind)?;
             }
-            writeln!(out, "sites that are followed: {n_sites}; `perennial crawl` visits them")
+            writeln!(out, "sites that are followed: {n_sites}; `perennial run` visits them")
         })?;
         Ok(Exit::Done)
     }

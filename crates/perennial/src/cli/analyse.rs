@@ -16,7 +16,7 @@ Examples:
   perennial analyse
   perennial analyse --json";
 
-/// Analyses every capture that was not analysed yet.
+/// Analyse every capture that has not been analysed.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Analyse {}

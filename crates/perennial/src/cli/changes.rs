@@ -18,7 +18,7 @@ use perennial_archive::store::{ChangeKey, ChangeOrder, Store};
 use perennial_engine::analyse::AdFilters;
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
-/// Lists what happened to pages: edits, new pages, pages that vanished, moved or came back.
+/// List the changes of pages: edited, new, vanished, returned or redirected.
 #[derive(clap::Args)]
 #[command(after_help = "The same is asked by /changes and /api/changes of `perennial serve`: docs/search.md.
 
@@ -134,14 +134,14 @@ impl Changes {
         let place = match self.place.as_deref() {
             Some(url) if url.contains("://") => {
                 if store.page(url)?.is_none() {
-                    bail!("the archive has no page {url}: see `perennial info --sites 50`");
+                    bail!("the archive has no page {url}: see `perennial status --sites 50`");
                 }
                 Place::Page(url.to_owned())
             }
             Some(host) => {
                 if !store.sites()?.iter().any(|(known, ..)| known == host) {
                     bail!(
-                        "the archive has no site {host}: see `perennial info --sites 50`, or give a page as http://{host}/"
+                        "the archive has no site {host}: see `perennial status --sites 50`, or give a page as http://{host}/"
                     );
                 }
                 Place::Site(host.to_owned())

@@ -205,7 +205,7 @@ pub(super) fn not_found(store: &Store, name: &str) -> anyhow::Error {
         n => format!(" and {n} more"),
     };
     let there = match hosts.is_empty() {
-        true => "it is empty, `perennial crawl` or `perennial import` fills it".to_owned(),
+        true => "it is empty, `perennial run` or `perennial import` fills it".to_owned(),
         false => format!("it has {}{more}", hosts.into_iter().take(MOST).collect::<Vec<_>>().join(", ")),
     };
     anyhow::anyhow!("no captured page or site `{name}` in this archive: {there}")

@@ -25,9 +25,9 @@ Examples:
 
 Needs no network. Where Chromium is installed, one site more is archived: its pages are empty until a script has \
 drawn them. The archive that it makes is a real one:
-  perennial --archive perennial-demo info";
+  perennial --archive perennial-demo status";
 
-/// Archive a changing web that this machine serves itself, in time-lapse, and report what was caught.
+/// Archive a changing web that this machine serves, and report what was caught.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Demo {
@@ -54,7 +54,7 @@ pub(super) struct Demo {
     no_browser: bool,
     /// Let style sheets and pictures change too, to see what replays of the pages are worth
     #[arg(long)]
-    changing_requisites: bool,
+    changing_subresources: bool,
     /// Virtual seconds in a real one [default: as fast as the machine allows]
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<f64>,
@@ -87,7 +87,7 @@ impl Demo {
             goal: self.goal,
             feeds: !self.no_feeds,
             browser: !self.no_browser,
-            requisites_change: self.changing_requisites,
+            requisites_change: self.changing_subresources,
             stop: StopHandle::default(),
         };
         let listening = signals::listen(context, &options.stop);

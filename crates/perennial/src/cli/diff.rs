@@ -16,7 +16,7 @@ use perennial_archive::{SharedSnapshot, Snapshot};
 use perennial_engine::analyse::{AdFilters, Comparison, LoadedPage, PageSpec, StoredChange};
 use perennial_server::diff::{DiffView, Original};
 
-/// Shows what changed between two versions of a page, and how much it matters.
+/// Compare two versions of a page.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   perennial diff before.html after.html

@@ -17,7 +17,7 @@ Examples:
   perennial doctor
   perennial --archive news doctor --json";
 
-/// Checks this machine and names what to do.
+/// Check this machine, and say how to correct what is wrong.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Doctor {}

@@ -32,7 +32,7 @@ Examples:
   perennial export --format parquet --table deltas --output deltas.parquet
   perennial export --format warc --output blocks.warc.gz --trees";
 
-/// Writes a part of the archive, or all of it, into one file for other tools.
+/// Write the archive, or a part of it, into one file.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Export {
@@ -202,7 +202,7 @@ impl Export {
         let report = report?;
         if report.n_objects == 0 {
             bail!(
-                "no object fits: `perennial objects` shows what feeds announced, and `perennial feeds` the feeds"
+                "no object fits: `perennial article list` shows what feeds announced, and `perennial feed list` the feeds"
             );
         }
         let bytes = finished(out)?;

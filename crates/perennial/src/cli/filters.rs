@@ -8,10 +8,15 @@ use serde::Serialize;
 use super::{Context, Exit};
 use perennial_engine::analyse::update_filters;
 
-/// Updates the filter lists that recognise advertisements.
+const AFTER_HELP: &str = "\
+If Debian's uBlock package is installed, its lists are used too.
+
+Examples:
+  perennial filters update easylist.txt";
+
+/// Update the filter lists that recognise advertisements.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  perennial filters update easylist.txt\n\n\
-    Lists are in EasyList syntax. The lists of Debian's uBlock package are used too where it is installed.")]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Filters {
     #[command(subcommand)]
     command: FilterCommand,
@@ -20,6 +25,7 @@ pub(super) struct Filters {
 #[derive(Subcommand)]
 enum FilterCommand {
     /// Add a list to the archive; it replaces the list of the same name
+    #[command(after_help = AFTER_HELP)]
     Update {
         /// A file in EasyList syntax
         file: PathBuf,

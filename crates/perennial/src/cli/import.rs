@@ -22,7 +22,7 @@ Examples:
   perennial import crawl-2024.warc.gz old.wacz
   perennial import warcs/*.warc.gz warcs/index.cdxj --json";
 
-/// Imports WARC, ARC and WACZ files that other tools wrote.
+/// Import WARC, ARC and WACZ files of other tools.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Import {
@@ -130,7 +130,7 @@ fn print(report: &ImportSummary, out: &mut dyn std::io::Write) -> std::io::Resul
         };
         writeln!(
             out,
-            "analysed {} captures of pages, {} of them changed{failed}: see `perennial patterns` and `perennial quality`",
+            "analysed {} captures of pages, {} of them changed{failed}: see `perennial plan patterns` and `perennial plan quality`",
             learned.n_captures, learned.n_changed
         )?;
         print_lost_words(out, learned.n_lost_words)?;

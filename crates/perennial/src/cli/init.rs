@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Context, Exit};
 use perennial_archive::Archive;
 
-/// Makes a new archive: a folder with `perennial.toml`, `warc/`, `index/` and `state.db`.
+/// Create an empty archive.
 #[derive(clap::Args)]
 #[command(
     after_help = "perennial.toml has a comment on each setting.\n\nExamples:\n  perennial init\n  perennial init /srv/news-archive"

@@ -14,7 +14,7 @@ Examples:
   perennial list
   perennial list --json";
 
-/// Show the sites that are followed.
+/// List the followed sites.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct List {}

@@ -16,10 +16,10 @@ Examples:
   perennial log --url /news/ -n 500   the last 500 whose address contains /news/
   perennial log --since yesterday     visits since then, the last 50 of them
   perennial log --outcome failed      visits that failed
-  perennial log --acts                who added, paused or changed what, and when
+  perennial log --audit               who added, paused or changed what, and when
   perennial log --errors              errors by kind and host";
 
-/// Show the visits of the crawl (why, what came back, what was stored), and who changed what is followed.
+/// Show the visits of the crawler, and the audit log.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Log {
@@ -37,7 +37,7 @@ pub(super) struct Log {
     outcome: Option<String>,
     /// Only what people did: sites added, removed, paused, changed
     #[arg(long, conflicts_with_all = ["outcome", "errors"])]
-    acts: bool,
+    audit: bool,
     /// Count errors by kind and host instead
     #[arg(long)]
     errors: bool,
@@ -75,7 +75,7 @@ impl Log {
         let mut acts = Vec::new();
         each_audit_entry(&root, |act| acts.push(as_line(act)))?;
         let mut acts = acts.into_iter().peekable();
-        if !self.acts {
+        if !self.audit {
             each_line(&root, |line| {
                 while let Some(act) = acts.next_if(|act| act.time <= line.time) {
                     take(act);
@@ -86,7 +86,7 @@ impl Log {
         acts.for_each(&mut take);
         context.print(&lines, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", words(line))))?;
         match n_found {
-            0 if self.acts => context.note("nobody did anything like that"),
+            0 if self.audit => context.note("nobody did anything like that"),
             0 => context.note("no visit in crawl.log is like that"),
             n if n > lines.len() => {
                 context.note(format!("the last {} of {n} visits: -n {n} shows all", lines.len()));

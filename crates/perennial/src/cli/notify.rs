@@ -14,16 +14,16 @@ use perennial_archive::{Archive, now};
 use perennial_engine::notify::{Notice, NoticeMaker, Notifier, SendReport, open_outbox, send_all};
 
 const AFTER_HELP: &str = "\
-Rules are [[notify]] in perennial.toml; `perennial watch` writes one, docs/notices.md explains them. A crawl sends notices by itself. \
-`run` is for archives that are not crawled here, and tries at once what a receiver did not take.
+Rules are [[notify]] tables in perennial.toml. `perennial watch` adds one, and docs/notices.md explains them. A crawl sends notices \
+itself; `send` is for archives that are not crawled here, and retries failed notices at once.
 
 Examples:
   perennial notify list
   perennial notify test
   perennial notify test prices
-  perennial notify run --json";
+  perennial notify send --json";
 
-/// Show who hears of changes, try it, send what waits.
+/// List notification rules, test them, send pending notices.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Notify {
@@ -33,17 +33,20 @@ pub(super) struct Notify {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show the rules, what they have sent and what waits
+    /// List the rules with their sent and pending notices
+    #[command(after_help = AFTER_HELP)]
     List,
-    /// Send a notice that says that it is a trial, past the outbox
+    /// Send a trial notice at once
     Test(Test),
-    /// Take in new changes and send everything that waits, once
-    Run,
+    /// Match new changes, then send all pending notices once
+    #[command(after_help = AFTER_HELP)]
+    Send,
 }
 
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 struct Test {
-    /// Only this rule; all of them are tried without it
+    /// Name of a rule [default: all rules]
     name: Option<String>,
 }
 
@@ -87,7 +90,7 @@ impl Notify {
         match self.action {
             Action::List => list(context, &archive),
             Action::Test(test) => test.run(context, &archive),
-            Action::Run => run(context, &archive),
+            Action::Send => send(context, &archive),
         }
     }
 }
@@ -116,7 +119,7 @@ impl From<RuleState> for StateRow {
 fn write_row(out: &mut dyn Write, row: &RuleRow) -> std::io::Result<()> {
     writeln!(out, "{}  to {}", row.name, row.to)?;
     let Some(state) = &row.state else {
-        return writeln!(out, "  not begun: `perennial crawl` or `perennial notify run` begins with it");
+        return writeln!(out, "  not begun: `perennial run` or `perennial notify send` begins with it");
     };
     let last = state.last_sent.as_deref().map(|at| format!(", the last {at}")).unwrap_or_default();
     writeln!(out, "  {} sent{last}; {} waiting", state.n_sent, state.n_waiting)?;
@@ -160,7 +163,7 @@ impl Test {
     }
 }
 
-fn run(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
+fn send(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
     // A crawl sends by itself: two senders would send twice.
     let _lock = WriteLock::take(archive.root())?;
     let (_, n_forgotten) = open_outbox(archive)?;
@@ -181,7 +184,7 @@ fn run(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
     match sent.iter().all(|sent| sent.error.is_none()) {
         true => Ok(Exit::Done),
         false => bail!(
-            "not all notices were taken: they are tried again by the next crawl or `perennial notify run`"
+            "not all notices were taken: they are tried again by the next crawl or `perennial notify send`"
         ),
     }
 }

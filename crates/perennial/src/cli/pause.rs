@@ -13,7 +13,7 @@ Examples:
   perennial pause https://example.org/news/ https://example.net/
   perennial resume example.org";
 
-/// Do not visit sites for now.
+/// Suspend the visits of sites.
 #[derive(Args)]
 #[command(after_help = PAUSE_HELP)]
 pub(super) struct Pause {
@@ -22,7 +22,7 @@ pub(super) struct Pause {
     sites: Vec<String>,
 }
 
-/// Visit sites again that were paused.
+/// Resume the visits of paused sites.
 #[derive(Args)]
 #[command(after_help = PAUSE_HELP)]
 pub(super) struct Resume {

@@ -1,69 +1,153 @@
-//! `perennial run`: addresses -> an archive of them, made if there is none, crawled until stopped.
+//! `perennial run`: URLs -> an archive that follows them, crawled until stopped.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 
+use anyhow::bail;
 use clap::Args;
+use perennial_core::schedule::amounts::{parse_budget, parse_bytes, parse_span};
+use perennial_core::schedule::{Goal, Strategy};
+use perennial_core::time::{Span, Timestamp};
 use url::Url;
 
-use super::crawl::Crawl;
+use super::progress::{Progress, print_summary};
 use super::serve::serve_beside;
-use super::{Context, Exit};
+use super::{Context, Exit, parse_time, signals};
+use perennial_archive::Archive;
 use perennial_archive::settings::Seed;
 use perennial_archive::settings::site::parse_address;
+use perennial_archive::store::Outbox;
+use perennial_crawler::clock::Clock;
+use perennial_crawler::{CrawlOptions, CrawlEnd, crawl};
 use perennial_engine::admin::AdminAction;
 use perennial_server::AdminOptions;
 
 const AFTER_HELP: &str = "\
+Sites that are already followed keep their settings, which are in perennial.toml. Ctrl-C stops the crawl after the \
+fetches in flight, a second Ctrl-C stops it at once; the next run continues. The crawl serves the dashboard to this \
+machine, except with --once.
+
 Examples:
   perennial run https://example.org/ --budget 100/1h
-  perennial --archive news run https://example.org/ https://example.net/ --once
+  perennial run                               crawl everything that is followed
+  perennial run --once --limit 500            visit each page once, at most 500 pages
+  perennial --archive news run https://example.org/ https://example.net/
+  perennial run --help-all                    explain the other options: strategy, time-lapse, ...";
 
-This is `init`, `add` and `crawl` in one. Sites that are followed already keep their settings. While it \
-crawls it serves the dashboard to this machine and prints its address; with --once or --no-serve it does not.";
-
-/// Archive sites from now on: make the archive if needed, follow them, crawl until stopped.
+/// Follow URLs and crawl until stopped; without a URL crawl all that is followed.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Run {
-    /// Where to start; https is assumed when no scheme is given
-    #[arg(required = true, value_name = "URL", value_parser = parse_address)]
+    /// Sites to follow from now on; https is assumed if a URL has no scheme
+    #[arg(value_name = "URL", value_parser = parse_address)]
     urls: Vec<Url>,
-    /// Where to serve the dashboard, on this machine [default: 127.0.0.1:8080, or any port where that is taken]
+    /// Visit every page once, then end
+    #[arg(long)]
+    once: bool,
+    /// Limit the visits of pages: 1000/1h, or 1000 per --period [default: budget in perennial.toml]
+    #[arg(long, value_name = "N/PERIOD")]
+    budget: Option<String>,
+    /// Limit the bytes fetched per day, such as 2GB [default: bytes_per_day in perennial.toml]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    bytes_per_day: Option<u64>,
+    /// End after N visits of pages
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// End after this time, such as 8h
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    time_limit: Option<Span>,
+    /// End when the archive has grown by this much
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    size_limit: Option<u64>,
+    /// Optimise for balanced, importance, every-page, coherent or count, on all sites [default: goals in perennial.toml]
+    #[arg(long, value_name = "GOAL")]
+    goal: Option<Goal>,
+    /// Serve the dashboard here, on this machine [default: 127.0.0.1:8080, or any free port]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<SocketAddr>,
-    /// Let an operator change what is followed from the dashboard, also where nobody watches a terminal
-    #[arg(long, conflicts_with = "no_serve")]
-    operate: bool,
-    /// Serve no dashboard beside the crawl
+    /// Serve no dashboard
     #[arg(long, conflicts_with = "listen")]
     no_serve: bool,
-    #[command(flatten)]
-    crawl: Crawl,
+    /// Allow fetches from private and loopback addresses
+    #[arg(long)]
+    allow_private: bool,
+    /// Allow admin actions on the dashboard even if standard error is not a terminal
+    #[arg(long, hide = true, conflicts_with = "no_serve")]
+    admin: bool,
+    /// Period of a budget without a period; pages are ranked once per period
+    #[arg(long, hide = true, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
+    period: Span,
+    /// Strategy that decides which page is visited next
+    #[arg(long, hide = true, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
+    strategy: Strategy,
+    /// Save visits in quiet hours for busy ones, at the same mean [default: varying_budget in perennial.toml, else true for \
+    /// budgets per day or longer]
+    #[arg(long, hide = true, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    varying_budget: Option<bool>,
+    /// Time between two visits of a page with --strategy fixed-interval [default: as the budget allows, else a day]
+    #[arg(long, hide = true, value_name = "TIME", value_parser = parse_span)]
+    interval: Option<Span>,
+    /// Wait this long after every fetch, whatever politeness says; only for hosts that you run
+    #[arg(long, hide = true, value_name = "TIME", value_parser = parse_span)]
+    delay: Option<Span>,
+    /// Connections per host; more than 1 only for hosts that you run
+    #[arg(long, hide = true, value_name = "N", default_value_t = 1)]
+    connections: u32,
+    /// Run on a virtual clock, this many times as fast as real time, or `max` for no waiting; loopback hosts only
+    #[arg(long, hide = true, value_name = "FACTOR")]
+    time_lapse: Option<String>,
+    /// Start of the virtual clock [default: now]
+    #[arg(long, hide = true, value_name = "TIME", requires = "time_lapse", value_parser = parse_time)]
+    start: Option<Timestamp>,
+    /// Do not compare rendered pages: every different payload is a change
+    #[arg(long, hide = true)]
+    no_analysis: bool,
+    /// Seed of the random numbers
+    #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
+    seed: u64,
 }
 
 impl Run {
-    /// Follows the sites and crawls.
+    /// Follows the sites and crawls until nothing is left, a signal arrives, or a limit is reached.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open_or_create()?;
-        let seeds = &archive.settings().seeds;
-        let wanted: Vec<Seed> =
-            self.urls.iter().filter_map(|url| self.wanted(url, seeds.with_url(url))).collect();
-        context.perform(&archive, &AdminAction::Follow(wanted))?;
-        let ends_soon = self.crawl.once && self.listen.is_none();
-        if !self.no_serve && !ends_soon {
-            // Opened anew: the sites are followed since.
-            // A key is for the person who started this, not for a log.
-            let is_seen = self.operate || std::io::stderr().is_terminal();
-            serve_beside(context.open()?, self.listen, is_seen.then(AdminOptions::default))?;
+        let options = self.options()?;
+        if !self.urls.is_empty() {
+            self.follow(context)?;
         }
-        self.crawl.run(context)
+        // Opened after the sites are followed, so that it has them.
+        let archive = context.open()?;
+        if !self.no_serve && (!self.once || self.listen.is_some()) {
+            // The admin key is for the person at the terminal. It does not belong into a log.
+            let is_admin = self.admin || std::io::stderr().is_terminal();
+            serve_beside(archive.clone(), self.listen, is_admin.then(AdminOptions::default))?;
+        }
+        let _listening = signals::listen(context, &options.stop);
+        let progress = Progress::new();
+        let status =
+            crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
+        progress.bar.finish_and_clear();
+        let status = status?;
+        context.print(&status, |out| print_summary(out, &status))?;
+        note_pending(context, &archive);
+        Ok(match status.end {
+            Some(CrawlEnd::Interrupted) => Exit::Interrupted,
+            Some(CrawlEnd::SizeLimit) => Exit::SizeLimit,
+            Some(CrawlEnd::TimeLimit) => Exit::TimeLimit,
+            Some(CrawlEnd::Done | CrawlEnd::OtherSettings) | None => Exit::Done,
+        })
     }
 
-    /// What is to be written of a site: all of a new one, and what was said of one that is followed. A later `crawl` would
-    /// forget an option of this command alone.
-    fn wanted(&self, url: &Url, known: Option<&Seed>) -> Option<Seed> {
-        let allow_private = self.crawl.allow_private;
+    fn follow(&self, context: &Context) -> anyhow::Result<()> {
+        let archive = context.open_or_create()?;
+        let seeds = &archive.settings().seeds;
+        let changed = self.urls.iter().filter_map(|url| self.seed(url, seeds.with_url(url))).collect();
+        context.perform(&archive, &AdminAction::Follow(changed))?;
+        Ok(())
+    }
+
+    /// The settings to write for a site, if any. --allow-private is written too: a later run without it would otherwise refuse the site.
+    fn seed(&self, url: &Url, known: Option<&Seed>) -> Option<Seed> {
+        let allow_private = self.allow_private;
         match known {
             Some(seed) if allow_private && !seed.allow_private => {
                 Some(Seed { allow_private, ..seed.clone() })
@@ -71,5 +155,58 @@ impl Run {
             Some(_) => None,
             None => Some(Seed { allow_private, ..Seed::of_host(url.clone()) }),
         }
+    }
+
+    fn options(&self) -> anyhow::Result<CrawlOptions> {
+        if self.period <= Span::ZERO {
+            bail!("--period 0: write a time above 0, such as 1h");
+        }
+        let start = self.start.unwrap_or(Clock::real().now());
+        let clock = match self.time_lapse.as_deref() {
+            None => Clock::real(),
+            Some("max") => Clock::leaping(start),
+            Some(text) => match text.parse::<f64>() {
+                Ok(factor) if factor.is_finite() && factor > 0.0 => Clock::time_lapse(factor, start),
+                _ => bail!("--time-lapse {text}: write a number above 0, such as 3600, or max"),
+            },
+        };
+        Ok(CrawlOptions {
+            once: self.once,
+            strategy: self.strategy,
+            goal: self.goal,
+            varying_budget: self.varying_budget,
+            budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
+            bytes_per_day: self.bytes_per_day,
+            slot: self.period,
+            interval: self.interval,
+            limit: self.limit,
+            time_limit: self.time_limit,
+            size_limit: self.size_limit,
+            delay: self.delay,
+            connections: self.connections,
+            allow_private: self.allow_private,
+            clock,
+            seed: self.seed,
+            analyse: !self.no_analysis,
+            ..CrawlOptions::default()
+        })
+    }
+}
+
+/// Reports notices that receivers have not acknowledged. An unreadable outbox was reported when the crawl began.
+fn note_pending(context: &Context, archive: &Archive) {
+    if archive.settings().notify.is_empty() {
+        return;
+    }
+    let Ok(Some(Ok(states))) =
+        Outbox::open_read(&archive.outbox_path()).map(|outbox| outbox.map(|outbox| outbox.states()))
+    else {
+        return;
+    };
+    let n_waiting: u64 = states.iter().map(|state| state.n_waiting).sum();
+    if n_waiting > 0 {
+        context.note(format_args!(
+            "{n_waiting} notices are pending: `perennial notify list` shows why; the next run or `perennial notify send` sends them"
+        ));
     }
 }

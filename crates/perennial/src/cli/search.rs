@@ -31,7 +31,7 @@ Examples:
   perennial search 'limit* speed' --vanished --since 2026-01-01
   perennial search brücke --json";
 
-/// Finds when words stood on which pages: when they appeared, and when they vanished.
+/// Find pages that contained the words, and when.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Search {

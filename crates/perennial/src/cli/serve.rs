@@ -21,14 +21,14 @@ Examples:
   perennial serve
   perennial serve --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   perennial serve --archive news --archive weather
-  perennial serve --operate
+  perennial serve --admin
   perennial serve --allow-origin https://replayweb.page
   perennial serve --listen 0.0.0.0:8080 --token-file ~/.perennial-token --allow-host archive.example.org";
 
 /// Where the server listens unless it is told otherwise.
 pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
-/// Serves archives over HTTP: what changed, pages, sites, schedule, search, replay, Memento, CDX.
+/// Serve the dashboard, replay and APIs.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Serve {
@@ -58,11 +58,11 @@ pub(super) struct Serve {
 
     /// Let an operator change what is followed from the pages: prints an address at which one browser becomes one
     #[arg(long)]
-    operate: bool,
+    admin: bool,
 
     /// The same with a token in this file, which is made if it is not there, for browsers and programs
     #[arg(long, value_name = "FILE")]
-    operator_file: Option<PathBuf>,
+    admin_token_file: Option<PathBuf>,
 
     /// Answer anybody, on any address
     #[arg(long, conflicts_with = "token_file")]
@@ -98,8 +98,8 @@ impl Serve {
     }
 
     fn operating(&self) -> anyhow::Result<Option<AdminOptions>> {
-        let token = self.operator_file.as_deref().map(read_or_make_token).transpose()?;
-        Ok((self.operate || token.is_some()).then_some(AdminOptions { token }))
+        let token = self.admin_token_file.as_deref().map(read_or_make_token).transpose()?;
+        Ok((self.admin || token.is_some()).then_some(AdminOptions { token }))
     }
 
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {

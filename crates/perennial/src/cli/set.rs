@@ -7,7 +7,7 @@ use super::{Context, Exit};
 use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
-Only what is named is changed, and a running crawl obeys within a few seconds. An empty value takes a setting back.
+Only the given settings change. A running crawl applies them within a few seconds. An empty value restores the default.
 
 Examples:
   perennial set example.org --weight 2
@@ -16,22 +16,22 @@ Examples:
 
 /// Change the weight, budget or goal of a site.
 #[derive(Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, override_usage = "perennial set [OPTIONS] <SITE>")]
 #[group(required = true, multiple = true, args = ["weight", "budget", "bytes_per_day", "goal"])]
 pub(super) struct Set {
-    /// The site: its address or its host, as `perennial list` shows it
+    /// URL or host of the site, as in `perennial list`
     #[arg(value_name = "SITE")]
     site: String,
-    /// How much it matters beside other sites: 2 counts twice as much as 1
+    /// Importance relative to other sites: 2 counts twice as much as 1
     #[arg(long, value_name = "NUMBER")]
     weight: Option<String>,
-    /// Visits of its pages in a period, at most, such as 100/1h
+    /// Limit the visits of its pages, such as 100/1h
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<String>,
-    /// Bytes fetched from it in a day, at most, such as 200MB
+    /// Limit the bytes fetched per day, such as 200MB
     #[arg(long, value_name = "BYTES")]
     bytes_per_day: Option<String>,
-    /// What its visits serve: balanced, importance, every-page, coherent or count
+    /// Optimise for balanced, importance, every-page, coherent or count
     #[arg(long, value_name = "GOAL")]
     goal: Option<String>,
 }

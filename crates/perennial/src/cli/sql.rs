@@ -25,7 +25,7 @@ Examples:
   perennial sql --csv \"select * from items where published >= '2026-11-01'\" > items.csv
   perennial sql --views";
 
-/// Ask the archive with SQL.
+/// Query the archive with SQL.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Sql {

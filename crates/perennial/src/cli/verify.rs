@@ -9,17 +9,17 @@ const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the \
 state. Exit code 4 when there are defects, 0 when there are none or only accepted ones. Works while a crawl is \
 writing. Records whose bytes contradict their digests (forged or damaged) have kind \"digest\". Defects that came \
-with an imported file, whose bytes are still those that were imported, are told apart; --accept-foreign takes them \
+with an imported file, whose bytes are still those that were imported, are told apart; --accept-imported takes them \
 as they are. What was set aside, because it cannot be a capture or could not be analysed, is listed and is no \
 defect, nor is what a killed command left to be completed by the next one that writes.
 
 Examples:
   perennial verify
-  perennial verify --accept-foreign
+  perennial verify --accept-imported
   perennial verify --repair
   perennial verify --rebuild --json";
 
-/// Checks the whole archive and names every defect.
+/// Check every record of the archive, or rebuild its index.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Verify {
@@ -33,7 +33,7 @@ pub(super) struct Verify {
 
     /// Do not fail for defects that came with imported files and have not grown since
     #[arg(long)]
-    accept_foreign: bool,
+    accept_imported: bool,
 }
 
 impl Verify {
@@ -49,8 +49,8 @@ impl Verify {
             VerifyReport { repairs, ..verify(&archive.snapshot()?, &progress)? }
         };
         bar.finish_and_clear();
-        context.print(&report, |out| print(&report, self.accept_foreign, out))?;
-        let n_accepted = if self.accept_foreign { report.n_foreign() } else { 0 };
+        context.print(&report, |out| print(&report, self.accept_imported, out))?;
+        let n_accepted = if self.accept_imported { report.n_foreign() } else { 0 };
         Ok(if report.defects.len() == n_accepted { Exit::Done } else { Exit::Defects })
     }
 }
@@ -115,7 +115,7 @@ fn verdict(report: &VerifyReport, accepts_foreign: bool) -> String {
             format!("sound but for {n} defects that came with imported files, accepted")
         }
         (0, n) => format!(
-            "{n} defects, all of which came with imported files: --accept-foreign takes them as they are"
+            "{n} defects, all of which came with imported files: --accept-imported takes them as they are"
         ),
         (n, foreign) => format!("{n} defects of this archive, and {foreign} that came with imported files"),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::get::UrlAt;
+use super::raw::{self, UrlAt};
 use super::signals::Signals;
 use super::{Context, Exit};
 use perennial_server::{Options, listen};
@@ -22,13 +22,17 @@ const MAX_ANSWER_BYTES: u64 = 64 << 10;
 const AFTER_HELP: &str = "\
 A server that `perennial serve` runs at --listen is used if it serves this archive. Else one is started, on another port if that \
 one is taken, and runs until it is stopped.
+--raw takes the capture closest to TIME; without a time, the latest. TIME is 2026-11-16T09:30:00Z, 2026-11-16, digits such as \
+20261116, or a length of time ago such as 3d. `--raw --json` prints what is known of the capture.
 
 Examples:
   perennial view https://news.example/
   perennial view https://news.example/@2026-11-16
-  perennial view --no-browser https://news.example/";
+  perennial view --no-browser https://news.example/
+  perennial view --raw https://news.example/@2026-11-16 > page.html
+  perennial view --response https://news.example/logo.png@20261116 > response.http";
 
-/// Opens an archived page in a browser.
+/// Open an archived page in a browser, or print its content.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct View {
@@ -43,10 +47,21 @@ pub(super) struct View {
     /// Only print the address
     #[arg(long)]
     no_browser: bool,
+
+    /// Print the archived body instead
+    #[arg(long, conflicts_with_all = ["listen", "no_browser"])]
+    raw: bool,
+
+    /// Print the whole response as it is stored: status line, fields, and the body with its codings
+    #[arg(long, conflicts_with_all = ["listen", "no_browser"])]
+    response: bool,
 }
 
 impl View {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if self.raw || self.response {
+            return raw::print(context, &self.page, self.response);
+        }
         let archive = context.open()?;
         let root = archive.root().canonicalize()?;
         if let Some(prefix) = running(self.listen, &root) {

@@ -22,10 +22,10 @@ feed. The archive is made if there is none.
 Examples:
   perennial watch https://example.org/prices --notify ntfy:https://ntfy.example/my-topic
   perennial watch https://example.org/prices --selector '#prices' --notify email:me@example.org
-  perennial watch https://example.org/ --notify slack:https://hooks.slack.example/x --least-importance 0.2
+  perennial watch https://example.org/ --notify slack:https://hooks.slack.example/x --min-importance 0.2
   perennial watch https://example.org/jobs --notify 'command:notify-send Jobs' --appears engineer";
 
-/// Follow one page, and tell someone when it changes.
+/// Follow one page and report its changes.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Watch {
@@ -40,7 +40,7 @@ pub(super) struct Watch {
     notify: Vec<Target>,
     /// Only changes that matter at least so much, 0 to 1
     #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = parse_share)]
-    least_importance: f64,
+    min_importance: f64,
     /// Only where these words, or what this /regular expression/ matches, are new
     #[arg(long, value_name = "WORDS")]
     appears: Option<Wording>,
@@ -104,7 +104,7 @@ impl Watch {
                 )?,
                 false => writeln!(out, "try it: perennial {folder}notify test")?,
             }
-            writeln!(out, "start it: perennial {folder}crawl")
+            writeln!(out, "start it: perennial {folder}run")
         })?;
         Ok(Exit::Done)
     }
@@ -116,7 +116,7 @@ impl Watch {
         let condition = Condition {
             place: Place::Page(self.url.to_string()),
             selector: self.selector.clone(),
-            least_importance: self.least_importance,
+            least_importance: self.min_importance,
             kinds: self.kind.clone(),
             appears: self.appears.clone(),
             vanishes: self.vanishes.clone(),

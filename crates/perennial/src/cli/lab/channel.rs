@@ -55,7 +55,7 @@ impl Channel {
         };
         let Some(inferred) = inferred else {
             anyhow::bail!(
-                "no feed of {url} knew an item at {at}: `perennial feeds` shows the feeds with their channel pages and their first captures"
+                "no feed of {url} knew an item at {at}: `perennial feed list` shows the feeds with their channel pages and their first captures"
             );
         };
         if self.html {

@@ -5,10 +5,11 @@ use perennial_core::article::{Context as Known, Object};
 use perennial_core::text::dom::Dom;
 use perennial_lab::feeds::extraction::{ExtractionVariant, extract_text};
 
-use crate::cli::{Context, Exit, extract};
+use crate::cli::article::extract;
+use crate::cli::{Context, Exit};
 
 const AFTER_HELP: &str = "\
-The options are those of `perennial extract`; only title and text are found.
+The options are those of `perennial article extract`; only title and text are found.
 
 Examples:
   perennial lab extract --html article.html --algorithm grams-3

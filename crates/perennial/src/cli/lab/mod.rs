@@ -4,14 +4,19 @@ mod channel;
 mod extract;
 mod feeds;
 mod rules;
+mod segment;
 mod simulate;
 
 use clap::{Args, Subcommand};
 
 use super::{Context, Exit};
 
-/// Repeat and extend the experiments of the papers.
+/// Simulate strategies and repeat the experiments of the papers.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  perennial lab simulate
+  perennial lab segment page.html --format svg --output page.svg")]
 pub(super) struct Lab {
     #[command(subcommand)]
     command: LabCommand,
@@ -19,16 +24,12 @@ pub(super) struct Lab {
 
 #[derive(Subcommand)]
 enum LabCommand {
-    /// Compare strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
-    /// Show how a site's directories change together, and what could be skipped
     Rules(Box<rules::Rules>),
-    /// Show statistics over feeds of this archive, or over files
     Feeds(feeds::Feeds),
-    /// Infer a channel page for a time between its captures, from the items of its feed
     Channel(channel::Channel),
-    /// Show the text that the paper's own algorithm finds on a page
-    Extract(extract::Extract),
+    Extract(Box<extract::Extract>),
+    Segment(segment::Segment),
 }
 
 impl Lab {
@@ -39,6 +40,7 @@ impl Lab {
             LabCommand::Feeds(args) => args.run(context),
             LabCommand::Channel(args) => args.run(context),
             LabCommand::Extract(args) => args.run(context),
+            LabCommand::Segment(args) => args.run(context),
         }
     }
 }

@@ -19,17 +19,17 @@ use perennial_lab::world::World;
 use crate::cli::{Context, Exit, parse_time};
 use perennial_lab::report::{self, SimulationReport};
 
-/// Crawls a simulated or recorded web under a virtual clock with the crawler's own scheduler. Prints the completeness and
-/// coherence of each strategy, and upper bounds for all strategies.
+/// Compare strategies on a simulated or recorded web.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   perennial lab simulate
-  perennial lab simulate --strategy expected-gain,importance-pattern --budget 5%,10% --seed 1,2,3 --json
+  perennial lab simulate --strategy expected-gain,importance-pattern --budget 10% --json
   perennial lab simulate --slot-minutes 15 --patterns both
   perennial lab simulate --trace fronts.tsv --zone Europe/Berlin --report out
   perennial lab simulate --trace fronts.tsv --frontier --budget 10% --report out
   perennial lab simulate --world my-changes.tsv --goal every-page
+  perennial lab simulate --help-all       explain the other options
 
 A trace is a file of lines `page<TAB>time<TAB>importance`, or a history of polled pages; docs/traces.md has both.")]
 pub(super) struct Simulate {
@@ -37,41 +37,41 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "paper|FILE", default_value = "paper")]
     world: String,
 
-    /// Simulate on observed changes; several files are laid side by side, moved by whole weeks
+    /// Simulate observed changes; several files run side by side, shifted by whole weeks
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "world")]
     trace: Vec<PathBuf>,
 
-    /// Where in a trace to begin: auto, first, busiest or a time
-    #[arg(long, value_name = "WHERE", default_value = "auto", value_parser = parse_start)]
+    /// Start of a trace: auto, first, busiest or a time
+    #[arg(long, hide = true, value_name = "WHERE", default_value = "auto", value_parser = parse_start)]
     trace_start: TraceStart,
 
-    /// Move each change of a trace to a random instant between the look that found it and the one before, at most an hour: pollers
-    /// find the changes of all pages at the same instant, which flatters coherence
-    #[arg(long)]
+    /// Move each change of a trace to a random time since the poll before, at most an hour earlier; polls at the same instant
+    /// would overstate coherence
+    #[arg(long, hide = true)]
     spread_polls: bool,
 
     /// `all`, or names separated by commas
     #[arg(long, value_name = "all|NAME,...", default_value = "all")]
     strategy: String,
 
-    /// Fetches an hour as shares of the number of pages [default: 5%,10%,20%,30%,50%]
+    /// Fetches per hour, as shares of the number of pages [default: 5%,10%,20%,30%,50%]
     #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = parse_share)]
     budget: Vec<f64>,
 
-    /// Days whose changes are counted [default: 28, for traces 70]
+    /// Number of measured days [default: 28, for traces 70]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: Option<u32>,
 
-    /// Days before those, which are crawled but not counted [default: 7, for traces 14]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=3650))]
+    /// Number of days crawled before the measured ones [default: 7, for traces 14]
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=3650))]
     burn_in: Option<u32>,
 
-    /// Periods a day in patterns; pages are ranked once in each unless --slot-minutes says otherwise
-    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120))]
+    /// Periods per day in patterns; pages are ranked once per period, or as --slot-minutes says
+    #[arg(long, hide = true, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120))]
     periods: u16,
 
     /// Minutes between two rankings; a page is fetched at most once in that time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1440))]
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1440))]
     slot_minutes: Option<u16>,
 
     /// Sites of the papers' world
@@ -82,55 +82,53 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pages: u32,
 
-    /// Seeds of the papers' world; each is a world of its own
+    /// Seeds of the papers' world, one world per seed
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
     seed: Vec<u64>,
 
-    /// Whether strategies are given the patterns or learn them [default: known, for traces learned]
+    /// Give the strategies the patterns, or let them learn [default: known, for traces learned]
     #[arg(long, value_enum)]
     patterns: Option<PatternSource>,
 
-    /// What expected-gain serves: balanced, importance, every-page, coherent or count. The bounds are those of pooled
-    /// completeness, for every-page those of Definition 5.13, for count those of the number of versions
+    /// Goal of expected-gain: balanced, importance, every-page, coherent or count. The bounds are for the matching measure
     #[arg(long, value_name = "GOAL", default_value_t = Goal::default())]
     goal: Goal,
 
-    /// What a visit observes: the last change (as in the papers), or the difference to the crawler's last copy
-    /// [default: last-change, for traces difference]
-    #[arg(long, value_enum)]
+    /// Let a visit observe the last change (as in the papers), or the difference to the last copy [default: last-change, for
+    /// traces difference]
+    #[arg(long, hide = true, value_enum)]
     visibility: Option<VisibilityName>,
 
-    /// Whether expected-gain saves fetches in quiet hours for busy ones; the mean stays the same [default: for the goals balanced
-    /// and coherent]
-    #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    /// Let expected-gain save fetches in quiet hours for busy ones, at the same mean [default: true for balanced and coherent]
+    #[arg(long, hide = true, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
     varying_budget: Option<bool>,
 
-    /// Whether the scheduler models busy and quiet spells of single pages [default: as in the crawler]
-    #[arg(long, value_name = "true|false")]
+    /// Model busy and quiet spells of single pages [default: as in the crawler]
+    #[arg(long, hide = true, value_name = "true|false")]
     spells: Option<bool>,
 
-    /// Whether the scheduler learns on which days of the week and of the month pages change [default: as in the crawler]
-    #[arg(long, value_name = "true|false")]
+    /// Learn the days of the week and of the month on which pages change [default: as in the crawler]
+    #[arg(long, hide = true, value_name = "true|false")]
     calendar: Option<bool>,
 
-    /// Share of the budget for the pages visited longest ago [default: the strategy's own]
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    /// Share of the budget for the least recently visited pages [default: set by the strategy]
+    #[arg(long, hide = true, value_name = "SHARE", value_parser = parse_share)]
     floor: Option<f64>,
 
     /// Share of pages whose changes are announced by feeds, sitemaps or pushes
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "0", alias = "notices")]
+    #[arg(long, hide = true, value_name = "SHARE", value_parser = parse_share, default_value = "0")]
     announced: f64,
 
     /// Time zone of the pages
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     zone: String,
 
-    /// Also run expected-gain with each goal, and show what can be had between the measures
+    /// Run expected-gain with every goal too, and show the trade-off between the measures
     #[arg(long)]
     frontier: bool,
 
-    /// Do not compute the bounds, which take most of the time
-    #[arg(long)]
+    /// Skip the bounds, which take most of the time
+    #[arg(long, hide = true)]
     no_bounds: bool,
 
     /// Write the papers' figures with these results into DIR/index.html

@@ -15,12 +15,12 @@ use crate::cli::{Context, Exit};
 const MOST_BROKEN: usize = 5;
 
 const AFTER_HELP: &str = "\
-Each window learns from some versions and is tested on a later one; the figures are means over the \
+Each window learns from some versions and is tested on a later one; the numbers are means over the \
 windows in which something changed.
   BR   bypass ratio: share of the pages that is not fetched
   OP   overall precision, OR overall recall: of the pages in the archived version
-  CR5  change recall by its definition: share of the changes that was seen
-  CR9  the same as the paper computes it, where a skipped update is not missed
+  CR5  change recall by its definition: share of the changes that was observed
+  CR9  change recall as the paper computes it: a skipped update is not missed
 
 Plans: nothing, near (rules, with --alpha or an alpha of each directory's own), near-0.01, near-0.05, \
 near-everywhere (rules of all starting directories), near-tuned, static (directories without a change), \
@@ -30,10 +30,9 @@ Examples:
   perennial lab rules eval --history *.tsv.xz --plan all --json
   perennial lab rules eval --history site.tsv --plan combined --skip 0.8 --spread
   perennial lab rules eval example.org --plan combined --max-loss 0.05
-  perennial lab rules eval --history site.tsv.xz --plan rate,combined --curve
-  perennial lab rules eval --history site.tsv.xz --plan combined --loop 60 --skip 0.8";
+  perennial lab rules eval --help-all       explain the other options";
 
-/// Measures what plans would have skipped and missed on past versions.
+/// Measure what plans would have skipped and missed in past versions.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Eval {
@@ -44,12 +43,12 @@ pub(super) struct Eval {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(2..))]
     train: u16,
 
-    /// How many versions after them the tested one is
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Test the Nth version after them
+    #[arg(long, hide = true, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     test: u16,
 
-    /// Count all changes since the training, and not only those of the tested version
-    #[arg(long)]
+    /// Count all changes since the training, not only those of the tested version
+    #[arg(long, hide = true)]
     accumulate: bool,
 
     /// Number of windows, the last ones of the history
@@ -57,7 +56,7 @@ pub(super) struct Eval {
     windows: u16,
 
     /// Spread the windows over the whole history
-    #[arg(long)]
+    #[arg(long, hide = true)]
     spread: bool,
 
     /// Plans, separated by commas
@@ -68,23 +67,23 @@ pub(super) struct Eval {
     thresholds: ThresholdOptions,
 
     /// Choose thresholds and shares on the training window only
-    #[arg(long)]
+    #[arg(long, hide = true)]
     tune: bool,
 
-    /// Skip as much as loses at most this share of the changes in training [default with --tune: 0.05]
+    /// Lose at most this share of the training changes [with --tune: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "skip")]
     max_loss: Option<f64>,
 
-    /// Share of the pages that plans which rank pages skip [default: 0.5]
+    /// Share of the pages that ranking plans skip [default: 0.5]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     skip: Option<f64>,
 
     /// Print change recall at many bypass ratios instead
-    #[arg(long)]
+    #[arg(long, hide = true)]
     curve: bool,
 
-    /// Crawl this many versions instead, knowing only what was fetched, and print how many copies are old
-    #[arg(long = "loop", value_name = "N", conflicts_with = "curve")]
+    /// Crawl N versions with only the fetched pages known, and print how many copies are outdated
+    #[arg(long = "loop", hide = true, value_name = "N", conflicts_with = "curve")]
     weeks: Option<usize>,
 }
 

@@ -32,7 +32,7 @@ Examples:
   perennial lab rules figure 5e
   perennial lab rules figure 6a --json";
 
-/// Repeats an experiment of the paper.
+/// Repeat an experiment of the paper (P-NEAR Figures 5 and 6).
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Figure {

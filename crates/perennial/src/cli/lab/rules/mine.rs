@@ -26,7 +26,7 @@ Examples:
   perennial lab rules mine --history site.tsv.xz --alpha 0.01 --beta 0.1 --json
   perennial lab rules mine --history site.tsv.xz --format svg > site.svg";
 
-/// Shows the rules and patterns of a site's evolution, and its tree over time.
+/// Show the rules and patterns of a site's evolution, and its tree over time.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Mine {

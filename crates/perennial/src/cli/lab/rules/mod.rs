@@ -20,7 +20,7 @@ Examples:
 
 A history is a file of versions; docs/rules.md has the format.";
 
-/// Shows how a site's directories change together, and what could be skipped.
+/// Show which directories of a site change together.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Rules {
@@ -30,11 +30,8 @@ pub(super) struct Rules {
 
 #[derive(Subcommand)]
 enum What {
-    /// Show the rules and patterns of a site's evolution, and its tree over time
     Mine(mine::Mine),
-    /// Measure what plans would have skipped and missed on past versions
     Eval(eval::Eval),
-    /// Repeat an experiment of the paper (P-NEAR Figures 5 and 6)
     Figure(figure::Figure),
 }
 
@@ -51,15 +48,15 @@ impl Rules {
 /// The thresholds of rules.
 #[derive(Args, Clone, Copy)]
 struct ThresholdOptions {
-    /// Degree of change from which a change is significant [default: for each directory the median of its own]
+    /// Least degree of a significant change [default: each directory's median]
     #[arg(long, value_name = "A", value_parser = share)]
     alpha: Option<f64>,
 
-    /// Share of versions in which the head must change together
+    /// Least share of versions in which the head changes together
     #[arg(long, value_name = "B", default_value = "0.3", value_parser = share)]
     beta: f64,
 
-    /// Least negative correlation [default: 0.5, lowered to 0.3 until a rule appears]
+    /// Least negative correlation [default: 0.5 to 0.3, until a rule appears]
     #[arg(long, value_name = "G", value_parser = share)]
     gamma: Option<f64>,
 

@@ -28,7 +28,7 @@ pub(super) struct Source {
     #[arg(long, value_name = "TEXT")]
     without: Option<String>,
 
-    /// Length of a version of an archived site [default: as long as the median page waits for its next look]
+    /// Length of a version of a site [default: median time between observations]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     every: Option<Span>,
 }
@@ -46,7 +46,7 @@ impl Source {
             if history.versions.len() < 3 {
                 bail!(
                     "{site} was passed over {} times: rules need three passes or more, and are good from about ten on. \
-                     `perennial crawl` makes more, --every makes them shorter",
+                     `perennial run` makes more, --every makes them shorter",
                     history.versions.len()
                 );
             }

@@ -1,16 +1,16 @@
-//! `perennial info`: what is in an archive, as numbers.
+//! `perennial status`: what is in an archive, as numbers.
 
 use serde::Serialize;
 
 use super::{Context, Exit, context::human_bytes};
 use perennial_archive::store::{Counts, TextCounts, Texts};
 
-/// Shows what is in the archive: sites, pages, captures, versions, files.
+/// Show what the archive contains: sites, pages, captures, versions, files.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  perennial info\n  perennial info --sites 50\n  perennial info --texts --json"
+    after_help = "Examples:\n  perennial status\n  perennial status --sites 50\n  perennial status --texts --json"
 )]
-pub(super) struct Info {
+pub(super) struct Status {
     /// How many sites to list, largest first
     #[arg(long, default_value_t = 10, value_name = "N")]
     sites: usize,
@@ -36,7 +36,7 @@ struct Site {
     n_captures: u64,
 }
 
-impl Info {
+impl Status {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();

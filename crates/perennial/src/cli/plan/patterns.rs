@@ -1,4 +1,4 @@
-//! `perennial patterns`: when pages change, as sparklines, JSON or a chart.
+//! `perennial plan patterns`: when pages change, as sparklines, JSON or a chart.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use perennial_core::schedule::{Belief, ScheduleConfig, Scheduler};
 use perennial_core::time::{DayKind, LocalClock};
 use serde::Serialize;
 
-use super::context::{document_on_stdout, json_on_stdout, not_found};
-use super::{Context, Exit};
+use crate::cli::context::{document_on_stdout, json_on_stdout, not_found};
+use crate::cli::{Context, Exit};
 use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use perennial_engine::learn::{self, FollowedSites, PageHistory, confidence, expected_by_period, histories};
 
@@ -26,12 +26,12 @@ month for pages that change rarely. A dot is an hour that no look covered.
   group            pages of one group change at the same hours; the share says how well it fits
 
 Examples:
-  perennial patterns https://example.org/
-  perennial patterns example.org --zone Europe/Berlin
-  perennial patterns https://example.org/ --format svg > pattern.svg
-  perennial patterns --json --periods 8";
+  perennial plan patterns https://example.org/
+  perennial plan patterns example.org --zone Europe/Berlin
+  perennial plan patterns https://example.org/ --format svg > pattern.svg
+  perennial plan patterns --json --periods 8";
 
-/// Shows when pages change and how much that matters.
+/// Chart when pages tend to change.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Patterns {
@@ -264,16 +264,13 @@ fn name_of_days(days: Days) -> String {
 
 fn print(pages: &[PageReport], out: &mut dyn Write) -> io::Result<()> {
     if pages.is_empty() {
-        return writeln!(
-            out,
-            "no page was captured yet: `perennial crawl` or `perennial import` brings some"
-        );
+        return writeln!(out, "no page was captured yet: `perennial run` or `perennial import` brings some");
     }
     pages.iter().try_for_each(|page| print_page(page, out))?;
     writeln!(
         out,
         "Each bar is the importance of change to expect then, from 0 to 1; a dot means that no look covered it.\n\
-         `perennial patterns --help` explains the words."
+         `perennial plan patterns --help` explains the words."
     )
 }
 

@@ -1,15 +1,14 @@
-//! `perennial objects`, `perennial object`: archived pages -> the articles and posts that they held, with their versions.
+//! `perennial article list`: feeds and archived pages -> the articles that feeds announced, with their versions.
 
 use std::io::Write;
 
-use anyhow::Context as _;
-use perennial_core::article::version::{edits, n_edited};
 use perennial_core::time::Timestamp;
 use regex::Regex;
 
-use super::context::{json_on_stdout, text_on_stdout};
-use super::extract::{write_edits, write_text};
-use super::{Context, Exit, parse_time};
+use super::extract::write_edits;
+use super::show::write_json;
+use crate::cli::context::{json_on_stdout, text_on_stdout};
+use crate::cli::{Context, Exit, parse_time};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::AnnouncedFilter;
 use perennial_engine::feeds::articles::{ArchivedArticle, SiteTemplates};
@@ -20,15 +19,15 @@ links or images changed; surroundings, comments and dates do not. --edited shows
 With --json one object a line is printed, with all its versions.
 
 Examples:
-  perennial objects news.example --since 24h
-  perennial objects --edited --json
-  perennial objects --feed https://news.example/feed.xml --text 'ferr(y|ies)'
-  perennial objects --format markdown > corpus.md";
+  perennial article list news.example --since 24h
+  perennial article list --edited --json
+  perennial article list --feed https://news.example/feed.xml --text 'ferr(y|ies)'
+  perennial article list --format markdown > corpus.md";
 
-/// Lists the articles and posts that feeds announced, with their versions.
+/// List the articles that feeds announced, with their versions.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Objects {
+pub(super) struct List {
     /// A site, as example.org or example.org:8080
     site: Option<String>,
     /// Only what this feed announced
@@ -51,24 +50,7 @@ pub(super) struct Objects {
     format: String,
 }
 
-const AFTER_HELP_OF_ONE: &str = "\
-Examples:
-  perennial object https://news.example/2026/ferry.html
-  perennial object https://news.example/2026/ferry.html --history
-  perennial object https://news.example/2026/ferry.html --json";
-
-/// Shows the article or post of an archived page, and with --history its versions and what was edited.
-#[derive(clap::Args)]
-#[command(after_help = AFTER_HELP_OF_ONE)]
-pub(super) struct OneObject {
-    /// Address of the page
-    url: String,
-    /// Show every version with the words that were taken out and added
-    #[arg(long)]
-    history: bool,
-}
-
-impl Objects {
+impl List {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let shared = SharedSnapshot::new(context.snapshot()?);
         let (site, feed) = (self.site.as_deref(), self.feed.as_deref());
@@ -94,7 +76,7 @@ impl Objects {
         }
         progress.finish_and_clear();
         if n_told == 0 && !context.json {
-            writeln!(out, "no such object: `perennial feeds` tells which feeds are followed")?;
+            writeln!(out, "no such object: `perennial feed list` tells which feeds are followed")?;
         }
         out.flush()?;
         Ok(Exit::Done)
@@ -124,37 +106,6 @@ impl Objects {
     }
 }
 
-impl OneObject {
-    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let shared = SharedSnapshot::new(context.snapshot()?);
-        let missing = || format!("the archive has no page {}: see `perennial info --sites 50`", self.url);
-        let page = shared.lock().store().page(&self.url)?.with_context(missing)?;
-        let announced = shared.lock().store().announced_page(page.id)?;
-        let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
-        let mut templates = SiteTemplates::new(&neighbours);
-        let told =
-            ArchivedArticle::load(&shared, &self.url, page.id, announced, &mut templates, (None, None))?;
-        let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };
-        if context.json {
-            write_json(&told, &mut *out)?;
-        } else if self.history {
-            write_history(&told, &mut *out)?;
-        } else if let Some(latest) = told.versions.last() {
-            write_text(&mut *out, &latest.object)?;
-        } else {
-            anyhow::bail!("no capture of {} can be read as a page: see `perennial log`", self.url);
-        }
-        out.flush()?;
-        Ok(Exit::Done)
-    }
-}
-
-fn write_json(told: &ArchivedArticle, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Some(line) = told.to_json(false) else { return Ok(()) };
-    serde_json::to_writer(&mut *out, &line)?;
-    Ok(writeln!(out)?)
-}
-
 /// One line, and what was edited if asked for.
 fn write_line(told: &ArchivedArticle, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
     let Some(latest) = told.versions.last() else { return Ok(()) };
@@ -170,20 +121,6 @@ fn write_line(told: &ArchivedArticle, out: &mut dyn Write, with_edits: bool) -> 
     writeln!(out, "{time} {}{edited}\n  {}", latest.object.title, told.url)?;
     for pair in told.versions.windows(2).filter(|_| with_edits) {
         writeln!(out, "\nseen {}:", pair[1].since.to_rfc3339())?;
-        write_edits(out, &pair[0].object, &pair[1].object)?;
-    }
-    Ok(())
-}
-
-/// Every version with its edits.
-fn write_history(told: &ArchivedArticle, out: &mut dyn Write) -> std::io::Result<()> {
-    if let Some(first) = told.versions.first() {
-        writeln!(out, "first seen {}:\n", first.since.to_rfc3339())?;
-        write_text(out, &first.object)?;
-    }
-    for pair in told.versions.windows(2) {
-        let (n_taken_out, n_added) = n_edited(&edits(&pair[0].object, &pair[1].object));
-        writeln!(out, "seen {}: {n_taken_out} words out, {n_added} in", pair[1].since.to_rfc3339())?;
         write_edits(out, &pair[0].object, &pair[1].object)?;
     }
     Ok(())

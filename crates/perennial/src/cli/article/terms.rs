@@ -1,4 +1,4 @@
-//! `perennial terms`: which words are new on the sites of an archive.
+//! `perennial article terms`: which words are new on the sites of an archive.
 
 use std::io::Write;
 
@@ -7,8 +7,8 @@ use clap::Args;
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
-use super::context::not_found;
-use super::{Context, Exit, parse_time};
+use crate::cli::context::not_found;
+use crate::cli::{Context, Exit, parse_time};
 use perennial_archive::store::Texts;
 use perennial_engine::search::{NewTerm, NewTerms, TermsQuery, new_terms};
 
@@ -17,11 +17,11 @@ A term is a word or two words in a row. Counted are the paragraphs, headings, ce
 advertisements; the surprise is the log-likelihood ratio beside those of the time before (docs/search.md).
 
 Examples:
-  perennial terms
-  perennial terms --since 24h --site example.org
-  perennial terms --since 2026-11-01 --until 2026-11-08 --limit 100 --json";
+  perennial article terms
+  perennial article terms --since 24h --site example.org
+  perennial article terms --since 2026-11-01 --until 2026-11-08 --limit 100 --json";
 
-/// List the terms of a week that were not seen before, or are much more frequent.
+/// List terms that are new or became much more frequent.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Terms {

@@ -1,4 +1,4 @@
-//! `perennial segment`: a page -> the blocks that a reader sees.
+//! `perennial lab segment`: a page -> the blocks that a reader sees.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use perennial_core::page::segment::{Block, SegmentConfig, vixml};
 use perennial_lab::draw::draw_svg;
 use serde_json::{Value, json};
 
-use super::context::document_on_stdout;
-use super::renderer::{RendererArgs, SeenPage, config_of, has_nothing_to_read};
-use super::{Context, Exit};
+use crate::cli::context::document_on_stdout;
+use crate::cli::renderer::{RendererArgs, SeenPage, config_of, has_nothing_to_read};
+use crate::cli::{Context, Exit};
 use perennial_engine::analyse::PageSpec;
 
 const AFTER_HELP: &str = "\
@@ -20,11 +20,11 @@ JSON, CSV, XML, a feed or plain text.
 without its scripts. Trees of the two are not to be compared with each other. Exit code 5: nothing to read.
 
 Examples:
-  perennial segment page.html --format svg --output page.svg
-  perennial segment https://news.example/@20261116 --renderer chromium --format svg --output page.svg
-  perennial segment https://news.example/ --coherence 8 --format json";
+  perennial lab segment page.html --format svg --output page.svg
+  perennial lab segment https://news.example/@20261116 --renderer chromium --format svg --output page.svg
+  perennial lab segment https://news.example/ --coherence 8 --format json";
 
-/// Shows the blocks of a page as a reader sees them.
+/// Show the blocks of a page.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Segment {

@@ -1,4 +1,4 @@
-//! `perennial schedule`: the archive's looks -> what the crawl will do next, with the reason of each visit.
+//! `perennial plan next`: the archive's looks -> what the crawl will do next, with the reason of each visit.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use perennial_core::schedule::{Budget, Goal, Reason, ScheduleConfig, Scheduler, 
 use perennial_core::time::{Span, Timestamp};
 use serde::Serialize;
 
-use super::{Context, Exit, parse_time};
+use crate::cli::{Context, Exit, parse_time};
 use perennial_archive::store::Store;
 use perennial_archive::{Archive, now};
 use perennial_engine::learn::{
@@ -30,16 +30,16 @@ skipped; 1 % of the budget looks whether that is still right.
 day) and adds up the importance that they are expected to find.
 
 Examples:
-  perennial schedule
-  perennial schedule --at 2026-11-16T09:00:00Z --top 50
-  perennial schedule --budget 5000/1d --what-if
-  perennial schedule --next 50 --json
-  perennial schedule --strategy fixed-interval --json";
+  perennial plan next
+  perennial plan next --at 2026-11-16T09:00:00Z --top 50
+  perennial plan next --budget 5000/1d --what-if
+  perennial plan next --visits 50 --json
+  perennial plan next --strategy fixed-interval --json";
 
-/// Shows what the crawl will do next, when and why.
+/// Show the next visits, with the reason for each.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Schedule {
+pub(super) struct Next {
     /// Where the plan begins, which uses only captures before it [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
@@ -59,7 +59,7 @@ pub(super) struct Schedule {
 
     /// Show the next N visits in order, a page as often as it comes, instead of the next visit of each page
     #[arg(long, value_name = "N", conflicts_with_all = ["top", "what_if"])]
-    next: Option<usize>,
+    visits: Option<usize>,
 
     /// What the visits serve: balanced, importance, every-page, coherent or count [default: the goals of perennial.toml]
     #[arg(long, value_name = "GOAL")]
@@ -82,7 +82,7 @@ struct WhatIf {
     expected_importance: f64,
 }
 
-impl Schedule {
+impl Next {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
@@ -104,7 +104,7 @@ impl Schedule {
             ));
         }
         let described = VisitDescriber { store, followed: &followed };
-        if let Some(n) = self.next {
+        if let Some(n) = self.visits {
             let entries = described.next(&scheduler, at, n)?;
             context.print(&entries, |out| print_plan(&entries, 0, &pace, out))?;
             return Ok(Exit::Done);

@@ -1,4 +1,4 @@
-//! `perennial feeds`: feeds that are followed, how they publish, where they are found.
+//! `perennial feed`: feeds that are followed, how they publish, where they are found.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use perennial_core::time::Span;
 use serde::Serialize;
 use url::Url;
 
-use super::crawl::print_summary;
+use super::progress::print_summary;
 use super::{Context, Exit, signals};
 use perennial_archive::settings::site::parse_address;
 use perennial_archive::settings::{CrawlTable, Seed};
@@ -23,33 +23,35 @@ use perennial_engine::learn;
 use perennial_fetch::Client;
 
 const AFTER_HELP: &str = "\
-A crawl follows the feeds that pages name, and polls each by its own publishing pattern; docs/feeds.md explains how.
+A crawl finds the feeds that pages link to, and polls each at the hours at which it publishes (docs/feeds.md).
 
 Examples:
-  perennial feeds                                   the feeds of this archive
-  perennial feeds discover https://example.org/     which feeds a page has
-  perennial feeds import subscriptions.opml         follow the feeds of a list, its folders as tags
-  perennial feeds poll                              poll every feed once, and fetch nothing else";
+  perennial feed list
+  perennial feed find https://example.org/
+  perennial feed import subscriptions.opml    follow the feeds of a list, with its folders as tags
+  perennial feed poll";
 
-/// Show feeds and how they publish; find, import and poll them.
+/// List, find, import and poll feeds.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Feeds {
+pub(super) struct Feed {
     #[command(subcommand)]
-    command: Option<FeedCommand>,
+    command: FeedCommand,
 }
 
 #[derive(Subcommand)]
 enum FeedCommand {
-    /// Show the feeds that were read: format, items, pattern, what was lost
+    /// List the feeds with their format, items and publishing pattern
+    #[command(after_help = AFTER_HELP)]
     List,
     /// Find the feeds of a page
-    Discover(Discover),
-    /// Poll every feed that is followed once, and fetch nothing else
+    Find(Find),
+    /// Poll every followed feed once, and fetch nothing else
     Poll(Poll),
-    /// Follow the feeds of a list: OPML, or an address a line
+    /// Follow the feeds of a list: OPML, or one URL per line
+    #[command(after_help = AFTER_HELP)]
     Import {
-        /// The list
+        /// File with the list
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// Allow hosts with private or loopback addresses
@@ -59,8 +61,9 @@ enum FeedCommand {
 }
 
 #[derive(Args)]
-struct Discover {
-    /// A page or a feed; https is assumed when no scheme is given
+#[command(after_help = AFTER_HELP)]
+struct Find {
+    /// A page or a feed; https is assumed if it has no scheme
     #[arg(value_name = "URL", value_parser = parse_address)]
     url: Url,
     /// Allow the host to have a private or loopback address
@@ -69,8 +72,9 @@ struct Discover {
 }
 
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 struct Poll {
-    /// A fixed delay after every fetch instead of politeness, such as 0 on your own machine
+    /// Wait this long after every fetch, whatever politeness says; only for hosts that you run
     #[arg(long, value_name = "TIME", value_parser = perennial_core::schedule::amounts::parse_span)]
     delay: Option<Span>,
     /// Allow hosts with private or loopback addresses
@@ -78,13 +82,13 @@ struct Poll {
     allow_private: bool,
 }
 
-impl Feeds {
+impl Feed {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self.command {
-            None | Some(FeedCommand::List) => list(context),
-            Some(FeedCommand::Discover(discover)) => discover.run(context),
-            Some(FeedCommand::Poll(poll)) => poll.run(context),
-            Some(FeedCommand::Import { file, allow_private }) => {
+            FeedCommand::List => list(context),
+            FeedCommand::Find(find) => find.run(context),
+            FeedCommand::Poll(poll) => poll.run(context),
+            FeedCommand::Import { file, allow_private } => {
                 let like = |url: &Url| Seed { allow_private, ..Seed::of_host(url.clone()) };
                 follow_list(context, &file, &like)
             }
@@ -92,7 +96,7 @@ impl Feeds {
     }
 }
 
-/// Follows the sites of a list, for `feeds import` and `add --from`.
+/// Follows the sites of a list, for `feed import` and `add --from`.
 pub(super) fn follow_list(
     context: &Context,
     file: &std::path::Path,
@@ -117,7 +121,7 @@ pub(super) fn follow_list(
                 if seed.tags.is_empty() { String::new() } else { format!(" [{}]", seed.tags.join(", ")) };
             writeln!(out, "added {} (feeds: {}){tags}", seed.scope.seed, seed.feeds.len())?;
         }
-        writeln!(out, "sites that are followed: {n_sites}; `perennial crawl` visits them")
+        writeln!(out, "sites that are followed: {n_sites}; `perennial run` visits them")
     })?;
     Ok(Exit::Done)
 }
@@ -150,7 +154,7 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
     }
     context.print(&lines, |out| print_list(&lines, out))?;
     if lines.is_empty() {
-        context.note("no feed was read yet: `perennial crawl` follows those that pages name, `perennial feeds import` takes a list");
+        context.note("no feed was read yet: `perennial run` follows those that pages name, `perennial feed import` takes a list");
     }
     Ok(Exit::Done)
 }
@@ -207,7 +211,7 @@ fn print_list(lines: &[FeedLine], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-impl Discover {
+impl Find {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         // Without an archive the defaults hold.
         let table = context

@@ -1,4 +1,4 @@
-//! `perennial quality`: the archive's looks -> estimates of its completeness and coherence.
+//! `perennial plan quality`: the archive's looks -> estimates of its completeness and coherence.
 
 use std::io::Write;
 
@@ -7,8 +7,8 @@ use perennial_core::quality::estimate::{CoherenceEstimate, CompletenessEstimate}
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::context::not_found;
-use super::{Context, Exit, parse_time};
+use crate::cli::context::not_found;
+use crate::cli::{Context, Exit, parse_time};
 use perennial_engine::learn::FollowedSites;
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
@@ -28,11 +28,11 @@ A page weighs its PageRank times the `weight` of its site in perennial.toml. Fir
 changes.
 
 Examples:
-  perennial quality
-  perennial quality news.example --at 2026-11-16T09:00:00Z
-  perennial quality --json";
+  perennial plan quality
+  perennial plan quality news.example --at 2026-11-16T09:00:00Z
+  perennial plan quality --json";
 
-/// Estimates completeness and coherence of the archive.
+/// Estimate completeness and coherence of the archive.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Quality {
@@ -49,7 +49,7 @@ impl Quality {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let Some(last) = store.last_capture()? else {
-            bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
+            bail!("the archive has no captures yet: `perennial run` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
         let quality =
@@ -119,7 +119,7 @@ fn coherence_json(estimate: &CoherenceEstimate) -> Value {
 fn print(quality: &ArchiveQuality, at: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
-        "Estimates in percent, by the definitions of the demonstration's report (`perennial quality --help`).\n\
+        "Estimates in percent, by the definitions of the demonstration's report (`perennial plan quality --help`).\n\
          Completeness: lower bound - likely - upper bound. Coherence of the snapshot at {at}: lower - upper bound.\n"
     )?;
     writeln!(

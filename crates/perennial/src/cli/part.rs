@@ -1,7 +1,8 @@
-//! `perennial pin` and `perennial ignore`: parts of a site's pages that count most, or not at all -> `[[site]]` in perennial.toml.
+//! `perennial part`: parts of a site's pages that count most, or not at all -> `pin` and `ignore` of `[[site]]` in perennial.toml.
 
 use std::io::{self, Write};
 
+use clap::Subcommand;
 use perennial_core::page::segment::Selector;
 use serde::Serialize;
 
@@ -12,21 +13,47 @@ use perennial_archive::settings::site::parse_selector;
 use perennial_engine::admin::{AdminAction, PartAction};
 use perennial_engine::analyse::PartEffect;
 
-const PIN_HELP: &str = "\
+const AFTER_HELP: &str = "\
 SITE is the address of a site that is followed, or its host; `perennial list` shows them. Before anything is written, the edits of the last 30 days \
 are looked at: how many of them touched the part, and how many nothing else.
 
 Examples:
-  perennial pin example.org --selector '#headlines' --dry-run
-  perennial pin https://example.org/ --selector article.main --importance 0.6
-  perennial ignore example.org --selector '.weather, .stock-ticker'";
+  perennial part pin example.org --selector '#headlines' --dry-run
+  perennial part pin https://example.org/ --selector article.main --importance 0.6
+  perennial part ignore example.org --selector '.weather, .stock-ticker'
+  perennial part list";
 
-/// Let a part of a site's pages count most.
+/// Pin or ignore parts of a site's pages.
 #[derive(clap::Args)]
-#[command(after_help = PIN_HELP)]
-pub(super) struct Pin {
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Part {
+    #[command(subcommand)]
+    command: PartCommand,
+}
+
+#[derive(Subcommand)]
+enum PartCommand {
+    Pin(Pin),
+    Ignore(Ignore),
+    List(List),
+}
+
+impl Part {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self.command {
+            PartCommand::Pin(args) => args.run(context),
+            PartCommand::Ignore(args) => args.run(context),
+            PartCommand::List(args) => args.run(context),
+        }
+    }
+}
+
+/// Treat changes in a part of the page as most important.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+struct Pin {
     #[command(flatten)]
-    part: Part,
+    part: PartArgs,
     /// Share of the page's importance that the part has, above 0 and at most 1 [default: all pins without one have 0.9 together]
     #[arg(long, value_name = "X", value_parser = parse_share)]
     importance: Option<f32>,
@@ -34,14 +61,22 @@ pub(super) struct Pin {
 
 /// Leave a part of a site's pages out of the comparison.
 #[derive(clap::Args)]
-#[command(after_help = PIN_HELP)]
-pub(super) struct Ignore {
+#[command(after_help = AFTER_HELP)]
+struct Ignore {
     #[command(flatten)]
-    part: Part,
+    part: PartArgs,
+}
+
+/// List the pinned and ignored parts.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  perennial part list\n  perennial part list example.org --json")]
+struct List {
+    /// The site: its URL or host [default: all sites]
+    site: Option<String>,
 }
 
 #[derive(clap::Args)]
-struct Part {
+struct PartArgs {
     /// The site: its address or its host
     site: String,
     /// CSS selector of the part
@@ -63,20 +98,20 @@ struct Told {
 }
 
 impl Pin {
-    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let selector = self.part.selector.clone();
         self.part.run(context, PartAction::Pin(PinnedPart { selector, importance: self.importance }))
     }
 }
 
 impl Ignore {
-    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let act = PartAction::Ignore(self.part.selector.clone());
         self.part.run(context, act)
     }
 }
 
-impl Part {
+impl PartArgs {
     fn run(self, context: &Context, act: PartAction) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let seed = archive.settings().seeds.named(&self.site)?;
@@ -90,6 +125,47 @@ impl Part {
         let told = Told { site, selector: self.selector.to_string(), is_written: !self.dry_run, effect };
         context.print(&told, |out| told.write(out))?;
         Ok(Exit::Done)
+    }
+}
+
+/// A part of a site's pages, as it is listed.
+#[derive(Serialize)]
+struct PartRow {
+    site: String,
+    selector: String,
+    /// `pin` or `ignore`.
+    action: &'static str,
+    importance: Option<f32>,
+}
+
+impl List {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        let seeds = &archive.settings().seeds;
+        let only = self.site.as_deref().map(|site| seeds.named(site)).transpose()?;
+        let mut rows = Vec::new();
+        for seed in seeds.iter().filter(|seed| only.is_none_or(|only| only.scope.seed == seed.scope.seed)) {
+            let row = |selector: &Selector, action, importance| PartRow {
+                site: seed.scope.seed.to_string(),
+                selector: selector.to_string(),
+                action,
+                importance,
+            };
+            rows.extend(seed.parts.pinned().iter().map(|part| row(&part.selector, "pin", part.importance)));
+            rows.extend(seed.parts.ignored().iter().map(|selector| row(selector, "ignore", None)));
+        }
+        context.print(&rows, |out| rows.iter().try_for_each(|row| row.write(out)))?;
+        if rows.is_empty() {
+            context.note("no part is pinned or ignored: use `perennial part pin` or `perennial part ignore`");
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl PartRow {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let importance = self.importance.map(|share| format!(" (importance {share})")).unwrap_or_default();
+        writeln!(out, "{:<6} {} {}{importance}", self.action, self.site, self.selector)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `perennial extract`: a page -> the article or post that it holds.
+//! `perennial article extract`: a page -> the article or post that it holds.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,8 +13,8 @@ use perennial_core::text::dom::Dom;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::context::{json_on_stdout, text_on_stdout};
-use super::{Context, Exit};
+use crate::cli::context::{json_on_stdout, text_on_stdout};
+use crate::cli::{Context, Exit};
 use perennial_engine::analyse::PageSpec;
 use perennial_engine::feeds::articles::{article_json, edit_json, field_name, template_around};
 
@@ -32,18 +32,18 @@ With --json one object a line is printed. --list takes one page a line, as JSON:
 \"url\": ..., \"neighbours\": [...], \"before\": ...}; only `file` is needed, and what else a line has as `id` is repeated in the result.
 
 Examples:
-  perennial extract --html article.html
-  perennial extract --html article.html --url https://news.example/2026/article.html --json
-  perennial extract --html blog.html --title 'Second post' --description 'It rained all week'
-  perennial extract --html new.html --neighbour old-1.html old-2.html old-3.html old-4.html old-5.html
-  perennial extract --html monday.html --before sunday.html
-  perennial extract --list pages.jsonl --json > objects.jsonl
-  perennial extract https://news.example/article@20261116";
+  perennial article extract --html article.html
+  perennial article extract --html article.html --url https://news.example/2026/article.html --json
+  perennial article extract --html blog.html --title 'Second post' --description 'It rained all week'
+  perennial article extract --html new.html --neighbour old-1.html old-2.html old-3.html old-4.html old-5.html
+  perennial article extract --html monday.html --before sunday.html
+  perennial article extract --list pages.jsonl --json > objects.jsonl
+  perennial article extract https://news.example/article@20261116";
 
-/// Shows the article or post that a page holds: title, lead, time, author, text, links, images, comments.
+/// Extract the article of a page: title, author, time, text, links, images, comments.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Extract {
+pub(in crate::cli) struct Extract {
     /// A file, an archived page (URL@TIME), or a live address
     #[arg(required_unless_present_any = ["html", "list"])]
     page: Vec<PageSpec>,
@@ -74,7 +74,7 @@ pub(super) struct Extract {
 }
 
 /// A page and what is known of it -> its object.
-pub(super) type Algorithm = dyn Fn(&Dom, &Known<'_>) -> Object;
+pub(in crate::cli) type Algorithm = dyn Fn(&Dom, &Known<'_>) -> Object;
 
 /// One page to read.
 #[derive(Deserialize, Default)]
@@ -91,12 +91,12 @@ struct Job {
 }
 
 impl Extract {
-    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+    pub(in crate::cli) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         self.run_with(context, &extract)
     }
 
     /// The same by any algorithm.
-    pub(super) fn run_with(self, context: &Context, algorithm: &Algorithm) -> anyhow::Result<Exit> {
+    pub(in crate::cli) fn run_with(self, context: &Context, algorithm: &Algorithm) -> anyhow::Result<Exit> {
         let out = if context.json { json_on_stdout() } else { text_on_stdout() };
         let mut teller = Teller { context, out, algorithm };
         let template = template_of(&self.neighbour)?;
@@ -148,7 +148,7 @@ impl Extract {
         }
         if page.document.is_some() {
             bail!(
-                "{} is no HTML page: only pages hold objects; see `perennial segment` for its text",
+                "{} is no HTML page: only pages hold objects; see `perennial lab segment` for its text",
                 page.version
             );
         }
@@ -292,7 +292,7 @@ fn template_of(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
 }
 
 /// For people: headline, who and when, lead, text, and how much there is besides.
-pub(super) fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Result<()> {
+pub(in crate::cli) fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Result<()> {
     if object.text.is_empty() {
         return writeln!(out, "{}\n\n(the page holds no running text)\n", object.title);
     }
@@ -314,7 +314,11 @@ pub(super) fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Resul
 const N_AROUND: usize = 6;
 
 /// For people: what was taken out in [- -], what was added in {+ +}, with a few words around.
-pub(super) fn write_edits(out: &mut dyn Write, before: &Object, after: &Object) -> std::io::Result<()> {
+pub(in crate::cli) fn write_edits(
+    out: &mut dyn Write,
+    before: &Object,
+    after: &Object,
+) -> std::io::Result<()> {
     if same_version(before, after) {
         return writeln!(out, "{}\n\nThe same version: nothing of its own was edited.\n", after.title);
     }

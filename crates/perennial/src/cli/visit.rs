@@ -1,4 +1,4 @@
-//! `perennial retry`: a page, or what fails on a host -> visited as soon as politeness allows it.
+//! `perennial visit`: a page, or what fails on a host -> visited as soon as politeness allows it.
 
 use clap::Args;
 
@@ -10,19 +10,19 @@ const AFTER_HELP: &str = "\
 A running crawl visits it within seconds, else the next one does so first. The pause that a host got by its failures ends.
 
 Examples:
-  perennial retry https://example.org/news
-  perennial retry example.org";
+  perennial visit https://example.org/news
+  perennial visit example.org";
 
-/// Visit a page again now, or all pages of a host whose last visit failed.
+/// Visit a page, or the failing pages of a host, as soon as possible.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
-pub(super) struct Retry {
+pub(super) struct Visit {
     /// The address of a page, or a host
     #[arg(value_name = "URL")]
     target: String,
 }
 
-impl Retry {
+impl Visit {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         perform(context, &AdminAction::Retry(self.target), "to be visited now:")
     }

@@ -1,4 +1,4 @@
-//! `perennial get`: an archived body -> standard output.
+//! `perennial view --raw`: an archived body -> standard output.
 
 use std::io::{self, Write as _};
 
@@ -9,28 +9,6 @@ use serde_json::json;
 use super::{Context, Exit, context::document_on_stdout, parse_time};
 use perennial_server::body::{Coding, StoredBody};
 use perennial_server::find::{CaptureMatch, NoCapture, find};
-
-const AFTER_HELP: &str = "\
-The capture closest to TIME is taken; without a time, the latest. TIME is 2026-11-16T09:30:00Z, 2026-11-16, digits such as \
-20261116, or a length of time ago such as 3d. With --json what is known of the capture is printed in place of its body.
-
-Examples:
-  perennial get https://news.example/
-  perennial get https://news.example/@2026-11-16 > page.html
-  perennial get --raw https://news.example/logo.png@20261116 > answer.http";
-
-/// Writes the archived body of an address to standard output.
-#[derive(clap::Args)]
-#[command(after_help = AFTER_HELP)]
-pub(super) struct Get {
-    /// The address, with @TIME behind it if not the latest capture is meant
-    #[arg(value_name = "URL[@TIME]", value_parser = UrlAt::parse)]
-    page: UrlAt,
-
-    /// Write the whole answer as it is stored: status line, fields, and the body with its codings
-    #[arg(long)]
-    raw: bool,
-}
 
 /// An address and perhaps an instant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,39 +37,39 @@ impl UrlAt {
     }
 }
 
-impl Get {
-    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let snapshot = context.snapshot()?;
-        let at = self.page.time.unwrap_or_else(perennial_archive::now);
-        let url = &self.page.url;
-        let found = match find(&snapshot, url, at, true) {
-            Ok(found) => found,
-            Err(NoCapture::NotArchived) => {
-                bail!("there is no capture of {url}: see what there is with `perennial info`")
-            }
-            Err(NoCapture::NotHeld(time)) => {
-                bail!("{url} was seen at {time}, but no record of this archive holds what it showed")
-            }
-            Err(NoCapture::Damaged(error) | NoCapture::Failed(error)) => return Err(error),
-        };
-        match context.json {
-            true => print_facts(context, &found)?,
-            false => self.write(found)?,
+/// Prints the body of the capture closest to an instant, or what is known of the capture with --json. `with_head` prints the
+/// response as it is stored: status line, fields, and the body with its codings.
+pub(super) fn print(context: &Context, page: &UrlAt, with_head: bool) -> anyhow::Result<Exit> {
+    let snapshot = context.snapshot()?;
+    let at = page.time.unwrap_or_else(perennial_archive::now);
+    let url = &page.url;
+    let found = match find(&snapshot, url, at, true) {
+        Ok(found) => found,
+        Err(NoCapture::NotArchived) => {
+            bail!("there is no capture of {url}: see what there is with `perennial status`")
         }
-        Ok(Exit::Done)
+        Err(NoCapture::NotHeld(time)) => {
+            bail!("{url} was seen at {time}, but no record of this archive holds what it showed")
+        }
+        Err(NoCapture::Damaged(error) | NoCapture::Failed(error)) => return Err(error),
+    };
+    match context.json {
+        true => print_facts(context, &found)?,
+        false => write(found, with_head)?,
     }
+    Ok(Exit::Done)
+}
 
-    fn write(&self, found: CaptureMatch) -> anyhow::Result<()> {
-        let mut out = document_on_stdout();
-        let CaptureMatch { mut record, head, holder, .. } = found;
-        if self.raw {
-            out.write_all(head.as_bytes())?;
-            io::copy(&mut record, &mut out)?;
-        } else {
-            io::copy(&mut StoredBody::new(record, &holder.digest).into_reader(Coding::Plain), &mut out)?;
-        }
-        Ok(out.flush()?)
+fn write(found: CaptureMatch, with_head: bool) -> anyhow::Result<()> {
+    let mut out = document_on_stdout();
+    let CaptureMatch { mut record, head, holder, .. } = found;
+    if with_head {
+        out.write_all(head.as_bytes())?;
+        io::copy(&mut record, &mut out)?;
+    } else {
+        io::copy(&mut StoredBody::new(record, &holder.digest).into_reader(Coding::Plain), &mut out)?;
     }
+    Ok(out.flush()?)
 }
 
 fn print_facts(context: &Context, found: &CaptureMatch) -> anyhow::Result<()> {

@@ -1,0 +1,38 @@
+//! `perennial plan`: what the crawler has learned about changes, and what it will visit because of it.
+
+mod next;
+mod patterns;
+mod quality;
+
+use clap::{Args, Subcommand};
+
+use super::{Context, Exit};
+
+/// Next visits, patterns of change, quality of the archive.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  perennial plan next
+  perennial plan patterns https://example.org/
+  perennial plan quality")]
+pub(super) struct Plan {
+    #[command(subcommand)]
+    command: PlanCommand,
+}
+
+#[derive(Subcommand)]
+enum PlanCommand {
+    Next(next::Next),
+    Patterns(patterns::Patterns),
+    Quality(quality::Quality),
+}
+
+impl Plan {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self.command {
+            PlanCommand::Next(args) => args.run(context),
+            PlanCommand::Patterns(args) => args.run(context),
+            PlanCommand::Quality(args) => args.run(context),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Wrong usage -> one line that names the right command or option.
+
+use std::ffi::OsString;
+
+use clap::builder::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use perennial_archive::settings::nearest;
+
+/// Former commands and their successors.
+const RENAMED_COMMANDS: [(&str, &str); 25] = [
+    ("crawl", "run"),
+    ("info", "status"),
+    ("retry", "visit"),
+    ("get", "view --raw"),
+    ("objects", "article list"),
+    ("object", "article show"),
+    ("extract", "article extract"),
+    ("terms", "article terms"),
+    ("feeds", "feed list"),
+    ("feeds list", "feed list"),
+    ("feeds discover", "feed find"),
+    ("feeds import", "feed import"),
+    ("feeds poll", "feed poll"),
+    ("feeds stats", "lab feeds"),
+    ("feed discover", "feed find"),
+    ("pin", "part pin"),
+    ("ignore", "part ignore"),
+    ("schedule", "plan next"),
+    ("patterns", "plan patterns"),
+    ("quality", "plan quality"),
+    ("segment", "lab segment"),
+    ("rebuild", "lab channel"),
+    ("rules", "lab rules"),
+    ("simulate", "lab simulate"),
+    ("notify run", "notify send"),
+];
+
+/// Words by which other programs call what a command does.
+const FOREIGN_COMMANDS: [(&str, &str); 28] = [
+    ("archive", "run"),
+    ("mirror", "run"),
+    ("start", "run"),
+    ("update", "run --once"),
+    ("pull", "run --once"),
+    ("create", "init"),
+    ("new", "init"),
+    ("follow", "add"),
+    ("subscribe", "add"),
+    ("unfollow", "remove"),
+    ("delete", "remove"),
+    ("stop", "pause"),
+    ("continue", "resume"),
+    ("fetch", "visit"),
+    ("refresh", "visit"),
+    ("show", "view"),
+    ("open", "view"),
+    ("cat", "view --raw"),
+    ("server", "serve"),
+    ("replay", "serve"),
+    ("history", "changes"),
+    ("compare", "diff"),
+    ("find", "search"),
+    ("grep", "search"),
+    ("stats", "status"),
+    ("check", "verify"),
+    ("fsck", "verify"),
+    ("settings", "config show"),
+];
+
+/// Former options and their successors, by command.
+const RENAMED_OPTIONS: [(&str, &str, &str); 9] = [
+    ("run", "--operate", "--admin"),
+    ("serve", "--operate", "--admin"),
+    ("serve", "--operator-file", "--admin-token-file"),
+    ("log", "--acts", "--audit"),
+    ("watch", "--least-importance", "--min-importance"),
+    ("plan next", "--next", "--visits"),
+    ("verify", "--accept-foreign", "--accept-imported"),
+    ("demo", "--changing-requisites", "--changing-subresources"),
+    ("lab simulate", "--notices", "--announced"),
+];
+
+/// Options that other programs have, and what to use instead.
+const NO_INTERVAL: &str = "the crawler learns when a page changes. \
+    Limit its visits with `perennial set SITE --budget N/PERIOD`, or use `perennial run --strategy fixed-interval --interval TIME`";
+const FOREIGN_OPTIONS: [(&str, &str, &str); 3] = [
+    ("watch", "--interval", NO_INTERVAL),
+    ("watch", "--every", NO_INTERVAL),
+    ("add", "--interval", NO_INTERVAL),
+];
+
+/// The answer to an unknown command or option; `None` leaves the answer to clap.
+pub(super) fn answer(error: &clap::Error, root: &Command, words: &[OsString]) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let unknown = text(ContextKind::InvalidSubcommand)?;
+            let n_before = words.iter().position(|word| word == unknown)?;
+            let (command, path) = named(root, &words[..n_before]);
+            Some(unknown_command(command, &path, unknown, words.get(n_before + 1)))
+        }
+        ErrorKind::UnknownArgument => {
+            let (command, path) = named(root, words);
+            let option = text(ContextKind::InvalidArg)?;
+            option.starts_with("--").then(|| unknown_option(root, command, &path, option))
+        }
+        _ => None,
+    }
+}
+
+/// The innermost command that the words name, and its path.
+fn named<'c>(root: &'c Command, words: &[OsString]) -> (&'c Command, Vec<&'c str>) {
+    let (mut command, mut path) = (root, Vec::new());
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        if let Some(inner) = command.find_subcommand(word) {
+            command = inner;
+            path.push(inner.get_name());
+        }
+    }
+    (command, path)
+}
+
+fn unknown_command(command: &Command, path: &[&str], unknown: &str, next: Option<&OsString>) -> String {
+    let called = [path, &[unknown]].concat().join(" ");
+    // clap stops at the first unknown word: of `feeds poll` at `feeds`.
+    let longer = format!("{called} {}", next.and_then(|word| word.to_str()).unwrap_or_default());
+    let successor = |called: &str| RENAMED_COMMANDS.iter().find(|(before, _)| *before == called);
+    if let Some((before, now)) = successor(&longer).or_else(|| successor(&called)) {
+        return format!("`perennial {before}` was renamed: use `perennial {now}`");
+    }
+    if let Some((_, ours)) = FOREIGN_COMMANDS.iter().find(|(foreign, _)| *foreign == called) {
+        return format!("there is no `perennial {called}`: use `perennial {ours}`");
+    }
+    let own = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
+    let prefix: String = path.iter().map(|name| format!("{name} ")).collect();
+    match nearest(unknown, own) {
+        Some(near) => format!("there is no `perennial {called}`: did you mean `perennial {prefix}{near}`?"),
+        None => format!("there is no `perennial {called}`: `perennial {prefix}--help` lists the commands"),
+    }
+}
+
+fn unknown_option(root: &Command, command: &Command, path: &[&str], option: &str) -> String {
+    let path = path.join(" ");
+    let unknown = format!("`perennial {path}` has no option {option}");
+    let find = |table: &'static [(&str, &str, &'static str)]| {
+        table.iter().find(|(of, name, _)| *of == path && *name == option).map(|(.., answer)| *answer)
+    };
+    if let Some(now) = find(&RENAMED_OPTIONS) {
+        return format!("{option} of `perennial {path}` was renamed: use {now}");
+    }
+    if let Some(instead) = find(&FOREIGN_OPTIONS) {
+        return format!("{unknown}: {instead}");
+    }
+    let name = option.trim_start_matches('-');
+    if let Some(near) = nearest(name, command.get_arguments().filter_map(|argument| argument.get_long())) {
+        return format!("{unknown}: did you mean --{near}?");
+    }
+    let mut owners = Vec::new();
+    add_owners(root, name, "perennial", &mut owners);
+    match owners.as_slice() {
+        [] | [_, _, _, _, ..] => format!("{unknown}: see `perennial {path} --help`"),
+        owners => format!("{unknown}, but {} has", owners.join(", ")),
+    }
+}
+
+/// Adds the commands that have an option.
+fn add_owners(command: &Command, option: &str, path: &str, owners: &mut Vec<String>) {
+    for inner in command.get_subcommands() {
+        let path = format!("{path} {}", inner.get_name());
+        if inner.get_arguments().any(|argument| argument.get_long() == Some(option)) {
+            owners.push(format!("`{path}`"));
+        }
+        add_owners(inner, option, &path, owners);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::help::command_for;
+
+    fn answer_to(line: &str) -> String {
+        let words = format!("perennial {line}");
+        let (mut command, words) = command_for(words.split(' ').map(OsString::from));
+        let error = command.try_get_matches_from_mut(&words).expect_err(line);
+        answer(&error, &command, &words).unwrap_or_else(|| error.to_string())
+    }
+
+    fn exists(line: &str) -> bool {
+        let (mut command, words) =
+            command_for(format!("perennial {line} --help").split(' ').map(OsString::from));
+        command.try_get_matches_from_mut(&words).is_err_and(|error| error.kind() == ErrorKind::DisplayHelp)
+    }
+
+    #[test]
+    fn former_and_foreign_names_are_answered_with_a_command_that_exists() {
+        for (name, successor) in RENAMED_COMMANDS.into_iter().chain(FOREIGN_COMMANDS) {
+            assert!(answer_to(name).contains(&format!("use `perennial {successor}`")), "{}", answer_to(name));
+            assert!(exists(successor), "{successor}");
+        }
+        assert!(answer_to("feeds poll --delay 0").contains("use `perennial feed poll`"));
+    }
+
+    #[test]
+    fn former_options_are_answered_with_options_that_exist() {
+        for (command, option, successor) in RENAMED_OPTIONS {
+            let answer = answer_to(&format!("{command} {option}"));
+            assert!(answer.ends_with(&format!("was renamed: use {successor}")), "{answer}");
+            let (root, _) = command_for(std::iter::empty());
+            let words: Vec<OsString> =
+                format!("perennial {command}").split(' ').map(OsString::from).collect();
+            let found =
+                named(&root, &words).0.get_arguments().any(|one| one.get_long() == Some(&successor[2..]));
+            assert!(found, "{command} {successor}");
+        }
+    }
+
+    #[test]
+    fn typing_mistakes_are_answered_with_the_nearest_name() {
+        for (line, near) in [
+            ("statsu", "`perennial status`"),
+            ("chnages", "`perennial changes`"),
+            ("plan nxt", "`perennial plan next`"),
+            ("changes --sinc 2d", "--since"),
+            ("run --time-limt 2d", "--time-limit"),
+        ] {
+            assert!(answer_to(line).ends_with(&format!("did you mean {near}?")), "{}", answer_to(line));
+        }
+        assert!(answer_to("frobnicate").ends_with("`perennial --help` lists the commands"));
+    }
+
+    #[test]
+    fn an_option_of_another_command_is_answered_with_that_command() {
+        assert!(answer_to("run https://a.example --depth 3").ends_with("but `perennial add` has"));
+        assert!(answer_to("watch https://a.example --interval 5m").contains("--strategy fixed-interval"));
+    }
+}

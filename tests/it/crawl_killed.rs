@@ -49,7 +49,7 @@ fn sixty_kills_lose_nothing() {
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
     let connections = N_CONNECTIONS.to_string();
     let args = ["run", "--once", "--delay", "0", "--connections", &connections];
-    let mut chance = Chance::new(7);
+    let mut rng = Rng::new(7);
     let mut n_answered = 0;
     for kill in 0..N_KILLS {
         // With none allowed the kill comes while the archive is opened and what the last crawl left is mended.

@@ -112,7 +112,7 @@ impl Killer {
     /// Starts a command and kills it at a moment by lot; false when it ended before.
     fn kill(&mut self, work: Work) -> bool {
         let crawl = ["run", "--once", "--delay", "0", "--connections", "4", "--no-analysis"];
-        let limit = (2 + self.chance.below(12)).to_string();
+        let limit = (2 + self.rng.below(12)).to_string();
         let args: Vec<String> = match work {
             Work::Crawl => crawl.map(str::to_string).into(),
             Work::Close => {

@@ -10,7 +10,7 @@ use perennial_core::url::canonical::without_scheme;
 use super::Context;
 use super::analyse::print_lost_words;
 use perennial_crawler::clock::Clock;
-use perennial_crawler::{ExpectedVisit, VisitCounts, CrawlStatus};
+use perennial_crawler::{CrawlStatus, ExpectedVisit, VisitCounts};
 
 /// The progress line on standard error; hidden where that is no terminal.
 pub(super) struct Progress {
@@ -190,8 +190,12 @@ mod tests {
 
     #[test]
     fn the_progress_line_fits_every_terminal() {
-        let pages =
-            VisitCounts { n_visits: 1_234_567, n_changed: 1_000_000, n_redirected: 3, ..VisitCounts::default() };
+        let pages = VisitCounts {
+            n_visits: 1_234_567,
+            n_changed: 1_000_000,
+            n_redirected: 3,
+            ..VisitCounts::default()
+        };
         let status = CrawlStatus { pages, n_waiting: 77, body_bytes: 1 << 40, ..CrawlStatus::default() };
         for width in 0..200 {
             let line = progress_line(&status, at("2026-11-17"), width);

@@ -18,7 +18,7 @@ use perennial_archive::settings::Seed;
 use perennial_archive::settings::site::parse_address;
 use perennial_archive::store::Outbox;
 use perennial_crawler::clock::Clock;
-use perennial_crawler::{CrawlOptions, CrawlEnd, crawl};
+use perennial_crawler::{CrawlEnd, CrawlOptions, crawl};
 use perennial_engine::admin::AdminAction;
 use perennial_server::AdminOptions;
 

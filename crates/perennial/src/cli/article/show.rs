@@ -37,7 +37,8 @@ impl Show {
         let announced = shared.lock().store().announced_page(page.id)?;
         let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
         let mut templates = SiteTemplates::new(&neighbours);
-        let told = ArchivedArticle::load(&shared, &self.url, page.id, announced, &mut templates, (None, None))?;
+        let told =
+            ArchivedArticle::load(&shared, &self.url, page.id, announced, &mut templates, (None, None))?;
         let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };
         if context.json {
             write_json(&told, &mut *out)?;

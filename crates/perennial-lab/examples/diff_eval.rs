@@ -19,7 +19,7 @@ use perennial_core::page::diff::{Delta, diff};
 use perennial_core::page::importance::{ImportanceConfig, importance};
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, vixml};
 use perennial_core::text::charset::decode_text;
-use perennial_lab::plant::{PlantRates, Recovery, plant, recovery};
+use perennial_lab::plant::{PlantRates, Recovery, measure_recovery, plant};
 use perennial_render::{LayoutEngine, resource::nothing};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -69,7 +69,7 @@ fn evaluate_plant(pages: &[PathBuf], rate: f64) {
         let (after, planted) = plant(&before, rates, seed);
         let delta = diff(&before, &after);
         assert_eq!(delta.apply(&before).as_ref(), Ok(&after), "{}", page.display());
-        let found = recovery(&before, &planted, &delta);
+        let found = measure_recovery(&before, &planted, &delta);
         if found.n_planted == 0 {
             continue;
         }

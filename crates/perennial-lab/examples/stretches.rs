@@ -91,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for stretch in from..until {
         let start = first + Span::from_hours(24 * stretch * asked.number("step-days", 14.0)? as i64);
         let start = if worlds.len() == 1 { TraceStart::At(start) } else { TraceStart::Auto };
-        let mut world = trace::mix("stretch", &worlds, days, start);
+        let mut world = trace::combine_worlds("stretch", &worlds, days, start);
         if let Some(site) = without {
             world.pages.retain(|page| !page.name.contains(site.as_str()));
         }

@@ -57,7 +57,7 @@ impl BoundSpec {
 }
 
 /// The value per unit of importance of each page under a goal, scaled to a total of 1 over all changes.
-fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
+fn importance_values(world: &World, spec: &BoundSpec) -> Vec<f64> {
     let existing: Vec<(f64, f64)> = world
         .pages
         .iter()

@@ -78,13 +78,13 @@ impl CalendarWorld {
             for nth in 0..3 * self.n_per_cycle {
                 let kind = PageCycle::ALL[1 + nth as usize % 3];
                 let part = (2 << 32) + u64::from(site * 3 * self.n_per_cycle + nth);
-                let mut chance = WorldRng::fork(self.seed, part);
+                let mut rng = WorldRng::fork(self.seed, part);
                 kinds.push(kind);
                 world.pages.push(WorldPage {
                     name: format!("/page{}", self.n_ordinary + nth),
                     site: perennial_core::url::SiteId(site),
-                    weight: 1.0 + 3.0 * chance.unit(),
-                    changes: draw_changes(kind, &clock, (world.start, world.end), &mut chance),
+                    weight: 1.0 + 3.0 * rng.unit(),
+                    changes: draw_changes(kind, &clock, (world.start, world.end), &mut rng),
                     truth: None,
                 });
             }
@@ -95,9 +95,9 @@ impl CalendarWorld {
 
     /// UTC with about one holiday per 28 days, on days without a weekly or monthly rule.
     fn clock(&self, start: Timestamp) -> LocalClock {
-        let mut chance = WorldRng::fork(self.seed, 3 << 32);
+        let mut rng = WorldRng::fork(self.seed, 3 << 32);
         let first = LocalClock::utc().local(start).day.0;
-        let day = |month: u32| LocalDay(first + (month * 28) as i32 + chance.below(28) as i32);
+        let day = |month: u32| LocalDay(first + (month * 28) as i32 + rng.below(28) as i32);
         LocalClock::utc().with_holidays((0..self.days.div_ceil(28)).map(day).collect::<Vec<_>>())
     }
 }
@@ -106,10 +106,10 @@ fn draw_changes(
     kind: PageCycle,
     clock: &LocalClock,
     (start, end): (Timestamp, Timestamp),
-    chance: &mut WorldRng,
+    rng: &mut WorldRng,
 ) -> Vec<Change> {
-    let (a_busy_day, importance) = (chance.range(BUSY_CHANGES.0, BUSY_CHANGES.1), chance.range(0.1, 0.6));
-    let (weekday, of_month) = (chance.below(7) as u8, draw_day_of_month(chance));
+    let (a_busy_day, importance) = (rng.range(BUSY_CHANGES.0, BUSY_CHANGES.1), rng.range(0.1, 0.6));
+    let (weekday, of_month) = (rng.below(7) as u8, draw_day_of_month(rng));
     let mut changes = Vec::new();
     let (first, last) = (clock.local(start).day.0, clock.local(end).day.0);
     for day in (first..last).map(LocalDay) {
@@ -119,12 +119,12 @@ fn draw_changes(
             PageCycle::Monthly => of_month.map_or(day.in_month().1, |of_month| day.in_month().0 == of_month),
             PageCycle::Holiday => clock.kind_of(day) == perennial_core::time::DayKind::Holiday,
         };
-        let mut left = if is_busy { a_busy_day } else { QUIET_CHANGES } - chance.exponential();
+        let mut left = if is_busy { a_busy_day } else { QUIET_CHANGES } - rng.exponential();
         while left >= 0.0 {
-            let hour = chance.range(OFFICE_HOURS.0, OFFICE_HOURS.1);
+            let hour = rng.range(OFFICE_HOURS.0, OFFICE_HOURS.1);
             let at = clock.start_of(day) + Span::from_millis((3.6e6 * hour) as i64);
-            changes.push(Change { at, importance: Importance::new(chance.beta(importance, 4.0)) });
-            left -= chance.exponential();
+            changes.push(Change { at, importance: Importance::new(rng.beta(importance, 4.0)) });
+            left -= rng.exponential();
         }
     }
     changes.sort_by_key(|change| change.at);
@@ -132,11 +132,11 @@ fn draw_changes(
 }
 
 /// Draws the first, the fifteenth, the last (`None`), or any other day.
-fn draw_day_of_month(chance: &mut WorldRng) -> Option<u8> {
-    match chance.unit() {
+fn draw_day_of_month(rng: &mut WorldRng) -> Option<u8> {
+    match rng.unit() {
         u if u < 0.4 => Some(1),
         u if u < 0.55 => Some(15),
         u if u < 0.7 => None,
-        _ => Some(1 + chance.below(28) as u8),
+        _ => Some(1 + rng.below(28) as u8),
     }
 }

@@ -89,7 +89,12 @@ fn value(line: &BudgetResult, strategy: &str, measure: ResultMeasure) -> Option<
 }
 
 /// The relative lead of `better` over the best of `others`, at each budget at which all ran.
-fn leads(lines: &[BudgetResult], better: &str, others: &[&str], measure: ResultMeasure) -> Vec<(f64, f64)> {
+fn relative_leads(
+    lines: &[BudgetResult],
+    better: &str,
+    others: &[&str],
+    measure: ResultMeasure,
+) -> Vec<(f64, f64)> {
     let lead = |line: &BudgetResult| {
         let rivals: Option<Vec<f64>> = others.iter().map(|other| value(line, other, measure)).collect();
         let best = rivals?.into_iter().fold(f64::NEG_INFINITY, f64::max);
@@ -100,21 +105,21 @@ fn leads(lines: &[BudgetResult], better: &str, others: &[&str], measure: ResultM
 
 /// A claim that one strategy leads others by a share of their measure. With 0 it claims that the strategy does not fall
 /// behind.
-fn beats(
+fn lead_claim(
     (source, says): (&'static str, &'static str),
     lines: &[BudgetResult],
     (better, others): (&str, &[&str]),
     (measure, claimed): (ResultMeasure, f64),
 ) -> Claim {
-    let leads = leads(lines, better, others, measure);
+    let leads = relative_leads(lines, better, others, measure);
     let verdict = match Verdict::from_cases(leads.iter().map(|(_, lead)| *lead >= claimed)) {
         Verdict::Fails if leads.iter().any(|(_, lead)| *lead > 0.0) => Verdict::ByLess,
         verdict => verdict,
     };
-    Claim { source, says, verdict, because: lead_words(&leads) }
+    Claim { source, says, verdict, because: format_leads(&leads) }
 }
 
-fn lead_words(leads: &[(f64, f64)]) -> String {
+fn format_leads(leads: &[(f64, f64)]) -> String {
     let words: Vec<String> = leads
         .iter()
         .map(|(budget, lead)| format!("{:+.1} % at M = {:.0} %", lead * 100.0, budget * 100.0))
@@ -125,11 +130,11 @@ fn lead_words(leads: &[(f64, f64)]) -> String {
 /// Checks the findings of P-PATTERN 9 and P-QUALITY 7 on the results of one world. P-QUALITY measures completeness by
 /// Definitions 5.13 and 5.14, P-PATTERN by the sum over all versions. A finding with a number holds if the lead is as
 /// large.
-pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
+pub fn check_claims(lines: &[BudgetResult]) -> Vec<Claim> {
     let papers =
         ["relevance", "frequency", "sharc", "coherence", "importance", "pattern", "importance-pattern"];
     vec![
-        beats(
+        lead_claim(
             (
                 "P-PATTERN Fig. 8",
                 "Pattern captures more versions than Relevance, SHARC, Coherence and Frequency, by around 10 % with few resources",
@@ -138,7 +143,7 @@ pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
             ("pattern", &RIVALS),
             (count, 0.1),
         ),
-        beats(
+        lead_claim(
             (
                 "P-PATTERN Fig. 9",
                 "the pattern strategy with importance captures more weight than they do, by around 20 %",
@@ -147,7 +152,7 @@ pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
             ("importance-pattern", &RIVALS),
             (pooled, 0.2),
         ),
-        beats(
+        lead_claim(
             (
                 "P-QUALITY Fig. 7",
                 "Importance-Pattern improves weighted completeness by around 20 % over Relevance, SHARC, Coherence and Frequency",
@@ -156,26 +161,26 @@ pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
             ("importance-pattern", &RIVALS),
             (by_page, 0.2),
         ),
-        beats(
+        lead_claim(
             ("P-QUALITY Fig. 7", "the same by Definition 5.14, the mean over sites"),
             lines,
             ("importance-pattern", &RIVALS),
             (by_site, 0.2),
         ),
-        beats(
+        lead_claim(
             ("P-QUALITY Fig. 7", "Importance-Pattern is about 5 % better than Importance"),
             lines,
             ("importance-pattern", &["importance"]),
             (by_page, 0.05),
         ),
-        beats(
+        lead_claim(
             ("P-QUALITY Fig. 7", "the same by Definition 5.14"),
             lines,
             ("importance-pattern", &["importance"]),
             (by_site, 0.05),
         ),
-        never_complete(lines),
-        beats(
+        never_complete_claim(lines),
+        lead_claim(
             (
                 "P-QUALITY Fig. 8",
                 "Importance-Pattern has the highest weighted coherence, around 10 % above SHARC, Coherence and Relevance",
@@ -184,7 +189,7 @@ pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
             ("importance-pattern", &["sharc", "coherence", "relevance"]),
             (coherence, 0.1),
         ),
-        beats(
+        lead_claim(
             (
                 "P-QUALITY Fig. 8",
                 "the same without the versions before any known change, each of which weighs 1",
@@ -193,20 +198,20 @@ pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
             ("importance-pattern", &["sharc", "coherence", "relevance"]),
             (coherence_of_changed, 0.1),
         ),
-        frequency_is_least_coherent(lines),
-        beats(
+        least_coherent_claim(lines),
+        lead_claim(
             ("ours", "expected gain captures more weight than every strategy of the papers"),
             lines,
             ("expected-gain", &papers),
             (pooled, 0.0),
         ),
-        beats(
+        lead_claim(
             ("ours", "expected gain is first by Definition 5.13 as well"),
             lines,
             ("expected-gain", &papers),
             (by_page, 0.0),
         ),
-        beats(
+        lead_claim(
             ("ours", "expected gain is at least as coherent as Importance-Pattern"),
             lines,
             ("expected-gain", &["importance-pattern"]),
@@ -216,8 +221,8 @@ pub fn check(lines: &[BudgetResult]) -> Vec<Claim> {
 }
 
 /// Checks the claim of P-QUALITY 7 about a world with significantly different patterns of pages.
-pub fn check_unlike(lines: &[BudgetResult]) -> Claim {
-    beats(
+pub fn check_unlike_claim(lines: &[BudgetResult]) -> Claim {
+    lead_claim(
         (
             "P-QUALITY 7",
             "Importance-Pattern is more than 10 % better than Importance where the patterns of pages are significantly different",
@@ -228,7 +233,7 @@ pub fn check_unlike(lines: &[BudgetResult]) -> Claim {
     )
 }
 
-fn never_complete(lines: &[BudgetResult]) -> Claim {
+fn never_complete_claim(lines: &[BudgetResult]) -> Claim {
     let best = lines.iter().flat_map(|line| &line.results).map(pooled).fold(0.0, f64::max);
     Claim {
         source: "P-QUALITY Fig. 7",
@@ -238,7 +243,7 @@ fn never_complete(lines: &[BudgetResult]) -> Claim {
     }
 }
 
-fn frequency_is_least_coherent(lines: &[BudgetResult]) -> Claim {
+fn least_coherent_claim(lines: &[BudgetResult]) -> Claim {
     let gap = |line: &BudgetResult| {
         let others = line.results.iter().filter(|outcome| outcome.strategy != "frequency").map(coherence);
         let lowest = others.fold(f64::INFINITY, f64::min);
@@ -250,7 +255,7 @@ fn frequency_is_least_coherent(lines: &[BudgetResult]) -> Claim {
         source: "P-QUALITY Fig. 8",
         says: "Frequency has the lowest coherence",
         verdict: Verdict::from_cases(gaps.iter().map(|(_, gap)| *gap <= 0.0)),
-        because: format!("against the lowest of the others: {}", lead_words(&gaps)),
+        because: format!("against the lowest of the others: {}", format_leads(&gaps)),
     }
 }
 
@@ -289,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_missing_strategy_has_no_verdict() {
-        let claims = check(&[line(vec![outcome("pattern", 0.5)])]);
+        let claims = check_claims(&[line(vec![outcome("pattern", 0.5)])]);
         assert_eq!(claims[0].verdict, Verdict::NotRun);
         assert!(claims[0].because.contains("not run"));
     }
@@ -298,13 +303,13 @@ mod tests {
     fn a_lead_holds_and_a_loss_does_not() {
         let mut all: Vec<StrategyResult> = RIVALS.iter().map(|name| outcome(name, 0.3)).collect();
         all.push(outcome("pattern", 0.4));
-        assert_eq!(check(&[line(all.clone())])[0].verdict, Verdict::Holds);
+        assert_eq!(check_claims(&[line(all.clone())])[0].verdict, Verdict::Holds);
         all[1].completeness_count = 0.5;
-        let claim = check(&[line(all.clone())])[0].clone();
+        let claim = check_claims(&[line(all.clone())])[0].clone();
         assert_eq!(claim.verdict, Verdict::Fails);
         assert!(claim.because.contains("-20.0 % at M = 10 %"), "{}", claim.because);
         // The paper found a lead of ten percent, not three.
         all[1].completeness_count = 0.39;
-        assert_eq!(check(&[line(all)])[0].verdict, Verdict::ByLess);
+        assert_eq!(check_claims(&[line(all)])[0].verdict, Verdict::ByLess);
     }
 }

@@ -203,14 +203,14 @@ impl Experiment {
             .par_iter()
             .with_max_len(1)
             .map(|(budget, job)| {
-                let done = self.work(world, &known, *budget, job);
+                let done = self.run_job(world, &known, *budget, job);
                 step();
                 done
             })
             .collect();
         let n_jobs = self.jobs().len().max(1);
         let lines = self.budgets.iter().zip(done.chunks(n_jobs));
-        lines.map(|(budget, done)| self.line(world, *budget, seed, done)).collect()
+        lines.map(|(budget, done)| self.budget_result(world, *budget, seed, done)).collect()
     }
 
     fn jobs(&self) -> Vec<ExperimentJob> {
@@ -219,7 +219,7 @@ impl Experiment {
         bounds.into_iter().chain(self.runs.iter().map(|run| ExperimentJob::SimulatedCrawl(*run))).collect()
     }
 
-    fn work(
+    fn run_job(
         &self,
         world: &World,
         known: &Arc<Vec<KnownPattern>>,
@@ -290,7 +290,7 @@ impl Experiment {
         crawl(world, &config)
     }
 
-    fn line(&self, world: &World, budget: f64, seed: u64, done: &[JobResult]) -> BudgetResult {
+    fn budget_result(&self, world: &World, budget: f64, seed: u64, done: &[JobResult]) -> BudgetResult {
         let bounds: Vec<f64> = done
             .iter()
             .filter_map(|done| match done {
@@ -310,13 +310,13 @@ impl Experiment {
             .runs
             .iter()
             .zip(crawled)
-            .map(|(run, quality)| self.outcome(*run, quality, &bounds))
+            .map(|(run, quality)| self.strategy_result(*run, quality, &bounds))
             .collect();
         let slot_minutes = self.slot.as_secs_f64() / 60.0;
         BudgetResult { world: world.name.clone(), budget, slot_minutes, seed, results, bounds }
     }
 
-    fn outcome(
+    fn strategy_result(
         &self,
         run: StrategyRun,
         quality: &CrawlQuality,

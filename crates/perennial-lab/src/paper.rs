@@ -72,8 +72,10 @@ impl PaperWorld {
     /// hours of the day that are drawn for it.
     pub fn build_unlike(&self) -> World {
         let start = Timestamp::from_secs(MONDAY);
-        let specs: Vec<PageSpec> =
-            (0u64..).zip(self.specs()).map(|(place, spec)| unlike(spec, self.seed, place)).collect();
+        let specs: Vec<PageSpec> = (0u64..)
+            .zip(self.specs())
+            .map(|(place, spec)| move_to_own_hours(spec, self.seed, place))
+            .collect();
         World::from_specs("paper, unlike patterns", start, self.days, &specs, self.seed)
     }
 
@@ -83,47 +85,47 @@ impl PaperWorld {
         pages
             .map(|(site, page)| {
                 let part = (1 << 32) + u64::from(site) * u64::from(self.pages_per_site) + u64::from(page);
-                let mut chance = WorldRng::fork(self.seed, part);
-                draw_spec(format!("site{site}.example"), format!("/page{page}"), &mut chance)
+                let mut rng = WorldRng::fork(self.seed, part);
+                draw_spec(format!("site{site}.example"), format!("/page{page}"), &mut rng)
             })
             .collect()
     }
 }
 
-fn draw_spec(site: String, name: String, chance: &mut WorldRng) -> PageSpec {
-    let habit = draw_habit(chance);
-    let rate_normal = chance.normal();
+fn draw_spec(site: String, name: String, rng: &mut WorldRng) -> PageSpec {
+    let habit = draw_habit(rng);
+    let rate_normal = rng.normal();
     let changes_per_day = MEDIAN_CHANGES_PER_DAY
         * (RATE_SIGMA * rate_normal).exp()
         * if habit == Habit::QuasiStatic { QUASI_STATIC_FACTOR } else { 1.0 };
-    let shift = if chance.unit() < SHIFTED_SHARE { 5 + chance.below(8) } else { 0 };
-    let weekend_share = chance.range(0.25, 0.9);
-    let importance = draw_importance(chance);
-    let workday = draw_profile(habit, changes_per_day, importance, chance);
-    let weekend = draw_profile(habit, changes_per_day * weekend_share, importance, chance);
+    let shift = if rng.unit() < SHIFTED_SHARE { 5 + rng.below(8) } else { 0 };
+    let weekend_share = rng.range(0.25, 0.9);
+    let importance = draw_importance(rng);
+    let workday = draw_profile(habit, changes_per_day, importance, rng);
+    let weekend = draw_profile(habit, changes_per_day * weekend_share, importance, rng);
     PageSpec {
         name,
         site,
-        weight: draw_weight(rate_normal, chance),
+        weight: draw_weight(rate_normal, rng),
         pattern: TruePattern { workday: workday.shifted(shift), weekend: weekend.shifted(shift) },
         dies_at: None,
     }
 }
 
 /// Moves all changes of a page to its own hours. Their number and importance stay the same.
-fn unlike(spec: PageSpec, seed: u64, place: u64) -> PageSpec {
-    let mut chance = WorldRng::fork(seed, (2 << 32) + place);
-    let shape = burst(chance.below(HOURS), 1 + chance.below(2));
+fn move_to_own_hours(spec: PageSpec, seed: u64, place: u64) -> PageSpec {
+    let mut rng = WorldRng::fork(seed, (2 << 32) + place);
+    let shape = burst_shape(rng.below(HOURS), 1 + rng.below(2));
     let profile = |of: &DayProfile| {
-        DayProfile::shaped(&shape, of.rate.iter().sum(), MAX_CHANGES_PER_HOUR, of.importance)
+        DayProfile::from_shape(&shape, of.rate.iter().sum(), MAX_CHANGES_PER_HOUR, of.importance)
     };
     let pattern =
         TruePattern { workday: profile(&spec.pattern.workday), weekend: profile(&spec.pattern.weekend) };
     PageSpec { pattern, ..spec }
 }
 
-fn draw_habit(chance: &mut WorldRng) -> Habit {
-    match chance.unit() {
+fn draw_habit(rng: &mut WorldRng) -> Habit {
+    match rng.unit() {
         u if u < 0.35 => Habit::DayPeaked,
         u if u < 0.47 => Habit::Night,
         u if u < 0.62 => Habit::Flat,
@@ -136,20 +138,20 @@ fn draw_profile(
     habit: Habit,
     changes_per_day: f64,
     importance: [f64; HOURS],
-    chance: &mut WorldRng,
+    rng: &mut WorldRng,
 ) -> DayProfile {
     let shape = match habit {
-        Habit::DayPeaked => bump(chance.range(9.0, 18.0), chance.range(3.4, 6.8)),
-        Habit::Night => bump(chance.range(21.0, 28.0), chance.range(1.5, 3.0)),
+        Habit::DayPeaked => bell_shape(rng.range(9.0, 18.0), rng.range(3.4, 6.8)),
+        Habit::Night => bell_shape(rng.range(21.0, 28.0), rng.range(1.5, 3.0)),
         Habit::Flat | Habit::QuasiStatic => [1.0; HOURS],
-        Habit::Bursty => burst(chance.below(HOURS), 1 + chance.below(3)),
+        Habit::Bursty => burst_shape(rng.below(HOURS), 1 + rng.below(3)),
     };
-    let shape = shape.map(|share| share * (RATE_RAGGEDNESS * chance.normal()).exp());
-    DayProfile::shaped(&shape, changes_per_day, MAX_CHANGES_PER_HOUR, importance)
+    let shape = shape.map(|share| share * (RATE_RAGGEDNESS * rng.normal()).exp());
+    DayProfile::from_shape(&shape, changes_per_day, MAX_CHANGES_PER_HOUR, importance)
 }
 
 /// A bell curve around `centre` over the circle of the day, above a low floor.
-fn bump(centre: f64, width: f64) -> [f64; HOURS] {
+fn bell_shape(centre: f64, width: f64) -> [f64; HOURS] {
     std::array::from_fn(|hour| {
         let away = (hour as f64 + 0.5 - centre).rem_euclid(HOURS as f64);
         let away = away.min(HOURS as f64 - away);
@@ -157,7 +159,7 @@ fn bump(centre: f64, width: f64) -> [f64; HOURS] {
     })
 }
 
-fn burst(first: usize, n_hours: usize) -> [f64; HOURS] {
+fn burst_shape(first: usize, n_hours: usize) -> [f64; HOURS] {
     let mut shape = [0.005; HOURS];
     for hour in first..first + n_hours {
         shape[hour % HOURS] = 1.0;
@@ -166,21 +168,21 @@ fn burst(first: usize, n_hours: usize) -> [f64; HOURS] {
 }
 
 /// The mean importance of a change by hour: a level per page, and a swing over the day.
-fn draw_importance(chance: &mut WorldRng) -> [f64; HOURS] {
-    let level = chance.beta(0.35, 5.0);
-    let swing = chance.range(0.0, 0.3);
-    let peak = chance.range(0.0, HOURS as f64);
+fn draw_importance(rng: &mut WorldRng) -> [f64; HOURS] {
+    let level = rng.beta(0.35, 5.0);
+    let swing = rng.range(0.0, 0.3);
+    let peak = rng.range(0.0, HOURS as f64);
     std::array::from_fn(|hour| {
         let angle = (hour as f64 + 0.5 - peak) / HOURS as f64 * std::f64::consts::TAU;
-        let ragged = (IMPORTANCE_RAGGEDNESS * chance.normal()).exp();
+        let ragged = (IMPORTANCE_RAGGEDNESS * rng.normal()).exp();
         (level * (1.0 + swing * angle.cos()) * ragged).clamp(0.02, 0.95)
     })
 }
 
 /// Pareto, by the rank of a normal variable correlated with the one that gives the rate.
-fn draw_weight(rate_normal: f64, chance: &mut WorldRng) -> f64 {
+fn draw_weight(rate_normal: f64, rng: &mut WorldRng) -> f64 {
     let rho = WEIGHT_RATE_CORRELATION;
-    let normal = rho * rate_normal + (1.0 - rho * rho).sqrt() * chance.normal();
+    let normal = rho * rate_normal + (1.0 - rho * rho).sqrt() * rng.normal();
     upper_tail(normal).powf(-1.0 / WEIGHT_TAIL).min(MAX_WEIGHT)
 }
 

@@ -68,12 +68,12 @@ impl Recovery {
 }
 
 /// Compares a delta with the planted operations, as multisets.
-pub fn recovery(before: &BlockTree, planted: &[PlantedOperation], delta: &Delta) -> Recovery {
+pub fn measure_recovery(before: &BlockTree, planted: &[PlantedOperation], delta: &Delta) -> Recovery {
     let mut open: HashMap<PlantedOperation, usize> = HashMap::new();
     for operation in planted {
         *open.entry(*operation).or_default() += 1;
     }
-    let found = found(before, delta);
+    let found = delta_operations(before, delta);
     let n_right = found
         .iter()
         .filter(|operation| match open.get_mut(operation) {
@@ -87,7 +87,7 @@ pub fn recovery(before: &BlockTree, planted: &[PlantedOperation], delta: &Delta)
     Recovery { n_planted: planted.len(), n_found: found.len(), n_right }
 }
 
-fn found(before: &BlockTree, delta: &Delta) -> Vec<PlantedOperation> {
+fn delta_operations(before: &BlockTree, delta: &Delta) -> Vec<PlantedOperation> {
     let ids: HashMap<&[u16], NodeId> =
         before.walk().map(|block| (block.reference.as_slice(), block.content_id())).collect();
     let signature = |operation: Operation| {
@@ -187,7 +187,7 @@ impl Planter {
     }
 
     /// A word that does not occur on the page.
-    fn fresh(&mut self) -> String {
+    fn new_word(&mut self) -> String {
         self.n_fresh += 1;
         format!("planted{}x{:04x}", self.n_fresh, self.rng.bits() & 0xffff)
     }
@@ -196,7 +196,7 @@ impl Planter {
         for kind in ElementKind::ALL {
             let mut open: Vec<(usize, Element)> = Vec::new();
             for (number, leaf) in self.leaves.iter().enumerate() {
-                open.extend(elements(&leaf.block, kind).map(|element| (number, element)));
+                open.extend(block_elements(&leaf.block, kind).map(|element| (number, element)));
             }
             let n_each = (open.len() as f64 * rate).round() as usize;
             open.retain(|(_, element)| self.is_unique(element));
@@ -205,7 +205,7 @@ impl Planter {
                 let mut n = 0;
                 while n < n_each {
                     let Some((leaf, element)) = open.pop() else { break };
-                    n += usize::from(self.change(operation, leaf, &element));
+                    n += usize::from(self.plant_operation(operation, leaf, &element));
                 }
             }
             for _ in 0..n_each {
@@ -215,29 +215,29 @@ impl Planter {
     }
 
     /// Returns false if the operation on this element would not have a unique answer.
-    fn change(&mut self, operation: OperationKind, leaf: usize, element: &Element) -> bool {
+    fn plant_operation(&mut self, operation: OperationKind, leaf: usize, element: &Element) -> bool {
         if self.leaves[leaf].budget == 0 {
             return false;
         }
         let after = match operation {
-            OperationKind::Update => match self.updated(element) {
+            OperationKind::Update => match self.updated_element(element) {
                 Some(updated) => {
-                    replace(&mut self.leaves[leaf].block, element, Some(&updated));
+                    replace_element(&mut self.leaves[leaf].block, element, Some(&updated));
                     updated.id()
                 }
                 None => return false,
             },
             OperationKind::Move => {
                 let to = self.rng.below(self.leaves.len());
-                if to == leaf || self.leaves[to].budget == 0 || !self.keep_one_between(leaf, to) {
+                if to == leaf || self.leaves[to].budget == 0 || !self.keep_leaf_between(leaf, to) {
                     return false;
                 }
-                replace(&mut self.leaves[leaf].block, element, None);
+                replace_element(&mut self.leaves[leaf].block, element, None);
                 self.put(to, element.clone());
                 element.id()
             }
             _ => {
-                replace(&mut self.leaves[leaf].block, element, None);
+                replace_element(&mut self.leaves[leaf].block, element, None);
                 NodeId::default()
             }
         };
@@ -254,7 +254,7 @@ impl Planter {
     }
 
     /// Whether there is a leaf with content between two others. It is kept in place from now on.
-    fn keep_one_between(&mut self, one: usize, other: usize) -> bool {
+    fn keep_leaf_between(&mut self, one: usize, other: usize) -> bool {
         let between = one.min(other) + 1..one.max(other);
         let has_content = |leaf: &&mut PlantLeaf| {
             leaf.block.links.len() + leaf.block.images.len() + leaf.block.texts.len() > 2
@@ -281,8 +281,8 @@ impl Planter {
         }
     }
 
-    fn updated(&mut self, element: &Element) -> Option<Element> {
-        let word = self.fresh();
+    fn updated_element(&mut self, element: &Element) -> Option<Element> {
+        let word = self.new_word();
         let address = format!("http://planted.example/{word}");
         let rename = self.rng.below(2) == 0;
         match element {
@@ -294,12 +294,12 @@ impl Planter {
                 Some(Element::Image(Image::new(word, image.source.as_str())))
             }
             Element::Image(image) => Some(Element::Image(Image::new(image.name.as_str(), address))),
-            Element::Text(text) => self.reworded(&text.text).map(|text| Element::Text(Text::new(text))),
+            Element::Text(text) => self.reword(&text.text).map(|text| Element::Text(Text::new(text))),
         }
     }
 
     /// Replaces up to three of ten words. A text of three words or fewer would become a different text.
-    fn reworded(&mut self, text: &str) -> Option<String> {
+    fn reword(&mut self, text: &str) -> Option<String> {
         let mut words: Vec<String> = text.split(' ').map(str::to_string).collect();
         if words.len() < 4 || n_words(text) != words.len() {
             return None;
@@ -307,7 +307,7 @@ impl Planter {
         let n_changed = 1 + self.rng.below(words.len() * 3 / 10);
         for _ in 0..n_changed {
             let place = self.rng.below(words.len());
-            words[place] = self.fresh();
+            words[place] = self.new_word();
         }
         Some(words.join(" "))
     }
@@ -318,7 +318,7 @@ impl Planter {
             return;
         }
         let leaf = open[self.rng.below(open.len())];
-        let element = self.fresh_element(kind);
+        let element = self.new_element(kind);
         let after = element.id();
         self.planted.push(PlantedOperation {
             kind: OperationKind::Insert,
@@ -329,13 +329,13 @@ impl Planter {
         self.put(leaf, element);
     }
 
-    fn fresh_element(&mut self, kind: ElementKind) -> Element {
-        let (name, address) = (self.fresh(), format!("http://planted.example/{}", self.fresh()));
+    fn new_element(&mut self, kind: ElementKind) -> Element {
+        let (name, address) = (self.new_word(), format!("http://planted.example/{}", self.new_word()));
         match kind {
             ElementKind::Link => Element::Link(Link::new(name, address)),
             ElementKind::Image => Element::Image(Image::new(name, address)),
             ElementKind::Text => {
-                let words: Vec<String> = (0..8).map(|_| self.fresh()).collect();
+                let words: Vec<String> = (0..8).map(|_| self.new_word()).collect();
                 Element::Text(Text::new(words.join(" ")))
             }
         }
@@ -343,7 +343,8 @@ impl Planter {
 
     fn change_blocks(&mut self, rate: f64) {
         let n_each = (self.leaves.len() as f64 * rate).round() as usize;
-        let mut open: Vec<usize> = (0..self.leaves.len()).filter(|&leaf| self.is_open(leaf)).collect();
+        let mut open: Vec<usize> =
+            (0..self.leaves.len()).filter(|&leaf| self.can_change_block(leaf)).collect();
         self.rng.shuffle(&mut open);
         for operation in [OperationKind::Delete, OperationKind::Move, OperationKind::Insert] {
             let mut n = 0;
@@ -355,7 +356,7 @@ impl Planter {
     }
 
     /// Whether a leaf is unchanged, unique and not empty.
-    fn is_open(&self, leaf: usize) -> bool {
+    fn can_change_block(&self, leaf: usize) -> bool {
         let leaf = &self.leaves[leaf];
         let unlike_others = self.block_counts.get(&leaf.block.content_id()) == Some(&1);
         let block = &leaf.block;
@@ -374,7 +375,7 @@ impl Planter {
         let id = self.leaves[leaf].block.content_id();
         let (before, after) = match operation {
             OperationKind::Insert => {
-                let block = self.fresh_block();
+                let block = self.new_block();
                 let id = block.content_id();
                 self.following.entry(reference).or_default().push(block);
                 (none, id)
@@ -384,7 +385,7 @@ impl Planter {
                 (id, none)
             }
             _ => {
-                let Some(to) = self.other_home(leaf, &parent) else { return false };
+                let Some(to) = self.move_target(leaf, &parent) else { return false };
                 self.gone.insert(reference);
                 let block = self.leaves[leaf].block.clone();
                 self.following.entry(to).or_default().push(block);
@@ -397,7 +398,7 @@ impl Planter {
     }
 
     /// A leaf of a different parent, after which a block may be moved.
-    fn other_home(&mut self, moved: usize, parent: &[u16]) -> Option<Vec<u16>> {
+    fn move_target(&mut self, moved: usize, parent: &[u16]) -> Option<Vec<u16>> {
         let free = |leaf: &&PlantLeaf| {
             let home = self::parent(&leaf.reference);
             home != parent && !self.busy.contains(&home) && !self.gone.contains(&leaf.reference)
@@ -406,7 +407,7 @@ impl Planter {
         let homes: Vec<(usize, Vec<u16>)> =
             homes.map(|(number, leaf)| (number, leaf.reference.clone())).collect();
         let (number, chosen) = homes.get(self.rng.below(homes.len()))?.clone();
-        if !self.keep_one_between(moved, number) {
+        if !self.keep_leaf_between(moved, number) {
             return None;
         }
         self.busy.insert(self::parent(&chosen));
@@ -414,15 +415,15 @@ impl Planter {
     }
 
     /// Gives the block its own column. Otherwise it could be mistaken for the neighbour whose place it takes.
-    fn fresh_block(&mut self) -> Block {
-        let links = (0..2).map(|_| self.fresh_element(ElementKind::Link));
+    fn new_block(&mut self) -> Block {
+        let links = (0..2).map(|_| self.new_element(ElementKind::Link));
         let mut block = Block::leaf(Vec::new(), Vec::new(), Vec::new());
         for element in links.collect::<Vec<_>>() {
             if let Element::Link(link) = element {
                 block.links.push(link);
             }
         }
-        if let Element::Text(text) = self.fresh_element(ElementKind::Text) {
+        if let Element::Text(text) = self.new_element(ElementKind::Text) {
             block.texts.push(text);
         }
         block.rect = Rect { x: 1.0, y: 0.0, w: 37.0, h: 40.0 };
@@ -449,7 +450,7 @@ fn parent(reference: &[u16]) -> Vec<u16> {
     reference.split_last().map(|(_, parent)| parent.to_vec()).unwrap_or_default()
 }
 
-fn elements(block: &Block, kind: ElementKind) -> Box<dyn Iterator<Item = Element> + '_> {
+fn block_elements(block: &Block, kind: ElementKind) -> Box<dyn Iterator<Item = Element> + '_> {
     match kind {
         ElementKind::Link => Box::new(block.links.iter().cloned().map(Element::Link)),
         ElementKind::Image => Box::new(block.images.iter().cloned().map(Element::Image)),
@@ -458,7 +459,7 @@ fn elements(block: &Block, kind: ElementKind) -> Box<dyn Iterator<Item = Element
 }
 
 /// Replaces or removes an element.
-fn replace(block: &mut Block, element: &Element, by: Option<&Element>) {
+fn replace_element(block: &mut Block, element: &Element, by: Option<&Element>) {
     fn edit<T: PartialEq + Clone>(list: &mut Vec<T>, item: &T, by: Option<T>) {
         if let Some(place) = list.iter().position(|other| other == item) {
             list.splice(place..=place, by);
@@ -503,7 +504,7 @@ mod tests {
         for seed in 0..20 {
             let before = news_page(seed);
             let (after, planted) = plant(&before, PlantRates::default(), seed);
-            let found = recovery(&before, &planted, &check(&before, &after));
+            let found = measure_recovery(&before, &planted, &check(&before, &after));
             total.add(found);
         }
         assert!(total.n_planted > 400, "{total:?}");

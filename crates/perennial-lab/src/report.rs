@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::chart::{Chart, REPORT_STYLE, Series, Stroke};
-use crate::claims::{Claim, Verdict, check, check_unlike};
+use crate::claims::{Claim, Verdict, check_claims, check_unlike_claim};
 use crate::experiment::{BudgetResult, Experiment, FRONTIER, StrategyResult, StrategyRun};
 use crate::strategy::{BaselineStrategy, SimulatedStrategy};
 use crate::world::World;
@@ -30,11 +30,11 @@ pub struct SimulationReport {
 const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];
 const FIGURE_7_BUDGETS: [f64; 3] = [0.1, 0.2, 0.3];
 
-/// How often [`over_periods`] calls `step`.
+/// How often [`run_over_periods`] calls `step`.
 pub const N_STEPS_OF_PERIODS: u64 = (FIGURE_7_PERIODS.len() * FIGURE_7_BUDGETS.len() * 2) as u64;
 
 /// Runs Importance-Pattern and expected gain with different numbers of periods per day.
-pub fn over_periods(
+pub fn run_over_periods(
     experiment: &Experiment,
     world: &World,
     seed: u64,
@@ -49,7 +49,7 @@ pub fn over_periods(
 }
 
 /// Runs Importance with and without patterns in a world with significantly different patterns.
-pub fn on_unlike(experiment: &Experiment, world: &World, seed: u64) -> Vec<BudgetResult> {
+pub fn run_on_unlike(experiment: &Experiment, world: &World, seed: u64) -> Vec<BudgetResult> {
     with_strategies(experiment, [BaselineStrategy::Importance.into(), SimulatedStrategy::IMPORTANCE_PATTERN])
         .run(world, seed, || {})
 }
@@ -287,8 +287,8 @@ impl SimulationReport {
 
     fn write_claims(&self, html: &mut String) {
         html.push_str("<h2>Do the papers' findings hold here?</h2><table class=claims><tbody>");
-        let unlike = (!self.unlike.is_empty()).then(|| check_unlike(&self.unlike));
-        for claim in check(&self.lines).iter().chain(&unlike).chain(self.period_claim().iter()) {
+        let unlike = (!self.unlike.is_empty()).then(|| check_unlike_claim(&self.unlike));
+        for claim in check_claims(&self.lines).iter().chain(&unlike).chain(self.period_claim().iter()) {
             let class = match claim.verdict {
                 Verdict::Holds => "yes",
                 Verdict::InPart | Verdict::ByLess => "part",
@@ -308,7 +308,7 @@ impl SimulationReport {
     }
 
     /// Completeness of a strategy by the number of periods, at a budget.
-    fn by_periods(&self, strategy: &str, budget: f64) -> Vec<(f64, f64)> {
+    fn completeness_by_periods(&self, strategy: &str, budget: f64) -> Vec<(f64, f64)> {
         let value = |lines: &[BudgetResult]| {
             let line = lines.iter().find(|line| (line.budget - budget).abs() < 1e-9)?;
             let outcome = line.results.iter().find(|outcome| outcome.strategy == strategy)?;
@@ -319,7 +319,7 @@ impl SimulationReport {
 
     fn period_claim(&self) -> Option<Claim> {
         let budget = self.periods.first()?.1.first()?.budget;
-        let points = self.by_periods("importance-pattern", budget);
+        let points = self.completeness_by_periods("importance-pattern", budget);
         let at = |n: f64| points.iter().find(|point| point.0 == n).map(|point| point.1);
         let (few, day, many) = (points.first()?.1, at(24.0)?, points.last()?.1);
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
@@ -346,12 +346,12 @@ impl SimulationReport {
         let mut series = Vec::new();
         for (line, colour) in first.iter().zip(["#f4a259", "#d9480f", "#8c2f0b"]) {
             let label = format!("Imp.-Pattern, M = {:.0} %", line.budget * 100.0);
-            let points = self.by_periods("importance-pattern", line.budget);
+            let points = self.completeness_by_periods("importance-pattern", line.budget);
             series.push(Series { label, colour, stroke: Stroke::Thin, points });
         }
         for (line, colour) in first.iter().zip(["#74a9ff", "#0b5fff", "#06368f"]) {
             let label = format!("Exp. gain, M = {:.0} %", line.budget * 100.0);
-            let points = self.by_periods("expected-gain", line.budget);
+            let points = self.completeness_by_periods("expected-gain", line.budget);
             series.push(Series { label, colour, stroke: Stroke::Bold, points });
         }
         let ticks = self.periods.iter().map(|(n, _)| (f64::from(*n), n.to_string())).collect();

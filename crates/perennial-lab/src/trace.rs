@@ -89,8 +89,9 @@ fn parse_plain(name: &str, text: &str) -> Result<World, TraceError> {
     let mut pages = TracePages::default();
     for (place, line) in text.lines().enumerate() {
         if let Some(weight) = line.strip_prefix("#weight\t") {
-            read_weight(&mut pages, name, weight)
-                .ok_or_else(|| error(place, "not a weight", "write `#weight<TAB>page<TAB>number above 0`"))?;
+            read_weight(&mut pages, name, weight).ok_or_else(|| {
+                trace_error(place, "not a weight", "write `#weight<TAB>page<TAB>number above 0`")
+            })?;
             continue;
         }
         if line.starts_with('#') || line.trim().is_empty() {
@@ -100,13 +101,13 @@ fn parse_plain(name: &str, text: &str) -> Result<World, TraceError> {
         let (Some(page), Some(time), Some(importance), None) =
             (fields.next(), fields.next(), fields.next(), fields.next())
         else {
-            return Err(error(place, "not three fields", PLAIN_HINT));
+            return Err(trace_error(place, "not three fields", PLAIN_HINT));
         };
-        let at =
-            read_time(time).ok_or_else(|| error(place, &format!("`{time}` is not a time"), PLAIN_HINT))?;
+        let at = read_time(time)
+            .ok_or_else(|| trace_error(place, &format!("`{time}` is not a time"), PLAIN_HINT))?;
         let importance: f64 =
             importance.trim().parse().ok().filter(|value| (0.0..=1.0).contains(value)).ok_or_else(|| {
-                error(place, &format!("`{importance}` is not a number from 0 to 1"), PLAIN_HINT)
+                trace_error(place, &format!("`{importance}` is not a number from 0 to 1"), PLAIN_HINT)
             })?;
         let change = Change { at, importance: Importance::new(importance) };
         pages.page(name, page).changes.push(change);
@@ -140,18 +141,22 @@ fn parse_polled(name: &str, text: &str) -> Result<World, TraceError> {
             continue;
         }
         if let Some(header) = line.strip_prefix("P\t") {
-            let path =
-                header.split('\t').nth(1).ok_or_else(|| error(place, "the page has no path", POLLED_HINT))?;
+            let path = header
+                .split('\t')
+                .nth(1)
+                .ok_or_else(|| trace_error(place, "the page has no path", POLLED_HINT))?;
             pages.page(name, path);
             (current, clock) = (Some(path.to_owned()), None);
             continue;
         }
-        let page = current.as_deref().ok_or_else(|| error(place, "the row has no page", POLLED_HINT))?;
-        let row = read_row(line).ok_or_else(|| error(place, "not a row of four numbers", POLLED_HINT))?;
+        let page =
+            current.as_deref().ok_or_else(|| trace_error(place, "the row has no page", POLLED_HINT))?;
+        let row =
+            read_row(line).ok_or_else(|| trace_error(place, "not a row of four numbers", POLLED_HINT))?;
         let secs = clock.map_or(row[0], |before| before.saturating_add(row[0]));
         // The first row of a page is its first version, not a change.
         if clock.is_some() {
-            let change = Change { at: Timestamp::from_secs(secs), importance: magnitude(&row) };
+            let change = Change { at: Timestamp::from_secs(secs), importance: changed_share(&row) };
             pages.page(name, page).changes.push(change);
         }
         clock = Some(secs);
@@ -166,13 +171,13 @@ fn read_row(line: &str) -> Option<[i64; 4]> {
 }
 
 /// (added + deleted) / (before + after): the share of changed lines.
-fn magnitude([_, added, deleted, after]: &[i64; 4]) -> Importance {
+fn changed_share([_, added, deleted, after]: &[i64; 4]) -> Importance {
     let (added, deleted, after) = (*added as f64, *deleted as f64, *after as f64);
     let before = (after - added + deleted).max(0.0);
     Importance::new((added + deleted) / (before + after).max(1.0))
 }
 
-fn error(place: usize, problem: &str, hint: &'static str) -> TraceError {
+fn trace_error(place: usize, problem: &str, hint: &'static str) -> TraceError {
     TraceError { line: place + 1, problem: problem.to_owned(), hint }
 }
 
@@ -185,14 +190,14 @@ pub fn spread_polls(mut world: World, seed: u64) -> World {
     polls.sort_unstable();
     polls.dedup();
     for (place, page) in world.pages.iter_mut().enumerate() {
-        let mut chance = WorldRng::fork(seed, place as u64);
+        let mut rng = WorldRng::fork(seed, place as u64);
         for change in &mut page.changes {
             let before =
                 polls.partition_point(|poll| *poll < change.at).checked_sub(1).map(|before| polls[before]);
             let hour = change.at - Span::from_hours(1);
             let since = before.map_or(hour, |before| before.max(hour));
             let room = (change.at - since).as_millis() as f64;
-            change.at = change.at - Span::from_millis((room * chance.unit()) as i64);
+            change.at = change.at - Span::from_millis((room * rng.unit()) as i64);
         }
         // A page may change twice at one instant.
         page.changes.sort_by_key(|change| change.at);
@@ -212,7 +217,7 @@ pub fn read_files(
         worlds = worlds.into_iter().map(|world| spread_polls(world, seed)).collect();
     }
     let name = worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join("+");
-    let world = mix(&name, &worlds, days, start);
+    let world = combine_worlds(&name, &worlds, days, start);
     if world.pages.is_empty() {
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         anyhow::bail!("{}: the trace has no pages; docs/traces.md describes the formats", files.join(", "));
@@ -231,14 +236,14 @@ fn read_file(file: &Path) -> anyhow::Result<World> {
 /// Cuts `days` days out of each world and puts their pages into one world. The cuts are moved by whole weeks onto the
 /// first one, which keeps hours and weekdays. Pages without a change in their cut are kept, because a crawler has to
 /// find out that they do not change.
-pub fn mix(name: &str, worlds: &[World], days: u32, start: TraceStart) -> World {
+pub fn combine_worlds(name: &str, worlds: &[World], days: u32, start: TraceStart) -> World {
     let length = Span::from_hours(i64::from(days) * 24);
     let cuts: Vec<Timestamp> = worlds.iter().map(|world| cut_start(world, length, start)).collect();
     let base = cuts.first().copied().unwrap_or(Timestamp::EPOCH);
     let mut sites = SiteNames::default();
     let mut pages = Vec::new();
     for (world, cut) in worlds.iter().zip(&cuts) {
-        let moved = whole_weeks(base - *cut);
+        let moved = round_to_weeks(base - *cut);
         for page in &world.pages {
             let site = world.sites.get(page.site.0 as usize).map_or(world.name.as_str(), String::as_str);
             let changes = page.changes_between(*cut - Span::from_millis(1), *cut + length);
@@ -257,7 +262,7 @@ pub fn mix(name: &str, worlds: &[World], days: u32, start: TraceStart) -> World 
     }
 }
 
-fn whole_weeks(span: Span) -> Span {
+fn round_to_weeks(span: Span) -> Span {
     const WEEK_MILLIS: i64 = 7 * 86_400_000;
     Span::from_millis(((span.as_millis() as f64) / WEEK_MILLIS as f64).round() as i64 * WEEK_MILLIS)
 }
@@ -343,7 +348,7 @@ mod tests {
     fn mixing_keeps_hours_and_weekdays() {
         let early = parse("a", "p\t2020-03-02T10:00:00Z\t0.5\np\t2020-03-09T11:00:00Z\t0.5\n").unwrap();
         let late = parse("b", "q\t2024-05-07T15:00:00Z\t0.5\n").unwrap();
-        let world = mix("both", &[early, late], 14, TraceStart::Auto);
+        let world = combine_worlds("both", &[early, late], 14, TraceStart::Auto);
         assert_eq!(world.start, Timestamp::parse("2020-03-02").unwrap());
         assert_eq!(world.pages[0].changes.len(), 2);
         // 2024-05-07 was a Tuesday: it becomes the Tuesday of the first week.
@@ -373,7 +378,7 @@ mod tests {
             text.push_str(&format!("p\t2020-06-03T{hour}:00:00Z\t0.1\n"));
         }
         let world = parse("a", &text).unwrap();
-        let cut = mix("cut", &[world], 7, TraceStart::Busiest);
+        let cut = combine_worlds("cut", &[world], 7, TraceStart::Busiest);
         assert_eq!(cut.pages[0].changes.len(), 10);
         assert!(cut.start <= Timestamp::parse("2020-06-03").unwrap());
     }

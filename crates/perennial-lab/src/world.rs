@@ -86,7 +86,7 @@ pub struct PageSpec {
 
 impl DayProfile {
     /// `shape`, scaled to `changes_per_day` changes per day and at most `max_per_hour` per hour.
-    pub fn shaped(
+    pub fn from_shape(
         shape: &[f64; HOURS],
         changes_per_day: f64,
         max_per_hour: f64,
@@ -134,12 +134,12 @@ impl World {
         let end = start + Span::from_hours(i64::from(days) * 24);
         let mut sites = SiteNames::default();
         let pages = specs.iter().enumerate().map(|(place, spec)| {
-            let mut chance = WorldRng::fork(seed, place as u64);
+            let mut rng = WorldRng::fork(seed, place as u64);
             WorldPage {
                 name: spec.name.clone(),
                 site: sites.id(&spec.site),
                 weight: spec.weight,
-                changes: draw_changes(spec, start, end, &mut chance),
+                changes: draw_changes(spec, start, end, &mut rng),
                 truth: Some(spec.pattern.clone()),
             }
         });
@@ -219,11 +219,11 @@ pub fn hour_of_day(instant: Timestamp) -> usize {
 }
 
 /// Takes exponential steps in the integrated rate, hour by hour. The rest of a step carries over to the next hour.
-fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut WorldRng) -> Vec<Change> {
+fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, rng: &mut WorldRng) -> Vec<Change> {
     let end = spec.dies_at.map_or(end, |dies_at| dies_at.min(end));
     let mut changes = Vec::new();
     let mut hour_start = start;
-    let mut until_next = chance.exponential();
+    let mut until_next = rng.exponential();
     while hour_start < end {
         let profile = spec.pattern.at(hour_start);
         let hour = hour_of_day(hour_start);
@@ -231,9 +231,9 @@ fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut 
         let mut passed = 0.0;
         while rate > 0.0 && passed + until_next / rate < 1.0 {
             passed += until_next / rate;
-            until_next = chance.exponential();
+            until_next = rng.exponential();
             let at = hour_start + Span::from_millis((passed * 3.6e6) as i64);
-            let importance = Importance::new(chance.beta(profile.importance[hour], IMPORTANCE_CONCENTRATION));
+            let importance = Importance::new(rng.beta(profile.importance[hour], IMPORTANCE_CONCENTRATION));
             if at < end {
                 changes.push(Change { at, importance });
             }

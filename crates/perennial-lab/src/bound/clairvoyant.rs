@@ -8,7 +8,7 @@
 use perennial_core::schedule::Goal;
 use rayon::prelude::*;
 
-use super::{BoundSpec, least_bound, uniform_price, values};
+use super::{BoundSpec, importance_values, least_bound, uniform_price};
 use crate::world::World;
 
 /// How often prices are adjusted.
@@ -45,12 +45,12 @@ fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: 
     if n_slots == 0 || world.pages.is_empty() {
         return 1.0;
     }
-    let values = values(world, spec);
+    let values = importance_values(world, spec);
     if values.iter().all(|value| *value <= 0.0) {
         return 1.0;
     }
     if constraint == VisitConstraint::Free {
-        return free(world, spec, &values);
+        return unlimited_bound(world, spec, &values);
     }
     let pages: Vec<Vec<SlotChanges>> =
         (0..world.pages.len()).map(|place| slot_changes(world, spec, place, values[place])).collect();
@@ -60,7 +60,7 @@ fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: 
     }
     let supply = spec.capacities();
     let total: f64 = supply.iter().sum();
-    let demand = |prices: &[f64]| demand_of_all(&pages, prices);
+    let demand = |prices: &[f64]| total_demand(&pages, prices);
     let (price, best) = uniform_price(total, highest, |price| {
         let (gain, wanted) = demand(&vec![price; n_slots]);
         (gain, wanted.iter().sum())
@@ -72,7 +72,7 @@ fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: 
     bound.clamp(0.0, 1.0)
 }
 
-fn demand_of_all(pages: &[Vec<SlotChanges>], prices: &[f64]) -> (f64, Vec<f64>) {
+fn total_demand(pages: &[Vec<SlotChanges>], prices: &[f64]) -> (f64, Vec<f64>) {
     let add = |(sum, mut wanted): (f64, Vec<f64>), (gain, more): (f64, Vec<f64>)| {
         wanted.iter_mut().zip(more).for_each(|(wanted, more)| *wanted += more);
         (sum + gain, wanted)
@@ -143,10 +143,10 @@ fn best_plan(
     let mut best = BestGains { caught: 0.0, open: f64::NEG_INFINITY };
     let mut carried = 0.0;
     for (place, slot) in page.iter().enumerate() {
-        best = enter_changes(slot, best, carried, prices[slot.slot], decisions);
+        best = pass_changed_slot(slot, best, carried, prices[slot.slot], decisions);
         carried = slot.last;
         let until = page.get(place + 1).map_or(prices.len(), |next| next.slot);
-        best = pass_quiet(slot.slot + 1..until, best, carried, prices, decisions);
+        best = pass_unchanged_slots(slot.slot + 1..until, best, carried, prices, decisions);
     }
     let mut from_open = best.open > best.caught;
     for decision in decisions.iter().rev() {
@@ -161,7 +161,7 @@ fn best_plan(
 
 /// In a slot with changes a plan is idle, or visits the page before them (the carried version), between them, or after
 /// them.
-fn enter_changes(
+fn pass_changed_slot(
     slot: &SlotChanges,
     best: BestGains,
     carried: f64,
@@ -182,7 +182,7 @@ fn enter_changes(
 }
 
 /// In slots without changes the current version can be captured in the cheapest one.
-fn pass_quiet(
+fn pass_unchanged_slots(
     slots: std::ops::Range<usize>,
     best: BestGains,
     carried: f64,
@@ -210,7 +210,7 @@ struct VersionLife {
 }
 
 /// If visits per slot are unlimited, versions are independent. Each is captured in the cheapest slot of its life.
-fn free(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
+fn unlimited_bound(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
     let slot_millis = spec.slot.as_millis().max(1);
     let n_slots = spec.n_slots();
     let slot_at = |at: perennial_core::time::Timestamp| {

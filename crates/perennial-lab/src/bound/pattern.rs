@@ -9,7 +9,7 @@ use perennial_core::schedule::{Goal, KnownPattern};
 use perennial_core::time::{Span, Timestamp};
 use rayon::prelude::*;
 
-use super::{BoundSpec, least_bound, uniform_price, values};
+use super::{BoundSpec, importance_values, least_bound, uniform_price};
 use crate::world::{HOURS, World, WorldPage, hour_of_day, is_weekend};
 
 /// How often prices are adjusted: first by the demand of a sample of the pages, then of all pages. The bound holds for
@@ -36,7 +36,7 @@ pub fn pattern_known(world: &World, patterns: &[KnownPattern], spec: &BoundSpec)
         supply[slot.bucket] += spec.visits_per_hour * spec.slot.as_hours_f64();
     }
     let prices = sample_prices(&pages, &slots, &supply);
-    let demand = |prices: &[f64]| demand_of_all(pages.iter(), &slots, prices);
+    let demand = |prices: &[f64]| total_demand(pages.iter(), &slots, prices);
     least_bound(&supply, prices, ROUNDS, demand).1.clamp(0.0, 1.0)
 }
 
@@ -46,7 +46,7 @@ fn sample_prices(pages: &[ExpectedPage], slots: &[BoundSlot], supply: &[f64]) ->
         pages.iter().step_by(if pages.len() < 40 * ONE_IN { 1 } else { ONE_IN }).collect();
     let share = sample.len() as f64 / pages.len().max(1) as f64;
     let supply: Vec<f64> = supply.iter().map(|n| n * share).collect();
-    let demand = |prices: &[f64]| demand_of_all(sample.iter().copied(), slots, prices);
+    let demand = |prices: &[f64]| total_demand(sample.iter().copied(), slots, prices);
     let highest = sample.iter().map(|page| page.value).fold(0.0, f64::max);
     let (price, _) = uniform_price(supply.iter().sum(), highest, |price| {
         let (gain, wanted) = demand(&[price; N_BUCKETS]);
@@ -59,7 +59,7 @@ fn sample_prices(pages: &[ExpectedPage], slots: &[BoundSlot], supply: &[f64]) ->
 /// Otherwise it is the frequency of changes in the whole world, the best that a crawler could have learned.
 pub fn known_rates(world: &World, n_periods: u16) -> Vec<KnownPattern> {
     let exposure = bucket_hours(world.start, world.end);
-    world.pages.iter().map(|page| resample(&hourly_pattern(page, &exposure), n_periods)).collect()
+    world.pages.iter().map(|page| resample_pattern(&hourly_pattern(page, &exposure), n_periods)).collect()
 }
 
 /// Hours of each bucket between two instants.
@@ -104,7 +104,7 @@ fn hourly_pattern(page: &WorldPage, exposure: &[f64; N_BUCKETS]) -> [(f64, f64);
 }
 
 /// Converts a pattern to periods of a different length. Importance is averaged by rate.
-fn resample(hourly: &[(f64, f64); N_BUCKETS], n_periods: u16) -> KnownPattern {
+fn resample_pattern(hourly: &[(f64, f64); N_BUCKETS], n_periods: u16) -> KnownPattern {
     let n_periods = usize::from(n_periods.max(1));
     let (mut rates, mut importance) = (Vec::new(), Vec::new());
     for (day, period) in (0..2).flat_map(|day| (0..n_periods).map(move |period| (day, period))) {
@@ -177,7 +177,7 @@ fn expected_pages(
     spec: &BoundSpec,
     slots: &[BoundSlot],
 ) -> Vec<ExpectedPage> {
-    let mut pages: Vec<ExpectedPage> = values(world, spec)
+    let mut pages: Vec<ExpectedPage> = importance_values(world, spec)
         .into_iter()
         .zip(patterns)
         .map(|(value, pattern)| {
@@ -217,7 +217,7 @@ fn set_expected_values(pages: &mut [ExpectedPage], world: &World, goal: Goal) {
     pages.iter_mut().for_each(|page| page.value /= total.max(f64::MIN_POSITIVE));
 }
 
-fn demand_of_all<'a>(
+fn total_demand<'a>(
     pages: impl Iterator<Item = &'a ExpectedPage>,
     slots: &[BoundSlot],
     prices: &[f64],
@@ -379,12 +379,12 @@ mod tests {
         let hourly: [(f64, f64); N_BUCKETS] =
             std::array::from_fn(|bucket| (0.1 * (bucket % 7) as f64, 0.01 * bucket as f64));
         for n_periods in [2u16, 5, 24, 30, 120] {
-            let pattern = resample(&hourly, n_periods);
+            let pattern = resample_pattern(&hourly, n_periods);
             let hours = 24.0 / f64::from(n_periods);
             let sum = |list: &[f32]| list.iter().map(|rate| f64::from(*rate) * hours).sum::<f64>();
             let expected: f64 = hourly[..24].iter().map(|(rate, _)| rate).sum();
             assert!((sum(&pattern.rates[..usize::from(n_periods)]) - expected).abs() < 1e-4, "{n_periods}");
         }
-        assert_eq!(resample(&hourly, 24).rates[9], hourly[9].0 as f32);
+        assert_eq!(resample_pattern(&hourly, 24).rates[9], hourly[9].0 as f32);
     }
 }

@@ -11,7 +11,7 @@ use perennial_engine::html::chart::{Bars, bars_to_svg};
 pub type IntervalCurve = (&'static str, Vec<(f64, f64)>);
 
 /// Both figures as one SVG file.
-pub fn figures(histogram: &[usize], curves: &[IntervalCurve]) -> String {
+pub fn feed_figures(histogram: &[usize], curves: &[IntervalCurve]) -> String {
     let bars = bars_to_svg(&[items_per_feed(histogram)]);
     let chart = intervals(curves).to_svg();
     let mut svg = String::from(
@@ -20,12 +20,16 @@ pub fn figures(histogram: &[usize], curves: &[IntervalCurve]) -> String {
     let _ = write!(svg, "<style>{}</style>", escaped(REPORT_STYLE));
     // Nested drawings keep their own coordinates.
     let _ = write!(svg, "<svg y=\"0\" width=\"760\" height=\"170\">{bars}</svg>");
-    let _ = write!(svg, "<svg y=\"180\" width=\"760\" height=\"400\">{}</svg>\n</svg>\n", quoted(&chart));
+    let _ = write!(
+        svg,
+        "<svg y=\"180\" width=\"760\" height=\"400\">{}</svg>\n</svg>\n",
+        quote_attributes(&chart)
+    );
     svg
 }
 
 /// Quotes attributes. The chart is written for HTML, where they need no quotes, but XML requires them.
-fn quoted(html: &str) -> String {
+fn quote_attributes(html: &str) -> String {
     let mut out = String::with_capacity(html.len() + 64);
     let (mut in_tag, mut in_quotes, mut open) = (false, false, false);
     for letter in html.chars() {
@@ -94,7 +98,7 @@ mod tests {
     #[test]
     fn the_figures_are_xml_with_a_line_for_each_curve() {
         let curve = vec![(0.0, 0.5), (3_600.0, 1.0)];
-        let svg = figures(&[3, 5, 0, 1], &[("min", curve.clone()), ("median", curve)]);
+        let svg = feed_figures(&[3, 5, 0, 1], &[("min", curve.clone()), ("median", curve)]);
         let mut scanner = Scanner::new(&svg);
         let mut n_tags = 0;
         for piece in scanner.by_ref() {
@@ -108,6 +112,6 @@ mod tests {
         assert!(!scanner.is_broken() && n_tags > 10, "{svg}");
         assert!(svg.contains(">median<") && svg.contains(">1 day<"), "{svg}");
         assert_eq!(svg.matches("NaN").count(), 0);
-        assert!(figures(&[], &[]).contains("</svg>"), "no feed at all");
+        assert!(feed_figures(&[], &[]).contains("</svg>"), "no feed at all");
     }
 }

@@ -71,15 +71,15 @@ pub fn extract_text(
     let page = PageLines { dom, lines: lines(dom) };
     let by_concepts = || {
         let concepts = Concepts::new(&parts);
-        wrapper(&page, |text| concepts.found_in(text)).map(|(node, _)| node)
+        find_wrapper(&page, |text| concepts.found_in(text)).map(|(node, _)| node)
     };
     let by_grams = |n: usize| {
         let grams = Grams::of(&parts, n);
-        let found = wrapper(&page, |text| grams.found_in(text));
+        let found = find_wrapper(&page, |text| grams.found_in(text));
         found.map(|(node, n_held)| (node, n_held as f64 >= MIN_CONSISTENCY * grams.len() as f64))
     };
     let node = match variant {
-        ExtractionVariant::ExactTitle => exact_title(&page, title),
+        ExtractionVariant::ExactTitle => title_container(&page, title),
         ExtractionVariant::Concepts => by_concepts(),
         ExtractionVariant::Grams(n) => by_grams(n).map(|(node, _)| node),
         ExtractionVariant::GramsThenConcepts => {
@@ -97,7 +97,7 @@ struct PageLines<'d> {
 }
 
 /// The wrapper, and the number of different matches in it.
-fn wrapper(page: &PageLines<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Option<(u32, usize)> {
+fn find_wrapper(page: &PageLines<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Option<(u32, usize)> {
     let mut zones: BTreeMap<u32, (usize, usize, HashSet<u64>)> = BTreeMap::new();
     for line in &page.lines {
         let text = &line.text;
@@ -125,7 +125,7 @@ fn semantic_node(page: &PageLines<'_>, line: &Line) -> u32 {
     above.into_iter().find(|&node| is_zone(nodes[node as usize].tag())).unwrap_or(0)
 }
 
-fn exact_title(page: &PageLines<'_>, title: &str) -> Option<u32> {
+fn title_container(page: &PageLines<'_>, title: &str) -> Option<u32> {
     let title = folded(title);
     let is_title = |line: &&Line| !title.is_empty() && folded(&line.text) == title;
     page.lines.iter().find(is_title).map(|line| semantic_node(page, line))

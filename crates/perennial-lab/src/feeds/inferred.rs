@@ -98,7 +98,7 @@ const MAX_KNOWN_ITEMS: usize = 2_000;
 
 /// The page in the template of its nearest capture; `None` if there is no readable capture or no list in it. Use
 /// [`InferredChannel::to_html`] then.
-pub fn in_template(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyhow::Result<Option<String>> {
+pub fn fill_template(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyhow::Result<Option<String>> {
     let Some(nearest) = inferred.nearest_capture.as_deref().and_then(|time| Timestamp::parse(time).ok())
     else {
         return Ok(None);
@@ -123,7 +123,7 @@ pub fn in_template(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyho
         inferred.at,
         nearest.to_rfc3339()
     );
-    let items: Vec<ChannelItem> = inferred.items.iter().map(InferredItem::in_channel).collect();
+    let items: Vec<ChannelItem> = inferred.items.iter().map(InferredItem::to_channel_item).collect();
     let style = |address: &str| {
         let captured = page.subresource(address)?;
         Some(decode_text(&captured.body, Some(&captured.content_type)).into_owned())
@@ -135,7 +135,7 @@ pub fn in_template(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyho
 }
 
 impl InferredItem {
-    fn in_channel(&self) -> ChannelItem {
+    fn to_channel_item(&self) -> ChannelItem {
         ChannelItem {
             title: self.item.title.clone(),
             address: self.item.link.clone(),

@@ -53,7 +53,7 @@ impl Averages {
         Averages {
             rate: mean_rate,
             importance: mean_importance,
-            relative: relative.map(|(r, m)| [r * per_rate, m * per_importance].map(in_steps)).collect(),
+            relative: relative.map(|(r, m)| [r * per_rate, m * per_importance].map(round_to_steps)).collect(),
             is_known: true,
             ..Averages::new(n_buckets)
         }
@@ -102,14 +102,14 @@ impl Averages {
         for (relative, tally) in self.relative.iter_mut().zip(&self.tallies) {
             let here = (tally.changed + share) / (tally.visits + 1.0);
             let worth = (tally.importance + share * mean) / (tally.visits + 1.0);
-            *relative = [here / share, worth / here / mean].map(in_steps);
+            *relative = [here / share, worth / here / mean].map(round_to_steps);
         }
     }
 }
 
 /// Rounds a value to logarithmic steps of 5 %, like the crawler's scheduler. All strategies then rank by equally exact
 /// numbers.
-fn in_steps(relative: f32) -> f32 {
+fn round_to_steps(relative: f32) -> f32 {
     const STEP: f32 = 0.05;
     /// The index of 1 among 255 steps.
     const OF_ONE: f32 = 160.0;

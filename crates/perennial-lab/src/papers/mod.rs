@@ -131,7 +131,7 @@ impl PaperScheduler {
         };
         let end = Timestamp::from_millis(place.saturating_add(1).saturating_mul(millis));
         if self.strategy == BaselineStrategy::Frequency && self.secs(start) >= self.shared_until {
-            self.share_by_frequency();
+            self.distribute_visits();
             self.shared_until = self.secs(start).saturating_add(86_400);
         }
         let from = self.ranked_until.min(end);
@@ -143,7 +143,7 @@ impl PaperScheduler {
         self.slot = PaperSlot { range: Some((start, end)), ..PaperSlot::default() };
         self.rank(self.secs(end));
         let chosen = self.choose(granted, self.secs(end));
-        self.lay_out(&chosen, start, end);
+        self.spread_over_slot(&chosen, start, end);
     }
 
     /// Chooses new pages first, then those visited longest ago within their share, then the most urgent ones.
@@ -157,7 +157,7 @@ impl PaperScheduler {
         rest.extend(self.choose_urgent(capacity - chosen.len() - rest.len()));
         waiting.truncate(capacity - chosen.len() - rest.len());
         chosen.append(&mut waiting);
-        if !self.goes_round() {
+        if !self.visits_in_rounds() {
             let urgency = |at: u32| self.pages[at as usize].urgency.abs();
             rest.sort_by(|&a, &b| urgency(b).total_cmp(&urgency(a)).then(a.cmp(&b)));
         }
@@ -209,7 +209,7 @@ impl PaperScheduler {
     }
 
     fn choose_urgent(&mut self, n: usize) -> Vec<u32> {
-        if self.goes_round() {
+        if self.visits_in_rounds() {
             return self.take_from_round(n);
         }
         let urgency = |at: u32| self.pages[at as usize].urgency;
@@ -220,7 +220,7 @@ impl PaperScheduler {
     }
 
     /// Spreads the chosen pages over the slot.
-    fn lay_out(&mut self, chosen: &[u32], start: Timestamp, end: Timestamp) {
+    fn spread_over_slot(&mut self, chosen: &[u32], start: Timestamp, end: Timestamp) {
         let n = chosen.len().max(1) as i64;
         let length = if self.config.pacing == Pacing::Spread { (end - start).as_millis() } else { 0 };
         for (rank, &at) in chosen.iter().enumerate() {
@@ -230,7 +230,7 @@ impl PaperScheduler {
         }
     }
 
-    fn has_had_its_turn(&self, at: u32) -> bool {
+    fn is_visited_or_planned(&self, at: u32) -> bool {
         let page = &self.pages[at as usize];
         let was_visited = self.slot.range.is_some_and(|(start, _)| page.seen_at >= self.secs(start));
         let is_planned = || self.slot.plan.iter().chain(&self.slot.at_once).any(|planned| planned.0 == at);
@@ -294,7 +294,7 @@ impl VisitScheduler for PaperScheduler {
             return;
         }
         known.urgency = f32::MAX;
-        if !self.has_had_its_turn(page.0) {
+        if !self.is_visited_or_planned(page.0) {
             self.plan_at_once(page.0);
         }
     }

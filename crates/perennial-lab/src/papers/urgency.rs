@@ -27,7 +27,7 @@ impl PaperScheduler {
         let averages = &page.averages;
         let here = || averages.at(self.buckets.get(page.clock).copied().unwrap_or(0));
         match self.strategy {
-            BaselineStrategy::AdaptiveInterval => due_since(age, page.own),
+            BaselineStrategy::AdaptiveInterval => hours_overdue(age, page.own),
             BaselineStrategy::Importance => page.weight * averages.rate * averages.importance * age,
             BaselineStrategy::Pattern => here().0 * age,
             BaselineStrategy::ImportancePattern => {
@@ -56,7 +56,7 @@ impl PaperScheduler {
     }
 
     /// Whether the strategy visits all pages in rounds of a fixed order.
-    pub(super) fn goes_round(&self) -> bool {
+    pub(super) fn visits_in_rounds(&self) -> bool {
         matches!(
             self.strategy,
             BaselineStrategy::Relevance | BaselineStrategy::Sharc | BaselineStrategy::Coherence
@@ -99,13 +99,13 @@ impl PaperScheduler {
             }
         }
         if self.strategy == BaselineStrategy::Sharc {
-            order = self.most_in_the_middle(&order);
+            order = self.sharc_order(&order);
         }
         order.into()
     }
 
     /// Reorders the pages of each site so that they ascend to the middle and then descend.
-    fn most_in_the_middle(&self, ascending: &[u32]) -> Vec<u32> {
+    fn sharc_order(&self, ascending: &[u32]) -> Vec<u32> {
         let mut order = Vec::with_capacity(ascending.len());
         let site = |at: u32| self.pages[at as usize].site;
         for site in ascending.chunk_by(|&a, &b| site(a) == site(b)) {
@@ -118,25 +118,25 @@ impl PaperScheduler {
 
     /// Distributes the budget so that the mean freshness is highest. One more visit then gains the same for all pages
     /// with visits, and pages that change too fast get none.
-    pub(super) fn share_by_frequency(&mut self) {
+    pub(super) fn distribute_visits(&mut self) {
         let total = self.budget.visits_in(Span::from_hours(1));
         let rates: Vec<f32> = self.pages.iter().map(|page| page.averages.constant_rate()).collect();
         let table = freshness_table();
         let spent =
-            |mu: f64| -> f64 { rates.iter().map(|&rate| visits_for(f64::from(rate), mu, &table)).sum() };
+            |mu: f64| -> f64 { rates.iter().map(|&rate| visits_per_hour(f64::from(rate), mu, &table)).sum() };
         let (mut low, mut high) = (1e-9f64, 1e9f64);
         for _ in 0..60 {
             let middle = (low * high).sqrt();
             if spent(middle) > total { low = middle } else { high = middle }
         }
         for (page, &rate) in self.pages.iter_mut().zip(&rates) {
-            page.own = visits_for(f64::from(rate), high, &table) as f32;
+            page.own = visits_per_hour(f64::from(rate), high, &table) as f32;
         }
     }
 }
 
 /// Hours since a page became due, plus a small amount so that a page due right now counts; 0 if it is not due.
-fn due_since(age: f32, interval: f32) -> f32 {
+fn hours_overdue(age: f32, interval: f32) -> f32 {
     if age >= interval { age - interval + 1e-3 } else { 0.0 }
 }
 
@@ -151,7 +151,7 @@ fn freshness_table() -> Vec<(f64, f64)> {
 }
 
 /// Visits per hour at which one more is worth mu; 0 if the page changes faster than 1 / mu.
-fn visits_for(rate: f64, mu: f64, table: &[(f64, f64)]) -> f64 {
+fn visits_per_hour(rate: f64, mu: f64, table: &[(f64, f64)]) -> f64 {
     let gain = mu * rate;
     if gain >= 1.0 {
         return 0.0;
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn hot_pages_get_nothing() {
         let table = freshness_table();
-        assert_eq!(visits_for(5.0, 0.25, &table), 0.0);
-        let (slow, fast) = (visits_for(0.1, 0.25, &table), visits_for(1.0, 0.25, &table));
+        assert_eq!(visits_per_hour(5.0, 0.25, &table), 0.0);
+        let (slow, fast) = (visits_per_hour(0.1, 0.25, &table), visits_per_hour(1.0, 0.25, &table));
         assert!(slow > 0.0 && fast > slow);
     }
 }

@@ -54,7 +54,9 @@ pub fn associations(known: &SiteKnowledge<'_>, directories: &PageDirectories) ->
     for tail in 0..compared.places.len() {
         let place = compared.places[tail];
         for head in (0..compared.places.len()).filter(|&head| head != tail) {
-            let Some((association, chance)) = compared.pair(directories, head, tail) else { continue };
+            let Some((association, chance)) = compared.associate_pair(directories, head, tail) else {
+                continue;
+            };
             if chance < surest[place as usize] {
                 surest[place as usize] = chance;
                 found[place as usize] = Some(association);
@@ -78,7 +80,7 @@ impl DirectoryChanges {
         for change in known.transitions.iter().copied().flatten() {
             totals[at(change.page) as usize] += 1;
         }
-        directories.add_up(&mut totals);
+        directories.add_to_ancestors(&mut totals);
         let mut places: Vec<u32> =
             (1..directories.len() as u32).filter(|&place| totals[place as usize] >= FEWEST_CHANGES).collect();
         places.sort_by_key(|&place| std::cmp::Reverse(totals[place as usize]));
@@ -101,7 +103,12 @@ impl DirectoryChanges {
     }
 
     /// The association of two directories and its probability by chance; `None` if the head lies within the tail.
-    fn pair(&self, directories: &PageDirectories, head: usize, tail: usize) -> Option<(Association, f64)> {
+    fn associate_pair(
+        &self,
+        directories: &PageDirectories,
+        head: usize,
+        tail: usize,
+    ) -> Option<(Association, f64)> {
         let (h, t) = (self.places[head], self.places[tail]);
         if is_within(directories, h, t) {
             return None;
@@ -110,7 +117,7 @@ impl DirectoryChanges {
         let tail_counts = &self.counts[tail];
         let less = |(head, tail): (&u32, &u32)| if contains { head - tail } else { *head };
         let head_counts: Vec<u32> = self.counts[head].iter().zip(tail_counts).map(less).collect();
-        let (heads, tails) = (busy(&head_counts), busy(tail_counts));
+        let (heads, tails) = (busy_transitions(&head_counts), busy_transitions(tail_counts));
         let count =
             |of: &dyn Fn(bool, bool) -> bool| heads.iter().zip(&tails).filter(|(h, t)| of(**h, **t)).count();
         let (n, n_head, n_tail) = (heads.len(), count(&|h, _| h), count(&|_, t| t));
@@ -146,7 +153,7 @@ fn is_within(directories: &PageDirectories, mut place: u32, above: u32) -> bool 
 }
 
 /// The transitions with at least half as many changes as a mean one with any change.
-fn busy(counts: &[u32]) -> Vec<bool> {
+fn busy_transitions(counts: &[u32]) -> Vec<bool> {
     let n_any = counts.iter().filter(|count| **count > 0).count();
     let least = f64::from(counts.iter().sum::<u32>()) / (2 * n_any.max(1)) as f64;
     counts.iter().map(|&count| count > 0 && f64::from(count) >= least).collect()
@@ -158,7 +165,7 @@ mod tests {
 
     #[test]
     fn busy_transitions_have_half_of_a_mean_one() {
-        assert_eq!(busy(&[0, 10, 12, 1, 0]), [false, true, true, false, false]);
-        assert_eq!(busy(&[0, 0]), [false, false]);
+        assert_eq!(busy_transitions(&[0, 10, 12, 1, 0]), [false, true, true, false, false]);
+        assert_eq!(busy_transitions(&[0, 0]), [false, false]);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use perennial_core::directory::{PageChange, PageTransition, SiteHistory, Tree};
 
 use super::evidence::{DECAYS, FetchHistory, SiteKnowledge};
-use super::history::state_at;
-use super::plan::{PageRanking, choose, rebuilt};
+use super::history::version_state;
+use super::plan::{PageRanking, choose_pages, unfetched_rebuilt_pages};
 
 /// A crawl of many versions with one plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,18 +47,18 @@ struct SimulatedArchive<'a> {
 }
 
 /// Runs the loop over the last versions of a history; `None` if it is too short.
-pub fn closed_loop(history: &SiteHistory, of: &ClosedLoop) -> Option<LoopResult> {
+pub fn closed_loop(history: &SiteHistory, config: &ClosedLoop) -> Option<LoopResult> {
     let n = history.versions.len();
-    let n_weeks = of.n_weeks.min(n.checked_sub(of.train)?);
+    let n_weeks = config.n_weeks.min(n.checked_sub(config.train)?);
     let start = n - n_weeks;
-    if of.train < 2 || n_weeks == 0 {
+    if config.train < 2 || n_weeks == 0 {
         return None;
     }
-    let mut archive = SimulatedArchive::at(history, start - 1, of.train);
+    let mut archive = SimulatedArchive::at(history, start - 1, config.train);
     let mut outcome = LoopResult { n_weeks, ..LoopResult::default() };
     let mut n_with_changes = 0;
     for week in start..n {
-        let (n_seen, n_changes) = archive.live(week, of);
+        let (n_seen, n_changes) = archive.live_week(week, config);
         outcome.stale += archive.share_stale() / n_weeks as f64;
         if n_changes > 0 {
             n_with_changes += 1;
@@ -71,7 +71,7 @@ pub fn closed_loop(history: &SiteHistory, of: &ClosedLoop) -> Option<LoopResult>
 
 impl SimulatedArchive<'_> {
     fn at(history: &SiteHistory, version: usize, train: usize) -> SimulatedArchive<'_> {
-        let (is_there, bytes) = state_at(history, version);
+        let (is_there, bytes) = version_state(history, version);
         let first = (version + 2).saturating_sub(train).max(1);
         let present: Vec<u32> = (0..is_there.len() as u32).filter(|&page| is_there[page as usize]).collect();
         let seen: VecDeque<_> = (first..=version).map(|at| history.versions[at].changes.clone()).collect();
@@ -90,14 +90,14 @@ impl SimulatedArchive<'_> {
 
     /// Simulates one week: the site changes, the plan fetches, the archive learns. Returns the numbers of observed and
     /// of all changes.
-    fn live(&mut self, week: usize, of: &ClosedLoop) -> (usize, usize) {
+    fn live_week(&mut self, week: usize, config: &ClosedLoop) -> (usize, usize) {
         let changes = &self.history.versions[week].changes;
         for change in changes {
             let page = change.page as usize;
             self.is_there[page] = change.change != PageTransition::Deleted;
             self.is_stale[page] = true;
         }
-        let fetched = self.fetch(week, of);
+        let fetched = self.fetch(week, config);
         let observed = self.observe(week, &fetched);
         let mut is_seen = vec![false; self.history.nodes.len()];
         observed.iter().for_each(|change| is_seen[change.page as usize] = true);
@@ -110,11 +110,11 @@ impl SimulatedArchive<'_> {
     }
 
     /// Fetches the pages of the plan, and records which directories were rebuilt.
-    fn fetch(&mut self, week: usize, of: &ClosedLoop) -> Vec<u32> {
+    fn fetch(&mut self, week: usize, config: &ClosedLoop) -> Vec<u32> {
         let present: Vec<u32> =
             (0..self.is_known.len() as u32).filter(|&page| self.is_known[page as usize]).collect();
-        let n = ((1.0 - of.skip) * present.len() as f64).round() as usize;
-        let looks = self.looks(week);
+        let n = ((1.0 - config.skip) * present.len() as f64).round() as usize;
+        let looks = self.fetch_history(week);
         let known = SiteKnowledge {
             history: self.history,
             transitions: self.seen.iter().map(Vec::as_slice).collect(),
@@ -124,14 +124,14 @@ impl SimulatedArchive<'_> {
         };
         let (is_there, is_stale) = (&self.is_there, &self.is_stale);
         let is_changed = |page: u32| !is_there[page as usize] || is_stale[page as usize];
-        let Some(ranking) = of.ranking else {
+        let Some(ranking) = config.ranking else {
             let mut order = known.present;
             order.sort_by_key(|&page| !is_changed(page));
             order.truncate(n);
             return order;
         };
-        let fetched = choose(&known, ranking, n, is_changed);
-        let rebuilt = rebuilt(&known, &fetched, is_changed);
+        let fetched = choose_pages(&known, ranking, n, is_changed);
+        let rebuilt = unfetched_rebuilt_pages(&known, &fetched, is_changed);
         for (page, share) in rebuilt {
             let known_share = &mut self.rebuilt[page as usize];
             *known_share = known_share.max(share);
@@ -140,7 +140,7 @@ impl SimulatedArchive<'_> {
         fetched
     }
 
-    fn looks(&self, week: usize) -> FetchHistory {
+    fn fetch_history(&self, week: usize) -> FetchHistory {
         let mut weight = vec![[0.0; 3]; self.history.nodes.len()];
         let n = self.fetched.len();
         for (at, (fetched, seen)) in self.fetched.iter().zip(&self.seen).enumerate() {

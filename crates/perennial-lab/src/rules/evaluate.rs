@@ -8,8 +8,8 @@ use perennial_core::directory::{
 
 use super::evidence::SiteKnowledge;
 use super::measure::{SkipMeasures, TestedVersion, VersionCounts};
-use super::plan::{PageRanking, choose};
-use super::skip::{delta_tree, outside, skipped_by_near, static_directories};
+use super::plan::{PageRanking, choose_pages};
+use super::skip::{delta_tree, near_skipped_directories, pages_outside, static_directories};
 
 /// Thresholds are tuned on so many versions at the end of the training window.
 const HELD_BACK: usize = 5;
@@ -126,7 +126,7 @@ pub fn tested_versions(history: &SiteHistory, protocol: &Protocol) -> Vec<usize>
 }
 
 /// The window that tests a version, given the state of pages and bytes from [`each_window`].
-fn window<'a>(
+fn test_window<'a>(
     history: &'a SiteHistory,
     train: usize,
     train_end: usize,
@@ -182,11 +182,11 @@ pub fn each_window(history: &SiteHistory, protocol: &Protocol, mut each: impl Fn
             }
         }
         n_applied = state_at + 1;
-        each(&window(history, protocol.train, train_end, tested, protocol.accumulate, &bytes, &present));
+        each(&test_window(history, protocol.train, train_end, tested, protocol.accumulate, &bytes, &present));
     }
 }
 
-pub fn evaluate(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan) -> PlanOutcome {
+pub fn evaluate_plan(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan) -> PlanOutcome {
     let mut outcome = PlanOutcome::default();
     each_window(history, protocol, |window| outcome.add(window, protocol, plan));
     outcome.finish()
@@ -194,7 +194,12 @@ pub fn evaluate(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan) -> P
 
 /// Mean bypass ratio and change recall of a plan for each share of skipped pages. A plan without a ranking has one
 /// point.
-pub fn curve(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan, shares: &[f64]) -> Vec<(f64, f64)> {
+pub fn recall_curve(
+    history: &SiteHistory,
+    protocol: &Protocol,
+    plan: SkipPlan,
+    shares: &[f64],
+) -> Vec<(f64, f64)> {
     let is_ranked = matches!(plan, SkipPlan::Ranked(_) | SkipPlan::Oracle);
     let shares = if is_ranked { shares } else { &shares[..shares.len().min(1)] };
     let mut outcomes = vec![PlanOutcome::default(); shares.len()];
@@ -212,7 +217,7 @@ pub fn curve(history: &SiteHistory, protocol: &Protocol, plan: SkipPlan, shares:
 
 impl PlanOutcome {
     fn add(&mut self, window: &TestWindow<'_>, protocol: &Protocol, plan: SkipPlan) {
-        let fetched = fetched_by(window, protocol, plan, self);
+        let fetched = pages_to_fetch(window, protocol, plan, self);
         let Some(m) = window.count(&fetched).measures() else {
             self.n_quiet += 1;
             return;
@@ -247,7 +252,7 @@ impl PlanOutcome {
 }
 
 /// The pages that a plan fetches. The rules are counted in `outcome`.
-fn fetched_by(
+fn pages_to_fetch(
     window: &TestWindow<'_>,
     protocol: &Protocol,
     plan: SkipPlan,
@@ -256,30 +261,32 @@ fn fetched_by(
     let known = &window.known;
     match plan {
         SkipPlan::Nothing => known.present.clone(),
-        SkipPlan::Near(thresholds) => by_near(known, &thresholds, false, outcome),
-        SkipPlan::NearEverywhere(thresholds) => by_near(known, &thresholds, true, outcome),
+        SkipPlan::Near(thresholds) => fetch_by_near(known, &thresholds, false, outcome),
+        SkipPlan::NearEverywhere(thresholds) => fetch_by_near(known, &thresholds, true, outcome),
         SkipPlan::NearSubsumed(thresholds, by) => {
             let delta = delta_tree(known, Significance::Later);
             let mut mined = Mined::default();
             mine_from(&delta, Tree::ROOT, &thresholds, true, &mut mined);
             mined.rules.retain(|rule| rule.subsumed == Some(by) && !rule.is_contradicted);
             outcome.n_rules += mined.rules.len() as f64;
-            outside(known, &mined.rules.iter().map(|rule| rule.tail).collect::<Vec<Node>>())
+            pages_outside(known, &mined.rules.iter().map(|rule| rule.tail).collect::<Vec<Node>>())
         }
-        SkipPlan::NearTuned => match tuned(known, protocol.tune_loss) {
-            Some(thresholds) => by_near(known, &thresholds, false, outcome),
+        SkipPlan::NearTuned => match tune_thresholds(known, protocol.tune_loss) {
+            Some(thresholds) => fetch_by_near(known, &thresholds, false, outcome),
             None => known.present.clone(),
         },
-        SkipPlan::Static => outside(known, &static_directories(&delta_tree(known, Significance::From(1.0)))),
+        SkipPlan::Static => {
+            pages_outside(known, &static_directories(&delta_tree(known, Significance::From(1.0))))
+        }
         SkipPlan::LastVersion => {
             let last = known.transitions.len().saturating_sub(1);
             let last = SiteKnowledge { transitions: known.transitions[last..].to_vec(), ..known.clone() };
-            outside(known, &static_directories(&delta_tree(&last, Significance::From(1.0))))
+            pages_outside(known, &static_directories(&delta_tree(&last, Significance::From(1.0))))
         }
         SkipPlan::Ranked(ranking) => {
             let changed = changed_pages(known, &window.changes);
             let n = n_fetched(known, skipped_share(known, protocol.aim, ranking));
-            choose(known, ranking, n, |page| changed[page as usize])
+            choose_pages(known, ranking, n, |page| changed[page as usize])
         }
         SkipPlan::Oracle => {
             let share = if let SkipAim::Skip(share) = protocol.aim { share } else { 0.5 };
@@ -301,21 +308,21 @@ fn changed_pages(known: &SiteKnowledge<'_>, changes: &[PageChange]) -> Vec<bool>
     changed
 }
 
-fn by_near(
+fn fetch_by_near(
     known: &SiteKnowledge<'_>,
     thresholds: &Thresholds,
     everywhere: bool,
     outcome: &mut PlanOutcome,
 ) -> Vec<u32> {
     let delta = delta_tree(known, Significance::Later);
-    let (skipped, mined) = skipped_by_near(&delta, thresholds, everywhere);
+    let (skipped, mined) = near_skipped_directories(&delta, thresholds, everywhere);
     outcome.n_rules += mined.rules.len() as f64;
     outcome.n_contradicted += mined.rules.iter().filter(|rule| rule.is_contradicted).count() as f64;
-    outside(known, &skipped)
+    pages_outside(known, &skipped)
 }
 
 /// Windows within the training window, one for each of its last transitions.
-fn held_back<'a>(known: &SiteKnowledge<'a>) -> Vec<TestWindow<'a>> {
+fn held_back_windows<'a>(known: &SiteKnowledge<'a>) -> Vec<TestWindow<'a>> {
     let n = known.transitions.len();
     let mut present = vec![false; known.history.nodes.len()];
     known.present.iter().for_each(|&page| present[page as usize] = true);
@@ -342,12 +349,12 @@ fn skipped_share(known: &SiteKnowledge<'_>, aim: SkipAim, ranking: PageRanking) 
         SkipAim::Skip(share) => return share,
         SkipAim::MaxLoss(loss) => loss,
     };
-    let windows = held_back(known);
+    let windows = held_back_windows(known);
     let is_borne_out = |share: &&f64| {
         let recall = |window: &TestWindow<'_>| {
             let changed = changed_pages(&window.known, &window.changes);
             let n = n_fetched(&window.known, **share);
-            let fetched = choose(&window.known, ranking, n, |page| changed[page as usize]);
+            let fetched = choose_pages(&window.known, ranking, n, |page| changed[page as usize]);
             window.count(&fetched).measures().map(|measures| measures.change_recall)
         };
         let recalls: Vec<f64> = windows.iter().filter_map(recall).collect();
@@ -358,17 +365,18 @@ fn skipped_share(known: &SiteKnowledge<'_>, aim: SkipAim, ranking: PageRanking) 
 
 /// The thresholds that skip most of the held-back versions at a loss of at most `most_loss`; `None` if none skip
 /// anything.
-pub fn tuned(known: &SiteKnowledge<'_>, most_loss: f64) -> Option<Thresholds> {
-    let windows: Vec<TestWindow<'_>> = held_back(known);
+pub fn tune_thresholds(known: &SiteKnowledge<'_>, most_loss: f64) -> Option<Thresholds> {
+    let windows: Vec<TestWindow<'_>> = held_back_windows(known);
     let oldest = windows.last()?;
     let delta = delta_tree(&oldest.known, Significance::Later);
     let mut best: Option<(f64, Thresholds)> = None;
     for thresholds in grid() {
-        let (skipped, _) = skipped_by_near(&delta, &thresholds, false);
+        let (skipped, _) = near_skipped_directories(&delta, &thresholds, false);
         if skipped.is_empty() {
             continue;
         }
-        let measured = |window: &TestWindow<'_>| window.count(&outside(&window.known, &skipped)).measures();
+        let measured =
+            |window: &TestWindow<'_>| window.count(&pages_outside(&window.known, &skipped)).measures();
         let measures: Vec<SkipMeasures> = windows.iter().filter_map(measured).collect();
         let mean = |of: fn(&SkipMeasures) -> f64| {
             measures.iter().map(of).sum::<f64>() / measures.len().max(1) as f64

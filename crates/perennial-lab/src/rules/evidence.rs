@@ -94,7 +94,7 @@ impl PageDirectories {
     }
 
     /// Adds the sums of each directory to its ancestors.
-    pub fn add_up<T: Copy + std::ops::AddAssign>(&self, sums: &mut [T]) {
+    pub fn add_to_ancestors<T: Copy + std::ops::AddAssign>(&self, sums: &mut [T]) {
         for at in (1..self.len()).rev() {
             let below = sums[at];
             sums[self.parents[at] as usize] += below;
@@ -147,7 +147,7 @@ impl SiteEvidence {
         let mut n_own = vec![0.0; n_directories];
         directories.of_page.iter().for_each(|&at| n_own[at as usize] += 1.0);
         let mut n_below = n_own.clone();
-        directories.add_up(&mut n_below);
+        directories.add_to_ancestors(&mut n_below);
         let mut evidence = SiteEvidence {
             directories,
             n_own,

@@ -6,7 +6,9 @@ use perennial_core::directory::{Alpha, Significance, SiteHistory, SiteKind, Subs
 use serde::Serialize;
 
 use super::replay::{ReplayConfig, ReplayResult, replay};
-use super::{ExclusiveSite, PageRanking, PlanOutcome, Protocol, RandomTrees, SkipAim, SkipPlan, evaluate};
+use super::{
+    ExclusiveSite, PageRanking, PlanOutcome, Protocol, RandomTrees, SkipAim, SkipPlan, evaluate_plan,
+};
 
 /// A point of Figure 5; means over sites.
 #[derive(Serialize)]
@@ -66,15 +68,17 @@ pub struct ReplayRow {
 }
 
 /// The points of a Figure 5, or of the comparison on exclusive directories.
-pub fn cases(figure: &str, histories: &[SiteHistory]) -> Vec<FigureCase> {
+pub fn figure_cases(figure: &str, histories: &[SiteHistory]) -> Vec<FigureCase> {
     match figure {
-        "5a" => [false, true].into_iter().flat_map(distances).collect(),
-        "5b" => [5, 10, 15, 20, 25, 30, 40].into_iter().flat_map(trained_on).collect(),
-        "5c" => [SiteKind::Served, SiteKind::Source].into_iter().flat_map(of_kind).collect(),
-        "5d" => histories.iter().enumerate().filter_map(|(at, history)| best_alpha(at, history)).collect(),
-        "5e" => subsumed(Subsumed::ByRule),
-        "5f" => subsumed(Subsumed::ByPattern),
-        _ => [0.5, 0.8].into_iter().flat_map(on_exclusive).collect(),
+        "5a" => [false, true].into_iter().flat_map(distance_cases).collect(),
+        "5b" => [5, 10, 15, 20, 25, 30, 40].into_iter().flat_map(training_cases).collect(),
+        "5c" => [SiteKind::Served, SiteKind::Source].into_iter().flat_map(site_kind_cases).collect(),
+        "5d" => {
+            histories.iter().enumerate().filter_map(|(at, history)| best_alpha_case(at, history)).collect()
+        }
+        "5e" => subsumed_cases(Subsumed::ByRule),
+        "5f" => subsumed_cases(Subsumed::ByPattern),
+        _ => [0.5, 0.8].into_iter().flat_map(exclusive_cases).collect(),
     }
 }
 
@@ -96,7 +100,7 @@ impl FigureCase {
         };
         let of = histories.iter().enumerate().filter(is_meant);
         let outcomes: Vec<PlanOutcome> = of
-            .map(|(_, history)| evaluate(history, &self.protocol, self.plan))
+            .map(|(_, history)| evaluate_plan(history, &self.protocol, self.plan))
             .filter(|outcome| outcome.n_windows > 0)
             .collect();
         let mean = |value: fn(&PlanOutcome) -> f64| {
@@ -120,12 +124,12 @@ impl FigureCase {
 }
 
 /// A third of the pages is skipped, as in the paper's mean over its sites.
-fn usual() -> Protocol {
+fn default_protocol() -> Protocol {
     Protocol { aim: SkipAim::Skip(1.0 / 3.0), ..Protocol::default() }
 }
 
 /// Often the site as a whole has no rule. The rules of all directories and the combined plan then show the trend.
-fn over(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<FigureCase> {
+fn plan_cases(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<FigureCase> {
     let near = Thresholds::default();
     let plans = [
         ("near", SkipPlan::Near(near)),
@@ -144,48 +148,55 @@ fn over(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<FigureCase> 
     plans.into_iter().map(case).collect()
 }
 
-fn distances(accumulate: bool) -> Vec<FigureCase> {
+fn distance_cases(accumulate: bool) -> Vec<FigureCase> {
     let at = |distance: usize| {
         let x = format!("distance {distance}{}", if accumulate { ", accumulating" } else { "" });
-        over(&x, Protocol { distance, accumulate, ..usual() }, None)
+        plan_cases(&x, Protocol { distance, accumulate, ..default_protocol() }, None)
     };
     (1..=10).flat_map(at).collect()
 }
 
-fn trained_on(train: usize) -> Vec<FigureCase> {
-    over(&format!("training {train}"), Protocol { train, ..usual() }, None)
+fn training_cases(train: usize) -> Vec<FigureCase> {
+    plan_cases(&format!("training {train}"), Protocol { train, ..default_protocol() }, None)
 }
 
-fn of_kind(kind: SiteKind) -> Vec<FigureCase> {
-    over(if kind == SiteKind::Served { "served" } else { "source" }, usual(), Some(kind))
+fn site_kind_cases(kind: SiteKind) -> Vec<FigureCase> {
+    plan_cases(if kind == SiteKind::Served { "served" } else { "source" }, default_protocol(), Some(kind))
 }
 
-fn best_alpha(site: usize, history: &SiteHistory) -> Option<FigureCase> {
+fn best_alpha_case(site: usize, history: &SiteHistory) -> Option<FigureCase> {
     let alphas = [0.01, 0.02, 0.03, 0.04, 0.05].map(|alpha| {
         let plan =
             SkipPlan::NearEverywhere(Thresholds { alpha: Alpha::Fixed(alpha), ..Thresholds::default() });
-        (alpha, plan, evaluate(history, &usual(), plan).mean.bypass)
+        (alpha, plan, evaluate_plan(history, &default_protocol(), plan).mean.bypass)
     });
     let best = alphas.into_iter().reduce(|best, next| if next.2 > best.2 { next } else { best });
     let (alpha, plan, bypass) = best?;
     let x = if bypass > 0.0 { format!("best alpha {alpha}") } else { "no rule at any alpha".to_owned() };
-    Some(FigureCase { x, name: "near".to_owned(), plan, protocol: usual(), kind: None, site: Some(site) })
+    Some(FigureCase {
+        x,
+        name: "near".to_owned(),
+        plan,
+        protocol: default_protocol(),
+        kind: None,
+        site: Some(site),
+    })
 }
 
-fn subsumed(by: Subsumed) -> Vec<FigureCase> {
+fn subsumed_cases(by: Subsumed) -> Vec<FigureCase> {
     let at = |beta: f64| {
         let near = Thresholds { beta, theta: 0.5, ..Thresholds::default() };
         [("near", SkipPlan::Near(near)), ("subsumed", SkipPlan::NearSubsumed(near, by))].map(
             |(name, plan)| {
                 let (x, name) = (format!("beta {beta}"), name.to_owned());
-                FigureCase { x, name, plan, protocol: usual(), kind: None, site: None }
+                FigureCase { x, name, plan, protocol: default_protocol(), kind: None, site: None }
             },
         )
     };
     [0.1, 0.2, 0.3].into_iter().flat_map(at).collect()
 }
 
-fn on_exclusive(skip: f64) -> Vec<FigureCase> {
+fn exclusive_cases(skip: f64) -> Vec<FigureCase> {
     let plans = [
         ("rate", SkipPlan::Ranked(PageRanking::Rate)),
         ("in-rounds", SkipPlan::Ranked(PageRanking::InRounds)),
@@ -201,7 +212,7 @@ fn on_exclusive(skip: f64) -> Vec<FigureCase> {
 }
 
 /// Synthetic sites. For the figures about subsumed rules they are small random trees, in which rules arise by chance.
-pub fn made_sites(figure: &str) -> Vec<SiteHistory> {
+pub fn synthetic_sites(figure: &str) -> Vec<SiteHistory> {
     let exclusive = |seed| ExclusiveSite { n_pairs: 2, seed, ..ExclusiveSite::default() }.build();
     let random =
         |seed| RandomTrees { n_nodes: 400, fan_out: 4, depth: 6, n_versions: 40, change: 0.06, seed }.build();
@@ -277,7 +288,7 @@ impl MiningCase {
 }
 
 /// Replays the end of a history at two budgets, with and without skipped directories.
-pub fn replays(history: &SiteHistory) -> impl Iterator<Item = ReplayRow> {
+pub fn replay_rows(history: &SiteHistory) -> impl Iterator<Item = ReplayRow> {
     let weeks = (history.versions.len().saturating_sub(1) / 2).min(40);
     [(0.2, false), (0.2, true), (0.5, false), (0.5, true)].into_iter().filter_map(
         move |(budget, directories)| {

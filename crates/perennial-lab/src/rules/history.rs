@@ -86,7 +86,7 @@ fn read_line(
     let (_hash, bytes) = (fields.next(), fields.next().unwrap_or("0"));
     let change = match kind {
         "A" => PageTransition::Inserted,
-        "M" => PageTransition::Updated(degree(fields.next())?),
+        "M" => PageTransition::Updated(parse_degree(fields.next())?),
         "D" => PageTransition::Deleted,
         _ => return Err("it does not begin with W, A, M or D"),
     };
@@ -104,7 +104,7 @@ fn read_line(
     Ok(())
 }
 
-fn degree(field: Option<&str>) -> Result<f32, &'static str> {
+fn parse_degree(field: Option<&str>) -> Result<f32, &'static str> {
     let Some(field) = field else { return Ok(1.0) };
     let degree: f32 = field.parse().map_err(|_| "the degree of the change is not a number")?;
     if (0.0..=1.0).contains(&degree) {
@@ -115,7 +115,7 @@ fn degree(field: Option<&str>) -> Result<f32, &'static str> {
 }
 
 /// The history without the pages whose path contains `text`.
-pub fn without(history: &SiteHistory, text: &str) -> SiteHistory {
+pub fn without_paths(history: &SiteHistory, text: &str) -> SiteHistory {
     let mut kept = SiteHistory::new(&history.name);
     kept.kind = history.kind;
     let mut numbers: Vec<Option<u32>> = Vec::with_capacity(history.nodes.len());
@@ -135,7 +135,7 @@ pub fn without(history: &SiteHistory, text: &str) -> SiteHistory {
 }
 
 /// The number of pages of each version.
-pub fn sizes(history: &SiteHistory) -> Vec<usize> {
+pub fn version_sizes(history: &SiteHistory) -> Vec<usize> {
     let mut n = 0usize;
     let size = |version: &SiteVersion| {
         for change in &version.changes {
@@ -153,12 +153,12 @@ pub fn sizes(history: &SiteHistory) -> Vec<usize> {
 /// The number of versions with fewer than half of the pages of both neighbours. The crawler that took them was probably
 /// blocked.
 pub fn n_broken(history: &SiteHistory) -> usize {
-    let sizes = sizes(history);
+    let sizes = version_sizes(history);
     sizes.windows(3).filter(|three| 2 * three[1] < three[0] && 2 * three[1] < three[2]).count()
 }
 
 /// Whether each page exists in a version, by page number, and its bytes.
-pub(super) fn state_at(history: &SiteHistory, version: usize) -> (Vec<bool>, Vec<u32>) {
+pub(super) fn version_state(history: &SiteHistory, version: usize) -> (Vec<bool>, Vec<u32>) {
     let (mut present, mut bytes) = (vec![false; history.nodes.len()], vec![0; history.nodes.len()]);
     for change in history.versions.iter().take(version + 1).flat_map(|version| &version.changes) {
         present[change.page as usize] = change.change != PageTransition::Deleted;
@@ -178,14 +178,17 @@ mod tests {
     #[test]
     fn versions_are_read_and_contradictions_counted() {
         let history = parse_history("s", SMALL.as_bytes()).unwrap();
-        assert_eq!((history.kind, sizes(&history), history.n_aside), (SiteKind::Source, vec![2, 1, 2], 1));
+        assert_eq!(
+            (history.kind, version_sizes(&history), history.n_aside),
+            (SiteKind::Source, vec![2, 1, 2], 1)
+        );
         assert_eq!(history.versions[1].date, "2026-01-11");
         assert_eq!(history.versions[2].changes[0].change, PageTransition::Updated(0.25));
-        let (present, bytes) = state_at(&history, 1);
+        let (present, bytes) = version_state(&history, 1);
         assert_eq!((present, bytes), (vec![true, false, false], vec![11, 0, 0]));
         assert_eq!(history.tree.path(history.nodes[0]), "/a/x");
-        let kept = without(&history, "a/");
-        assert_eq!((sizes(&kept), kept.nodes.len()), (vec![1, 0, 1], 2));
+        let kept = without_paths(&history, "a/");
+        assert_eq!((version_sizes(&kept), kept.nodes.len()), (vec![1, 0, 1], 2));
         let delta = history.delta_of_last(2, Significance::Later);
         let is_there = |page: usize| delta.size(history.nodes[page]) > 0;
         assert_eq!((delta.n_transitions(), [0, 1, 2].map(is_there)), (1, [true, false, true]));
@@ -219,7 +222,7 @@ mod tests {
         ], 0..300)) {
             if let Ok(history) = parse_history("s", bytes.as_slice()) {
                 let n = history.versions.len();
-                prop_assert_eq!(sizes(&history).len(), n);
+                prop_assert_eq!(version_sizes(&history).len(), n);
                 prop_assert!(history.tree.len() > history.nodes.len() || history.nodes.len() < 2 || n > 0);
             }
         }

@@ -8,7 +8,7 @@ use perennial_core::directory::{
 use perennial_engine::html::chart::Bars;
 use serde::Serialize;
 
-use super::{savings, sizes, static_directories};
+use super::{rule_savings, static_directories, version_sizes};
 
 #[derive(Clone, Copy, Debug)]
 pub struct MiningConfig {
@@ -115,7 +115,7 @@ impl MiningConfig {
             n_static_directories: still.iter().filter(|node| delta.size(**node) > 0).count(),
             n_static_pages: still.iter().map(|node| n_pages(&delta, *node)).sum(),
             directories: self.directories(&delta),
-            sizes: sizes(history).split_off(first),
+            sizes: version_sizes(history).split_off(first),
             dates: history.versions[first..].iter().map(|version| version.date.clone()).collect(),
         }
     }
@@ -123,7 +123,7 @@ impl MiningConfig {
     fn rules(&self, delta: &DeltaTree, mined: &Mined) -> Vec<RuleReport> {
         let path = |node: &Node| delta.tree().path(*node);
         let report = |rule: &Rule| {
-            let (saved_fetches, missed_changes) = savings(delta, rule);
+            let (saved_fetches, missed_changes) = rule_savings(delta, rule);
             RuleReport {
                 head: rule.head.iter().map(path).collect(),
                 tail: path(&rule.tail),
@@ -182,7 +182,7 @@ impl MiningConfig {
 }
 
 /// Charts of the size of each site over time, and of its directories.
-pub fn panels(reports: &[SiteReport]) -> Vec<Bars> {
+pub fn site_charts(reports: &[SiteReport]) -> Vec<Bars> {
     let of_site = |report: &SiteReport| {
         // Dates without a time keep six ticks apart.
         let day = |date: &String| date.split('T').next().unwrap_or_default().to_owned();

@@ -40,14 +40,14 @@ mod tests;
 pub use associate::{Association, associations};
 pub use closed::{ClosedLoop, LoopResult, closed_loop};
 pub use evaluate::{
-    PlanOutcome, Protocol, SkipAim, SkipPlan, TestWindow, curve, each_window, evaluate, tested_versions,
-    tuned,
+    PlanOutcome, Protocol, SkipAim, SkipPlan, TestWindow, each_window, evaluate_plan, recall_curve,
+    tested_versions, tune_thresholds,
 };
 pub use evidence::{FetchHistory, PageDirectories, SiteEvidence, SiteKnowledge};
 pub use file::read_history;
-pub use history::{HistoryError, n_broken, parse_history, sizes, without};
+pub use history::{HistoryError, n_broken, parse_history, version_sizes, without_paths};
 pub use measure::{SkipMeasures, TestedVersion, VersionCounts};
-pub use plan::{PageRanking, choose, rebuilt};
+pub use plan::{PageRanking, choose_pages, unfetched_rebuilt_pages};
 pub use score::{PageScores, own_shares, plain_rates, scores};
-pub use skip::{delta_tree, outside, savings, skipped_by_near, static_directories};
+pub use skip::{delta_tree, near_skipped_directories, pages_outside, rule_savings, static_directories};
 pub use synthetic::{ExclusiveSite, RandomTrees};

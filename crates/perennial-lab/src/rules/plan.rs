@@ -26,7 +26,7 @@ pub enum PageRanking {
 }
 
 /// The pages to fetch, in order, at most `n`. `look` fetches a page and returns whether it changed or was deleted.
-pub fn choose(
+pub fn choose_pages(
     known: &SiteKnowledge<'_>,
     ranking: PageRanking,
     n: usize,
@@ -34,7 +34,7 @@ pub fn choose(
 ) -> Vec<u32> {
     let evidence = SiteEvidence::new(known);
     let in_order = |keys: &[f64]| {
-        let order = best(keys, n, &vec![false; keys.len()]);
+        let order = largest_keys(keys, n, &vec![false; keys.len()]);
         order.into_iter().map(|at| known.present[at as usize]).collect()
     };
     match ranking {
@@ -52,7 +52,7 @@ pub fn choose(
 }
 
 /// The indexes of the `n` largest keys among those not taken, the largest first.
-fn best(keys: &[f64], n: usize, taken: &[bool]) -> Vec<u32> {
+fn largest_keys(keys: &[f64], n: usize, taken: &[bool]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..keys.len() as u32).filter(|&at| !taken[at as usize]).collect();
     let by_key = |a: &u32, b: &u32| keys[*b as usize].total_cmp(&keys[*a as usize]).then(a.cmp(b));
     if n < order.len() {
@@ -90,7 +90,7 @@ impl<'a> RankingRounds<'a> {
         for (score, &directory) in scores.score.iter().zip(&directories.of_page) {
             of_all[directory as usize] += (score * scale).min(1.0);
         }
-        directories.add_up(&mut of_all);
+        directories.add_to_ancestors(&mut of_all);
         let none = vec![0.0; directories.len()];
         RankingRounds {
             known,
@@ -110,10 +110,10 @@ impl<'a> RankingRounds<'a> {
         let mut chosen = Vec::with_capacity(n);
         for (round, share) in ROUNDS.iter().enumerate() {
             if round > 0 {
-                self.rank_anew(&mut keys);
+                self.rerank(&mut keys);
             }
             let n_more = ((n as f64 * share).round() as usize).saturating_sub(chosen.len());
-            for at in best(&keys, n_more, &taken) {
+            for at in largest_keys(&keys, n_more, &taken) {
                 let at = at as usize;
                 taken[at] = true;
                 let directory = self.evidence.directories.of_page[at] as usize;
@@ -125,16 +125,16 @@ impl<'a> RankingRounds<'a> {
         chosen
     }
 
-    fn rank_anew(&self, keys: &mut [f64]) {
+    fn rerank(&self, keys: &mut [f64]) {
         let directories = &self.evidence.directories;
         let (mut found, mut expected) = (self.found.clone(), self.expected.clone());
-        directories.add_up(&mut found);
-        directories.add_up(&mut expected);
+        directories.add_to_ancestors(&mut found);
+        directories.add_to_ancestors(&mut expected);
         let mut factors = vec![1.0f64; directories.len()];
         for at in 0..directories.len() {
             let mut prior = if at == 0 { 1.0 } else { factors[directories.parents[at] as usize] };
             if let Some(association) = self.associated.get(at).copied().flatten() {
-                prior *= self.said_by_head(&association, &found, &expected);
+                prior *= self.factor_from_head(&association, &found, &expected);
             }
             factors[at] = (found[at] + prior) / (expected[at] + 1.0);
         }
@@ -143,7 +143,7 @@ impl<'a> RankingRounds<'a> {
         }
     }
 
-    fn said_by_head(&self, association: &Association, found: &[f64], expected: &[f64]) -> f64 {
+    fn factor_from_head(&self, association: &Association, found: &[f64], expected: &[f64]) -> f64 {
         let (head, tail) = (association.head as usize, association.tail as usize);
         // The head without the tail, if the head is an ancestor.
         let contains = {
@@ -168,7 +168,7 @@ const REBUILT: f64 = 0.5;
 
 /// The unfetched pages of rebuilt directories, with the changed share of their directory. A directory was rebuilt if
 /// most of its pages changed, including pages on which no change was expected.
-pub fn rebuilt(
+pub fn unfetched_rebuilt_pages(
     known: &SiteKnowledge<'_>,
     fetched: &[u32],
     is_changed: impl Fn(u32) -> bool,
@@ -188,8 +188,8 @@ pub fn rebuilt(
             changed[directory] += f64::from(u8::from(is_changed(page)));
         }
     }
-    directories.add_up(&mut looked);
-    directories.add_up(&mut changed);
+    directories.add_to_ancestors(&mut looked);
+    directories.add_to_ancestors(&mut changed);
     let mut share = vec![0.0; directories.len()];
     for at in 0..directories.len() {
         share[at] = if looked[at] >= FEWEST_SURPRISES {

@@ -9,7 +9,7 @@ use perennial_core::schedule::{Budget, PageInfo, Reason, ScheduleConfig, Schedul
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
-use super::history::state_at;
+use super::history::version_state;
 
 const WEEK: Span = Span::from_hours(24 * 7);
 /// Importance of every change, because the histories have none.
@@ -53,16 +53,16 @@ struct ReplayVisit {
 }
 
 /// Replays the end of a history; `None` if it is too short.
-pub fn replay(history: &SiteHistory, of: &ReplayConfig) -> Option<ReplayResult> {
-    let first = history.versions.len().checked_sub(of.burn_in + of.n_weeks + 1)?;
-    let (is_there, _) = state_at(history, first);
+pub fn replay(history: &SiteHistory, config: &ReplayConfig) -> Option<ReplayResult> {
+    let first = history.versions.len().checked_sub(config.burn_in + config.n_weeks + 1)?;
+    let (is_there, _) = version_state(history, first);
     let pages: Vec<u32> = (0..is_there.len() as u32).filter(|&page| is_there[page as usize]).collect();
     let start = Timestamp::from_secs(1_704_067_200);
-    let changes = change_times(history, of, first, start);
-    let counted_from = start + Span::from_millis(WEEK.as_millis() * of.burn_in as i64);
-    let end = start + Span::from_millis(WEEK.as_millis() * (of.burn_in + of.n_weeks) as i64);
+    let changes = change_times(history, config, first, start);
+    let counted_from = start + Span::from_millis(WEEK.as_millis() * config.burn_in as i64);
+    let end = start + Span::from_millis(WEEK.as_millis() * (config.burn_in + config.n_weeks) as i64);
     let still = still_pages(history, &pages, &changes, counted_from);
-    let visits = crawl(history, of, &pages, &changes, (start, end));
+    let visits = crawl(history, config, &pages, &changes, (start, end));
     let counted: Vec<&ReplayVisit> = visits.iter().filter(|visit| visit.at >= counted_from).collect();
     let n = counted.len().max(1) as f64;
     Some(ReplayResult {
@@ -78,7 +78,7 @@ pub fn replay(history: &SiteHistory, of: &ReplayConfig) -> Option<ReplayResult> 
 /// The change times of each page, by page number.
 fn change_times(
     history: &SiteHistory,
-    of: &ReplayConfig,
+    config: &ReplayConfig,
     first: usize,
     start: Timestamp,
 ) -> Vec<Vec<Timestamp>> {
@@ -87,7 +87,7 @@ fn change_times(
         for change in
             version.changes.iter().filter(|change| matches!(change.change, PageTransition::Updated(_)))
         {
-            let hour = Rng::from_parts(&[of.seed, week as u64, u64::from(change.page)]).below(168);
+            let hour = Rng::from_parts(&[config.seed, week as u64, u64::from(change.page)]).below(168);
             changes[change.page as usize].push(start + Span::from_hours(168 * week as i64 + hour as i64));
         }
     }
@@ -112,14 +112,14 @@ fn still_pages(
 
 fn crawl(
     history: &SiteHistory,
-    of: &ReplayConfig,
+    config: &ReplayConfig,
     pages: &[u32],
     changes: &[Vec<Timestamp>],
     (start, end): (Timestamp, Timestamp),
 ) -> Vec<ReplayVisit> {
-    let budget = Some(Budget { visits: of.budget * pages.len() as f64, period: WEEK });
-    let config = ScheduleConfig { budget, directories: of.directories, ..ScheduleConfig::default() };
-    let mut scheduler = Scheduler::new(config, of.seed, start);
+    let budget = Some(Budget { visits: config.budget * pages.len() as f64, period: WEEK });
+    let schedule = ScheduleConfig { budget, directories: config.directories, ..ScheduleConfig::default() };
+    let mut scheduler = Scheduler::new(schedule, config.seed, start);
     for &page in pages {
         let directory = history.tree.parent(history.nodes[page as usize]).map_or(0, |node| node.0);
         let info = PageInfo { group: u64::from(directory) + 1, ..PageInfo::of_site(SiteId(0)) };
@@ -173,8 +173,8 @@ mod tests {
     fn budget_leaves_directories_that_cannot_change_and_the_rest_gains() {
         let history = ExclusiveSite { n_pages: 90, n_versions: 81, ..ExclusiveSite::default() }.build();
         let run = |directories| {
-            let of = ReplayConfig { burn_in: 40, n_weeks: 40, budget: 0.7, directories, seed: 1 };
-            replay(&history, &of).unwrap()
+            let config = ReplayConfig { burn_in: 40, n_weeks: 40, budget: 0.7, directories, seed: 1 };
+            replay(&history, &config).unwrap()
         };
         let (without, with) = (run(false), run(true));
         assert_eq!((with.n_pages, with.n_still_pages), (300, 90));

@@ -47,7 +47,7 @@ pub fn own_shares(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64
     let shares = evidence.in_directory.iter().zip(&evidence.insertions);
     let own: Vec<f64> = shares.map(|(changes, insertions)| changes[1] + 0.5 * insertions).collect();
     let mut below = own.clone();
-    directories.add_up(&mut below);
+    directories.add_to_ancestors(&mut below);
     let site = below[0] / (known.present.len().max(1) as f64 * weight.max(1e-9));
     let k = PRIOR_OF_DIRECTORY;
     let blend = |sum: f64, n: f64, prior: f64| (sum / weight.max(1e-9) + k * prior) / (n + k);
@@ -108,7 +108,7 @@ fn odds(known: &SiteKnowledge<'_>, evidence: &SiteEvidence) -> Vec<f64> {
     let n = known.present.len();
     let own: Vec<f64> = evidence.in_directory.iter().map(|shares| shares[2]).collect();
     let mut below = own.clone();
-    directories.add_up(&mut below);
+    directories.add_to_ancestors(&mut below);
     let ranks = youth_ranks(known, evidence);
     let level = |share: f64, weight: f64| (n as f64 * share / (weight + 0.5) + 0.02).ln();
     let odds_of = |at: usize| {

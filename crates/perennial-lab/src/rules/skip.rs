@@ -24,7 +24,11 @@ pub fn delta_tree(known: &SiteKnowledge<'_>, significance: Significance) -> Delt
 
 /// The directories that WARM skips, and the mined rules. `everywhere` adds the rules of starting directories other than
 /// the site, an extension of the paper.
-pub fn skipped_by_near(delta: &DeltaTree, thresholds: &Thresholds, everywhere: bool) -> (Vec<Node>, Mined) {
+pub fn near_skipped_directories(
+    delta: &DeltaTree,
+    thresholds: &Thresholds,
+    everywhere: bool,
+) -> (Vec<Node>, Mined) {
     let mut mined = Mined::default();
     if everywhere {
         mined = mine(delta, thresholds, false);
@@ -50,7 +54,7 @@ pub fn static_directories(delta: &DeltaTree) -> Vec<Node> {
 }
 
 /// The pages outside of the skipped directories.
-pub fn outside(known: &SiteKnowledge<'_>, skipped: &[Node]) -> Vec<u32> {
+pub fn pages_outside(known: &SiteKnowledge<'_>, skipped: &[Node]) -> Vec<u32> {
     let tree = &known.history.tree;
     let mut is_skipped = vec![false; tree.len()];
     skipped.iter().for_each(|node| is_skipped[node.0 as usize] = true);
@@ -70,7 +74,7 @@ fn skipped_by_rules(mined: &Mined, target: Node) -> impl Iterator<Item = &Rule> 
 
 /// What a rule would have saved in the transitions in which its head changed: fetches of the tail's current pages, and
 /// changes that would have been missed. (0, 0) if the degrees were not stored.
-pub fn savings(delta: &DeltaTree, rule: &Rule) -> (u64, u64) {
+pub fn rule_savings(delta: &DeltaTree, rule: &Rule) -> (u64, u64) {
     let bits = rule.head.iter().map(|node| delta.bits_from(*node, rule.alpha));
     let Some(head) = bits.reduce(|all, bits| all.and(&bits)) else { return (0, 0) };
     let n_missed =

@@ -3,7 +3,9 @@
 use perennial_core::directory::{Alpha, SiteHistory, SiteKind, Thresholds};
 use serde::Serialize;
 
-use super::{ClosedLoop, PageRanking, PlanOutcome, Protocol, SkipPlan, closed_loop, curve, evaluate};
+use super::{
+    ClosedLoop, PageRanking, PlanOutcome, Protocol, SkipPlan, closed_loop, evaluate_plan, recall_curve,
+};
 
 /// Shares of skipped pages on a curve.
 const SHARES: [f64; 12] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98];
@@ -54,7 +56,7 @@ impl NamedPlan {
     /// The measures of the plan on a history.
     pub fn row(&self, history: &SiteHistory, protocol: &Protocol) -> PlanRow {
         let PlanOutcome { n_windows, n_quiet, n_rules, n_contradicted, mean } =
-            evaluate(history, protocol, self.plan);
+            evaluate_plan(history, protocol, self.plan);
         PlanRow {
             site: history.name.clone(),
             plan: self.name.clone(),
@@ -74,7 +76,7 @@ impl NamedPlan {
 
     /// The change recall of the plan at many bypass ratios.
     pub fn curve_row(&self, history: &SiteHistory, protocol: &Protocol) -> CurveRow {
-        let points = curve(history, protocol, self.plan, &SHARES);
+        let points = recall_curve(history, protocol, self.plan, &SHARES);
         let points =
             points.into_iter().map(|(bypass, change_recall)| CurvePoint { bypass, change_recall }).collect();
         CurveRow { site: history.name.clone(), plan: self.name.clone(), kind: kind_name(history), points }

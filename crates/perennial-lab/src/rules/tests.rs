@@ -41,7 +41,7 @@ fn exclusive_site(seed: u64, n_versions: usize) -> SiteHistory {
 
 fn recall_at(history: &SiteHistory, ranking: PageRanking, skip: f64) -> f64 {
     let protocol = Protocol { aim: SkipAim::Skip(skip), ..Protocol::default() };
-    evaluate(history, &protocol, SkipPlan::Ranked(ranking)).mean.change_recall
+    evaluate_plan(history, &protocol, SkipPlan::Ranked(ranking)).mean.change_recall
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn the_tail_of_example_5_is_skipped() {
     let delta =
         parse_history("a", versions.as_bytes()).unwrap().delta_of_last(usize::MAX, Significance::Later);
     let thresholds = Thresholds { alpha: Alpha::Fixed(0.5), beta: 0.6, gamma: Some(0.5), theta: 1.0 };
-    let (skipped, mined) = skipped_by_near(&delta, &thresholds, false);
+    let (skipped, mined) = near_skipped_directories(&delta, &thresholds, false);
     assert_eq!(skipped, [delta.tree().directory("b/f").unwrap()]);
-    assert_eq!(savings(&delta, &mined.rules[0]), (2, 0), "two fetches of h, which did not change then");
+    assert_eq!(rule_savings(&delta, &mined.rules[0]), (2, 0), "two fetches of h, which did not change then");
 }
 
 #[test]
@@ -106,10 +106,10 @@ fn a_busy_head_lowers_the_tail_and_a_calm_one_raises_it() {
 #[test]
 fn static_directories_are_skipped_and_counted_apart_from_rules() {
     let history = exclusive_site(1, 40);
-    let outcome = evaluate(&history, &Protocol::default(), SkipPlan::Static);
+    let outcome = evaluate_plan(&history, &Protocol::default(), SkipPlan::Static);
     assert_eq!((outcome.n_windows, outcome.n_rules), (10, 0.0));
     assert!((outcome.mean.bypass - 0.3).abs() < 1e-9 && outcome.mean.change_recall == 1.0);
-    let nothing = evaluate(&history, &Protocol::default(), SkipPlan::Nothing).mean;
+    let nothing = evaluate_plan(&history, &Protocol::default(), SkipPlan::Nothing).mean;
     assert_eq!(
         (nothing.bypass, nothing.precision, nothing.recall, nothing.change_recall),
         (0.0, 1.0, 1.0, 1.0)
@@ -138,7 +138,7 @@ fn warm_skips_the_tail_of_a_rule() {
     let history = site_with_a_rule(30);
     let thresholds = Thresholds { alpha: Alpha::Fixed(0.5), beta: 0.4, gamma: Some(0.5), theta: 0.9 };
     let outcome =
-        evaluate(&history, &Protocol { windows: 9, ..Protocol::default() }, SkipPlan::Near(thresholds));
+        evaluate_plan(&history, &Protocol { windows: 9, ..Protocol::default() }, SkipPlan::Near(thresholds));
     assert_eq!((outcome.n_windows, outcome.n_rules), (9, 1.0));
     assert!((outcome.mean.bypass - 0.4).abs() < 1e-9);
     // The paper assumes that every parent changed. In the third of the weeks without such a change everything is lost.
@@ -150,8 +150,8 @@ fn warm_skips_the_tail_of_a_rule() {
 fn tuning_finds_no_rule_that_loses_too_much() {
     let history = site_with_a_rule(30);
     each_window(&history, &Protocol { windows: 1, ..Protocol::default() }, |window| {
-        assert_eq!(tuned(&window.known, 0.05), None);
-        assert!(tuned(&window.known, 0.5).is_some());
+        assert_eq!(tune_thresholds(&window.known, 0.05), None);
+        assert!(tune_thresholds(&window.known, 0.5).is_some());
     });
 }
 
@@ -160,7 +160,7 @@ fn a_largest_loss_is_kept_in_training() {
     let history = exclusive_site(2, 40);
     let skipped = |loss| {
         let protocol = Protocol { aim: SkipAim::MaxLoss(loss), ..Protocol::default() };
-        evaluate(&history, &protocol, SkipPlan::Ranked(PageRanking::Combined)).mean
+        evaluate_plan(&history, &protocol, SkipPlan::Ranked(PageRanking::Combined)).mean
     };
     let (careful, bold) = (skipped(0.01), skipped(0.3));
     assert!(careful.bypass < bold.bypass && careful.change_recall > bold.change_recall);
@@ -192,10 +192,10 @@ fn changes_far_ahead_accumulate_or_not() {
 #[test]
 fn the_curve_falls_as_more_is_skipped() {
     let history = exclusive_site(5, 40);
-    let points = curve(&history, &Protocol::default(), SkipPlan::Oracle, &[0.0, 0.5, 0.9]);
+    let points = recall_curve(&history, &Protocol::default(), SkipPlan::Oracle, &[0.0, 0.5, 0.9]);
     assert_eq!(points.len(), 3);
     assert!(points[0] == (0.0, 1.0) && points[1].1 == 1.0 && points[2].1 < 1.0, "{points:?}");
-    assert_eq!(curve(&history, &Protocol::default(), SkipPlan::Static, &[0.0, 0.5]).len(), 1);
+    assert_eq!(recall_curve(&history, &Protocol::default(), SkipPlan::Static, &[0.0, 0.5]).len(), 1);
 }
 
 /// All pages are rebuilt once, in week 30. Otherwise only a few pages change every week.

@@ -11,7 +11,7 @@ use crate::cli::context::{document_on_stdout, not_found};
 use crate::cli::{Context, Exit};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::settings::site::parse_address;
-use perennial_lab::feeds::inferred::{InferredChannel, in_template, infer_channel};
+use perennial_lab::feeds::inferred::{InferredChannel, fill_template, infer_channel};
 
 const AFTER_HELP: &str = "\
 A channel page is the page that a feed belongs to. Between two captures of it nobody looked, but its feed knows what was published by \
@@ -59,7 +59,7 @@ impl Channel {
             );
         };
         if self.html {
-            let html = match in_template(&shared, &inferred)? {
+            let html = match fill_template(&shared, &inferred)? {
                 Some(html) => html,
                 None => inferred.to_html(&title_of(&shared, &inferred)?),
             };

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::context::{document_on_stdout, json_on_stdout};
 use crate::cli::{Context, Exit};
 use perennial_engine::learn::FollowedSites;
-use perennial_lab::feeds::charts::figures;
+use perennial_lab::feeds::charts::feed_figures;
 use perennial_lab::feeds::intervals::{IntervalSummary, quantile};
 use perennial_lab::feeds::statistics::{CURVES, FeedStatistics, archive_statistics, file_statistics};
 
@@ -58,7 +58,7 @@ impl Feeds {
             (Format::Svg, _) => {
                 let curves = CURVES.map(|(label, of)| (label, statistics.curve(of)));
                 let mut out = document_on_stdout();
-                out.write_all(figures(&statistics.histogram, &curves).as_bytes())?;
+                out.write_all(feed_figures(&statistics.histogram, &curves).as_bytes())?;
                 out.flush()?;
             }
             (Format::Json, _) | (_, true) => {

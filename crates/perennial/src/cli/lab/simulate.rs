@@ -269,11 +269,11 @@ impl Simulate {
         lines: Vec<BudgetResult>,
     ) -> SimulationReport {
         let bar = context.progress_count(report::N_STEPS_OF_PERIODS, "periods of Figure 7");
-        let periods = report::over_periods(experiment, world, seed, || bar.inc(1));
+        let periods = report::run_over_periods(experiment, world, seed, || bar.inc(1));
         bar.finish_and_clear();
         let unlike = match self.is_recorded() {
             true => Vec::new(),
-            false => report::on_unlike(experiment, &self.paper_world(seed).build_unlike(), seed),
+            false => report::run_on_unlike(experiment, &self.paper_world(seed).build_unlike(), seed),
         };
         let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
         let world = report::describe_world(experiment, world, self.n_days(), seed);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use perennial_lab::rules::figure::{
-    FigureRow, MiningTimeRow, ReplayRow, cases, made_sites, mining_cases, replays,
+    FigureRow, MiningTimeRow, ReplayRow, figure_cases, mining_cases, replay_rows, synthetic_sites,
 };
 
 use super::read::read_files;
@@ -57,7 +57,7 @@ impl Figure {
             return Ok(Exit::Done);
         }
         let histories = match self.history.is_empty() {
-            true => made_sites(&self.figure),
+            true => synthetic_sites(&self.figure),
             false => read_files(context, &self.history)?,
         };
         if self.figure == "replay" {
@@ -67,7 +67,7 @@ impl Figure {
             context.print(&rows, |out| print_replays(&rows, out))?;
             return Ok(Exit::Done);
         }
-        let cases = cases(&self.figure, &histories);
+        let cases = figure_cases(&self.figure, &histories);
         let bar = context.progress_count(cases.len() as u64, "testing plans");
         let tested = cases.iter().inspect(|_| bar.inc(1)).map(|case| case.row(&self.figure, &histories));
         let rows: Vec<FigureRow> = tested.collect();

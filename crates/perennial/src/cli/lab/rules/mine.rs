@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use perennial_lab::rules::mining::{MiningConfig, SiteReport, panels};
+use perennial_lab::rules::mining::{MiningConfig, SiteReport, site_charts};
 
 use super::ThresholdOptions;
 use super::read::Source;
@@ -72,7 +72,7 @@ impl Mine {
         match self.format {
             Format::Svg => {
                 let mut out = document_on_stdout();
-                out.write_all(bars_to_svg(&panels(&reports)).as_bytes())?;
+                out.write_all(bars_to_svg(&site_charts(&reports)).as_bytes())?;
                 out.flush()?;
             }
             Format::Text => {

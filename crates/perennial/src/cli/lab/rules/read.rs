@@ -11,7 +11,7 @@ use perennial_core::time::Span;
 use crate::cli::Context;
 use crate::cli::context::not_found;
 use perennial_engine::learn::site_history;
-use perennial_lab::rules::{read_history, without};
+use perennial_lab::rules::{read_history, without_paths};
 
 /// Whose history.
 #[derive(Args)]
@@ -54,7 +54,7 @@ impl Source {
         }
         histories.extend(read_files(context, &self.history)?);
         if let Some(text) = &self.without {
-            histories = histories.iter().map(|history| without(history, text)).collect();
+            histories = histories.iter().map(|history| without_paths(history, text)).collect();
         }
         Ok(histories)
     }

@@ -62,7 +62,8 @@ impl Figure {
         };
         if self.figure == "replay" {
             let bar = context.progress_count(histories.len() as u64, "replaying");
-            let rows: Vec<ReplayRow> = histories.iter().inspect(|_| bar.inc(1)).flat_map(replay_rows).collect();
+            let rows: Vec<ReplayRow> =
+                histories.iter().inspect(|_| bar.inc(1)).flat_map(replay_rows).collect();
             bar.finish_and_clear();
             context.print(&rows, |out| print_replays(&rows, out))?;
             return Ok(Exit::Done);

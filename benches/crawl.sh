@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures pages a second of Perennial, wget and scrapy on the same loopback site. All write gzipped WARC without
-# politeness. A bare hyper client that keeps nothing runs beside them. Figures are in experiments/crawl-speed.
+# politeness. A bare hyper client that keeps nothing runs beside them. Results are in experiments/crawl-speed.
 #
 #   benches/crawl.sh [PAGES] [RUNS]
 #
@@ -27,7 +27,7 @@ for run in $(seq "$runs"); do
   target/release/perennial init "$work/archive" > /dev/null
   target/release/perennial --archive "$work/archive" add "$url" --allow-private > /dev/null
   start=$(now)
-  target/release/perennial --archive "$work/archive" crawl --once --no-analysis --delay 0 --connections "$connections" --json > "$work/out.json"
+  target/release/perennial --archive "$work/archive" run --no-serve --once --no-analysis --delay 0 --connections "$connections" --json > "$work/out.json"
   rate perennial "$(since "$start")" "$(grep -o '"n_changed": [0-9]*' "$work/out.json" | grep -o '[0-9]*')"
   mkdir -p "$work/wget"; start=$(now)
   (cd "$work/wget" && wget -q -r -l inf --no-parent -e robots=off --warc-file=site --delete-after "$url" || true)

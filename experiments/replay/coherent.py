@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares replays chosen by interval with replays closest in time, on a web whose subresources change.
 
-    perennial demo --changing-requisites --no-browser --dir DEMO
+    perennial demo --changing-subresources --no-browser --dir DEMO
     python3 coherent.py DEMO --perennial target/release/perennial
 
 Every observation of a page is viewed at its own time on two servers, one of them with --closest. Counted are views in which

@@ -1,4 +1,4 @@
-//! Any text as an index line reads back as written; any bytes as an index file can be searched.
+//! Any text as an index line is read back as written. Any bytes as an index file can be searched.
 #![no_main]
 
 use std::io::Cursor;

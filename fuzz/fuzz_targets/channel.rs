@@ -1,5 +1,5 @@
-//! Any text as a channel page, and any text as what hubs send: the page is filled with items or not at all, nothing of it can run, and
-//! strangers are not believed.
+//! Any text as a channel page, and any text as a hub's request. The page is filled with items or left alone, none of
+//! its scripts can run, and untrusted requests are rejected.
 #![no_main]
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Any bytes as a document of any format: read without a panic, into a tree that can be written and read again.
+//! Any bytes as a document of any format are read without a panic, into a tree that can be written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

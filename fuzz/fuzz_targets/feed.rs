@@ -1,4 +1,4 @@
-//! Any bytes as a feed and as a list of subscriptions: read without a panic, within their bounds.
+//! Any bytes as a feed or a list of subscriptions are read without a panic, within their limits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     assert!(opml::parse(data).len() <= opml::MAX_SUBSCRIPTIONS);
     let text = String::from_utf8_lossy(data);
     let _ = feed::parse_date(&text);
-    // The scanner gets on with every piece.
+    // The scanner makes progress on every token.
     let mut scanner = Scanner::new(&text);
     let mut before = 0;
     while scanner.next().is_some() {

@@ -1,4 +1,4 @@
-//! Any bytes as a history of a site: read or refused without a panic, and what was read can be mined and planned with.
+//! Any bytes as a history of a site are read or rejected without a panic. Rules can be mined from the result.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

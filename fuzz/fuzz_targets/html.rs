@@ -1,4 +1,5 @@
-//! Any text as a page: parsed within bounds, laid out by its tags, cut into blocks; and as a message of a layout worker.
+//! Any text as a page is parsed within limits, laid out by its tags and segmented. It is also read as a message of a
+//! layout worker.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,11 +18,11 @@ fuzz_target!(|data: &[u8]| {
         assert!([node.rect.x, node.rect.y, node.rect.w, node.rect.h].iter().all(|side| side.is_finite()));
     }
     let _ = segment(&layout, &SegmentConfig::default());
-    // What a selector finds is no more than there is.
+    // A selector matches no more than there is.
     for selector in ["p", "div > a, [class] b", "* * *"] {
         let text = Selector::parse(selector).map(|selector| selector.text_in(&dom)).unwrap_or_default();
         assert!(text.len() <= html.len() * 4 + 16);
     }
-    // The same bytes as a message of a layout worker: read or refused.
+    // The same bytes as a message of a layout worker are read or rejected.
     let _ = WorkerMessage::from_body(data);
 });

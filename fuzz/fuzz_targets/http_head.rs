@@ -1,4 +1,4 @@
-//! Any bytes as an HTTP message: every span lies in the head.
+//! Any bytes as an HTTP message: every span is inside the head.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

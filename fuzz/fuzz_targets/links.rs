@@ -1,4 +1,4 @@
-//! Any bytes as an answer: from head and body to its canonical links, as a crawl reads it.
+//! Any bytes as a response: its canonical links are found as a crawl does.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any text as a page that holds an object: extracted within bounds by every algorithm, equal to itself, its words those of the page.
+//! Any text as a page with an article: every algorithm extracts it within limits, and all its words are words of the
+//! page.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +10,7 @@ use perennial_lab::feeds::extraction::{Variant, extract_text};
 
 fuzz_target!(|data: &[u8]| {
     let text = perennial_core::text::charset::decode_text(data, None);
-    // What stands before the first line break is the title that a feed gives.
+    // The first line is the title that a feed gives.
     let (title, html) = text.split_once('\n').unwrap_or(("", &text));
     let dom = Dom::parse(html);
     let template = Template::of([&dom, &dom]);

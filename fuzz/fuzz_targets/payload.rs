@@ -1,4 +1,4 @@
-//! Any bytes under any codings: decoding ends, within its limits.
+//! Any bytes under any codings: decoding ends within its limits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any text as the path or query of a request, or as a date: it is read or refused, and what is read is read again as the same.
+//! Any text as the path or query of a request, or as a date, is parsed or rejected. The parsed value is written and
+//! parsed again unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

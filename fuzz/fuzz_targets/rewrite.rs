@@ -1,4 +1,5 @@
-//! Any text as a page, a stylesheet and a script of a replay: read again by another parser, no address leads out of the archive.
+//! Any text as a page, a stylesheet and a script of a replay. A second parser finds no URL that points out of the
+//! archive.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     let place = Place { root: "/web/".into(), time: "2020".into(), base, charset: Charset::default() };
     let _ = rewrite_script(&text, &place);
     let _ = rewrite_handler(&text, &place);
-    // Whatever is an address the second time became one of the archive the first time.
+    // Every URL in the second pass was rewritten in the first.
     let css = rewrite_css(&text, &place);
     const AGAIN: &str = "/again-7c1e/2020";
     let again = rewrite_css(&css, &Place { root: "/again-7c1e/".into(), ..place.clone() });
@@ -38,8 +39,8 @@ fuzz_target!(|data: &[u8]| {
     }
     let options = PageOptions { place, injection: None, is_outermost: true, n_nested: 0 };
     let _ = rewrite_page(&text, options.clone());
-    // What browsers read in different ways is refused when strict; the policy holds it in a replay, and also what the rewriter reads
-    // differently in some nestings of drawings and formulas.
+    // Strict mode rejects what browsers parse differently. In a replay, the content security policy also covers what
+    // the rewriter parses differently in some nestings of SVG and MathML.
     let lower = text.to_ascii_lowercase();
     if lower.contains("<svg") || lower.contains("<math") {
         return;

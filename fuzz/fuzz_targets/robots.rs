@@ -1,4 +1,4 @@
-//! Any bytes as robots.txt: read without a panic, and /robots.txt itself is always allowed.
+//! Any bytes as robots.txt are read without a panic, and /robots.txt itself is always allowed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

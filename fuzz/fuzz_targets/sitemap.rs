@@ -1,4 +1,4 @@
-//! Any bytes as a sitemap: read without a panic, within the protocol's bounds.
+//! Any bytes as a sitemap are read without a panic, within the protocol's limits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any untrusted text: printed text controls no terminal, a file name leaves no folder, lines are bounded.
+//! Any untrusted text: its output contains no terminal commands, file names stay in their folder, and lines are
+//! bounded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +11,7 @@ use perennial_core::text::untrusted::{
 fuzz_target!(|data: &[u8]| {
     for line in bounded_lines(data).map_while(Result::ok) {
         let (BoundedLine::Whole(line) | BoundedLine::TooLong(line)) = line;
-        // Bytes that are no UTF-8 become three.
+        // Each byte that is not UTF-8 becomes three bytes.
         assert!(line.len() <= 3 * MAX_LINE_BYTES);
     }
     let text = String::from_utf8_lossy(data);

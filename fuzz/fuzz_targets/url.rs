@@ -1,4 +1,4 @@
-//! Any text as an address: the canonical form is a fixed point, and traps and shapes are found without a panic.
+//! Any text as a URL: canonicalising twice changes nothing more, and traps and shapes are found without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any text is a Vi-Delta or an error; a delta applies to any version or says why not; what is written is read back.
+//! Any text is a Vi-Delta or an error. A delta applies to a version or returns an error. A written delta is read back
+//! unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

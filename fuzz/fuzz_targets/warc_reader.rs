@@ -1,4 +1,4 @@
-//! Any bytes as a WARC file: the reader comes to an end, and says the same whether or not it may seek.
+//! Any bytes as a WARC file: the reader terminates, with the same result whether or not it can seek.
 #![no_main]
 
 use std::io::{Cursor, Read};

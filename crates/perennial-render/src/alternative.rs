@@ -1,8 +1,8 @@
-//! Images that were not captured -> boxes for what a reader gets in their place.
+//! Boxes for images that were not captured.
 //!
-//! A browser shows the alternative text of an image that it cannot load. Without a box neither that text nor a link around
-//! it would exist for a reader. An image without such text gets the size of a browser's own sign for a broken image, but
-//! only where a link would otherwise show nothing: most of the others count visitors.
+//! A browser shows the alternative text of an image that it cannot load. Without a box, that text and a link around
+//! it would be invisible. An image without alternative text gets the size of a browser's icon for a broken image, but
+//! only in links without other content. Most other such images are tracking pixels.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use blitz_dom::node::{ImageData, RasterImageData, SpecialElementData};
 use crate::dom::{Dom, DomKind};
 use crate::engine::NodeMap;
 
-/// A character counts half an em of 16 pixels.
+/// A character counts as half an em of 16 pixels.
 const CHAR_WIDTH: usize = 8;
 const LINE_HEIGHT: usize = 19;
-/// Where a line of alternative text ends.
+/// Longest line of alternative text.
 const LINE_CHARS: usize = 50;
-/// A longer text is cut.
+/// Most lines. Longer text is cut.
 const MOST_LINES: usize = 20;
-/// The sign for a broken image.
+/// The icon for a broken image.
 const SIGN: (u32, u32) = (16, 16);
 
-/// Width and height of an alternative text; `None` when it is blank.
+/// Width and height of an alternative text; `None` if it is blank.
 pub(crate) fn size_of_text(text: &str) -> Option<(u32, u32)> {
     let n_chars = text.trim().chars().take(LINE_CHARS * MOST_LINES).count();
     if n_chars == 0 {
@@ -32,7 +32,7 @@ pub(crate) fn size_of_text(text: &str) -> Option<(u32, u32)> {
     Some(((CHAR_WIDTH * width) as u32, (LINE_HEIGHT * n_lines) as u32))
 }
 
-/// For each node whether it is an image that gets a box although it was not captured, and the size of that box.
+/// For each node the size of its box, if it is an image that needs one without being captured.
 pub(crate) fn sizes(dom: &Dom) -> Vec<Option<(u32, u32)>> {
     let wordless = wordless_links(dom);
     let size = |index: usize| {
@@ -46,7 +46,7 @@ pub(crate) fn sizes(dom: &Dom) -> Vec<Option<(u32, u32)>> {
     (0..dom.nodes.len()).map(size).collect()
 }
 
-/// For each node whether it is in a link that has no words of its own: neither text nor an image that says something.
+/// For each node whether it is in a link without text and without images that have alternative text.
 fn wordless_links(dom: &Dom) -> Vec<bool> {
     let mut link_of: Vec<Option<usize>> = Vec::with_capacity(dom.nodes.len());
     let mut has_words = vec![false; dom.nodes.len()];
@@ -68,7 +68,7 @@ fn wordless_links(dom: &Dom) -> Vec<bool> {
     link_of.into_iter().map(|link| link.is_some_and(|link| !has_words[link])).collect()
 }
 
-/// Gives images that have no data the size of what stands in their place. Sizes that the page sets itself hold all the same.
+/// Gives uncaptured images the size of their replacement. Sizes that the page sets take precedence.
 pub(crate) fn size_placeholders(document: &mut BaseDocument, dom: &Dom, built: &NodeMap) {
     for (size, id) in sizes(dom).into_iter().zip(&built.ids) {
         let (Some((width, height)), Some(id)) = (size, id) else { continue };

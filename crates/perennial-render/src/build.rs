@@ -1,9 +1,9 @@
-//! Our tree -> the engine's document, changed where the engine would fail:
+//! Converts a parsed page into the engine's document, with changes where the engine would fail:
 //!
-//! - `href` and `src` that cannot be resolved would make it panic and are left out.
-//! - A stylesheet for print, or an alternate one, would apply to the screen. It is left out or wrapped in `@media`.
-//! - Spans of 10,000 columns cost memory for each column and are capped.
-//! - A vector graphic is a box with a size. What is drawn inside it is not part of the page's text.
+//! - Unresolvable `href` and `src` attributes, which would make it panic, are left out.
+//! - Print and alternate stylesheets, which it would apply to the screen, are left out or wrapped in `@media`.
+//! - Spans are capped, because 10,000 columns cost memory each.
+//! - A vector graphic is a box with a size. Its contents are not part of the page's text.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::engine::NodeMap;
 use crate::mentions::Mentions;
 use crate::resource::svg_intrinsic_size;
 
-/// A cell that spans more columns or rows than this spans this many.
+/// Most columns or rows of a cell.
 const MAX_SPAN: u32 = 200;
 
 pub(crate) struct DocumentBuilder<'a> {
@@ -34,7 +34,7 @@ impl<'a> DocumentBuilder<'a> {
         DocumentBuilder { dom, base, built, mentions, svgs: Vec::new() }
     }
 
-    /// Makes the nodes in document order, because the engine orders stylesheets by the order of creation.
+    /// Creates the nodes in document order, because the engine orders stylesheets by creation.
     pub(crate) fn into_document(mut self, document: &mut BaseDocument) -> NodeMap {
         let root_id = document.root_node().id;
         let mut mutator = document.mutate();
@@ -54,7 +54,7 @@ impl<'a> DocumentBuilder<'a> {
         self.built
     }
 
-    /// Puts the nodes below each other, all children of an element at once.
+    /// Connects the nodes, all children of an element at once.
     fn join(&self, mutator: &mut DocumentMutator<'_>) {
         let mut children: Vec<NodeId> = Vec::new();
         for (index, id) in (0..).zip(&self.built.ids) {
@@ -114,7 +114,7 @@ impl<'a> DocumentBuilder<'a> {
         Some(Attribute { name: attribute.name.clone(), value })
     }
 
-    /// Of `<link>` only a stylesheet for the screen matters. One with media becomes an `@import`, which applies them.
+    /// Only stylesheets for the screen matter. One with a media query becomes an `@import` with that query.
     fn stylesheet(&self, mutator: &mut DocumentMutator<'_>, node: &DomNode) -> Option<NodeId> {
         let rel = node.attribute("rel").unwrap_or_default().to_ascii_lowercase();
         let mut words = rel.split_ascii_whitespace();
@@ -128,7 +128,7 @@ impl<'a> DocumentBuilder<'a> {
             return None;
         }
         let url = self.base.join(node.attribute("href")?.trim()).ok()?;
-        // A stylesheet that a script enables later is marked for print at first.
+        // Stylesheets that a script enables later often start with `media="print"`.
         let media = match node.attribute("onload") {
             Some(onload) if onload.contains("media") => "all",
             _ => node.attribute("media").unwrap_or("all").trim(),
@@ -169,22 +169,21 @@ impl<'a> DocumentBuilder<'a> {
     }
 }
 
-/// Whether the engine has no use for it. No script runs, and the base is known.
+/// Whether the engine does not need the element. No script runs, and the base URL is known.
 pub(crate) fn is_left_out(node: &DomNode) -> bool {
     node.is_html() && matches!(node.tag(), "script" | "base" | "meta")
 }
 
-/// Whether nothing inside it takes part in layout, or only what is read with it.
+/// Whether the contents of the element take no part in layout.
 pub(crate) fn is_opaque(node: &DomNode) -> bool {
     !node.is_html()
         || matches!(node.tag(), "script" | "iframe" | "object" | "video" | "audio" | "canvas" | "style")
 }
 
-/// Whether an attribute of an element can matter to the engine. No script runs and no frame is loaded, so their
-/// addresses are left out.
+/// Whether an attribute can affect the engine. Scripts and frames are not loaded, so their URLs are left out.
 pub(crate) fn takes(tag: &str, attribute: &html5ever::Attribute) -> bool {
     match &*attribute.name.local {
-        // The way in which a stylesheet is loaded says whether it holds.
+        // The attributes of a stylesheet link decide whether it applies.
         _ if tag == "link" => true,
         "src" => tag == "img",
         "srcdoc" | "srcset" | "data" => false,

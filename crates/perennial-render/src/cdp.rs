@@ -1,7 +1,7 @@
-//! Commands -> answers and events of Chromium, over its debugging pipe.
+//! Sends commands to Chromium over its debugging pipe and receives responses and events.
 //!
-//! The pipe carries JSON texts that end in a zero byte. It needs no WebSocket and no port, and the browser ends when the
-//! pipe closes. What the browser says is bounded in time and size, because a page makes it talk.
+//! The pipe carries JSON texts that end in a zero byte. It needs no WebSocket and no port, and the browser ends when
+//! the pipe closes. Messages are bounded in time and size, because a page can cause any number of them.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::launch::{BrowserProcess, LaunchOptions};
 use crate::pipe::{self, PipeEnd};
 
-/// A longer message is not read. Snapshots of large pages have a tenth of it.
+/// Longest message. Snapshots of large pages need a tenth of it.
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
-/// Events that may come before an awaited answer, and the bytes of their messages.
+/// Most events before an awaited response, and the bytes of their messages.
 const MAX_WAITING: (usize, usize) = (10_000, 64 << 20);
 
 /// Why a command to the browser failed.
@@ -26,10 +26,10 @@ pub enum BrowserError {
          or use --renderer layout"
     )]
     Missing(String),
-    /// It could not be started or ended by itself.
+    /// It could not be started, or it ended unexpectedly.
     #[error("Chromium ended unexpectedly ({0}): try again, or use --renderer layout")]
     Ended(String),
-    /// It did not answer in time.
+    /// It did not respond in time.
     #[error("Chromium did not finish {0} in time: allow more time, or use --renderer layout")]
     TimedOut(String),
     /// It did not start with its sandbox.
@@ -38,25 +38,24 @@ pub enum BrowserError {
          says more), or switch the sandbox off with `browser_sandbox = false` in [crawl] or --no-sandbox"
     )]
     NoSandbox(String),
-    /// The page made it use more memory or say more than it may.
+    /// The page made it use too much memory or send too many messages.
     #[error(
         "Chromium went beyond its bounds ({0}): the page asks for too much; use --renderer layout for it"
     )]
     OverLimit(String),
-    /// It refused a command.
+    /// It rejected a command.
     #[error("Chromium refused {method}: {message}")]
     Refused {
-        /// The command.
         method: String,
-        /// The message of the browser.
+        /// The browser's message.
         message: String,
     },
 }
 
-/// Usual names of the executable.
+/// Common names of the executable.
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
-/// Finds the browser: the given one, the one in `PERENNIAL_CHROMIUM`, or a usual name on the search path.
+/// Finds the browser: the given one, the one in `PERENNIAL_CHROMIUM`, or a common name in the search path.
 pub fn find_browser(given: Option<&Path>) -> Result<PathBuf, BrowserError> {
     let named =
         given.map(Path::to_path_buf).or_else(|| std::env::var_os("PERENNIAL_CHROMIUM").map(PathBuf::from));
@@ -74,22 +73,21 @@ pub fn find_browser(given: Option<&Path>) -> Result<PathBuf, BrowserError> {
     found.ok_or_else(|| BrowserError::Missing("looked for chromium and google-chrome on the PATH".into()))
 }
 
-/// A running browser.
 pub struct BrowserConnection {
     browser: BrowserProcess,
     next_id: u64,
-    /// Events that came before an awaited answer, and the bytes of their messages.
+    /// Events before an awaited response, and the bytes of their messages.
     events: VecDeque<Value>,
     waiting_bytes: usize,
-    /// Nobody will ask for events any more.
+    /// Whether events are dropped.
     is_over: bool,
-    /// What came of the next message, and how much of that has no end of a message.
+    /// The received part of the next message, and how much of it was searched for its end.
     partial: Vec<u8>,
     n_searched: usize,
 }
 
 impl BrowserConnection {
-    /// Starts a browser without a window and without a network.
+    /// Starts a headless browser without a network.
     pub fn start(program: &Path, options: LaunchOptions) -> Result<BrowserConnection, BrowserError> {
         let browser = BrowserProcess::start(program, options);
         Ok(BrowserConnection {
@@ -103,13 +101,13 @@ impl BrowserConnection {
         })
     }
 
-    /// Whether the browser's pages are drawn in its sandbox, and whether it has a network namespace of its own: what the
-    /// system says, not what was asked for. There must be a page.
+    /// Whether the browser's pages are sandboxed, and whether it has a separate network namespace, as the system
+    /// reports. A page must be open.
     pub fn isolation(&self) -> (bool, bool) {
         (self.browser.has_sandbox(), self.browser.has_own_network())
     }
 
-    /// Keeps events, or from now on drops them.
+    /// Keeps events, or drops them from now on.
     pub fn keep_events(&mut self, is_heard: bool) {
         self.is_over = !is_heard;
         if self.is_over {
@@ -118,7 +116,7 @@ impl BrowserConnection {
         }
     }
 
-    /// Sends a command without waiting for its answer, and returns its number.
+    /// Sends a command without waiting for its response. Returns the command's number.
     pub fn send(
         &mut self,
         session: Option<&str>,
@@ -137,7 +135,7 @@ impl BrowserConnection {
         Ok(self.next_id)
     }
 
-    /// Sends a command and waits for its answer. Events that come first are kept.
+    /// Sends a command and waits for its response. Events that arrive first are kept.
     pub fn call(
         &mut self,
         session: Option<&str>,
@@ -161,7 +159,7 @@ impl BrowserConnection {
         }
     }
 
-    /// The next event of any session. After the deadline there is none, even if more have come.
+    /// The next event of any session. After the deadline it fails, even if more events have arrived.
     pub fn event(&mut self, deadline: Instant) -> Result<Value, BrowserError> {
         if Instant::now() >= deadline {
             return Err(BrowserError::TimedOut("loading".into()));
@@ -174,7 +172,7 @@ impl BrowserConnection {
         }
         loop {
             let (message, _) = self.receive(deadline, "loading")?;
-            // Answers to commands that nobody waits for are dropped.
+            // Responses to commands that nobody waits for are dropped.
             if message["method"].is_string() {
                 return Ok(message);
             }

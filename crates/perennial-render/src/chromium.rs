@@ -1,12 +1,13 @@
-//! A page and the answers to its requests -> [`Layout`] or document through Chromium, scripts included.
+//! Makes a [`Layout`] or a document of a page with Chromium, which runs its scripts.
 //!
-//! The browser has no network (module `launch`): every request is answered by a function of ours, or fails. Every target that
-//! a page opens, frame or worker, is stopped at its first step until its requests come to us too; windows, shared and service
-//! workers are closed. Scripts run in virtual time from the moment of the capture, with the same clock and the same random
-//! numbers at every run. Threads and installed fonts still make small differences between runs and machines.
+//! The browser has no network (module `launch`). A function of this process answers or refuses every request. Each
+//! frame or worker that a page opens is paused until its requests are intercepted too. Windows, shared workers and
+//! service workers are closed. Scripts run in virtual time from the moment of the capture, with the same clock and
+//! the same random numbers in every run. Threads and installed fonts still cause small differences between runs and
+//! machines.
 //!
-//! A visit ends at its deadline, or after [`MAX_REQUESTS`] requests; then the page is taken as it is. If the browser
-//! does not even give that, it is ended with all its processes.
+//! Loading ends at the deadline or after [`MAX_REQUESTS`] requests. Then the page is used as it is. If the browser
+//! does not respond any more, it is killed with all its processes.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -21,33 +22,33 @@ use crate::launch::LaunchOptions;
 use crate::resource::CapturedResource;
 use crate::snapshot;
 
-/// A page that makes more requests than this, answered or not, is stopped.
+/// Most requests of a page, answered or not. Then loading stops.
 pub const MAX_REQUESTS: usize = 2000;
-/// Bytes of answers that one page gets; further requests fail.
+/// Most response bytes per page. Further requests fail.
 pub const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// A longer address is not asked for.
+/// Longer URLs are not requested.
 const MAX_ADDRESS_BYTES: usize = 16 << 10;
-/// Frames and workers of one page.
+/// Frames and workers per page.
 const MAX_TARGETS: usize = 200;
-/// Time for taking a page as it is after its deadline, if it had at least as long.
+/// Time for reading a page after its deadline, if the deadline was at least as long.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Time for the start, if a page has less: a machine that is busy takes long for it, and it is no page's doing.
+/// Least time for starting the browser, because a busy machine needs long for it.
 const START: Duration = Duration::from_secs(10);
 
-/// Looks at the processes of a browser, a tenth of a second apart, until all are in the sandbox.
+/// Checks of a browser's processes, a tenth of a second apart, until all are sandboxed.
 const MAX_LOOKS: usize = 30;
 
 /// How the browser is run.
 #[derive(Clone, Debug)]
 pub struct BrowserOptions {
-    /// The executable; without a value it is searched for.
+    /// The executable; if `None` it is searched for.
     pub program: Option<PathBuf>,
-    /// Longest time for one page.
+    /// Time limit per page.
     pub time: Duration,
     /// Whether scripts run.
     pub run_scripts: bool,
-    /// Virtual time that scripts get after the page has loaded.
+    /// Virtual time for scripts after the page has loaded.
     pub script_time: Duration,
     /// Sandbox, network and memory.
     pub launch: LaunchOptions,
@@ -65,63 +66,60 @@ impl Default for BrowserOptions {
     }
 }
 
-/// Answers a request for an address, or refuses it. It must not take longer than until the given moment.
+/// Answers a request for a URL, or refuses it. It must return before the given instant.
 pub type RequestHandler<'a> = dyn Fn(&str, Instant) -> Option<CapturedResource> + 'a;
 
-/// A page to be laid out.
+/// A page to lay out.
 #[derive(Clone, Copy, Debug)]
 pub struct BrowserPage<'a> {
-    /// Address of the page.
     pub url: &'a str,
-    /// Its text, already decoded.
+    /// The decoded HTML.
     pub html: &'a str,
-    /// The moment that scripts see, in milliseconds since 1970.
+    /// The time that scripts see, in milliseconds since 1970.
     pub unix_millis: i64,
 }
 
-/// Why a visit ended.
+/// Why loading ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoadEnd {
-    /// The page was loaded and its scripts had their time.
+    /// The page loaded and its scripts used their virtual time.
     Whole,
-    /// Its deadline came first.
+    /// The deadline passed.
     Deadline,
     /// It made more than [`MAX_REQUESTS`] requests.
     Flood,
 }
 
-/// A page as a browser laid it out.
+/// The layout of a page in a browser.
 #[derive(Clone, Debug)]
 pub struct BrowserLayout {
-    /// Boxes and styles.
     pub layout: Layout<'static>,
-    /// Time for loading and the snapshot, in a tab that was already open.
+    /// Time for loading and the snapshot, without opening the tab.
     pub time: Duration,
-    /// Whether it is all of the page.
+    /// Whether the page is complete.
     pub ending: LoadEnd,
 }
 
 /// A page after its scripts have run.
 #[derive(Clone, Debug)]
 pub struct BrowserDocument {
-    /// The document as HTML.
     pub html: String,
-    /// Whether it is all of the page.
+    /// Whether the page is complete.
     pub ending: LoadEnd,
 }
 
-/// What stands around a running browser, as the system says.
+/// How a running browser is isolated, as the system reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserIsolation {
     /// Name and version of the browser.
     pub engine: String,
-    /// Whether pages are drawn in its sandbox.
+    /// Whether its pages are sandboxed.
     pub has_sandbox: bool,
-    /// Whether it has a network namespace of its own.
+    /// Whether it has a separate network namespace.
     pub has_own_network: bool,
 }
 
-/// A browser that is started when first needed and again after a crash or a hang.
+/// A browser that is started on demand, and restarted after a crash or a hang.
 pub struct Chromium {
     options: BrowserOptions,
     running: Option<(BrowserConnection, String)>,
@@ -130,17 +128,16 @@ pub struct Chromium {
 }
 
 impl Chromium {
-    /// A browser with these options; it starts with the first page.
     pub fn new(options: BrowserOptions) -> Chromium {
         Chromium { options, running: None, n_restarts: 0, n_failed_starts: 0 }
     }
 
-    /// How often the browser had to be started anew.
+    /// Number of restarts.
     pub fn n_restarts(&self) -> u64 {
         self.n_restarts
     }
 
-    /// How often in a row it could not be started. What a page does to a browser that runs does not count.
+    /// Number of consecutive failed starts. Crashes caused by a page do not count.
     pub fn n_failed_starts(&self) -> u64 {
         self.n_failed_starts
     }
@@ -150,12 +147,13 @@ impl Chromium {
         self.connection().map(|(_, engine)| engine.clone())
     }
 
-    /// What stands around the browser, seen while it draws an empty page.
+    /// How the browser is isolated, measured with an empty page.
     pub fn isolation(&mut self) -> Result<BrowserIsolation, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, engine| {
             let mut visit = BrowserTab::open(connection, &options)?;
-            // The page's process has put up its walls when it answers; one that is kept for the next page may still be at it.
+            // The page's process is sandboxed once it responds. A spare process for the next page may still be
+            // starting.
             visit.call("Runtime.evaluate", json!({"expression": "1"}))?;
             let mut n_looks = 1;
             let mut isolation = visit.connection.isolation();
@@ -170,7 +168,7 @@ impl Chromium {
         })
     }
 
-    /// Lays out a page. Every request is answered by `answers`.
+    /// Lays out a page. `answers` handles every request.
     pub fn layout(
         &mut self,
         page: &BrowserPage<'_>,
@@ -190,7 +188,7 @@ impl Chromium {
         })
     }
 
-    /// The document after its scripts have run; every request is answered by `answers`.
+    /// The document after its scripts have run. `answers` handles every request.
     pub fn document(
         &mut self,
         page: &BrowserPage<'_>,
@@ -206,7 +204,8 @@ impl Chromium {
         })
     }
 
-    /// Runs one page. After a crash, a hang or too much of anything the browser is ended, and the next page gets a new one.
+    /// Handles one page. After a crash, a hang or an exceeded limit the browser is killed. The next page starts a new
+    /// one.
     fn run<T>(
         &mut self,
         visit: impl FnOnce(&mut BrowserConnection, &str) -> Result<T, BrowserError>,
@@ -233,14 +232,14 @@ impl Chromium {
     }
 }
 
-/// Starts a browser; gives its name and version too.
+/// Starts a browser. Also returns its name and version.
 fn start(options: &BrowserOptions) -> Result<(BrowserConnection, String), BrowserError> {
     let program = find_browser(options.program.as_deref())?;
     let mut connection = BrowserConnection::start(&program, options.launch)?;
     let deadline = Instant::now() + options.time.max(START);
     let version = connection.call(None, "Browser.getVersion", json!({}), deadline);
     let version = version.map_err(|error| match error {
-        // A browser whose sandbox cannot be made says so on its standard error only, and ends.
+        // A browser that fails to set up its sandbox reports it on standard error only, and exits.
         BrowserError::Ended(why) if options.launch.sandbox => BrowserError::NoSandbox(why),
         other => other,
     })?;
@@ -248,10 +247,9 @@ fn start(options: &BrowserOptions) -> Result<(BrowserConnection, String), Browse
     Ok((connection, text(&version["product"])))
 }
 
-/// One page in a context of its own, without cookies or caches of other pages.
+/// One page in a separate context, without cookies or caches of other pages.
 struct BrowserTab<'a> {
     connection: &'a mut BrowserConnection,
-    /// The page's own session.
     session: String,
     /// The sessions of the page, its frames and its workers.
     sessions: HashSet<String>,
@@ -259,7 +257,7 @@ struct BrowserTab<'a> {
     context: String,
     deadline: Instant,
     options: &'a BrowserOptions,
-    /// A script that every document begins with.
+    /// A script that runs first in every document.
     prelude: Option<String>,
     n_requests: usize,
     n_answer_bytes: usize,
@@ -304,8 +302,8 @@ impl<'a> BrowserTab<'a> {
         self.connection.send(Some(session), method, params, self.deadline).map(|_| ())
     }
 
-    /// Lets all requests of a page, a frame or a worker, and of what these open, come to us. What a worker does not know of
-    /// this it refuses, and has no network all the same.
+    /// Intercepts all requests of a page, frame or worker, and of the targets that it opens. A worker rejects
+    /// unsupported commands, but it has no network anyway.
     fn take_over(&mut self, session: &str) -> Result<(), BrowserError> {
         self.post(session, "Fetch.enable", json!({"patterns": [{"urlPattern": "*"}]}))?;
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
@@ -320,7 +318,7 @@ impl<'a> BrowserTab<'a> {
         Ok(())
     }
 
-    /// Navigates and answers until the page has loaded and its scripts have used up their virtual time.
+    /// Navigates and answers requests until the page has loaded and its scripts have used their virtual time.
     fn load(&mut self, page: &BrowserPage<'_>, answers: &RequestHandler) -> Result<LoadEnd, BrowserError> {
         let session = self.session.clone();
         self.take_over(&session)?;
@@ -332,7 +330,7 @@ impl<'a> BrowserTab<'a> {
         let mut has_loaded = false;
         loop {
             let event = match self.connection.event(self.deadline) {
-                // A page that does not finish loading is taken as it is.
+                // A page that does not finish loading is used as it is.
                 Err(BrowserError::TimedOut(_)) if self.n_requests > 0 => return self.stop(LoadEnd::Deadline),
                 other => other?,
             };
@@ -370,7 +368,7 @@ impl<'a> BrowserTab<'a> {
         }
     }
 
-    /// A frame or a worker of the page, which waits for us.
+    /// A new frame or worker, which is paused.
     fn attached(&mut self, params: &Value) -> Result<(), BrowserError> {
         let session = text(&params["sessionId"]);
         if self.sessions.len() >= MAX_TARGETS {
@@ -381,7 +379,7 @@ impl<'a> BrowserTab<'a> {
         self.post(&session, "Runtime.runIfWaitingForDebugger", json!({}))
     }
 
-    /// Closes what a page opens outside itself: windows, and workers that outlive it.
+    /// Closes windows, and workers that outlive the page.
     fn close_foreign_target(&mut self, target: &Value) -> Result<(), BrowserError> {
         let is_part = matches!(target["type"].as_str(), Some("iframe" | "worker" | "tab" | "browser"));
         let is_ours = target["browserContextId"] == self.context.as_str();
@@ -396,7 +394,7 @@ impl<'a> BrowserTab<'a> {
         self.connection.send(None, "Target.closeTarget", params, self.deadline).map(|_| ())
     }
 
-    /// Ends loading. The page gets no more answers, so that what it still asks for waits for ever.
+    /// Stops loading. The page gets no more responses, so its pending requests wait forever.
     fn stop(&mut self, ending: LoadEnd) -> Result<LoadEnd, BrowserError> {
         self.deadline = Instant::now() + self.options.time.min(GRACE);
         self.connection.keep_events(false);
@@ -419,7 +417,7 @@ impl<'a> BrowserTab<'a> {
             _ if self.n_answer_bytes >= MAX_ANSWER_BYTES => None,
             _ => look_up(request, answers, self.deadline),
         };
-        // An answer that came too late is not given: the next step sees the deadline too.
+        // A late response is dropped. The next step notices the deadline too.
         if Instant::now() >= self.deadline {
             return Ok(());
         }
@@ -431,7 +429,7 @@ impl<'a> BrowserTab<'a> {
         self.n_answer_bytes += captured.body.len();
         let headers = json!([
             {"name": "Content-Type", "value": captured.content_type},
-            // Fonts and modules of other hosts need this header. It was granted when they were captured.
+            // Fonts and modules of other hosts need this header. Their hosts granted it when they were captured.
             {"name": "Access-Control-Allow-Origin", "value": "*"}
         ]);
         let status = if captured.status == 0 { 200 } else { captured.status };
@@ -454,13 +452,13 @@ impl<'a> BrowserTab<'a> {
 
     fn close(self) {
         let context = json!({"browserContextId": self.context});
-        // If the browser cannot close a page, the next page fails and starts a new browser.
+        // If the browser cannot close a page, the next page fails and restarts it.
         let _ = self.connection.send(None, "Target.disposeBrowserContext", context, self.deadline);
     }
 }
 
-/// Makes clock and random numbers the same at every run. The clock moves on by a millisecond at each reading, because some
-/// scripts wait for it.
+/// Makes clock and random numbers the same in every run. The clock advances by a millisecond per reading, because
+/// some scripts wait for it.
 const FIXED_SCRIPT: &str = r"(() => {
   let now = UNIX_MILLIS, ticks = 0, seed = 88172645;
   const Real = Date;

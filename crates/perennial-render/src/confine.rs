@@ -1,50 +1,48 @@
-//! This process -> one that can only compute: no files, no network, no further processes, bounded memory and processor time.
+//! Confines this process to computing: no files, no network, no new processes, bounded memory and CPU time.
 //!
-//! A layout worker reads what strangers wrote with a large engine. If that engine can be turned against us, the process around
-//! it is what is left to protect the machine (docs/decisions/0023). It needs two pipes and memory, so everything else is taken
-//! away in four steps, each of which holds where the others are missing:
+//! A layout worker parses untrusted pages with a large engine. If a page exploits that engine, the confinement of the
+//! process protects the machine (docs/decisions/0023). A worker needs only two pipes and memory. Everything else is
+//! removed in four independent steps:
 //!
-//! 1. Limits of the system (every Unix): address space, processor time for each page, no further file descriptors, which also
-//!    means no file and no socket, no core dumps.
-//! 2. `no_new_privs`: nothing that it starts can have more rights than itself.
-//! 3. Landlock: no file can be opened, no TCP port reached.
-//! 4. seccomp: only the system calls of a computing thread; no others, and no memory that is executable.
+//! 1. Resource limits (every Unix): address space, CPU time per page, no further file descriptors and so no files or
+//!    sockets, no core dumps.
+//! 2. `no_new_privs`: no started program gains rights.
+//! 3. Landlock: no file can be opened and no TCP port reached.
+//! 4. seccomp: only the system calls of a computing thread, and no executable memory.
 //!
-//! Whatever the kernel refuses is told by [`Confinement`] and is no error: layouts are wanted all the same. `perennial doctor` and
-//! the crawl say what is missing.
+//! [`Confinement`] contains what the kernel refused. That is not an error, because layouts are needed anyway.
+//! `perennial doctor` and the crawl report it.
 
 use std::io;
 
-/// How many seconds of processor time one page may use, if nothing else was asked for. The other end stops waiting earlier.
+/// CPU seconds per page, by default. The other end stops waiting earlier.
 pub const CPU_SECS_PER_PAGE: u64 = 30;
 
-/// The processor time of a worker's whole life, which it cannot raise.
+/// CPU seconds per worker. The worker cannot raise this limit.
 const CPU_SECS_PER_WORKER: u64 = 3600;
 
-/// What stands around this process: `None` where a wall stands, else why it does not.
+/// The reason why each step failed; `None` if it is in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// Why the limits of the system could not be set.
     pub limits: Option<String>,
-    /// Why `no_new_privs` is missing.
     pub privileges: Option<String>,
-    /// Why Landlock is missing, or what of it.
+    /// Landlock is missing or incomplete.
     pub landlock: Option<String>,
-    /// Why the filter of system calls is missing.
     pub seccomp: Option<String>,
 }
 
-/// Takes away what must go before there is a second thread: files, ports, rights, file descriptors.
+/// Applies the steps that must precede a second thread: files, ports, rights, file descriptors.
 pub fn close_in(memory_bytes: u64) -> io::Result<Confinement> {
     limit_memory(memory_bytes)?;
     let privileges = without_new_privileges();
-    // Landlock needs a file descriptor, so the limit of descriptors comes after it.
+    // Landlock needs a file descriptor, so their limit comes after it.
     let landlock = without_files_and_ports();
     let limits = without_descriptors();
     Ok(Confinement { limits, privileges, landlock, seccomp: None })
 }
 
-/// Takes away all system calls but those of computing, for all threads of this process. No thread can be started after this.
+/// Removes all system calls but those of computing, for all threads of this process. No thread can be started
+/// afterwards.
 pub fn seal(isolation: &mut Confinement) {
     isolation.seccomp = with_few_system_calls();
 }
@@ -56,35 +54,35 @@ fn limit_memory(bytes: u64) -> io::Result<()> {
 
 fn set_limit(resource: rustix::process::Resource, current: u64, maximum: u64) -> io::Result<()> {
     use rustix::process::{Rlimit, getrlimit, setrlimit};
-    // A maximum can only be lowered.
+    // A hard limit can only be lowered.
     let maximum = getrlimit(resource).maximum.map_or(maximum, |now| now.min(maximum));
     Ok(setrlimit(resource, Rlimit { current: Some(current.min(maximum)), maximum: Some(maximum) })?)
 }
 
 fn without_descriptors() -> Option<String> {
     use rustix::process::Resource;
-    // The three streams are there. Whoever asks for a fourth descriptor gets an error.
+    // The three standard streams are open. Opening a fourth descriptor fails.
     let limits = [(Resource::Nofile, 3), (Resource::Core, 0), (Resource::Fsize, 0)];
     limits.into_iter().find_map(|(resource, most)| Some(set_limit(resource, most, most).err()?.to_string()))
 }
 
-/// Gives this process so many seconds of processor time from now on. A page that uses more ends the process by the system's
-/// own hand, also when nobody waits for it any more.
+/// Allows this process this many more seconds of CPU time. If a page uses more, the system kills the process, even if
+/// nobody waits for it any more.
 pub fn allow_cpu(secs: u64) -> io::Result<()> {
     use rustix::time::{ClockId, clock_gettime};
     let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec.max(0) as u64;
     set_limit(rustix::process::Resource::Cpu, used + secs.max(1), CPU_SECS_PER_WORKER)
 }
 
-/// Ends this process as soon as nobody reads its standard output any more, even while it computes.
+/// Ends this process when the reader of its standard output is gone, even while it computes.
 ///
-/// Linux can signal a process when its parent ends, but it means the parent's thread, and the threads that start workers
-/// come and go. The pipe closes when the parent ends, however it ends.
+/// Linux can signal a process when its parent ends. But "parent" means the parent's thread, and the threads that
+/// start workers come and go. The pipe closes when the parent process ends, however it ends.
 pub fn end_with_reader() -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};
     let watch = || {
         let output = io::stdout();
-        // Nothing is asked for: that the other end closed is always told.
+        // No event is requested, because a hang-up is always reported.
         while let Ok(n) = poll(&mut [PollFd::new(&output, PollFlags::empty())], None).or_else(again) {
             if n > 0 {
                 break;
@@ -108,7 +106,7 @@ fn without_new_privileges() -> Option<String> {
 #[cfg(target_os = "linux")]
 fn without_files_and_ports() -> Option<String> {
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetStatus, Scope};
-    // What the kernel is too young for is left out; the answer says so.
+    // Features that the kernel lacks are left out, and the result says so.
     let restricted = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI::V5))
         .and_then(|rules| rules.handle_access(AccessNet::from_all(ABI::V5)))
@@ -129,7 +127,8 @@ fn with_few_system_calls() -> Option<String> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Some(format!("no filter is known for {}", std::env::consts::ARCH));
     };
-    // A call that is not on the list fails as if it were forbidden to the user: a library that tries one without need goes on.
+    // A system call that is not on the list fails with "permission denied", so a library that tries it needlessly
+    // continues.
     let refuse = SeccompAction::Errno(rustix::io::Errno::PERM.raw_os_error() as u32);
     let filter =
         system_calls().and_then(|rules| SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch));
@@ -140,7 +139,7 @@ fn with_few_system_calls() -> Option<String> {
     applied.err()
 }
 
-/// The system calls of a thread that computes, allocates, and reads and writes pipes that are open.
+/// The system calls of a thread that computes, allocates, and uses open pipes.
 #[cfg(target_os = "linux")]
 fn system_calls()
 -> Result<std::collections::BTreeMap<i64, Vec<seccompiler::SeccompRule>>, seccompiler::BackendError> {
@@ -192,7 +191,7 @@ fn system_calls()
     let bound = [
         (libc::SYS_mmap, not_executable()?),
         (libc::SYS_mprotect, not_executable()?),
-        // Its own limits and its own end; not those of other processes.
+        // For this process only, not for others.
         (libc::SYS_prlimit64, is(0, Dword, SeccompCmpOp::Eq, 0)?),
         (libc::SYS_tgkill, is(0, Dword, SeccompCmpOp::Eq, own)?),
     ];

@@ -1,7 +1,7 @@
-//! Text of a page and captured subresources -> [`Layout`], by the embedded engine, without a browser.
+//! Makes a [`Layout`] of a page and its captured subresources with the embedded engine, without a browser.
 //!
-//! The engine is blitz-dom, with styles by Stylo, boxes by Taffy and text by Parley. `build.rs` changes what the engine
-//! would fail on. `extract.rs` makes a box from the children for elements that have none in the engine.
+//! The engine is blitz-dom, with Stylo for styles, Taffy for boxes and Parley for text. `build.rs` works around its
+//! failures. `extract.rs` derives boxes for elements that have none in the engine.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,13 +21,13 @@ use crate::parsed::parsed_nodes;
 use crate::resource::{Subresource, SubresourceLookup, all_subresources};
 use crate::{alternative, extract, tables, words};
 
-/// Name and version of the engine, as recorded in every layout it makes. The last number is one more each time that pages get other
-/// boxes from it, so that an upgrade is not taken for a change of the page.
+/// Name and version of the engine, as recorded in its layouts. The last number increases whenever boxes change, so
+/// that an upgrade does not look like a change of the page.
 pub const ENGINE: &str =
     concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4 boxes/2");
 
-/// Styles that browsers have and the engine's own stylesheet lacks. List items get no marks, because these are not text
-/// of the page.
+/// Default styles of browsers that the engine's own stylesheet lacks. List markers are left out, because they are not
+/// text of the page.
 const EXTRA_CSS: &str =
     "noscript,template,dialog:not([open]),datalist,area,param,source,track,rp{display:none!important}
     object,audio:not([controls]){display:none}
@@ -39,13 +39,14 @@ const EXTRA_CSS: &str =
 const REVEALING_CSS: &str = "html,body{display:block!important}
     html,body,body>*,body>*>*{opacity:1!important;visibility:visible!important}";
 
-/// Most requests of a page, because stylesheets may import each other in circles. Further ones get an empty answer.
+/// Most requests per page, because stylesheets may import each other in circles. Further requests get an empty
+/// response.
 const MAX_REQUESTS: usize = 4000;
 
-/// Finds what stands at some addresses, in their order.
+/// Looks up several subresources, in order.
 pub(crate) type AskSubresources<'a> = dyn Fn(&[String]) -> Vec<Subresource> + 'a;
 
-/// The embedded engine with its fonts loaded. One engine lays out one page at a time.
+/// The embedded engine with its fonts. It lays out one page at a time.
 pub struct LayoutEngine {
     fonts: Fonts,
     sheets: Vec<UserAgentStylesheet>,
@@ -59,7 +60,7 @@ impl Default for LayoutEngine {
 }
 
 impl LayoutEngine {
-    /// Loads the fonts and the engine's own stylesheet.
+    /// Loads the fonts and the default stylesheet.
     pub fn new() -> LayoutEngine {
         let sheets = vec![UserAgentStylesheet::default_sheet(), UserAgentStylesheet::parse(EXTRA_CSS)];
         let revealing_sheets =
@@ -67,7 +68,7 @@ impl LayoutEngine {
         LayoutEngine { fonts: Fonts::load(), sheets, revealing_sheets }
     }
 
-    /// Lays a page out. The engine may panic or run for long on some pages; [`crate::WorkerPool`] guards against both.
+    /// Lays a page out. The engine may panic or hang on some pages; [`crate::WorkerPool`] guards against both.
     pub fn layout(&self, html: &str, url: &str, lookup: &SubresourceLookup) -> Layout<'static> {
         let dom = Dom::parse(html);
         let base = base_url(&dom, url);
@@ -75,12 +76,12 @@ impl LayoutEngine {
         boxes.fill(&parsed_nodes(&dom), base.as_str()).unwrap_or_default().into_owned()
     }
 
-    /// Lays out a parsed page. `base` is the address against which its links resolve.
+    /// Lays out a parsed page. Its links resolve against `base`.
     pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &SubresourceLookup) -> Boxes {
         self.boxes_with_lookup(dom, base, &|wanted| all_subresources(wanted, lookup))
     }
 
-    /// The same with subresources that are already reduced to what layout needs.
+    /// The same with subresources that are already reduced for layout.
     pub(crate) fn boxes_with_lookup(&self, dom: &Dom, base: &Url, ask: &AskSubresources) -> Boxes {
         let boxes = self.boxes_by(dom, base, ask, &self.sheets);
         if dom.has_body_text && is_blank(dom, &boxes) {
@@ -121,7 +122,7 @@ impl LayoutEngine {
             mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
             tables::fix_displays(&mut document, &built);
-            // These are the steps of `BaseDocument::resolve` up to the boxes. Its further steps are for painting.
+            // These are the steps of `BaseDocument::resolve` up to the boxes. The remaining steps are for painting.
             document.resolve_stylist(0.0);
             words::shorten(&mut document, dom, &built, &self.fonts);
             document.resolve_layout_children();
@@ -133,7 +134,7 @@ impl LayoutEngine {
     }
 }
 
-/// Resolves `transform`, which moves boxes after layout.
+/// Applies `transform`, which moves boxes after layout.
 fn resolve_transforms(document: &mut BaseDocument, built: &NodeMap) {
     for id in built.ids.iter().flatten() {
         if let Some(node) = document.get_node_mut(*id).filter(|node| node.is_element()) {
@@ -142,13 +143,13 @@ fn resolve_transforms(document: &mut BaseDocument, built: &NodeMap) {
     }
 }
 
-/// Whether the boxes show nothing to read.
+/// Whether the boxes contain no visible text.
 fn is_blank(dom: &Dom, boxes: &Boxes) -> bool {
     let is_read = |node: &NodeBox| node.is_visible && node.rect.area() > 0.0 && !dom.is_element(node.source);
     !boxes.nodes.iter().any(is_read)
 }
 
-/// The address against which the page's links resolve.
+/// The URL against which the page's links resolve.
 pub fn base_url(dom: &Dom, url: &str) -> Url {
     let page = Url::parse(url).ok().filter(|url| !url.cannot_be_a_base());
     let page = page.unwrap_or_else(|| Url::parse("http://page.invalid/").unwrap_or_else(|_| unreachable!()));
@@ -158,7 +159,7 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
     }
 }
 
-/// Answers what the document asked for, and what the answers ask for in turn.
+/// Answers the document's requests, and those that follow from the responses.
 fn answer(
     document: &mut BaseDocument,
     net: &RequestCollector,
@@ -177,7 +178,7 @@ fn answer(
         for ((url, handler), found) in urls.into_iter().zip(handlers).zip(found) {
             match found {
                 Subresource::Image(width, height) => load_image(document, url, width, height),
-                // A stylesheet must be answered even when it is absent: layout waits for it.
+                // A missing stylesheet must be answered too, because layout waits for it.
                 Subresource::Css(css) => {
                     mentions.read(&css);
                     handler.bytes(url, Bytes::from(css));
@@ -216,8 +217,8 @@ impl NetProvider for RequestCollector {
     }
 }
 
-/// The nodes of the engine's document for the nodes of the page.
+/// The engine's node for each node of the page.
 pub(crate) struct NodeMap {
-    /// By index of [`Dom::nodes`]; `None` where the engine has no such node.
+    /// By index of [`Dom::nodes`]; `None` if the engine has no such node.
     pub(crate) ids: Vec<Option<NodeId>>,
 }

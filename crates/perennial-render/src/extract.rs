@@ -1,8 +1,8 @@
-//! The engine's document after layout -> [`Boxes`].
+//! Extracts [`Boxes`] from the engine's document after layout.
 //!
-//! The engine gives boxes to block-level elements and to boxes inside lines. Texts are found by walking the lines
-//! of each inline root once; elements without a box of their own (inline elements, `display: contents`, table
-//! rows) get the union of their children.
+//! The engine has boxes for block-level elements and for boxes inside lines. Texts are found by walking the lines of
+//! each inline root once. Elements without a box (inline elements, `display: contents`, table rows) get the union of
+//! their children.
 
 use blitz_dom::{BaseDocument, Node, NodeId};
 use perennial_core::page::layout::{Boxes, Display, NodeBox, Rect, Rgba};
@@ -18,10 +18,10 @@ use crate::engine::{ENGINE, NodeMap};
 use crate::lines;
 use crate::scope::{self, Position, StyleCues, VisibilityScope};
 
-/// Elements around a text of which one has a box, if any has.
+/// Ancestors of a text that are searched for a box.
 const MAX_STEPS: usize = 64;
 
-/// Marks nodes that are not part of the output.
+/// Marks nodes that are not in the output.
 const OMITTED: u32 = u32::MAX;
 
 pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &NodeMap) -> Boxes {
@@ -42,7 +42,7 @@ pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &NodeMap) -> Boxe
     extract.finish()
 }
 
-/// Something about each node of a document, kept where the document keeps the node.
+/// A value per node of a document, indexed like the document's nodes.
 pub(crate) struct ByNode<T>(Vec<Option<T>>);
 
 impl<T> Default for ByNode<T> {
@@ -64,20 +64,20 @@ impl<T: Copy> ByNode<T> {
         self.0[place] = Some(value);
     }
 
-    /// The lower half of a number is the node's place, the upper one tells it from those that had the place before.
+    /// The lower half of an ID is the index. The upper half distinguishes successive nodes at the same index.
     fn place(id: NodeId) -> usize {
         id.as_u64() as u32 as usize
     }
 }
 
-/// Where boxes are on the page.
+/// The positions of boxes on the page.
 pub(crate) struct BoxPositions<'a> {
     document: &'a BaseDocument,
     known: ByNode<(f32, f32)>,
 }
 
 impl BoxPositions<'_> {
-    /// The upper left corner of a node's border box. Each box is looked at once over all calls.
+    /// The upper left corner of a node's border box. Each box is computed once.
     pub(crate) fn of(&mut self, id: NodeId) -> (f32, f32) {
         let mut chain = Vec::new();
         let mut next = Some(id);
@@ -87,7 +87,7 @@ impl BoxPositions<'_> {
                 place = known;
                 break;
             }
-            // There should be no cycle, but if there were one the loop must end.
+            // There should be no cycle, but the loop must end even if there is one.
             if chain.len() > 100_000 {
                 break;
             }
@@ -105,7 +105,7 @@ impl BoxPositions<'_> {
     }
 }
 
-/// The place of a box in its containing block, with a transform that only moves it.
+/// The offset of a box in its containing block, including translations.
 fn offset(node: &Node) -> (f32, f32) {
     if node.is_text_node() || node.element_data().is_none() {
         return (0.0, 0.0);
@@ -164,7 +164,7 @@ impl BoxExtractor<'_> {
                 (rect, scope.enter_text(text, &rect, above.is_visible))
             }
             None if text.trim().is_empty() => return,
-            // The styles show it and the engine has no place for it, as for the caption of a table.
+            // The text is visible by its styles, but the engine did not place it. Table captions are an example.
             _ => (self.place_without_box(parent, text), scope.without_place(above.is_visible)),
         };
         let own = NodeBox {
@@ -182,8 +182,8 @@ impl BoxExtractor<'_> {
         self.push(own, scope, false);
     }
 
-    /// A place for a text that the engine gave none: where the nearest box around it begins, as large as its letters are. So no word
-    /// is lost to what the engine does not know. Signs that nobody sees need none.
+    /// A position for a text that the engine did not place: the start of the nearest box around it, with the size of
+    /// its characters. So no word is lost. Invisible characters need no position.
     fn place_without_box(&self, parent: u32, text: &str) -> Rect {
         let n_letters = text.chars().filter(|c| !c.is_whitespace() && !is_unseen(*c)).count() as f32;
         let font_size = self.nodes[parent as usize].font_size;
@@ -250,7 +250,7 @@ fn hidden(source: u32, parent: Option<u32>, above: &VisibilityScope) -> NodeBox 
     }
 }
 
-/// Marks without a shape of their own: joiners, directions, spaces without width.
+/// Invisible characters: joiners, directions, zero-width spaces.
 fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
@@ -278,7 +278,7 @@ fn display(styles: &ComputedValues) -> Display {
     }
 }
 
-/// Whether the engine has no box for it, so that it gets the union of its children.
+/// Whether the engine has no box for the element, so that it gets the union of its children.
 fn is_boxless(styles: &ComputedValues, node: &Node) -> bool {
     let display = styles.clone_display();
     let is_part_of_table = matches!(

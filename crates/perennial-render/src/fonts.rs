@@ -1,7 +1,7 @@
-//! The names that pages ask for -> the fonts that are built in, so that layout is the same on every machine.
+//! Maps font names to built-in fonts, so that layout is the same on every machine.
 //!
-//! DejaVu is wide, like Verdana. The condensed cut is as wide as Arial on average, so it stands in for the
-//! families that share Arial's proportions; lines then break about where a reader's browser breaks them.
+//! DejaVu is wide, like Verdana. Its condensed cut is as wide as Arial on average, so it replaces the families with
+//! Arial's proportions. Lines then break about where a reader's browser breaks them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ type FontCut = fn() -> &'static [u8];
 /// Regular, bold, italic, bold italic.
 type FontFamily = [FontCut; 4];
 
-// Only widths matter here. Slanted letters are as wide as upright ones, and in a fixed-width font all are: one cut stands
-// for the other, which saves four megabytes.
+// Only widths matter here. Slanted characters are as wide as upright ones, and all cuts of a fixed-width font have
+// the same widths. Sharing cuts saves four megabytes.
 const SANS: FontFamily =
     [dejavu::sans::regular, dejavu::sans::bold, dejavu::sans::regular, dejavu::sans::bold];
 const SANS_CONDENSED: FontFamily = [
@@ -61,7 +61,7 @@ const SERIF_NAMES: [&str; 7] =
 const MONO_NAMES: [&str; 7] =
     ["Courier New", "Courier", "Monaco", "Menlo", "Consolas", "Liberation Mono", "DejaVu Sans Mono"];
 
-/// Scripts whose text falls back to our fonts. Letters that these lack take the room of a box.
+/// Scripts that fall back to the built-in fonts. Characters that these lack are laid out as a box.
 const SCRIPTS: [&[u8; 4]; 30] = [
     b"Latn", b"Cyrl", b"Grek", b"Arab", b"Hebr", b"Hani", b"Hira", b"Kana", b"Hang", b"Thai", b"Deva",
     b"Beng", b"Taml", b"Telu", b"Gujr", b"Guru", b"Knda", b"Mlym", b"Orya", b"Sinh", b"Khmr", b"Laoo",
@@ -79,12 +79,12 @@ const SANS_NUMBER: usize = 1;
 const SERIF_NUMBER: usize = 2;
 const MONO_NUMBER: usize = 3;
 
-/// All fonts, loaded once and shared by every document of an engine.
+/// All fonts, shared by every document of an engine.
 pub(crate) struct Fonts {
     pub(crate) context: FontContext,
     /// By family and cut.
     widths: Vec<Widths>,
-    /// Numbers of families by name in lower case.
+    /// Number of the family by lower-case name.
     numbers: HashMap<String, usize>,
 }
 
@@ -105,7 +105,7 @@ impl Fonts {
         }
     }
 
-    /// Widths of the letters that text of this style is set in, chosen as the engine chooses the font.
+    /// The character widths for text of this style. Chooses the font as the engine does.
     pub(crate) fn letter_widths(&self, styles: &ComputedValues) -> &Widths {
         let known = |family: &SingleFontFamily| match family {
             SingleFontFamily::FamilyName(name) => self.numbers.get(&*name.name.to_ascii_lowercase()).copied(),
@@ -129,7 +129,7 @@ fn register(collection: &mut Collection, family: FontFamily, names: &[&str]) {
     ]) {
         let blob = Blob::new(Arc::new(Sfnt::new(cut()).for_layout()) as _);
         for name in names {
-            // The condensed cuts are registered as normal ones, because a request for normal width would skip them.
+            // The condensed cuts are registered with normal width, because pages request normal width.
             let info = FontInfoOverride {
                 family_name: Some(name),
                 width: Some(FontWidth::NORMAL),

@@ -1,13 +1,12 @@
-//! A browser's executable -> a running browser without a network, with bounded memory and its sandbox.
+//! Starts a browser without a network, with bounded memory and its sandbox.
 //!
-//! The browser is handed what strangers wrote, so it is not believed when it says that it asks nobody (docs/decisions/0022):
+//! The browser processes untrusted pages, so its own settings are not trusted to keep it offline
+//! (docs/decisions/0022):
 //!
-//! - It runs in a network namespace of its own, in which there is nothing, not even loopback, where the system lets an
-//!   ordinary user make one.
-//! - Everywhere, every connection of its own goes to a proxy whose name no resolver knows, and WebRTC, prefetching and its
-//!   errands for its maker are off.
-//! - Its sandbox is on. As root that needs the namespace too: inside it the browser is no longer root.
-//! - A thread of this process counts its memory and ends it with all its processes when it has too much.
+//! - If the system allows it, the browser runs in a network namespace without any interface, not even loopback.
+//! - In any case its connections go to an unresolvable proxy. WebRTC, prefetching and requests to its vendor are off.
+//! - Its sandbox is on. Root needs the namespace for that, because inside it the browser is not root.
+//! - A thread of this process measures the browser's memory and kills all its processes if they use too much.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,21 +24,21 @@ use tempfile::TempDir;
 
 use crate::pipe;
 
-/// How often the memory of a browser is counted.
+/// Interval between two measurements.
 const COUNT_EVERY: Duration = Duration::from_millis(500);
 
 /// How a browser is started.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchOptions {
-    /// Whether the browser's own sandbox is on.
+    /// Whether the browser's sandbox is on.
     pub sandbox: bool,
-    /// Whether it gets a network namespace of its own, where the system allows one.
+    /// Whether it gets a network namespace, if the system allows one.
     pub own_network: bool,
-    /// Memory of all its processes together; beyond it they are ended.
+    /// Memory limit of all its processes together.
     pub memory_bytes: u64,
 }
 
-/// Memory of a browser with all its processes. A usual page takes a tenth of it.
+/// Memory limit of a browser with all its processes. A usual page needs a tenth of it.
 pub const BROWSER_MEMORY_BYTES: u64 = 2 << 30;
 
 impl Default for LaunchOptions {
@@ -48,10 +47,10 @@ impl Default for LaunchOptions {
     }
 }
 
-/// Streams go to descriptors 3 and 4, where the browser has its debugging pipe; a shell does it without unsafe code.
+/// Moves the streams to descriptors 3 and 4 of the debugging pipe. A shell does that without unsafe code.
 const MOVE_STREAMS: &str = "ulimit -c 0; exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null";
 
-/// No other part of the environment is handed on: it may hold secrets.
+/// No other environment variable is passed on, because it may contain secrets.
 const KEPT_VARIABLES: [&str; 10] = [
     "HOME",
     "PATH",
@@ -76,16 +75,16 @@ const FLAGS: [&str; 39] = [
     "--mute-audio",
     "--force-color-profile=srgb",
     "--force-device-scale-factor=1",
-    // No network: a proxy without an address for everything, loopback included, and no names.
+    // No network: an unresolvable proxy for everything, including loopback.
     "--proxy-server=http://nowhere.invalid:9",
     "--proxy-bypass-list=<-loopback>",
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--disable-quic",
     "--dns-prefetch-disable",
-    // WebRTC opens sockets past the proxy unless it is told not to.
+    // WebRTC would open sockets that bypass the proxy.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-    // Errands of the browser's own.
+    // Requests of the browser itself.
     "--no-pings",
     "--disable-background-networking",
     "--disable-client-side-phishing-detection",
@@ -99,7 +98,7 @@ const FLAGS: [&str; 39] = [
     "--disable-crash-reporter",
     "--metrics-recording-only",
     "--no-service-autorun",
-    // Windows, prompts and downloads that nobody sees.
+    // Windows, prompts and downloads.
     "--block-new-web-contents",
     "--deny-permission-prompts",
     "--disable-notifications",
@@ -107,21 +106,21 @@ const FLAGS: [&str; 39] = [
     "--disable-speech-api",
     "--disk-cache-size=1",
     "--renderer-process-limit=4",
-    // All frames of a page in one process, so that its virtual time waits for all of them. A page has no cookies and no
-    // passwords here that a process for each site would protect.
+    // All frames of a page share a process, so that virtual time covers all of them. There are no cookies or
+    // passwords here that site isolation would protect.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,AutofillServerCommunication,\
      CertificateTransparencyComponentUpdater,DialMediaRouteProvider,InterestFeedContentSuggestions,MediaRouter,NetworkTimeServiceQuerying,OptimizationHints,OptimizationHintsFetching,\
      PreconnectToSearch,Prerender2,SpeculationRulesPrefetchFuture,SegmentationPlatform,Translate,WebOTP",
 ];
 
-/// A browser that runs. Dropping it ends all its processes.
+/// A running browser. Dropping it ends all its processes.
 pub(crate) struct BrowserProcess {
     child: Child,
     pub(crate) input: ChildStdin,
     pub(crate) output: ChildStdout,
     guard: Option<MemoryGuard>,
-    /// The browser's own folder, removed with it.
+    /// The browser's profile, deleted with it.
     _profile: TempDir,
 }
 
@@ -139,9 +138,9 @@ impl BrowserProcess {
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .env_clear()
             .envs(kept)
-            // No errands to services of the desktop.
+            // No connections to desktop services.
             .envs([("DBUS_SESSION_BUS_ADDRESS", "disabled:"), ("DBUS_SYSTEM_BUS_ADDRESS", "disabled:")])
-            // A group of its own, so that all its processes can be counted and ended together.
+            // A separate process group, so that all processes can be measured and ended together.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -156,12 +155,12 @@ impl BrowserProcess {
         Ok(BrowserProcess { child, input, output, guard, _profile: profile })
     }
 
-    /// Whether it was ended because it had too much memory.
+    /// Whether it was killed because of its memory.
     pub(crate) fn was_too_large(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.has_ended_it.load(Ordering::Relaxed))
     }
 
-    /// Whether its pages are drawn behind a filter of system calls, which is what its sandbox comes to.
+    /// Whether its pages run behind a filter of system calls, which is the effect of its sandbox.
     pub(crate) fn has_sandbox(&self) -> bool {
         let drawing = processes_of_group(self.child.id()).filter(|process| {
             fs::read(process.join("cmdline"))
@@ -172,7 +171,7 @@ impl BrowserProcess {
         are_confined.peek().is_some() && are_confined.all(|is_confined| is_confined)
     }
 
-    /// Whether it is in another network namespace than this process.
+    /// Whether its network namespace differs from this process's.
     pub(crate) fn has_own_network(&self) -> bool {
         let network = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
         let own = network(&self.child.id().to_string());
@@ -182,7 +181,7 @@ impl BrowserProcess {
 
 impl Drop for BrowserProcess {
     fn drop(&mut self) {
-        // The guard goes first: after the wait the number of the group may belong to others.
+        // The guard goes first, because after the wait the group's number may be reused.
         if let Some(guard) = self.guard.take() {
             guard.end();
         }
@@ -191,14 +190,14 @@ impl Drop for BrowserProcess {
     }
 }
 
-/// Ends all processes of a group. That they have already ended is no error.
+/// Kills all processes of a group. It is not an error if they have already ended.
 fn end_group(group: u32) {
     if let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
-/// The thread that counts the memory of a group of processes.
+/// The thread that measures the memory of a process group.
 struct MemoryGuard {
     is_over: Arc<AtomicBool>,
     has_ended_it: Arc<AtomicBool>,
@@ -229,7 +228,7 @@ impl MemoryGuard {
     }
 }
 
-/// Bytes that the processes of a group have for themselves or share as memory; not those of files that they map.
+/// Private and shared bytes of a process group, without mapped files.
 fn memory_of_group(group: u32) -> u64 {
     let own = |process: PathBuf| {
         let fields = ["RssAnon:", "RssShmem:"].map(|name| status_field(&process, name).unwrap_or(0));
@@ -238,17 +237,17 @@ fn memory_of_group(group: u32) -> u64 {
     processes_of_group(group).map(own).sum()
 }
 
-/// A number of `/proc/PID/status`.
+/// A number in `/proc/PID/status`.
 fn status_field(process: &Path, name: &str) -> Option<u64> {
     let status = fs::read_to_string(process.join("status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// The folders in `/proc` of the processes of a group. There are none where the system has no `/proc`.
+/// The `/proc` folders of a process group. None on systems without `/proc`.
 fn processes_of_group(group: u32) -> impl Iterator<Item = PathBuf> {
     let is_member = move |process: &PathBuf| {
         let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-        // PID (NAME) STATE PARENT GROUP ...; the name may hold anything.
+        // PID (NAME) STATE PARENT GROUP ...; the name may contain anything.
         let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         after_name.split_whitespace().nth(2).and_then(|text| text.parse().ok()) == Some(group)
     };
@@ -259,19 +258,19 @@ fn processes_of_group(group: u32) -> impl Iterator<Item = PathBuf> {
     entries.map(|entry| entry.path()).filter(is_process).filter(is_member)
 }
 
-/// The command that starts another one in a network namespace of its own; `None` where the system does not let us.
+/// A command that starts a program in a new network namespace; `None` if the system forbids it.
 fn namespace_command() -> Option<Vec<OsString>> {
     static FOUND: OnceLock<Option<Vec<OsString>>> = OnceLock::new();
     FOUND.get_or_init(|| candidates().into_iter().map(words).find(|command| works(command))).clone()
 }
 
-/// Whether this machine lets a browser have a network namespace of its own.
+/// Whether this machine allows a network namespace for the browser.
 pub fn has_namespaces() -> bool {
     namespace_command().is_some()
 }
 
-/// In the order of preference. Root becomes nobody inside, because the browser's sandbox refuses root; of the files outside it
-/// still owns what root owns, so an ordinary user is better.
+/// In order of preference. Root becomes nobody inside, because the browser's sandbox refuses root. But it still owns
+/// root's files outside, so an ordinary user is better.
 fn candidates() -> Vec<&'static [&'static str]> {
     match rustix::process::geteuid().is_root() {
         true => vec![

@@ -1,17 +1,17 @@
-//! Bytes of a page -> [`perennial_core::page::layout::Layout`]: the embedded engine, and Chromium.
+//! Lays out pages ([`perennial_core::page::layout::Layout`]), with an embedded engine or with Chromium.
 //!
-//! | module | what becomes what |
+//! | module | purpose |
 //! |---|---|
-//! | [`resource`] | a captured stylesheet or image -> its text or size |
-//! | [`parsed`] | tree -> the nodes that a structure fingerprint reads |
-//! | [`engine`] | tree and subresources -> layout, by style and boxes |
-//! | [`structural`] | tree -> a plain layout from tags alone, when the engine fails |
-//! | [`confine`] | a process -> one that can only compute |
-//! | `pipe` | bytes <-> a child process, within a deadline |
-//! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
-//! | [`launch`] | a browser's executable -> a running browser without a network |
-//! | [`snapshot`] | what a browser says of its boxes -> layout |
-//! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
+//! | [`resource`] | reduces a captured stylesheet or image to its text or size |
+//! | [`parsed`] | lists the nodes of a page for the structure fingerprint |
+//! | [`engine`] | lays out a page by its styles |
+//! | [`structural`] | lays out a page by its tags alone, if the engine fails |
+//! | [`confine`] | confines a process to computing |
+//! | `pipe` | reads and writes pipes of a child process, within a deadline |
+//! | [`wire`], [`worker`], [`pool`] | lay out pages in separate processes, bounded in time and memory |
+//! | [`launch`] | starts a browser without a network |
+//! | [`snapshot`] | converts a browser's snapshot to a layout |
+//! | [`cdp`], [`chromium`] | lay out pages in a browser, which runs their scripts |
 
 pub mod resource;
 

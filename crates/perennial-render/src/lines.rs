@@ -1,8 +1,8 @@
-//! Lines of text as the engine laid them out -> a rectangle for each text node.
+//! Finds the rectangle of each text node in the engine's lines.
 //!
-//! A line knows the element of each run of glyphs, but not its text node. Characters come in document order on
-//! both sides, so that the n-th visible character of the lines is the n-th visible character of the texts. Where
-//! the two counts drift apart (`text-transform` can turn one letter into two) the element corrects them.
+//! A line knows the element of each glyph run, but not its text node. Both sides have their characters in document
+//! order, so the n-th visible character of the lines is the n-th visible character of the texts. The counts may
+//! diverge, because `text-transform` can turn one character into two. Then the element corrects them.
 
 use blitz_dom::node::{TextBrush, TextLayout};
 use blitz_dom::{BaseDocument, Node, NodeData, NodeId};
@@ -15,13 +15,13 @@ use crate::extract::{BoxPositions, ByNode};
 /// One text node within an inline root.
 struct TextRun {
     text: NodeId,
-    /// The element whose style its glyphs carry.
+    /// The element whose style its glyphs have.
     element: NodeId,
-    /// Visible characters of the inline root before it.
+    /// Number of visible characters of the inline root before it.
     start: usize,
 }
 
-/// The rectangle of every text that was laid out, by node; white space between words has an empty one.
+/// The rectangle of each text node. White space between words has an empty one.
 pub(crate) fn text_rects(document: &BaseDocument, places: &mut BoxPositions<'_>) -> ByNode<Rect> {
     let mut rects = ByNode::default();
     for (id, node) in document.tree().iter() {
@@ -94,7 +94,7 @@ struct InlineRoot<'a> {
     text_runs: &'a [TextRun],
     lines: &'a TextLayout,
     origin: (f32, f32),
-    /// Visible characters before each byte of the text, made when first needed.
+    /// Number of visible characters before each byte of the text, computed on demand.
     n_before: Option<Vec<u32>>,
 }
 
@@ -102,7 +102,7 @@ impl InlineRoot<'_> {
     fn place(mut self, rects: &mut ByNode<Rect>) {
         match self.text_runs {
             [] => return,
-            // In a paragraph of a single text all lines belong to it.
+            // In a paragraph with a single text, all lines belong to it.
             [only] if self.lines.layout.inline_boxes().len() == 0 => {
                 for line in self.lines.layout.lines() {
                     let metrics = line.metrics();
@@ -121,7 +121,7 @@ impl InlineRoot<'_> {
         let mut texts: Vec<(NodeId, NodeId)> =
             self.text_runs.iter().map(|text_run| (text_run.element, text_run.text)).collect();
         texts.sort_unstable();
-        // The text of an element that has one only.
+        // The text of an element that has only one.
         let only_text = |element: NodeId| {
             let start = texts.partition_point(|(other, _)| *other < element);
             match &texts[start..] {
@@ -154,8 +154,8 @@ impl InlineRoot<'_> {
         rects.insert(text, joined);
     }
 
-    /// For a run whose element has several texts, the text of each cluster is found one by one. `place` is the run that was
-    /// begun on this line and how many of its clusters are already used.
+    /// Finds the text of each cluster, for a run whose element has several texts. `place` is the current run on this
+    /// line, and how many of its clusters are used.
     fn split(
         &mut self,
         rects: &mut ByNode<Rect>,
@@ -174,7 +174,7 @@ impl InlineRoot<'_> {
                 break;
             }
             n_used += 1;
-            // A link before this text stands in the same run and was placed as a whole.
+            // A link before this text is in the same run and already placed.
             if !is_own {
                 continue;
             }
@@ -191,7 +191,7 @@ impl InlineRoot<'_> {
         *place = Some((index, n_used));
     }
 
-    /// The text that holds the character at a byte of the inline root's text.
+    /// The text node that contains a byte of the inline root's text.
     fn text_at(&mut self, byte: usize, element: NodeId) -> Option<NodeId> {
         let n_before = self.n_before.get_or_insert_with(|| {
             let mut counts = Vec::with_capacity(self.lines.text.len() + 1);

@@ -1,9 +1,9 @@
-//! Stylesheets -> the names of classes and attributes that their rules can see.
+//! The names of classes and attributes that occur in a page's stylesheets.
 //!
-//! The engine reads every class and attribute of every element again for each rule that might hold, and shares styles
-//! only between elements with the same classes. Pages carry many names that no rule mentions: marks for scripts, classes of
-//! a stylesheet that was not captured. No rule can tell whether an element has such a name, so they are taken away
-//! before styles are computed.
+//! For each candidate rule the engine checks every class and attribute of an element, and it shares styles only
+//! between elements with the same classes. Pages contain many names that no rule mentions: hooks for scripts, and
+//! classes of stylesheets that were not captured. Such names cannot affect any rule, so they are removed before
+//! styles are computed.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,11 +13,12 @@ use html5ever::local_name;
 
 use crate::engine::NodeMap;
 
-/// What the stylesheets of a page mention. The engine's own stylesheets mention no class and no attribute for scripts.
+/// The names in the stylesheets of a page. The engine's own stylesheets contain no class and no attribute for
+/// scripts.
 #[derive(Default)]
 pub(crate) struct Mentions {
     classes: Names,
-    /// Attributes in lower case.
+    /// In lower case.
     attributes: Names,
 }
 
@@ -25,7 +26,7 @@ pub(crate) struct Mentions {
 struct Names(HashSet<String>);
 
 impl Names {
-    /// Most names come many times.
+    /// Most names occur many times.
     fn put(&mut self, name: Option<Cow<'_, str>>) {
         if let Some(name) = name.filter(|name| !self.contains(name)) {
             self.0.insert(name.into_owned());
@@ -38,14 +39,14 @@ impl Names {
 }
 
 impl Mentions {
-    /// Takes in the text of a stylesheet.
+    /// Adds the names of a stylesheet.
     pub(crate) fn read(&mut self, css: &str) {
         for (at, mark) in css.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'.' | b'[' | b'(')) {
             let rest = &css[at + 1..];
             if mark == b'.' {
                 self.classes.put(name_at(rest));
             } else {
-                // `[name=value]` and `attr(name)`, also behind a namespace: `[svg|name]`.
+                // `[name=value]` and `attr(name)`, also after a namespace: `[svg|name]`.
                 for name in name_at(rest.trim_start()).into_iter().chain(name_behind_bar(rest)) {
                     self.attributes.put(Some(name.to_ascii_lowercase().into()));
                 }
@@ -53,7 +54,7 @@ impl Mentions {
         }
     }
 
-    /// Takes away what no stylesheet mentions. To be called between the last stylesheet and the first style.
+    /// Removes unmentioned names. Must be called after the last stylesheet and before the first style.
     pub(crate) fn prune(&self, document: &mut BaseDocument, built: &NodeMap) {
         let keeps_classes = self.attributes.contains("class");
         for id in built.ids.iter().flatten() {
@@ -69,7 +70,7 @@ impl Mentions {
         }
     }
 
-    /// Leaves the classes that are mentioned; false when there are none.
+    /// Keeps mentioned classes only. Returns whether any is left.
     fn keep_classes(&self, attribute: &mut Attribute) -> bool {
         let is_kept = |class: &&str| self.classes.contains(class);
         if !attribute.value.split_ascii_whitespace().all(|class| is_kept(&class)) {
@@ -80,12 +81,12 @@ impl Mentions {
     }
 }
 
-/// Attributes without a meaning of their own to a layout engine.
+/// Attributes that mean nothing to a layout engine.
 fn is_for_scripts(name: &str) -> bool {
     name.starts_with("data-") || name.starts_with("aria-")
 }
 
-/// The CSS identifier at the start of a text, its escapes undone.
+/// The CSS identifier at the start of a text, unescaped.
 fn name_at(css: &str) -> Option<Cow<'_, str>> {
     let is_in_name =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || !byte.is_ascii();
@@ -107,7 +108,7 @@ fn escaped_name(css: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// What stands behind a backslash: the number of a letter in up to six digits and a space, or a letter.
+/// The character after a backslash: up to six hexadecimal digits and a space, or the character itself.
 fn escaped(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
     let mut number = 0;
     let mut n_digits = 0;

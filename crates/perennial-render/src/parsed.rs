@@ -1,4 +1,4 @@
-//! A parsed page -> the plain list of nodes that the structure fingerprint reads: no style, no layout.
+//! Lists the nodes of a parsed page for the structure fingerprint.
 
 use perennial_core::page::layout::ParsedNode;
 

@@ -1,7 +1,7 @@
-//! Bytes through the pipes of a child process, each step within a deadline.
+//! Reads and writes the pipes of a child process, each step within a deadline.
 //!
-//! Both kinds of child, layout workers and browsers, may stop reading or never stop writing. The pipes do not block, so
-//! that no child can hold this process longer than its deadline.
+//! Layout workers and browsers may stop reading, or write without end. The pipes are non-blocking, so a child cannot
+//! hold this process beyond its deadline.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -9,21 +9,20 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Why no more bytes go through.
+/// Why the transfer ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PipeEnd {
-    /// The deadline is over.
+    /// The deadline passed.
     TimedOut,
     /// The other end closed.
     Closed,
 }
 
-/// Makes a pipe return instead of waiting: the functions here wait for it.
+/// Makes a pipe non-blocking.
 pub(crate) fn prepare(pipe: impl AsFd) -> std::io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(pipe, true)?)
 }
 
-/// Writes all bytes.
 pub(crate) fn write_all(pipe: impl AsFd, bytes: &[u8], deadline: Instant) -> Result<(), PipeEnd> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -37,7 +36,7 @@ pub(crate) fn write_all(pipe: impl AsFd, bytes: &[u8], deadline: Instant) -> Res
     Ok(())
 }
 
-/// Reads at least one byte; the number of bytes read.
+/// Reads at least one byte. Returns the number of bytes.
 pub(crate) fn read_some(pipe: impl AsFd, buffer: &mut [u8], deadline: Instant) -> Result<usize, PipeEnd> {
     loop {
         wait(pipe.as_fd(), PollFlags::IN, deadline)?;
@@ -50,7 +49,7 @@ pub(crate) fn read_some(pipe: impl AsFd, buffer: &mut [u8], deadline: Instant) -
     }
 }
 
-/// Waits until a pipe is ready, or the time is over. A pipe that is always ready does not extend it.
+/// Waits until a pipe is ready or the time is over. A pipe that is always ready does not extend the time.
 fn wait(pipe: BorrowedFd<'_>, flags: PollFlags, deadline: Instant) -> Result<(), PipeEnd> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,6 +1,6 @@
-//! Pages -> layouts through worker processes that are kept warm, each page bounded in time and memory.
+//! Lays out pages in warm worker processes, each page bounded in time and memory.
 //!
-//! A page on which the engine panics, crashes or runs too long gets the structural layout instead, and is counted.
+//! If the engine panics, crashes or takes too long, the page gets the structural layout and is counted.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,17 +21,15 @@ use crate::resource::{SubresourceLookup, all_subresources};
 use crate::structural;
 use crate::wire::{WorkerMessage, body_length, page_frame};
 
-/// The command that starts a worker: this program, with its hidden subcommand.
+/// The command that starts a worker: this program with its hidden subcommand.
 #[derive(Clone, Debug)]
 pub struct WorkerCommand {
-    /// The executable.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
 }
 
 impl WorkerCommand {
-    /// What the workers of this machine can do that they should not, one line each. Empty when all is well.
+    /// What the workers of this machine could do but should not, one line each. Empty if they are fully confined.
     pub fn confinement_gaps(&self) -> io::Result<Vec<String>> {
         let output = Command::new(&self.program)
             .args(&self.arguments)
@@ -49,12 +47,12 @@ impl WorkerCommand {
     }
 }
 
-/// Limits for one page and one worker.
+/// Limits per page and per worker.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
-    /// Longest time for one page.
+    /// Time limit per page.
     pub time: Duration,
-    /// Pages after which a worker is replaced, so that memory leaks stay bounded.
+    /// Pages after which a worker is replaced, which bounds memory leaks.
     pub pages_per_worker: u32,
 }
 
@@ -67,13 +65,12 @@ impl Default for PageLimits {
 /// Default address space of a worker. The engine needs about 20 MB for a usual page.
 pub const WORKER_MEMORY_BYTES: u64 = 2 << 30;
 
-/// Bytes of an answer for which memory is taken at once.
+/// A response is read in steps of this size.
 const READ_STEP: usize = 4 << 20;
 
-/// Why a page has no layout by the engine.
+/// Why the engine has no layout of a page.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fallback {
-    /// The engine panicked.
     #[error("the layout engine panicked: {0}")]
     Panicked(String),
     /// The worker process ended: stack overflow or out of memory.
@@ -82,7 +79,6 @@ pub enum Fallback {
     /// It ran longer than [`PageLimits::time`].
     #[error("the layout engine ran too long")]
     TimedOut,
-    /// No worker could be started.
     #[error("no render worker could be started: {0}")]
     NotStarted(String),
 }
@@ -96,16 +92,15 @@ impl From<PipeEnd> for Fallback {
     }
 }
 
-/// A layout, and the reason if it is only the structural one.
+/// A layout, and the reason if it is only structural.
 #[derive(Clone, Debug)]
 pub struct RenderedLayout {
-    /// The layout.
     pub layout: Layout<'static>,
-    /// Why the engine did not make the layout; `None` when it did.
+    /// Why the engine failed; `None` if it did not.
     pub fallback: Option<Fallback>,
 }
 
-/// Worker processes, shared by any number of threads; each call uses one worker.
+/// Worker processes, shared by all threads. Each call uses one worker.
 pub struct WorkerPool {
     command: WorkerCommand,
     limits: PageLimits,
@@ -115,7 +110,7 @@ pub struct WorkerPool {
 }
 
 impl WorkerPool {
-    /// A pool that starts its workers as they are needed.
+    /// Workers are started on demand.
     pub fn new(command: WorkerCommand, limits: PageLimits) -> WorkerPool {
         WorkerPool {
             command,
@@ -137,8 +132,7 @@ impl WorkerPool {
         RenderedLayout { layout: layout.into_owned(), fallback }
     }
 
-    /// Lays out a parsed page, or says why only [`structural::layout`] can. `base` is the address against which its
-    /// links resolve.
+    /// Lays out a parsed page, or returns why only [`structural::layout`] can. Its links resolve against `base`.
     pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &SubresourceLookup) -> Result<Boxes, Fallback> {
         self.n_pages.fetch_add(1, Ordering::Relaxed);
         let boxes = self.try_boxes(dom, base, lookup);
@@ -146,7 +140,6 @@ impl WorkerPool {
         boxes
     }
 
-    /// The command that starts its workers.
     pub fn command(&self) -> &WorkerCommand {
         &self.command
     }
@@ -170,7 +163,7 @@ impl WorkerPool {
         let deadline = Instant::now() + self.limits.time;
         let outcome = worker.boxes(dom, base, lookup, deadline);
         worker.n_pages += 1;
-        // After a panic the thread-local state of the engine may be wrong.
+        // After a panic the thread-local state of the engine may be corrupt.
         if outcome.is_ok() && worker.n_pages < self.limits.pages_per_worker {
             self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(worker);
         }
@@ -231,7 +224,7 @@ impl Worker {
         let mut length = [0; 4];
         self.read_exact(&mut length, deadline)?;
         let length = body_length(length).map_err(|_| Fallback::Crashed)?;
-        // The length is what a worker says that read a stranger's page: memory is taken as the bytes come.
+        // The worker parsed an untrusted page, so its length is not trusted. Memory is allocated as bytes arrive.
         let mut body = Vec::new();
         while body.len() < length {
             let n_read = body.len();

@@ -1,46 +1,44 @@
-//! A captured stylesheet or image -> what layout needs of it: text of CSS, size of an image.
+//! Reduces a captured stylesheet or image to what layout needs: its text or its size.
 //!
-//! There is no network here. A resource that the archive does not hold is absent, and layout goes on without it.
+//! There is no network here. A resource that the archive lacks is absent, and layout continues without it.
 
 use data_encoding::BASE64;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// One resource as it was captured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedResource {
-    /// HTTP status.
     pub status: u16,
-    /// The `Content-Type` header as sent; empty when there was none.
+    /// The `Content-Type` header as received; empty if there was none.
     pub content_type: String,
-    /// The body without transfer and content encodings.
+    /// The decoded body.
     pub body: Vec<u8>,
 }
 
-/// Finds a captured resource by its absolute address.
+/// Finds a captured resource by its absolute URL.
 pub type SubresourceLookup<'a> = dyn Fn(&str) -> Option<CapturedResource> + Sync + 'a;
 
-/// Finds no resource, so that only the styles inside the page count.
+/// Finds no resource. Only the styles inside the page apply.
 pub fn nothing(_url: &str) -> Option<CapturedResource> {
     None
 }
 
-/// What a resource is to the layout engine.
+/// A subresource in the form that the layout engine needs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subresource {
     /// Width and height of an image in CSS pixels.
     Image(u32, u32),
     /// A stylesheet in UTF-8.
     Css(String),
-    /// Nothing that moves a box: a font, a script, or a resource that was not captured.
+    /// Irrelevant to layout, or not captured.
     Absent,
 }
 
-/// Looks subresources up and reduces each to what layout needs.
+/// Looks several subresources up.
 pub(crate) fn all_subresources(urls: &[String], lookup: &SubresourceLookup) -> Vec<Subresource> {
     urls.iter().map(|url| subresource(url, lookup)).collect()
 }
 
-/// Looks one subresource up and reduces it to what layout needs.
+/// Looks a subresource up and reduces it for layout.
 pub fn subresource(url: &str, lookup: impl Fn(&str) -> Option<CapturedResource>) -> Subresource {
     let captured = match url.strip_prefix("data:") {
         Some(rest) => data_url(rest),
@@ -66,7 +64,7 @@ fn reduce(captured: CapturedResource) -> Subresource {
     Subresource::Css(decode_css(&captured.body, &captured.content_type))
 }
 
-/// The part of a `data:` address after the scheme.
+/// Decodes a `data:` URL, given without its scheme.
 fn data_url(rest: &str) -> Option<CapturedResource> {
     let (head, data) = rest.split_once(',')?;
     let bytes = percent_decode(data);
@@ -108,11 +106,12 @@ pub fn image_size(bytes: &[u8]) -> Option<(u32, u32)> {
     svg_size(bytes)
 }
 
-/// Size of an SVG image: its `width` and `height`, else its `viewBox`, else what CSS gives a replaced element.
+/// Size of an SVG image: its `width` and `height`, otherwise its `viewBox`, otherwise the CSS default for replaced
+/// elements.
 fn svg_size(bytes: &[u8]) -> Option<(u32, u32)> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
     let start = head.find("<svg")?;
-    // Only the beginning counts, because a page or a stylesheet may mention an <svg> further down.
+    // Only the beginning counts, because a page or a stylesheet may contain `<svg` further down.
     let is_prolog = |part: &str| part.trim_start_matches('\u{feff}').trim_start().is_empty();
     if !is_prolog(&head[..start]) && !head.trim_start_matches('\u{feff}').trim_start().starts_with(['<']) {
         return None;
@@ -152,7 +151,8 @@ pub fn svg_intrinsic_size(
     Some((w.clamp(1.0, 65_535.0) as u32, h.clamp(1.0, 65_535.0) as u32))
 }
 
-/// The text of a stylesheet: byte order mark, header, `@charset`, else UTF-8 if it is valid, else windows-1252.
+/// The text of a stylesheet. The charset comes from the byte order mark, the header or `@charset`; otherwise it is
+/// UTF-8 if valid, or windows-1252.
 pub fn decode_css(bytes: &[u8], content_type: &str) -> String {
     let named = Encoding::for_bom(bytes)
         .map(|(encoding, _)| encoding)
@@ -172,7 +172,7 @@ fn charset_rule(bytes: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(rest.split(|&byte| byte == b'"').next()?)
 }
 
-/// The charset that a `Content-Type` names.
+/// The charset in a `Content-Type` field.
 pub fn declared_charset(content_type: &str) -> Option<&'static Encoding> {
     let lower = content_type.to_ascii_lowercase();
     let label = lower.split("charset=").nth(1)?;

@@ -1,15 +1,15 @@
-//! The styles of nodes above -> whether a node can be seen and whether it stays in view.
+//! Decides by the styles of its ancestors whether a node is visible and whether it is fixed to the viewport.
 //!
 //! Both engines use this module, so that the same page has the same visible words in both.
 
 use perennial_core::page::layout::Rect;
 
-/// Whether an element never shows anything. It has a place in the layout all the same: selectors count the children of an element.
+/// Whether an element is never visible. It still has a place in the layout, because selectors count the children of
+/// an element.
 pub(crate) fn is_never_shown(tag: &str) -> bool {
     matches!(tag, "base" | "head" | "link" | "meta" | "noscript" | "script" | "style" | "template")
 }
 
-/// `position` of CSS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Position {
     #[default]
@@ -20,31 +20,31 @@ pub(crate) enum Position {
     Sticky,
 }
 
-/// The styles of one element that decide what can be seen below it.
+/// The styles of an element that affect the visibility of its descendants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StyleCues {
     pub(crate) position: Position,
     pub(crate) is_transparent: bool,
-    /// Whether it clips what overflows its box.
+    /// Whether it clips overflow.
     pub(crate) is_cutting: bool,
-    /// Whether it has `visibility: visible`, which is inherited.
+    /// `visibility: visible`, which is inherited.
     pub(crate) is_visible: bool,
     /// `aria-hidden="true"`.
     pub(crate) is_kept_from_readers: bool,
 }
 
-/// What holds for everything below a node.
+/// The state that a node passes to its descendants.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct VisibilityScope {
     pub(crate) is_hidden: bool,
-    /// Whether a box above is empty and clips what overflows, so that nothing below it shows. A box that is not
-    /// positioned does not clip what is positioned absolutely.
+    /// Whether an ancestor is empty and clips overflow, so that nothing below it is visible. Absolutely positioned
+    /// nodes are clipped by positioned ancestors only.
     pub(crate) is_cut: bool,
     is_cut_by_positioned: bool,
     pub(crate) is_fixed: bool,
 }
 
-/// Whether a node can be seen, and whether it stays in view.
+/// Whether a node is visible, and whether it is fixed to the viewport.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight {
     pub(crate) is_fixed: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Sight {
 }
 
 impl VisibilityScope {
-    /// The scope below an element, and how it is seen itself; `rect` is its box if it has one.
+    /// The scope below an element, and the element's own visibility. `rect` is its box if it has one.
     pub(crate) fn enter(self, rect: Option<&Rect>, cues: StyleCues) -> (VisibilityScope, Sight) {
         let is_empty = rect.is_some_and(|rect| rect.w <= 1.0 || rect.h <= 1.0);
         let is_cutting = is_empty && cues.is_cutting;
@@ -69,27 +69,27 @@ impl VisibilityScope {
         (below, Sight { is_fixed: below.is_fixed, is_visible })
     }
 
-    /// How a text below a node with this scope is seen.
+    /// The visibility of a text below a node with this scope.
     pub(crate) fn enter_text(self, text: &str, rect: &Rect, is_parent_visible: bool) -> Sight {
         let is_on_page = rect.right() > 0.0 && rect.bottom() > 0.0;
         let is_seen = is_parent_visible && !self.is_hidden && !self.is_cut;
         Sight { is_fixed: self.is_fixed, is_visible: is_seen && (is_on_page || text.trim().is_empty()) }
     }
 
-    /// How a text would be seen that the engine gave no place.
+    /// The visibility of a text that the engine did not place.
     pub(crate) fn without_place(self, is_parent_visible: bool) -> Sight {
         let is_visible = is_parent_visible && !self.is_hidden && !self.is_cut;
         Sight { is_fixed: self.is_fixed, is_visible }
     }
 }
 
-/// Hides what is left of or above the page.
+/// Hides boxes to the left of or above the page.
 pub(crate) fn hide_off_page(rect: &Rect, is_visible: &mut bool) {
     let is_off_page = rect.area() > 0.0 && (rect.right() <= 0.0 || rect.bottom() <= 0.0);
     *is_visible &= !is_off_page;
 }
 
-/// Width and height of a page by the boxes that can be seen on it.
+/// Width and height of the visible part of a page.
 pub(crate) fn extent<'a>(seen: impl Iterator<Item = &'a Rect>) -> (f32, f32) {
     seen.filter(|rect| rect.area() > 0.0)
         .fold((0.0, 0.0), |(w, h): (f32, f32), rect| (w.max(rect.right()), h.max(rect.bottom())))

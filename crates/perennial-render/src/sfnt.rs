@@ -1,46 +1,47 @@
-//! Font files -> fonts with only what layout needs, and one letter for every width.
+//! Reduces font files to what layout needs, and adds one placeholder character for every width.
 //!
-//! Layout needs to know which letters a font has and how wide they are. Kerning, ligatures and the shaping of scripts (GSUB,
-//! GPOS) move a line by less than our fonts differ from the reader's, and outlines are never drawn, so these tables are left
-//! out. Each font gets [`STAND_INS`] instead, letters of every width, for words that are laid out as one letter.
+//! Layout needs the characters of a font and their widths. Kerning, ligatures and the shaping of scripts (GSUB, GPOS)
+//! move a line less than the difference between these fonts and the reader's. Outlines are never drawn. So these
+//! tables are left out. Each font gets [`STAND_INS`] instead: characters of every width, for words that are laid out
+//! as one character.
 
 use std::ops::Range;
 
-/// Letters that stand for whole words: the n-th is n times [`STAND_IN_STEP`] wide. They lie at the end of the last plane for
-/// private use, where no page's icons are.
+/// Characters that replace whole words. The n-th is n times [`STAND_IN_STEP`] wide. They are at the end of the last
+/// private-use plane, where no icon font puts its icons.
 pub(crate) const STAND_INS: Range<u32> = 0x10_F000..0x10_F800;
 
-/// The step in font units: a sixty-fourth of the font's size.
+/// The step in font units: a sixty-fourth of the font size.
 pub(crate) const STAND_IN_STEP: u16 = UNITS_PER_EM / 64;
 
-/// Units of the font size, the same in all our fonts.
+/// Font units per em, the same in all built-in fonts.
 const UNITS_PER_EM: u16 = 2048;
 
-/// Letters whose widths are kept: Latin, Greek and Cyrillic.
+/// Characters with stored widths: Latin, Greek and Cyrillic.
 const N_WIDTHS: usize = 0x530;
 
-/// Tables that are copied as they are.
+/// Tables that are copied unchanged.
 const COPIED: [&[u8; 4]; 4] = [b"OS/2", b"head", b"name", b"post"];
 
-/// How wide the letters of a font are that words are made of.
+/// The widths of the characters of words.
 pub(crate) struct Widths([u16; N_WIDTHS]);
 
 impl Widths {
-    /// The width of a letter in font units; `None` where words end: the font has no such letter, it is not in the
-    /// alphabets that are kept, or a line may break beside it.
+    /// The width of a character in font units. `None` ends a word: the font lacks the character, its width is not
+    /// stored, or a line may break next to it.
     #[inline]
     pub(crate) fn in_word(&self, letter: char) -> Option<u16> {
         self.0.get(letter as usize).copied().filter(|width| *width > 0)
     }
 }
 
-/// Characters before or after which no line breaks within a word (Unicode annex 14: AL, NU, IS, QU and brackets between
+/// Characters next to which no line breaks within a word (Unicode annex 14: AL, NU, IS, QU and brackets between
 /// letters).
 fn is_in_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '.' | ',' | ':' | ';' | '\'' | '"' | '(' | ')')
 }
 
-/// A font file of one of our packages, which is well formed.
+/// A font file of a package of ours, which is well formed.
 pub(crate) struct Sfnt<'a>(&'a [u8]);
 
 impl<'a> Sfnt<'a> {
@@ -58,7 +59,7 @@ impl<'a> Sfnt<'a> {
         })
     }
 
-    /// First and last letter and the first's glyph, ascending: the subtable of format 12.
+    /// First and last character and the first glyph of each group, ascending: the subtable of format 12.
     fn groups(&self) -> Vec<[u32; 3]> {
         let cmap = self.table(b"cmap");
         let offsets = (0..u16_at(cmap, 2)).map(|index| u32_at(cmap, 8 + 8 * usize::from(index)) as usize);
@@ -81,7 +82,6 @@ impl<'a> Sfnt<'a> {
         (0..n_glyphs).map(metric).collect()
     }
 
-    /// The widths of its letters.
     pub(crate) fn widths(&self) -> Widths {
         let metrics = self.metrics();
         let mut widths = [0; N_WIDTHS];
@@ -95,7 +95,7 @@ impl<'a> Sfnt<'a> {
         Widths(widths)
     }
 
-    /// The font with what layout needs and the stand-ins.
+    /// The reduced font with the placeholder characters.
     pub(crate) fn for_layout(&self) -> Vec<u8> {
         let mut metrics = self.metrics();
         let mut groups = self.groups();
@@ -135,7 +135,7 @@ fn cmap(groups: &[[u32; 3]]) -> Vec<u8> {
 
 fn file(version: &[u8], tables: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     let mut directory = version.to_vec();
-    // The three fields after the number help a binary search over the tables. The engine does not use them.
+    // The next three fields support a binary search over the tables. The engine does not use them.
     for field in [tables.len() as u16, 0, 0, 0] {
         directory.extend(field.to_be_bytes());
     }

@@ -1,7 +1,7 @@
-//! Chromium's DOM snapshot -> [`Layout`].
+//! Converts Chromium's DOM snapshot to a [`Layout`].
 //!
-//! `DOMSnapshot.captureSnapshot` gives all strings in one table, nodes as columns, and boxes with the styles that
-//! were asked for. Nodes without a box are not shown.
+//! `DOMSnapshot.captureSnapshot` returns all strings in one table, nodes as columns, and boxes with the requested
+//! styles. Nodes without a box are invisible.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::scope::{self, Position, StyleCues, VisibilityScope};
 
-/// The styles to ask for, in the order in which they are read.
+/// The requested styles, in the order in which they are read.
 pub const STYLES: [&str; 11] = [
     "display",
     "visibility",
@@ -27,7 +27,7 @@ pub const STYLES: [&str; 11] = [
 
 const OMITTED: u32 = u32::MAX;
 
-/// Reads a snapshot. What is missing in it is empty in the layout.
+/// Reads a snapshot. Missing values are empty in the layout.
 pub fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static> {
     let document = &snapshot["documents"][0];
     let columns = SnapshotColumns {
@@ -66,7 +66,7 @@ impl<'a> SnapshotColumns<'a> {
         self.strings.get(index.as_u64()? as usize)?.as_str()
     }
 
-    /// The first box of each node, by node.
+    /// The first box of each node.
     fn first_boxes(&self) -> Vec<Option<usize>> {
         let mut first_boxes = vec![None; array(&self.nodes["nodeType"]).len()];
         for (place, node) in array(&self.boxes["nodeIndex"]).iter().enumerate() {
@@ -96,7 +96,7 @@ impl<'a> SnapshotReader<'a> {
         match node_type {
             Some(3) if above.is_some_and(|above| self.is_shown(above)) => self.text(index, above),
             Some(1) if above.is_some_and(|above| self.is_shown(above)) => self.element(index, above),
-            // Only the root element has no element above it.
+            // Only the root element has no parent element.
             Some(1) if above.is_none() && self.nodes.is_empty() => self.element(index, above),
             _ => {}
         }
@@ -147,7 +147,7 @@ impl<'a> SnapshotReader<'a> {
             return self.push(index, own, above);
         }
         let Some(place) = self.first_boxes[index] else {
-            // `display: contents` has no box either, but its children have.
+            // `display: contents` has no box either, but its children do.
             own.display = if self.has_shown_child(index) { Display::Inline } else { Display::None };
             own.is_visible = own.display != Display::None && !above.is_hidden && !above.is_cut;
             if let Some(parent) = parent {
@@ -166,7 +166,7 @@ impl<'a> SnapshotReader<'a> {
     }
 
     fn has_shown_child(&self, index: usize) -> bool {
-        // Children follow their parent. Only the first few are looked at.
+        // Children follow their parent. Only the next few nodes are searched.
         let parents = array(&self.columns.nodes["parentIndex"]);
         (index + 1..parents.len().min(index + 64))
             .any(|child| parents[child].as_u64() == Some(index as u64) && self.first_boxes[child].is_some())
@@ -229,7 +229,7 @@ fn display(name: &str) -> Display {
     }
 }
 
-/// Reads `rgb(1, 2, 3)` and `rgba(1, 2, 3, 0.5)`. Colours in other colour spaces are rare and count as grey.
+/// Parses `rgb(1, 2, 3)` and `rgba(1, 2, 3, 0.5)`. Other colour spaces are rare and count as grey.
 fn color(text: &str) -> Rgba {
     let Some((_, numbers)) = text.split_once('(') else { return Rgba::default() };
     if !text.starts_with("rgb") {

@@ -1,7 +1,7 @@
-//! A parsed page -> a plain [`Layout`] from its tags alone, used when the engine fails on a page.
+//! Lays out a page by its tags alone, if the engine fails.
 //!
-//! Tags decide what is a block, a character counts half an em, blocks are stacked, and cells of a table row are side by
-//! side. This takes linear time, cannot fail, and keeps every word in a block.
+//! Tags determine the blocks. A character counts as half an em, blocks are stacked, and the cells of a table row are
+//! side by side. The algorithm takes linear time, cannot fail, and keeps every word in a block.
 
 use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba, VIEWPORT_WIDTH};
 
@@ -10,7 +10,7 @@ use crate::dom::{Dom, DomKind, DomNode};
 use crate::engine::base_url;
 use crate::scope::is_never_shown;
 
-/// Name and version of this layout, as recorded in what it makes.
+/// Name and version of this layout, as recorded in its results.
 pub const ENGINE: &str = concat!("perennial-structural/", env!("CARGO_PKG_VERSION"));
 
 const FONT_SIZE: f32 = 16.0;
@@ -46,15 +46,15 @@ enum BoxKind {
     Row,
 }
 
-/// An open block, and the place of its next line or child.
+/// An open block, and the position of its next line or child.
 struct OpenBlock {
     x: f32,
     y: f32,
     w: f32,
-    /// How far the current line is filled, and its height.
+    /// Filled width and height of the current line.
     line_x: f32,
     line_h: f32,
-    /// For a row: width of a cell, how many were placed, the lowest edge so far.
+    /// For a row: width of a cell, number of placed cells, lowest edge so far.
     row: Option<(f32, f32, f32)>,
     after: f32,
 }
@@ -63,7 +63,7 @@ struct Flow<'a> {
     dom: &'a Dom,
     nodes: Vec<LayoutNode<'a>>,
     blocks: Vec<OpenBlock>,
-    /// Sizes of images without one of their own.
+    /// Sizes for images without a size of their own.
     stand_ins: Vec<Option<(u32, u32)>>,
 }
 

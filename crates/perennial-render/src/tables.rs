@@ -1,9 +1,9 @@
-//! Styled nodes -> the same with displays that the engine knows, because it makes no anonymous table boxes (CSS 2.2,
+//! Changes the display of misplaced table parts, because the engine creates no anonymous table boxes (CSS 2.2,
 //! 17.2.1).
 //!
-//! A `display: table` with children that are no rows would be dropped, and rows outside a table would stack their
-//! cells. So would a table that is a child of a row without a cell around it, with the whole table around that row. All of them get
-//! another display, after style and before the first layout.
+//! The engine would drop a `display: table` whose children are not rows, and would stack the cells of rows outside a
+//! table. It would also drop a whole table with a nested table directly inside a row. All of these get a different
+//! display, after style and before the first layout.
 
 use blitz_dom::{BaseDocument, Node, NodeId};
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
@@ -19,11 +19,11 @@ enum TableRole {
     Caption,
     Column,
     Other,
-    /// Out of flow, hidden, or only white space: it does not count.
+    /// Ignored: out of flow, hidden, or only white space.
     Ignored,
 }
 
-/// Rewrites the display of tables and table parts that stand in the wrong place.
+/// Changes the display of misplaced tables and table parts.
 pub(crate) fn fix_displays(document: &mut BaseDocument, built: &NodeMap) {
     let mut changes: Vec<(NodeId, &'static str)> = Vec::new();
     for id in built.ids.iter().flatten() {
@@ -73,7 +73,7 @@ fn fix_children(document: &BaseDocument, node: &Node, changes: &mut Vec<(NodeId,
     }
 }
 
-/// Whether a row, or a row of a group, has a child that is a table or another part of one where only a cell may be.
+/// Whether a row, or a row of a group, directly contains a table or table part other than a cell.
 fn has_table_in_row(document: &BaseDocument, id: NodeId) -> bool {
     let Some(node) = document.get_node(id) else { return false };
     let parts = || node.children.iter().filter_map(|&child| Some((child, part(document.get_node(child)?))));
@@ -88,7 +88,7 @@ fn has_table_in_row(document: &BaseDocument, id: NodeId) -> bool {
     }
 }
 
-/// Rows become lines of boxes, one below the other, and groups of rows plain boxes around them.
+/// Rows become flex containers, one below the other, and groups of rows become plain blocks.
 fn lines_of_boxes(
     document: &BaseDocument,
     children: &[(NodeId, TableRole)],
@@ -109,7 +109,7 @@ fn lines_of_boxes(
     }
 }
 
-/// Outside any table, a group of rows becomes a table and a row becomes a line of boxes.
+/// Outside any table, a group of rows becomes a table and a row becomes a flex container.
 fn orphans(children: &[(NodeId, TableRole)], changes: &mut Vec<(NodeId, &'static str)>) {
     for (id, part) in children {
         match part {

@@ -1,8 +1,8 @@
-//! Messages between this process and a render worker <-> bytes.
+//! Encodes and decodes the messages between this process and a render worker.
 //!
-//! A frame is its length (4 bytes, little endian), its kind (1 byte) and its fields: numbers as LEB128, floats as
-//! 4 bytes, texts with their length before them. A page is sent as the nodes that the engine takes, each name written
-//! once; its boxes come back without words. It is never stored, because both ends are the same program.
+//! A frame is its length (4 bytes, little endian), its kind (1 byte) and its fields: numbers as LEB128, floats as 4
+//! bytes, texts with their length before them. A page is sent as the nodes that the engine needs, with each name
+//! written once. Its boxes return without text. Frames are never stored, because both ends must be the same program.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -14,7 +14,6 @@ use crate::build;
 use crate::dom::{Dom, DomKind, DomNode};
 use crate::resource::Subresource;
 
-/// Longest frame.
 const MAX_FRAME: usize = 1 << 30;
 
 /// A message between the two ends.
@@ -22,9 +21,9 @@ const MAX_FRAME: usize = 1 << 30;
 pub enum WorkerMessage {
     /// To the worker: lay this page out.
     Page(Box<WorkerPage>),
-    /// From the worker: the page asks for these addresses.
+    /// From the worker: the page needs these URLs.
     Need(Vec<String>),
-    /// To the worker: what was found there.
+    /// To the worker: the subresources.
     Answer(Vec<Subresource>),
     /// From the worker: the layout.
     Done(Box<Boxes>),
@@ -32,18 +31,18 @@ pub enum WorkerMessage {
     Panicked(String),
 }
 
-/// A page as the worker sees it.
+/// A page as the worker receives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerPage {
-    /// The address against which its links resolve.
+    /// The URL against which its links resolve.
     pub base: String,
-    /// Its nodes, as far as the engine takes them.
+    /// The nodes that the engine needs.
     pub dom: Dom,
     /// Their numbers at the other end, ascending.
     pub sources: Vec<u32>,
 }
 
-/// Bytes that are no message.
+/// A malformed message.
 #[derive(Debug, thiserror::Error)]
 #[error("a render worker sent a broken frame at byte {at}: update so that both ends are the same program")]
 pub struct WireError {
@@ -52,7 +51,7 @@ pub struct WireError {
 }
 
 impl WorkerMessage {
-    /// The whole frame, its length first.
+    /// The complete frame with its length.
     pub fn to_frame(&self) -> Vec<u8> {
         frame(|out| match self {
             WorkerMessage::Page(page) => put_sent_page(out, page),
@@ -77,7 +76,7 @@ impl WorkerMessage {
         })
     }
 
-    /// Reads what follows the length.
+    /// Parses a frame without its length.
     pub fn from_body(body: &[u8]) -> Result<WorkerMessage, WireError> {
         let mut fields = FieldReader { bytes: body, at: 0 };
         let message = match fields.byte()? {
@@ -103,18 +102,17 @@ impl WorkerMessage {
         WorkerMessage::from_body(&body).map(Some).map_err(io::Error::other)
     }
 
-    /// Writes one message and flushes.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(&self.to_frame())?;
         to.flush()
     }
 }
 
-/// The frame that asks for a page's layout. Only what the engine takes of the page is written.
+/// The frame that requests a page's layout. Contains only the nodes that the engine needs.
 pub(crate) fn page_frame(base: &str, dom: &Dom) -> Vec<u8> {
     frame(|out| {
         let mut page = PageWriter::new(out, base, dom.has_body_text);
-        // Place among the sent nodes by number.
+        // Index among the sent nodes, by number.
         let mut places = vec![None; dom.nodes.len()];
         let mut index = 0;
         while let Some(node) = dom.nodes.get(index) {
@@ -122,7 +120,7 @@ pub(crate) fn page_frame(base: &str, dom: &Dom) -> Vec<u8> {
             let parent = node.parent.and_then(|parent| places[parent as usize]);
             let takes = |own: &Attribute| is_taken && build::takes(node.tag(), own);
             places[index] = Some(page.put(index as u32, parent, node, takes));
-            // Of a style the text is read, of other opaque elements nothing.
+            // Of a style element the text is needed, of other opaque elements nothing.
             let is_entered = is_taken && (!build::is_opaque(node) || node.tag() == "style");
             index = if is_entered { index + 1 } else { node.end as usize };
         }
@@ -138,10 +136,10 @@ fn put_sent_page(out: &mut Vec<u8>, sent: &WorkerPage) {
     page.end();
 }
 
-/// A page on its way out.
+/// Writes the nodes of a page.
 struct PageWriter<'a, 'n> {
     out: &'a mut Vec<u8>,
-    /// Numbers of the names that were written.
+    /// Numbers of the names written so far.
     names: HashMap<&'n QualName, u64>,
     n_nodes: u32,
     /// One past the number of the last node.
@@ -156,7 +154,8 @@ impl<'a, 'n> PageWriter<'a, 'n> {
         PageWriter { out, names: HashMap::new(), n_nodes: 0, next: 0 }
     }
 
-    /// Writes a node: how far its number is from the last one's, its parent's place, its name, attributes, text.
+    /// Writes a node: the distance of its number from the previous one, its parent's index, its name, attributes and
+    /// text.
     fn put(
         &mut self,
         source: u32,
@@ -186,7 +185,7 @@ impl<'a, 'n> PageWriter<'a, 'n> {
         self.n_nodes - 1
     }
 
-    /// Writes the number of a name; the first time its parts follow.
+    /// Writes the number of a name. The first time its parts follow.
     fn put_name(&mut self, name: &'n QualName) {
         let n_names = self.names.len() as u64;
         let number = *self.names.entry(name).or_insert(n_names);
@@ -204,7 +203,7 @@ impl<'a, 'n> PageWriter<'a, 'n> {
     }
 }
 
-/// Writes a frame around what `put` writes.
+/// Writes a frame around the output of `put`.
 fn frame(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = vec![0; 4];
     put(&mut out);
@@ -213,7 +212,7 @@ fn frame(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
-/// The length of the body that a frame's first four bytes announce.
+/// The length of a frame's body, from its first four bytes.
 pub(crate) fn body_length(length: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_le_bytes(length) as usize;
     if length > MAX_FRAME { Err(io::Error::other(WireError { at: 0 })) } else { Ok(length) }
@@ -332,10 +331,10 @@ impl FieldReader<'_> {
         Ok(Rgba { r: bytes[0], g: bytes[1], b: bytes[2], a: bytes[3] })
     }
 
-    /// A number, and so many fields.
+    /// A count, followed by that many fields.
     fn list<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, WireError>) -> Result<Vec<T>, WireError> {
         let n = self.number()? as usize;
-        // A field takes a byte at least: a count beyond what is left is a lie.
+        // A field has at least one byte, so a count above the remaining bytes is invalid.
         if n > self.bytes.len() - self.at {
             return Err(WireError { at: self.at });
         }
@@ -351,7 +350,7 @@ impl FieldReader<'_> {
         }
     }
 
-    /// The place of a parent among what was read so far.
+    /// The index of a parent among the nodes read so far.
     fn parent(&mut self, n_before: usize) -> Result<Option<u32>, WireError> {
         match self.number()?.checked_sub(1) {
             Some(parent) if parent >= n_before as u64 => Err(WireError { at: self.at }),
@@ -403,7 +402,7 @@ impl FieldReader<'_> {
     fn boxes(&mut self) -> Result<Boxes, WireError> {
         let (engine, width, height) = (self.text()?, self.float()?, self.float()?);
         let n_nodes = self.number()? as usize;
-        // A node takes more than 30 bytes, so that a higher count cannot be true.
+        // A node has more than 30 bytes, so a higher count is invalid.
         let mut nodes = Vec::with_capacity(n_nodes.min((self.bytes.len() - self.at) / 30 + 1));
         for index in 0..n_nodes {
             nodes.push(self.node(index)?);

@@ -1,5 +1,5 @@
-//! Words -> single letters of the same width. For lines, layout needs only the width of a word and that it stays whole. One
-//! letter in its place gives the same lines for a sixth of the work.
+//! Replaces words by single characters of the same width. Layout needs only the width of a word and that it is not
+//! broken. A single character gives the same lines for a sixth of the work.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use crate::engine::NodeMap;
 use crate::fonts::Fonts;
 use crate::sfnt::{STAND_IN_STEP, STAND_INS, Widths};
 
-/// A longer word keeps its letters, because it may have to be broken.
+/// Longer words keep their characters, because they may have to be broken.
 const LONGEST: usize = 24;
 
 /// Shortens the texts of a document that has styles but no boxes yet.
 pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &NodeMap, fonts: &Fonts) {
     let mut short = String::new();
-    // Many elements share their styles, which stay where they are as long as the document does.
+    // Many elements share their styles, which keep their address as long as the document lives.
     let mut widths_by_style: HashMap<*const ComputedValues, Option<&Widths>> = HashMap::new();
     for (node, id) in dom.nodes.iter().zip(&built.ids) {
         let DomKind::Text(text) = &node.kind else { continue };
@@ -45,7 +45,7 @@ pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &NodeMap, f
     }
 }
 
-/// Whether no style works on single letters, so that words may be shortened.
+/// Whether no style applies to single characters, so that words may be shortened.
 fn keeps_words_whole(styles: &ComputedValues) -> bool {
     styles.clone_text_transform() == TextTransform::NONE
         && styles.clone_letter_spacing().0.is_zero()
@@ -59,7 +59,7 @@ fn shorten_into(short: &mut String, text: &str, widths: &Widths) {
         match widths.in_word(letter) {
             Some(own) => {
                 n_letters += 1;
-                // A hostile word may have millions of letters.
+                // A hostile word may have millions of characters.
                 width = u32::saturating_add(width, u32::from(own));
             }
             None => {
@@ -79,7 +79,7 @@ fn push_word(short: &mut String, word: &str, n_letters: usize, width: u32) {
     }
 }
 
-/// The letter of this width; `None` for the longest words, for which there is no letter.
+/// The character of this width; `None` for the longest words, which have none.
 fn stand_in(width: u32) -> Option<char> {
     let n_steps = width.saturating_add(u32::from(STAND_IN_STEP) / 2) / u32::from(STAND_IN_STEP);
     let letter = STAND_INS.start.saturating_add(n_steps);
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// Under `overflow-wrap: anywhere` words keep their letters, and no word that fits into a line is broken.
+    /// Under `overflow-wrap: anywhere` words keep their characters, and no word that fits into a line is broken.
     #[test]
     fn lines_are_those_of_the_letters() {
         let engine = crate::LayoutEngine::new();

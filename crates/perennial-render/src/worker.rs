@@ -1,8 +1,8 @@
-//! Pages from standard input -> layouts on standard output, one after the other: the worker's end of the pipe.
+//! The worker's end of the pipe: reads pages from standard input and writes layouts to standard output.
 //!
-//! The same executable runs as its own worker (`perennial render-worker`). A page that makes the engine overflow its stack,
-//! use up memory or run for ever then harms no other page. The worker gives up all that it does not need before it reads
-//! a page ([`crate::confine`]); the other end ([`crate::pool`]) limits its time.
+//! The same executable runs as its own worker (`perennial render-worker`). So a page that makes the engine overflow
+//! its stack, exhaust memory or run forever harms no other page. The worker confines itself before it reads a page
+//! ([`crate::confine`]). The other end ([`crate::pool`]) limits its time.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{TcpListener, UdpSocket};
@@ -20,15 +20,14 @@ use crate::pool::WORKER_MEMORY_BYTES;
 use crate::resource::{CapturedResource, Subresource, subresource};
 use crate::wire::WorkerMessage;
 
-/// Enough for [`crate::dom::MAX_DEPTH`] nested elements in any display.
+/// Enough for [`crate::dom::MAX_DEPTH`] nested elements with any display.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Bounds that a worker sets itself.
+/// Limits that a worker sets itself.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerLimits {
-    /// Its address space.
     pub memory_bytes: u64,
-    /// Its processor time for one page.
+    /// CPU time per page.
     pub cpu_secs: u64,
 }
 
@@ -43,7 +42,8 @@ pub fn serve(limits: WorkerLimits) -> io::Result<()> {
     confined(limits, move |_| converse(BufReader::new(io::stdin()), io::stdout(), limits.cpu_secs))?
 }
 
-/// What a worker of this machine can still do that it should not, and which walls are missing. Empty when all is well.
+/// What a worker of this machine could do but should not, and which steps of its confinement failed. Empty if it is
+/// fully confined.
 pub fn confinement_gaps(limits: WorkerLimits) -> io::Result<Vec<String>> {
     let program = std::env::current_exe()?;
     confined(limits, move |isolation| {
@@ -60,7 +60,7 @@ pub fn confinement_gaps(limits: WorkerLimits) -> io::Result<Vec<String>> {
     })
 }
 
-/// Tries what no worker needs; what succeeded.
+/// Tries actions that no worker needs. Returns those that succeeded.
 fn possible_actions(readable: &Path) -> Vec<&'static str> {
     let tries = [
         ("read files", std::fs::File::open(readable).is_ok()),
@@ -73,13 +73,13 @@ fn possible_actions(readable: &Path) -> Vec<&'static str> {
     tries.into_iter().filter(|(_, is_possible)| *is_possible).map(|(act, _)| act).collect()
 }
 
-/// Does some work on a thread with a large stack, behind all walls that this machine has.
+/// Runs work on a thread with a large stack, confined as far as this machine allows.
 fn confined<T: Send + 'static>(
     limits: WorkerLimits,
     work: impl FnOnce(Confinement) -> T + Send + 'static,
 ) -> io::Result<T> {
     let mut isolation = confine::close_in(limits.memory_bytes)?;
-    // The message goes to the other end. A backtrace on standard error would be of no use.
+    // The message goes to the other end. A backtrace on standard error would be useless.
     std::panic::set_hook(Box::new(|_| {}));
     confine::end_with_reader()?;
     let sealed = move || {
@@ -112,7 +112,7 @@ fn converse(from: impl Read + Send, to: impl Write + Send, cpu_secs: u64) -> io:
     }
 }
 
-/// The boxes with the numbers that their nodes have at the other end.
+/// Gives the boxes the node numbers of the other end.
 fn numbered(mut boxes: Boxes, sources: &[u32]) -> Boxes {
     boxes.nodes.iter_mut().for_each(|node| node.source = sources[node.source as usize]);
     boxes
@@ -122,7 +122,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Asks the other end for subresources, all at once. Addresses that carry their data are answered here.
+/// Requests subresources from the other end, all at once. `data:` URLs are answered here.
 fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Subresource> {
     let is_own = |url: &&String| url.starts_with("data:");
     let asked: Vec<String> = wanted.iter().filter(|url| !is_own(url)).cloned().collect();
@@ -138,7 +138,7 @@ fn ask_other_end(streams: &Mutex<(impl Read, impl Write)>, wanted: Vec<String>) 
     let (from, to) = &mut *lock(streams);
     match WorkerMessage::Need(wanted).write(to).and_then(|()| WorkerMessage::read(from)) {
         Ok(Some(WorkerMessage::Answer(found))) => found,
-        // The other end is gone, and the next read will end the worker.
+        // The other end is gone, so the next read will end the worker.
         _ => Vec::new(),
     }
 }

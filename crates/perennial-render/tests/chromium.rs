@@ -1,5 +1,5 @@
-//! A real Chromium. Built only with `--features chromium-tests`, so that a machine without a browser fails loudly
-//! when asked to run them, and does not skip them quietly.
+//! Tests with a real Chromium. They are built only with `--features chromium-tests`. Then a machine without a browser
+//! fails them and does not skip them silently.
 #![cfg(feature = "chromium-tests")]
 
 use std::net::{TcpListener, UdpSocket};
@@ -27,7 +27,7 @@ fn chromium() -> Chromium {
     Chromium::new(BrowserOptions { time: Duration::from_secs(60), ..BrowserOptions::default() })
 }
 
-/// A server that is slow, which is what its test is about.
+/// A deliberately slow server.
 fn dawdle(time: Duration) {
     std::thread::sleep(time);
 }
@@ -89,7 +89,7 @@ fn a_missing_browser_names_the_cure() {
     );
 }
 
-/// Tries the ways to the network that interception does not see, and words that say when it is done.
+/// Tries network paths that bypass interception, and text that marks the end.
 const WAYS_OUT: &str = r"<link rel=preconnect href=http://OUT><link rel=prefetch href=http://OUT/prefetch><p id=p>before
 <script>
 const socket = `try { new WebSocket('ws://OUT/') } catch (e) {} fetch('http://OUT/').catch(() => 0)`;
@@ -114,12 +114,12 @@ fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     });
-    // Where there is no namespace, root cannot have the sandbox. It makes no difference to what is shown here.
+    // Without a namespace root cannot use the sandbox. That does not matter to this test.
     let launch = LaunchOptions { own_network: false, sandbox: false, ..LaunchOptions::default() };
     let mut chromium =
         Chromium::new(BrowserOptions { time: Duration::from_secs(60), launch, ..BrowserOptions::default() });
     let answers = |url: &str, _| {
-        // The connections get time in which they would be made.
+        // Time in which the connections would be made.
         dawdle(Duration::from_secs(u64::from(url.ends_with("/wait")) * 3));
         None
     };
@@ -136,7 +136,8 @@ fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
 
 #[test]
 fn frames_of_other_hosts_and_workers_are_answered_too() {
-    // The page keeps asking until the worker has spoken: virtual time waits for the requests of the page, not of its workers.
+    // The page keeps making requests until the worker has responded, because virtual time waits for requests of the
+    // page, not of its workers.
     let html = "<p id=p>before<iframe src=http://b.example/></iframe><script>let done = false;\
         const worker = new Worker('/w.js'); worker.onmessage = (e) => { p.textContent = e.data; done = true };\
         const hold = () => done || fetch('/hold').finally(hold); hold()</script>";
@@ -205,7 +206,7 @@ fn a_page_that_eats_memory_costs_one_page() {
         Chromium::new(BrowserOptions { time: Duration::from_secs(60), launch, ..BrowserOptions::default() });
     let hungry = "<p>eats<script>const kept = []; for (;;) kept.push(new Uint8Array(1 << 24).fill(kept.length))</script>";
     let error = chromium.layout(&page(hungry), &|_, _| None).expect_err("it is too large");
-    // The page's own process may run into a bound of the browser first.
+    // The page's own process may reach a limit of the browser first.
     assert!(matches!(error, BrowserError::OverLimit(_) | BrowserError::Ended(_)), "{error}");
     let seen = chromium.layout(&page("<p>next page"), &|_, _| None).expect("a fresh browser");
     assert_eq!(words(&seen.layout), ["next", "page"]);

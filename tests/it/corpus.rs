@@ -36,7 +36,7 @@ fn objects_are_exported_with_every_version_whole() {
     let archive = press_archive(&web);
     let (code, report, path) = exported(&archive, "objects");
     assert_eq!(
-        (code, &report["n_objects"], &report["n_versions"]),
+        (code, &report["n_articles"], &report["n_versions"]),
         (Some(0), &6.into(), &7.into()),
         "{report}"
     );
@@ -89,7 +89,7 @@ fn an_export_leaves_damaged_records_out_and_goes_on() {
     copy.verify();
     let (code, report, path) = exported(&archive, "objects");
     assert_eq!(
-        (code, &report["n_objects"], &report["n_unread"]),
+        (code, &report["n_articles"], &report["n_unread"]),
         (Some(4), &5.into(), &1.into()),
         "{report}"
     );

@@ -169,7 +169,7 @@ fn run_makes_the_archive_follows_and_crawls() {
 }
 
 #[test]
-fn requisites_come_with_their_page_and_once() {
+fn subresources_are_fetched_with_their_page_and_once() {
     let web = Web::serve(|asked| match asked.path.as_str() {
         "/" => html("<link rel=stylesheet href=/s.css><img src=/i.png><a href=/b>b</a>"),
         "/b" => html("<link rel=stylesheet href=/s.css><img src=/i.png><script src=/j.js></script>"),
@@ -182,14 +182,14 @@ fn requisites_come_with_their_page_and_once() {
         _ => status(404),
     });
     let archive = Archive::new();
-    // Pages without a word look like shells that scripts fill: no browser shall ask for the requisites again.
+    // Pages without a word look like shells that scripts fill: no browser shall request the subresources again.
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     once(&archive);
     for path in ["/s.css", "/i.png", "/j.js", "/f.woff"] {
         assert_eq!(web.n_asked(path), 1, "{path}");
     }
     once(&archive);
-    assert_eq!((web.n_asked("/"), web.n_asked("/s.css")), (2, 1), "requisites are fresh for a day");
+    assert_eq!((web.n_asked("/"), web.n_asked("/s.css")), (2, 1), "subresources are fresh for a day");
 }
 
 #[test]

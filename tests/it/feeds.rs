@@ -249,7 +249,7 @@ fn feeds_are_found_where_pages_name_them_and_where_they_usually_lie() {
     let named = found("/named");
     assert_eq!((&named[0]["url"], &named[0]["format"]), (&web.url("/feed.xml").into(), &"RSS 2.0".into()));
     assert_eq!(named.as_array().unwrap().len(), 1, "{named}");
-    assert_eq!(found("/silent")[0]["found"], "in a usual place");
+    assert_eq!(found("/silent")[0]["found"], "at a common path");
     assert_eq!(found("/feed.xml")[0]["found"], "given");
 }
 

@@ -139,7 +139,7 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
     wait_until("the feed is polled at once", || web.n_asked("/feed.xml") == 2);
     wait_until("the log says why", || {
         archive.log().iter().any(|line| {
-            line["reason"].as_str().is_some_and(|reason| reason.contains("its hub tells of news"))
+            line["reason"].as_str().is_some_and(|reason| reason.contains("its hub announced news"))
         })
     });
     crawl.kill().unwrap();

@@ -364,7 +364,7 @@ fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
         (only("/w")["rule"].as_str(), only("/w")["token"].as_str()),
         (Some("w"), Some("Bearer secret"))
     );
-    assert_eq!(only("/w")["changes"][0]["after"], "what it says now");
+    assert_eq!(only("/w")["changes"][0]["after"], "the text after");
     assert!(only("/s")["text"].as_str().unwrap().starts_with("edited: A trial"));
     assert_eq!(only("/")["topic"], "topic");
     assert_eq!((only("/a")["type"].as_str(), only("/a")["format"].as_str()), (Some("info"), Some("text")));
@@ -436,7 +436,7 @@ fn a_mail_that_is_not_taken_says_why() {
         "security = \"none\"",
         mail_server(false, |line| line.starts_with("RCPT").then_some(b"550-no such\r\n550 \x1b[31muser\r\n")),
     );
-    assert!(error.contains("the mail server answered 550 no such") && !error.contains('\x1b'), "{error}");
+    assert!(error.contains("the mail server responded with 550 no such") && !error.contains('\x1b'), "{error}");
     let (said, error) = trial(
         "user = \"me\"\npassword_file = \"secret\"",
         mail_server(false, |line| (line == "c2VjcmV0").then_some(b"535 wrong\r\n")),

@@ -270,7 +270,7 @@ fn the_log_can_be_asked_since_a_time_and_its_hints_hold() {
 }
 
 #[test]
-fn pages_and_requisites_are_counted_apart() {
+fn pages_and_subresources_are_counted_separately() {
     let web = Web::serve(|asked| match asked.path.as_str() {
         "/" => html("<link rel=stylesheet href=/a.css><h1>Front</h1><img src=/b.png><a href=/next>next</a>"),
         "/next" => html("<h1>Next</h1>"),
@@ -286,8 +286,8 @@ fn pages_and_requisites_are_counted_apart() {
         (&2.into(), &2.into()),
         "{status}"
     );
-    let requisites = &status["requisites"];
-    assert_eq!((&requisites["n_changed"], &requisites["n_gone"]), (&1.into(), &2.into()), "{status}");
+    let subresources = &status["subresources"];
+    assert_eq!((&subresources["n_changed"], &subresources["n_gone"]), (&1.into(), &2.into()), "{status}");
     let text = archive.ok(&["run", "--once", "--delay", "0"]);
     assert!(text.starts_with("2 visits of pages, 2 known: 0 changed, 2 unchanged"), "{text}");
 }

@@ -89,7 +89,7 @@ impl Browser {
         };
         let page = BrowserPage { url: url.as_str(), html, unix_millis: now.as_millis() };
         let dom = {
-            let mut chromium = self.chromium.lock().map_err(|_| "an earlier page broke it".to_string())?;
+            let mut chromium = self.chromium.lock().map_err(|_| "it failed on an earlier page".to_string())?;
             self.check(&chromium, url)?;
             let rendered = chromium.document(&page, &answer).map_err(|error| error.to_string());
             if chromium.n_failed_starts() == 0 {
@@ -109,7 +109,7 @@ impl Browser {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let host = url.host_str().unwrap_or_default();
         match failures.get(host).is_some_and(|&n_failures| n_failures >= MAX_FAILURES_OF_HOST) {
-            true => Err(format!("pages of {host} made it fail {MAX_FAILURES_OF_HOST} times in a row")),
+            true => Err(format!("it failed {MAX_FAILURES_OF_HOST} times in a row on pages of {host}")),
             false => Ok(()),
         }
     }
@@ -128,8 +128,8 @@ impl Browser {
     fn note(&self) -> Option<String> {
         let is_first = !self.has_noted.swap(true, Ordering::Relaxed);
         (is_first && !has_namespaces()).then(|| {
-            "the browser has no network namespace of its own here: its settings alone keep it from the network; \
-             `perennial doctor` names the cure"
+            "the browser has no separate network namespace here: only its settings keep it off the network; \
+             see `perennial doctor`"
                 .to_owned()
         })
     }
@@ -140,7 +140,7 @@ impl Browser {
         let is_new = warned.len() < MAX_KNOWN && warned.insert(error.to_owned());
         is_new.then(|| {
             format!(
-                "pages drawn by scripts are captured without their scripts' work: {error}; or set \
+                "pages that need scripts are captured without running them: {error}; to skip the browser set \
                  `renderer = \"layout\"` for the site"
             )
         })

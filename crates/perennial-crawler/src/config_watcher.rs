@@ -65,7 +65,7 @@ impl ConfigWatcher {
         let Some(text) = self.settings.as_mut().and_then(SettingsWatch::changed) else { return false };
         let parsed = Settings::parse(&path, text);
         if let Err(mistakes) = &parsed {
-            warn(&format!("the crawl goes on with the settings that it has: {mistakes:#}"));
+            warn(&format!("the crawl keeps its current settings: {mistakes:#}"));
         }
         parsed.is_ok()
     }
@@ -94,7 +94,7 @@ impl CrawlLoop {
             self.policy.stop();
         }
         if let Err(error) = self.queue_retries() {
-            warn(&format!("what was to be visited again cannot be read: {error:#}"));
+            warn(&format!("cannot read the retry requests: {error:#}"));
         }
     }
 

@@ -11,11 +11,11 @@ use perennial_fetch::FetchError;
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum VisitFailure {
     /// The URL is malformed.
-    #[error("the address cannot be read")]
+    #[error("the URL is malformed")]
     BadUrl,
     #[error("robots.txt forbids it")]
     RobotsDisallowed,
-    #[error("{url} answers {status}: nothing is fetched until it can be read")]
+    #[error("{url} has status {status}: nothing is fetched until it is readable")]
     RobotsUnreachable { url: Url, status: u16 },
     /// Under a virtual clock only loopback hosts are visited.
     #[error("time-lapse runs on loopback hosts only: crawl other hosts in real time")]

@@ -116,7 +116,7 @@ pub fn crawl(
         refuse_remote_hosts(seeds)?;
     }
     if seeds.iter().all(|seed| seed.paused) {
-        warn("every site is paused: `perennial resume SITE` lets this crawl go on");
+        warn("every site is paused: `perennial resume SITE` continues the crawl");
     }
     let (mut archive, mut options) = (archive.clone(), options);
     let mut status = CrawlStatus::default();
@@ -136,7 +136,7 @@ pub fn crawl(
         limits.left(&mut options, &status);
         // These settings were valid when the round ended. If they became invalid since, the crawl keeps the old ones.
         archive = Archive::open(archive.root()).unwrap_or(archive);
-        warn("perennial.toml has changed: the crawl goes on with it");
+        warn("perennial.toml has changed: the crawl continues with the new settings");
     }
 }
 
@@ -259,8 +259,8 @@ impl CrawlLoop {
     fn warn_of_clock(&self, warn: &mut impl FnMut(&str)) {
         if let Some(back) = self.options.clock.take_step_back() {
             warn(&format!(
-                "the system's clock went back by {:.0} s. The crawl goes on, with a clock that runs slowly until the two agree: captures \
-                 are dated too late by up to that time. Start the crawl again to go by the new time at once",
+                "the system's clock was set back by {:.0} s. The crawl continues with a slower clock until both agree: captures \
+                 are dated too late by up to that time. Restart the crawl to use the new time at once",
                 back.as_secs_f64()
             ));
         }
@@ -281,7 +281,7 @@ impl CrawlLoop {
         while let Some((page, why)) = self.policy.next(now) {
             let Some(target) = self.store.target(page)? else {
                 bail!(
-                    "page {} waits to be visited but is not in the crawl's state: run `perennial verify`",
+                    "page {} is queued but not in the crawl's state: run `perennial verify`",
                     page.0
                 );
             };
@@ -394,9 +394,9 @@ fn reason_text(why: QueueReason, target: &Target, cause: Option<&str>) -> String
         }
         QueueReason::Scheduled(reason) => return reason.describe(&context),
         QueueReason::Pass => "pass over everything",
-        QueueReason::Asked => "asked for",
+        QueueReason::Asked => "requested",
         QueueReason::Needed => "a page needs it",
-        QueueReason::Sitemap => "names pages",
+        QueueReason::Sitemap => "lists pages",
         QueueReason::Feed if target.kind == PageKind::Sitemap => "the sitemap is due",
         QueueReason::Feed => "the feed is due",
     };

@@ -307,7 +307,7 @@ impl Policy {
     /// Records that a hub announced news of a feed.
     pub(super) fn announce_by_hub(&mut self, page: PageId, now: Timestamp) {
         if self.polls.notify(page, now) {
-            self.note_cause(page, "its hub tells of news".to_owned());
+            self.note_cause(page, "its hub announced news".to_owned());
         }
     }
 

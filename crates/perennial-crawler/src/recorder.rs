@@ -210,7 +210,7 @@ impl Recorder {
                 "the captures are safe, but the text index is behind: `perennial analyse` completes it",
             );
         let notified = self.notifying.take().map_or(Ok(()), PageFollower::finish).context(
-            "the captures are safe, but notices could not be kept up: `perennial notify run` goes on with them",
+            "the captures are safe, but notices are behind: `perennial notify send` continues them",
         );
         self.writer.close().and(indexed).and(notified)
     }

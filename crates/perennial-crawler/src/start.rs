@@ -36,11 +36,11 @@ use perennial_engine::search::start_indexing;
 use perennial_fetch::Client;
 
 /// The user chose this, and should know the risk.
-const WITHOUT_SANDBOX: &str = "the browser runs without its sandbox, because perennial.toml says `browser_sandbox = false`: a page \
-    that breaks it has the rights of this user";
+const WITHOUT_SANDBOX: &str = "the browser runs without its sandbox, because of `browser_sandbox = false` in perennial.toml: a page \
+    that exploits it has the rights of this user";
 
 /// Site owners should know whom to contact.
-const WITHOUT_CONTACT: &str = "perennial.toml sets no `contact`: those who run the sites cannot tell whose crawler this is, and may block \
+const WITHOUT_CONTACT: &str = "perennial.toml sets no `contact`: site owners cannot see whose crawler this is, and may block \
     it. Write an e-mail address or a web page into [crawl], as in contact = \"archive@example.org\"";
 
 impl CrawlLoop {
@@ -329,7 +329,7 @@ impl CrawlBuilder<'_> {
     fn notifying(&self, warn: &mut impl FnMut(&str)) -> Option<PageFollower> {
         let started = self.options.analyse.then(|| start_notifying(self.archive))?;
         started.unwrap_or_else(|error| {
-            warn(&format!("nobody is told of changes during this crawl: {error:#}"));
+            warn(&format!("no notices are sent during this crawl: {error:#}"));
             None
         })
     }
@@ -342,7 +342,7 @@ impl CrawlBuilder<'_> {
             return Ok(None);
         };
         if self.options.clock.is_time_lapse() {
-            warn("hubs are not asked in a time-lapse: crawl.websub_callback is left out");
+            warn("hubs are not used in a time-lapse: crawl.websub_callback is ignored");
             return Ok(None);
         }
         WebSub::bind(self.table.websub_listen, callback).map(Some)
@@ -354,7 +354,7 @@ impl CrawlBuilder<'_> {
         let spool = archive.spool_dir();
         let mut client = Client::new(user_agent.clone(), table.limits.clone(), table.proxy.clone())
             .spooling_in(&spool)
-            .with_context(|| format!("cannot make {}, where large bodies wait", spool.display()))?;
+            .with_context(|| format!("cannot create {} for large bodies", spool.display()))?;
         if let Some(file) = &table.tls_roots {
             let file = archive.root().join(file);
             client = client.trusting(&file).map_err(|reason| {
@@ -415,14 +415,14 @@ fn analyse_leftovers(
     let done = analyse_backlog(archive, writer.store_mut(), analyst, &AtomicBool::new(false), &|_| ())?;
     if done.n_failed > 0 {
         warn(&format!(
-            "{} captures could not be analysed and are set aside: their payload is not in the archive or cannot be read, see \
+            "{} captures could not be analysed and are quarantined: their payload is missing or unreadable, see \
              `perennial verify`",
             done.n_failed
         ));
     }
     if done.n_failed_pages > 0 {
         warn(&format!(
-            "{} pages could not be analysed: make the state anew with `perennial verify --rebuild`",
+            "{} pages could not be analysed: rebuild the state with `perennial verify --rebuild`",
             done.n_failed_pages
         ));
     }

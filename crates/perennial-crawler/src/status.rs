@@ -69,7 +69,7 @@ pub struct CrawlStatus {
     pub n_pages: u64,
     pub pages: VisitCounts,
     /// Visits of subresources (stylesheets, images, scripts) and sitemaps.
-    pub requisites: VisitCounts,
+    pub subresources: VisitCounts,
     /// Polls of feeds.
     pub feeds: VisitCounts,
     /// New feed items.
@@ -125,14 +125,14 @@ impl CrawlLoop {
         status.n_pages += u64::from(record.target.kind == PageKind::Page);
         let endings = match record.target.kind {
             PageKind::Page => &mut status.pages,
-            PageKind::Subresource | PageKind::Sitemap => &mut status.requisites,
+            PageKind::Subresource | PageKind::Sitemap => &mut status.subresources,
             PageKind::Feed => &mut status.feeds,
         };
         endings.count(record.ending());
         status.n_unread += u64::from(record.is_unread());
         status.n_items += record.poll.as_ref().map_or(0, |poll| poll.n_new as u64);
         let both =
-            |of: fn(&VisitCounts) -> u64| of(&status.pages) + of(&status.requisites) + of(&status.feeds);
+            |of: fn(&VisitCounts) -> u64| of(&status.pages) + of(&status.subresources) + of(&status.feeds);
         status.n_changed = both(|endings| endings.n_changed);
         status.n_unchanged = both(|endings| endings.n_unchanged);
         status.n_failed = both(|endings| endings.n_failed);

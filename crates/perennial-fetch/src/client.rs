@@ -241,10 +241,10 @@ impl Client {
             bytes.reserve(READ_BYTES);
             match stream.read_buf(bytes).await {
                 Ok(0) if bytes.is_empty() => return Err(FetchError::Disconnected(String::new())),
-                Ok(0) => return Err(FetchError::NotHttp("a head without an end".into())),
+                Ok(0) => return Err(FetchError::NotHttp("an endless head".into())),
                 Ok(_) => {}
                 Err(e) if bytes.is_empty() => return Err(FetchError::Disconnected(format!(": {e}"))),
-                Err(e) => return Err(FetchError::NotHttp(format!("half a head, then {e}"))),
+                Err(e) => return Err(FetchError::NotHttp(format!("an incomplete head, then {e}"))),
             }
         }
     }

@@ -62,7 +62,7 @@ pub(super) fn read_roots(pem_file: &Path) -> Result<Vec<CertificateDer<'static>>
         CertificateDer::pem_file_iter(pem_file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match certificates {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err("it holds no certificate".into()),
+        Ok(_) => Err("it contains no certificate".into()),
         Err(e) => Err(e.to_string()),
     }
 }
@@ -153,7 +153,7 @@ async fn request_tunnel(tcp: &mut TcpStream, url: &Url) -> Result<(), FetchError
     let mut answer = Vec::new();
     while super::wire::find_head_end(&answer, answer.len()).is_none() {
         if answer.len() > 16 << 10 {
-            return Err(FetchError::Proxy("a head without an end".into()));
+            return Err(FetchError::Proxy("an endless head".into()));
         }
         answer.push(tcp.read_u8().await.map_err(error)?);
     }

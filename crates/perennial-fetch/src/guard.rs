@@ -57,7 +57,7 @@ impl Resolver {
         let error = |reason: String| FetchError::Dns { host: name.to_string(), reason };
         let found = tokio::time::timeout(timeout, tokio::net::lookup_host((name, 0)))
             .await
-            .map_err(|_| error(format!("no answer within {timeout:?}")))?
+            .map_err(|_| error(format!("no response within {timeout:?}")))?
             .map_err(|e| error(e.to_string()))?;
         let mut addresses: Vec<IpAddr> = found.map(|socket| socket.ip()).collect();
         addresses.dedup();

@@ -116,17 +116,17 @@ pub enum FetchError {
         reason: String,
     },
     #[error(
-        "TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots in perennial.toml"
+        "TLS with {host} failed: {reason}; for a private certificate authority set crawl.tls_roots in perennial.toml"
     )]
     Tls { host: String, reason: String },
-    #[error("the proxy answered: {0}")]
+    #[error("the proxy responded: {0}")]
     Proxy(String),
-    #[error("no answer within {0:?}")]
+    #[error("no response within {0:?}")]
     Timeout(Duration),
     /// The connection ended before the head was complete.
-    #[error("the server closed the connection before it answered{0}")]
+    #[error("the server closed the connection without a response{0}")]
     Disconnected(String),
-    #[error("the answer is not HTTP: {0:?}")]
+    #[error("the response is not HTTP: {0:?}")]
     NotHttp(String),
     #[error("the response head is larger than {0} bytes")]
     HeadTooLarge(usize),

@@ -34,13 +34,13 @@ pub enum BrowserError {
     TimedOut(String),
     /// It did not start with its sandbox.
     #[error(
-        "Chromium does not start in its sandbox ({0}): run as a user who may make user namespaces (`perennial doctor` \
-         says more), or switch the sandbox off with `browser_sandbox = false` in [crawl] or --no-sandbox"
+        "Chromium does not start in its sandbox ({0}): run as a user who may create user namespaces (see `perennial \
+         doctor`), or switch the sandbox off with `browser_sandbox = false` in [crawl] or --no-sandbox"
     )]
     NoSandbox(String),
     /// The page made it use too much memory or send too many messages.
     #[error(
-        "Chromium went beyond its bounds ({0}): the page asks for too much; use --renderer layout for it"
+        "Chromium exceeded its limits ({0}): the page needs too much; use --renderer layout for it"
     )]
     OverLimit(String),
     /// It rejected a command.
@@ -189,7 +189,7 @@ impl BrowserConnection {
                 self.partial.drain(..=length);
                 self.n_searched = 0;
                 let message =
-                    message.map_err(|error| BrowserError::Ended(format!("it sent no JSON: {error}")))?;
+                    message.map_err(|error| BrowserError::Ended(format!("it sent invalid JSON: {error}")))?;
                 return Ok((message, length));
             }
             self.n_searched = self.partial.len();

@@ -115,7 +115,7 @@ fn without_files_and_ports() -> Option<String> {
         .and_then(|rules| rules.restrict_self());
     match restricted.map(|status| status.ruleset) {
         Ok(RulesetStatus::FullyEnforced) => None,
-        Ok(RulesetStatus::PartiallyEnforced) => Some("the kernel knows a part of Landlock only".into()),
+        Ok(RulesetStatus::PartiallyEnforced) => Some("the kernel supports only a part of Landlock".into()),
         Ok(RulesetStatus::NotEnforced) => Some("the kernel has no Landlock, or it is switched off".into()),
         Err(error) => Some(error.to_string()),
     }
@@ -125,7 +125,7 @@ fn without_files_and_ports() -> Option<String> {
 fn with_few_system_calls() -> Option<String> {
     use seccompiler::{SeccompAction, SeccompFilter, TargetArch, apply_filter_all_threads};
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
-        return Some(format!("no filter is known for {}", std::env::consts::ARCH));
+        return Some(format!("there is no filter for {}", std::env::consts::ARCH));
     };
     // A system call that is not on the list fails with "permission denied", so a library that tries it needlessly
     // continues.

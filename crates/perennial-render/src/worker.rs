@@ -98,7 +98,7 @@ fn converse(from: impl Read + Send, to: impl Write + Send, cpu_secs: u64) -> io:
         let page = match message {
             None => return Ok(()),
             Some(WorkerMessage::Page(page)) => page,
-            Some(_) => return Err(io::Error::other("a render worker was sent an answer to no question")),
+            Some(_) => return Err(io::Error::other("a render worker received an unexpected message")),
         };
         confine::allow_cpu(cpu_secs)?;
         let base = Url::parse(&page.base).map_err(io::Error::other)?;

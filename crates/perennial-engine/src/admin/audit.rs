@@ -50,7 +50,7 @@ pub(super) struct AuditLog {
 impl AuditLog {
     pub(super) fn open(root: &Path) -> anyhow::Result<AuditLog> {
         let path = path_in(root);
-        let context = || format!("cannot write {}: the archive cannot be changed here", path.display());
+        let context = || format!("cannot write {}: no write access to the archive", path.display());
         let file = OpenOptions::new().create(true).append(true).open(&path).with_context(context)?;
         file.lock().with_context(context)?;
         Ok(AuditLog { file })

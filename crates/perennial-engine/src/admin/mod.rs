@@ -114,7 +114,7 @@ impl AdminAction {
             }
             other => {
                 return Err(format!(
-                    "`{other}` is no act: write add, remove, pause, resume, set, pin, ignore, release or retry"
+                    "`{other}` is not an action: write add, remove, pause, resume, set, pin, ignore, release or retry"
                 ));
             }
         })
@@ -271,7 +271,7 @@ pub fn perform(
     lines
         .iter()
         .try_for_each(|line| log.put(line))
-        .context("the settings are changed, and the log does not tell it")?;
+        .context("the settings are changed, but the audit log lacks the entry")?;
     Ok(AdminOutcome { lines, settings: Settings::load(&path)? })
 }
 
@@ -292,7 +292,7 @@ fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
         }
     };
     let (seed, target) = found.with_context(|| {
-        format!("{target} belongs to no site that is followed: `perennial list` shows them, `perennial add` follows one")
+        format!("{target} is not part of a followed site: see `perennial list`, or follow it with `perennial add`")
     })?;
     if seed.paused {
         bail!("{} is paused: `perennial resume {0}` first", seed.scope.seed);

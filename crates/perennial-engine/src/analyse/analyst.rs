@@ -72,7 +72,7 @@ impl Analyst {
     /// A warning if this machine cannot confine the layout workers.
     pub fn confinement_warning(&self) -> Option<String> {
         let gaps = self.pool.command().confinement_gaps().unwrap_or_else(|error| vec![error.to_string()]);
-        let cure = "`perennial doctor` names the cure";
+        let cure = "see `perennial doctor`";
         (!gaps.is_empty())
             .then(|| format!("layout workers are not fully confined here ({}): {cure}", gaps.join("; ")))
     }

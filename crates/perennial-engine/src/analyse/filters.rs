@@ -72,11 +72,11 @@ pub fn update(archive: &Path, file: &Path) -> anyhow::Result<usize> {
         fs::read_to_string(file).with_context(|| format!("cannot read the list {}", file.display()))?;
     let n_filters = list.lines().filter(|line| is_filter(line)).count();
     if n_filters == 0 {
-        bail!("{} has no filter: give a list in EasyList syntax, such as easylist.txt", file.display());
+        bail!("{} contains no filter: use a list in EasyList syntax, such as easylist.txt", file.display());
     }
     let dir = filters_dir(archive);
     fs::create_dir_all(&dir)?;
-    let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
+    let name = file.file_name().with_context(|| format!("{} is not a file", file.display()))?;
     perennial_archive::write_whole(&dir.join(name).with_extension("txt"), list.as_bytes())?;
     Ok(n_filters)
 }

@@ -177,7 +177,7 @@ fn is_vixml(text: &str) -> bool {
 fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
     if !path.is_file() {
         bail!(
-            "cannot read the page {}: neither a file nor an address; write page.html, https://host/page or \
+            "cannot read the page {}: neither a file nor a URL; write page.html, https://host/page or \
              https://host/page@20261116",
             path.display()
         );
@@ -222,7 +222,7 @@ impl PageContent {
                 Ok(PageContent { html: String::new(), document: Some(tree) })
             }
             None if format == DocumentFormat::Pdf => bail!(
-                "no word of {version} can be read: it is encrypted, scanned or damaged; compare another version, or make a text \
+                "{version} contains no readable text: it is encrypted, scanned or damaged; compare a different version, or extract \
                  of it with another program"
             ),
             None => Ok(html()),
@@ -297,7 +297,7 @@ fn load_archived<'s>(
 
 fn capture_content(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Option<PageContent>> {
     let Some(payload) = snapshot.document(capture)? else { return Ok(None) };
-    let (version, content_type) = (capture.time.to_rfc3339(), payload.head.get("PageContent-Type"));
+    let (version, content_type) = (capture.time.to_rfc3339(), payload.head.get("Content-Type"));
     PageContent::from_response(&capture.url, &version, content_type.as_deref(), &payload.bytes).map(Some)
 }
 
@@ -314,24 +314,24 @@ fn load_left_out<'s>(
     if let Some(mut tree) = store.tree_at(capture.page, capture.time)? {
         tree.version.clone_from(&version);
         let note =
-            Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));
+            Some(format!("{left_out}: its blocks are computed from stored deltas, its bytes are not stored"));
         let (url, html, document) = (capture.url, String::new(), Some(tree));
         return Ok(LoadedPage { url, version, time: capture.time, html, document, note, subresources });
     }
     let cure =
-        || format!("{left_out} and no whole version is before it: name another time, see `perennial log`");
+        || format!("{left_out} and no whole version precedes it: choose a different time, see `perennial log`");
     let whole = store.whole_capture_before(capture.page, capture.time)?.with_context(cure)?;
     let content = capture_content(snapshot, &whole)?.with_context(cure)?;
     let version = whole.time.to_rfc3339();
     let note = Some(format!(
-        "{left_out} and is not analysed yet: shown is the version of {version}; `perennial analyse` makes its blocks"
+        "{left_out} and is not analysed yet: the version of {version} is shown instead; `perennial analyse` computes its blocks"
     ));
     let page = LoadedPage::new(whole.url.clone(), version, whole.time, content, subresources);
     Ok(LoadedPage { note, ..page })
 }
 
 fn load_live(url: &str, private: PrivateAccess) -> anyhow::Result<LoadedPage<'static>> {
-    let named = Url::parse(url).with_context(|| format!("{url} is no address"))?;
+    let named = Url::parse(url).with_context(|| format!("{url} is not a URL"))?;
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
@@ -339,7 +339,7 @@ fn load_live(url: &str, private: PrivateAccess) -> anyhow::Result<LoadedPage<'st
         LiveFetcher { client: Client::new(agent, limits, None), runtime, private, named: named.origin() };
     let (url, captured) = live.fetch(&named, None)?;
     if !(200..300).contains(&captured.status) {
-        bail!("{url} answered with status {}: there is nothing to look at", captured.status);
+        bail!("{url}: the server responded with status {}; there is nothing to show", captured.status);
     }
     let time = perennial_archive::now();
     let content_type = Some(captured.content_type.as_str()).filter(|content_type| !content_type.is_empty());
@@ -394,7 +394,7 @@ impl LiveFetcher {
             let decoded = payload::decode(&fetched.head, &body[..], payload::Limits::default());
             return Ok((url, CapturedResource { status, content_type, body: decoded.bytes }));
         }
-        bail!("{url} redirects without end")
+        bail!("{url}: too many redirects")
     }
 }
 

@@ -34,7 +34,7 @@ impl ChangeQuery {
         ) -> Result<Option<T>, String> {
             let Some(text) = text else { return Ok(None) };
             if text.len() > MAX_VALUE_BYTES {
-                return Err(format!("{key}: write less than {MAX_VALUE_BYTES} bytes."));
+                return Err(format!("{key}: longer than {MAX_VALUE_BYTES} bytes."));
             }
             parse(text).map(Some).map_err(|cure| format!("{key}: {}.", cure.trim_end_matches('.')))
         }

@@ -259,7 +259,7 @@ pub enum ArticleFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ArticleExportCounts {
     /// Exported articles.
-    pub n_objects: u64,
+    pub n_articles: u64,
     /// Their versions.
     pub n_versions: u64,
     /// Unreadable captures, which were left out.
@@ -294,7 +294,7 @@ pub fn export(
         report.n_unread += object.n_unread;
         progress();
         let Some(line) = object.to_json(true) else { continue };
-        report.n_objects += 1;
+        report.n_articles += 1;
         report.n_versions += object.versions.len() as u64;
         match format {
             ArticleFormat::JsonLines => {

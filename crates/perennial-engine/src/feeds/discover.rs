@@ -54,11 +54,11 @@ pub async fn discover(
     let mut places: Vec<(Url, &'static str)> = named_by(url, &mut fetched)
         .into_iter()
         .take(MAX_NAMED)
-        .map(|url| (url, "named by the page"))
+        .map(|url| (url, "linked from the page"))
         .collect();
     if places.is_empty() {
         let usual = USUAL_PLACES.iter().filter_map(|place| canonical::resolve(url, place));
-        places.extend(usual.map(|url| (url, "in a usual place")));
+        places.extend(usual.map(|url| (url, "at a common path")));
     }
     let mut found: Vec<DiscoveredFeed> = Vec::new();
     for (place, how) in places {
@@ -68,7 +68,7 @@ pub async fn discover(
         // A path without a feed is not an error.
         let Ok(mut fetched) = client.fetch(&request).await else { continue };
         found.extend(found_feed(&place, &mut fetched, how));
-        if how == "in a usual place" && !found.is_empty() {
+        if how == "at a common path" && !found.is_empty() {
             break;
         }
     }

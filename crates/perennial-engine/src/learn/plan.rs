@@ -69,7 +69,7 @@ impl PlannedBudget {
             (None, Some(budget)) => PlannedBudget { budget, source: "perennial.toml" },
             (None, None) => PlannedBudget {
                 budget: Budget::per_hour(observations_per_hour(store, at)?),
-                source: "the archive's mean so far, as perennial.toml sets no budget",
+                source: "the archive's mean so far, because perennial.toml sets no budget",
             },
         })
     }
@@ -215,8 +215,8 @@ impl VisitDescriber<'_> {
                 probe: false,
                 feed: true,
                 reason: match a_day {
-                    Some(a_day) => format!("the feed is due, {a_day:.1} items a day"),
-                    None => "the feed is due, too few dates for a rate".to_owned(),
+                    Some(a_day) => format!("the feed is due, {a_day:.1} items per day"),
+                    None => "the feed is due, too few dated items for a rate".to_owned(),
                 },
                 url: feed.url,
             });
@@ -240,9 +240,9 @@ impl VisitDescriber<'_> {
         }
         let identity = self.store.target(ranked.page)?.and_then(|target| target.identity);
         Ok(Some(match identity.filter(|identity| !identity.is_page()) {
-            Some(Identity::Redirect { target, .. }) => format!("leads to {target}"),
+            Some(Identity::Redirect { target, .. }) => format!("redirects to {target}"),
             Some(Identity::Alias(other)) => format!("is the same page as {other}"),
-            None if ranked.n_visits == 0 => "never tried: links like this one lead nowhere".to_owned(),
+            None if ranked.n_visits == 0 => "never tried: similar links lead to missing pages".to_owned(),
             _ => Reason::Probe.describe(&ReasonContext::default()),
         }))
     }

@@ -105,9 +105,9 @@ impl Notifier {
             200..=299 => Ok(()),
             // The receiver is reachable but rejects this notice. It may accept others.
             status @ (400 | 413 | 415 | 422) => {
-                Err(DeliveryFailure::refused(format!("the receiver answered {status}")))
+                Err(DeliveryFailure::refused(format!("the receiver responded with {status}")))
             }
-            status => Err(DeliveryFailure::away(format!("the receiver answered {status}"))),
+            status => Err(DeliveryFailure::away(format!("the receiver responded with {status}"))),
         }
     }
 
@@ -131,7 +131,7 @@ impl Notifier {
             std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let line = text.lines().next().unwrap_or_default().trim().to_owned();
         match line.is_empty() || line.len() > MAX_SECRET_BYTES {
-            true => Err(anyhow!("{} has no first line that could be it", path.display())),
+            true => Err(anyhow!("{}: expected the secret on the first line", path.display())),
             false => Ok(line),
         }
     }

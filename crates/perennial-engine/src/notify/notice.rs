@@ -74,15 +74,15 @@ impl Notice {
     pub fn sample(rule: &str, now: Timestamp) -> Notice {
         let line = NoticeLine {
             op: "update".into(),
-            before: Some("what a page said".into()),
-            after: Some("what it says now".into()),
+            before: Some("the text before".into()),
+            after: Some("the text after".into()),
         };
         Notice {
             id: notice_id(rule, "trial", now),
             rule: rule.into(),
             kind: "edited".into(),
             url: "https://example.org/".into(),
-            title: Some("A trial: notices of this rule arrive here".into()),
+            title: Some("Test: notices of this rule arrive here".into()),
             title_before: None,
             redirects_to: None,
             before: Some(now.to_rfc3339()),

@@ -71,7 +71,7 @@ pub(super) fn notice_text(notice: &Notice) -> String {
         put(&format!("\"{before}\" => \"{title}\""));
     }
     if let Some(target) = &notice.redirects_to {
-        put(&format!("leads to {target}"));
+        put(&format!("redirects to {target}"));
     }
     if let Some(headlines) = &notice.headlines {
         put(headlines);
@@ -95,7 +95,7 @@ pub(super) fn mail_message(notice: &Notice, from: &str, to: &str, now: Timestamp
     let mut mail = format!(
         "From: Perennial <{from}>\r\nTo: <{to}>\r\nSubject: {subject}\r\nDate: {}\r\nMessage-ID: <{}@{host}>\r\n\
          Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\
-         ElementContent-Transfer-Encoding: base64\r\n\r\n",
+         Content-Transfer-Encoding: base64\r\n\r\n",
         mail_date(now),
         notice.id
     );

@@ -81,7 +81,7 @@ impl MailServer<'_> {
         let lost = |error: Error| DeliveryFailure::away(describe_error(&error));
         let no_tls = |reason: String| {
             DeliveryFailure::away(format!(
-                "TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots"
+                "TLS with {host} failed: {reason}; for a private certificate authority set crawl.tls_roots"
             ))
         };
         if self.table.security == Security::Tls {
@@ -101,7 +101,7 @@ impl MailServer<'_> {
         }
         if !connection.can_starttls() {
             return Err(DeliveryFailure::away(
-                "the mail server offers no STARTTLS; without TLS nothing is sent: set security below [smtp]",
+                "the mail server does not offer STARTTLS, and mail is sent over TLS only: set security below [smtp]",
             ));
         }
         let tls = self.tls(host).map_err(no_tls)?;
@@ -129,7 +129,7 @@ impl MailServer<'_> {
             return Ok(connection);
         }
         let password =
-            self.password.ok_or_else(|| DeliveryFailure::away("[smtp] has a user and no password_file"))?;
+            self.password.ok_or_else(|| DeliveryFailure::away("[smtp] has a user but no password_file"))?;
         let credentials = Credentials::new(user.clone(), password.to_owned());
         let answer = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
         answer.map_err(|error| {
@@ -146,8 +146,8 @@ fn describe_error(error: &Error) -> String {
     };
     let text = perennial_core::text::untrusted::terminal_safe(&text);
     match error.status() {
-        Some(code) => format!("the mail server answered {code} {text}"),
-        None => format!("the mail server is gone: {text}"),
+        Some(code) => format!("the mail server responded with {code} {text}"),
+        None => format!("the connection to the mail server was lost: {text}"),
     }
 }
 
@@ -173,7 +173,7 @@ impl AsyncRead for UnbufferedStream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.n_left == 0 {
-            return Poll::Ready(Err(io::Error::other("its answers have no end")));
+            return Poll::Ready(Err(io::Error::other("its responses are too long")));
         }
         let mut byte = [0];
         let mut read = ReadBuf::new(&mut byte);

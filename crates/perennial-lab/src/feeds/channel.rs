@@ -388,7 +388,7 @@ mod tests {
             url: &Url::parse("http://a.example/").unwrap(),
             known: &known,
             items: &items(listed),
-            notice: "InferredChannel, not captured.",
+            notice: "Inferred, not captured.",
             style: &|address| {
                 (address == "http://a.example/s.css").then(|| "p { color: red } </style>".to_owned())
             },

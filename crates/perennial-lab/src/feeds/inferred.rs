@@ -118,7 +118,7 @@ pub fn fill_template(shared: &SharedSnapshot, inferred: &InferredChannel) -> any
         }
     }
     let notice = format!(
-        "InferredChannel, not captured: what {} must have listed at {}, by its feed, in the template of its capture of {}.",
+        "Inferred, not captured: what {} must have listed at {}, by its feed, in the template of its capture of {}.",
         inferred.url,
         inferred.at,
         nearest.to_rfc3339()
@@ -159,7 +159,7 @@ impl InferredChannel {
     /// The page as plain HTML. It has texts only, so nothing in it can run or be fetched.
     pub fn to_html(&self, title: &str) -> String {
         let mut body = format!(
-            "<p><strong>InferredChannel, not captured.</strong> This is what <a href=\"{0}\">{0}</a> must have listed at {1}, by its feed. The \
+            "<p><strong>Inferred, not captured.</strong> This is what <a href=\"{0}\">{0}</a> must have listed at {1}, by its feed. The \
              nearest capture is {2}.</p><h1>{3}</h1><ol>",
             escaped(&self.url),
             escaped(&self.at),

@@ -288,7 +288,7 @@ impl<'a> Pair<'a> {
             PageSpec::Archived { url: self.url.to_string(), time: Some(time) }.load_named(Some(snapshot))
         };
         let (before, after) = (load(self.before)?, load(self.after)?);
-        let (requisites_before, requisites_after) =
+        let (subresources_before, subresources_after) =
             (|url: &str| before.subresource(url), |url: &str| after.subresource(url));
         let is_followed = |url: &str| {
             let url = url::Url::parse(url).ok();
@@ -300,8 +300,8 @@ impl<'a> Pair<'a> {
         let view = DiffView {
             comparison,
             form: FORM,
-            before: Some(Original { url: self.url, html: &before.html, subresources: &requisites_before }),
-            after: Some(Original { url: self.url, html: &after.html, subresources: &requisites_after }),
+            before: Some(Original { url: self.url, html: &before.html, subresources: &subresources_before }),
+            after: Some(Original { url: self.url, html: &after.html, subresources: &subresources_after }),
             pin: pin.as_ref().map(|pin| pin as &dyn Fn(&str) -> String),
             around: Some(around),
         };

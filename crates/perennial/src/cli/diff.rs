@@ -118,13 +118,13 @@ impl Diff {
             DiffFormat::Text => comparison.write_text(&mut out)?,
             DiffFormat::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
             DiffFormat::Html => {
-                let requisites_before = |url: &str| before.subresource(url);
-                let requisites_after = |url: &str| after.subresource(url);
+                let subresources_before = |url: &str| before.subresource(url);
+                let subresources_after = |url: &str| after.subresource(url);
                 let view = DiffView {
                     comparison,
                     form: &form,
-                    before: original(before, &requisites_before),
-                    after: original(after, &requisites_after),
+                    before: original(before, &subresources_before),
+                    after: original(after, &subresources_after),
                     pin: None,
                     around: None,
                 };

@@ -200,13 +200,13 @@ impl Export {
         let report = articles::export(&shared, pages, filter, format, &mut out, &|| bar.inc(1));
         bar.finish_and_clear();
         let report = report?;
-        if report.n_objects == 0 {
+        if report.n_articles == 0 {
             bail!(
                 "no object fits: `perennial article list` shows what feeds announced, and `perennial feed list` the feeds"
             );
         }
         let bytes = finished(out)?;
-        let (n, n_versions) = (report.n_objects, report.n_versions);
+        let (n, n_versions) = (report.n_articles, report.n_versions);
         let words = format!("{n} objects with {n_versions} versions, {}", human_bytes(bytes));
         let mut line = serde_json::to_value(report)?;
         line["bytes"] = bytes.into();

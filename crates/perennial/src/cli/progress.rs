@@ -57,7 +57,7 @@ fn progress_line(status: &CrawlStatus, now: Timestamp, width: usize) -> String {
         Some(awaited) => idle_words(awaited, now),
         None => format!("{} due, {} in flight", status.n_waiting, status.n_active),
     };
-    let pages = format!("{n_visits} pages, {} requisites", status.requisites.n_visits);
+    let pages = format!("{n_visits} pages, {} subresources", status.subresources.n_visits);
     let mut ended = format!("{n_changed} changed, {n_unchanged} same, {n_failed} failed, {n_gone} gone");
     if n_redirected > 0 {
         ended.push_str(&format!(", {n_redirected} moved"));
@@ -113,12 +113,12 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
             status.n_items
         )?;
     }
-    if status.requisites.n_visits > 0 {
+    if status.subresources.n_visits > 0 {
         writeln!(
             out,
-            "{} of requisites and sitemaps: {}",
-            status.requisites.n_visits,
-            words(&status.requisites)
+            "{} of subresources and sitemaps: {}",
+            status.subresources.n_visits,
+            words(&status.subresources)
         )?;
     }
     writeln!(
@@ -203,6 +203,6 @@ mod tests {
         }
         assert_eq!(progress_line(&status, at("2026-11-17"), 22), "77 due, 0 in flight");
         let whole = progress_line(&status, at("2026-11-17"), 200);
-        assert!(whole.contains("1234567 pages, 0 requisites") && whole.contains("3 moved"), "{whole}");
+        assert!(whole.contains("1234567 pages, 0 subresources") && whole.contains("3 moved"), "{whole}");
     }
 }

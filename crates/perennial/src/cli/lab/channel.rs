@@ -80,7 +80,7 @@ fn title_of(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyhow::Resu
 }
 
 fn print(inferred: &InferredChannel, out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(out, "InferredChannel, not captured: {} at {}", inferred.url, inferred.at)?;
+    writeln!(out, "Inferred, not captured: {} at {}", inferred.url, inferred.at)?;
     writeln!(out, "nearest capture: {}", inferred.nearest_capture.as_deref().unwrap_or("none"))?;
     for item in &inferred.items {
         let time = item.item.published.as_deref().unwrap_or(&item.item.first_seen);

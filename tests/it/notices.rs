@@ -436,7 +436,10 @@ fn a_mail_that_is_not_taken_says_why() {
         "security = \"none\"",
         mail_server(false, |line| line.starts_with("RCPT").then_some(b"550-no such\r\n550 \x1b[31muser\r\n")),
     );
-    assert!(error.contains("the mail server responded with 550 no such") && !error.contains('\x1b'), "{error}");
+    assert!(
+        error.contains("the mail server responded with 550 no such") && !error.contains('\x1b'),
+        "{error}"
+    );
     let (said, error) = trial(
         "user = \"me\"\npassword_file = \"secret\"",
         mail_server(false, |line| (line == "c2VjcmV0").then_some(b"535 wrong\r\n")),

@@ -89,7 +89,8 @@ impl Browser {
         };
         let page = BrowserPage { url: url.as_str(), html, unix_millis: now.as_millis() };
         let dom = {
-            let mut chromium = self.chromium.lock().map_err(|_| "it failed on an earlier page".to_string())?;
+            let mut chromium =
+                self.chromium.lock().map_err(|_| "it failed on an earlier page".to_string())?;
             self.check(&chromium, url)?;
             let rendered = chromium.document(&page, &answer).map_err(|error| error.to_string());
             if chromium.n_failed_starts() == 0 {

@@ -280,10 +280,7 @@ impl CrawlLoop {
         }
         while let Some((page, why)) = self.policy.next(now) {
             let Some(target) = self.store.target(page)? else {
-                bail!(
-                    "page {} is queued but not in the crawl's state: run `perennial verify`",
-                    page.0
-                );
+                bail!("page {} is queued but not in the crawl's state: run `perennial verify`", page.0);
             };
             if self.policy.admit(&target, why, now) {
                 self.start_visit(target, why);

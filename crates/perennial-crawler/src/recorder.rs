@@ -209,9 +209,10 @@ impl Recorder {
             self.indexing.take().map_or(Ok(()), PageFollower::finish).context(
                 "the captures are safe, but the text index is behind: `perennial analyse` completes it",
             );
-        let notified = self.notifying.take().map_or(Ok(()), PageFollower::finish).context(
-            "the captures are safe, but notices are behind: `perennial notify send` continues them",
-        );
+        let notified =
+            self.notifying.take().map_or(Ok(()), PageFollower::finish).context(
+                "the captures are safe, but notices are behind: `perennial notify send` continues them",
+            );
         self.writer.close().and(indexed).and(notified)
     }
 }

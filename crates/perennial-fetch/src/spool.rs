@@ -87,9 +87,7 @@ impl SpoolFile {
 }
 
 fn remember(failure: &Mutex<Option<(io::ErrorKind, String)>>, error: &io::Error) -> io::Error {
-    let words = format!(
-        "cannot spool a large body: {error}; free space on the archive's disk"
-    );
+    let words = format!("cannot spool a large body: {error}; free space on the archive's disk");
     let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
     first.get_or_insert_with(|| (error.kind(), words.clone()));
     io::Error::new(error.kind(), words)

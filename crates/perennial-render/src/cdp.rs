@@ -39,9 +39,7 @@ pub enum BrowserError {
     )]
     NoSandbox(String),
     /// The page made it use too much memory or send too many messages.
-    #[error(
-        "Chromium exceeded its limits ({0}): the page needs too much; use --renderer layout for it"
-    )]
+    #[error("Chromium exceeded its limits ({0}): the page needs too much; use --renderer layout for it")]
     OverLimit(String),
     /// It rejected a command.
     #[error("Chromium refused {method}: {message}")]

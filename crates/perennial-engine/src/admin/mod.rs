@@ -292,7 +292,9 @@ fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
         }
     };
     let (seed, target) = found.with_context(|| {
-        format!("{target} is not part of a followed site: see `perennial list`, or follow it with `perennial add`")
+        format!(
+            "{target} is not part of a followed site: see `perennial list`, or follow it with `perennial add`"
+        )
     })?;
     if seed.paused {
         bail!("{} is paused: `perennial resume {0}` first", seed.scope.seed);

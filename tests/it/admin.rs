@@ -13,7 +13,7 @@ use crate::dashboard::mismatch;
 use crate::dashboard_pages::TestDashboard;
 use crate::server::ask;
 use crate::wait::wait_until;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// A server with an operator, which ends with the test.
 pub(crate) struct AdminServer {
@@ -224,8 +224,8 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
     archive.ok(&["add", "https://a.example/", "--weight", "2"]);
     let served = AdminServer::of(&archive);
     // Reading the page that asks is no use of the key.
-    let asked = ask(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
-    assert!(asked.status == 200 && asked.field("set-cookie").is_empty(), "{}", asked.text());
+    let request = ask(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
+    assert!(request.status == 200 && request.field("set-cookie").is_empty(), "{}", request.text());
     assert!(ask(&served.main, "GET", "/sites", &[]).text().contains("Log in as operator"));
     let (cookie, form) = served.log_in();
     let again = served.submit("/login", "", &format!("key={}", served.key));
@@ -355,8 +355,8 @@ impl Drop for Crawling {
     }
 }
 
-fn two_pages(asked: &Asked) -> Reply {
-    match asked.path.as_str() {
+fn two_pages(request: &WebRequest) -> Reply {
+    match request.path.as_str() {
         "/" => html(
             "<title>Front</title><h1>Front</h1><p>The first page of this site.</p><a href=/second>Second</a>",
         ),
@@ -374,12 +374,12 @@ fn a_running_crawl_obeys() {
     archive.ok(&["add", &first.url("/"), "--allow-private", "--renderer", "layout"]);
     let served = AdminServer::of(&archive);
     let crawl = Crawling::of(&archive);
-    wait_until("the first visit", || first.n_asked("/second") > 0);
-    assert_eq!(second.n_asked("/"), 0);
+    wait_until("the first visit", || first.n_requests("/second") > 0);
+    assert_eq!(second.n_requests("/"), 0);
 
     // Added beside a running crawl.
     archive.ok(&["add", &second.url("/"), "--allow-private", "--renderer", "layout"]);
-    wait_until("a visit of the site that was added", || second.n_asked("/second") > 0);
+    wait_until("a visit of the site that was added", || second.n_requests("/second") > 0);
     assert_eq!(crawl.n_said(CHANGED), 1);
 
     // Paused from the server.
@@ -387,7 +387,7 @@ fn a_running_crawl_obeys() {
     let paused = served.act(&format!("{{\"act\":\"pause\",\"url\":\"{site}\"}}"));
     assert_eq!(paused.status, 200, "{}", paused.body);
     wait_until("the crawl that goes on", || crawl.n_said(CHANGED) == 2);
-    let n_before = (first.n_asked("/"), first.n_asked("/second"));
+    let n_before = (first.n_requests("/"), first.n_requests("/second"));
     assert!(archive.ok(&["list"]).contains(&format!("{site}  paused, ")));
     assert!(
         archive
@@ -404,12 +404,12 @@ fn a_running_crawl_obeys() {
     archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
     wait_until("the mistake is told", || crawl.n_said("goes on with the settings that it has") == 1);
     std::fs::write(archive.root.join("perennial.toml"), good).unwrap();
-    assert_eq!((first.n_asked("/"), first.n_asked("/second")), n_before, "a paused site is not asked");
+    assert_eq!((first.n_requests("/"), first.n_requests("/second")), n_before, "a paused site is not asked");
 
     // Resumed, and one page wanted now.
     archive.ok(&["resume", &site]);
     archive.ok(&["visit", &first.url("/second")]);
-    wait_until("the visit that was asked for", || first.n_asked("/second") > n_before.1);
+    wait_until("the visit that was asked for", || first.n_requests("/second") > n_before.1);
     wait_until("the visit in the log", || archive.ok(&["log", "-n", "500"]).contains("/second [asked for]"));
     drop(crawl);
     let told = acts(&archive);
@@ -425,7 +425,7 @@ fn a_running_crawl_obeys() {
 
 #[test]
 fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
-    let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
+    let web = Web::serve(|request| match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(
             "<title>Front</title><div id=main><h1>News</h1><p>The council met and spoke about the old bridge over the river.</p></div>\
              <aside class=weather><h2>Weather</h2><p>It is warm in the shade, and the wind comes from the {}.</p></aside>",
@@ -486,7 +486,7 @@ fn served_host(url: &str) -> String {
 
 #[test]
 fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
-    let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
+    let web = Web::serve(|request| match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(
             "<title>Front \u{202e}txt.exe {}</title><h1>Front</h1><p>Words of day {n}: the council speaks about {}.</p><a href=/gone>Plan</a>",
             "long ".repeat(200),

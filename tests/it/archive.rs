@@ -423,7 +423,7 @@ fn encoded_bodies_are_read_for_links_and_stored_as_they_came() {
 
 #[test]
 fn an_archive_may_write_zstd_and_change_its_mind() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<a href=/next>next</a> the first page"),
         "/next" => html("the second page"),
         _ => status(404),

@@ -55,14 +55,14 @@ impl Drop for Serving {
 /// A proxy that answers nobody and remembers what it was asked.
 struct Forbidden {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Forbidden {
     fn listen() -> Forbidden {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, asked) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
-        let heard = asked.clone();
+        let (address, requests) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+        let heard = requests.clone();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let mut head = [0; 300];
@@ -71,7 +71,7 @@ impl Forbidden {
                 heard.lock().unwrap().push(String::from_utf8_lossy(&head[..n]).into_owned());
             }
         });
-        Forbidden { address, asked }
+        Forbidden { address, requests }
     }
 }
 
@@ -126,8 +126,12 @@ impl Viewer {
     /// What pages asked of the proxy: what would have left. The browser has errands of its own, to its maker and to search
     /// engines, which are none of a page's: hosts of the pages of these tests are numbers, or names that end in `.example`.
     pub(crate) fn escaped(&self) -> Vec<String> {
-        let asked = self.forbidden.asked.lock().unwrap();
-        asked.iter().filter(|head| head.contains(".example") || head.contains("127.0.0.")).cloned().collect()
+        let requests = self.forbidden.requests.lock().unwrap();
+        requests
+            .iter()
+            .filter(|head| head.contains(".example") || head.contains("127.0.0."))
+            .cloned()
+            .collect()
     }
 
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {

@@ -7,15 +7,15 @@ use crate::web::{Web, html, status};
 
 /// Pages that are different at every request, so that any policy would like to visit them all the time.
 fn restless(n_pages: usize) -> Web {
-    Web::serve(move |asked| match asked.path.as_str() {
+    Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let links: String =
                 (0..n_pages).map(|page| format!("<a href=/p{page}>page {page}</a> ")).collect();
-            html(&format!("<h1>front {}</h1>{links}", asked.n_before))
+            html(&format!("<h1>front {}</h1>{links}", request.n_before))
         }
         path if path.starts_with("/p") => {
             let words = "news of the hour ".repeat(300);
-            html(&format!("<p>{path} has {words} for the {}th time</p>", asked.n_before))
+            html(&format!("<p>{path} has {words} for the {}th time</p>", request.n_before))
         }
         _ => status(404),
     })
@@ -28,13 +28,13 @@ fn telling(n_pages: usize) -> Web {
             (0..6).map(|at| (b'a' + (n.wrapping_mul(2_654_435_761) >> (5 * at)) as u8 % 26) as char);
         letters.collect()
     };
-    Web::serve(move |asked| match asked.path.as_str() {
+    Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let links = (0..n_pages).map(|page| format!("<a href=/p{page}>page {page}</a> "));
             html(&format!("<h1>front</h1>{}", links.collect::<String>()))
         }
         path if path.starts_with("/p") => {
-            let words: Vec<String> = (0..700).map(|n| word(n + 700 * asked.n_before)).collect();
+            let words: Vec<String> = (0..700).map(|n| word(n + 700 * request.n_before)).collect();
             html(&format!("<p>{path}: {}</p>", words.join(" ")))
         }
         _ => status(404),

@@ -88,14 +88,14 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
     }
     check(&TestDashboard::of(&archive), &|query| query.contains("appears") || query.contains("vanishes"));
 
-    let asked = |args: &[&str]| keys(&archive.json(&[&["changes"], args].concat()));
-    assert_eq!(asked(&["--appeared", "fifty"]).len(), 1);
-    assert_eq!(asked(&["--appeared", "fifty"]), asked(&["--vanished", "thirty"]));
-    assert_eq!(asked(&["--op", "update"]), with_operation(&all, |entry| entry["op"] == "update"));
+    let request = |args: &[&str]| keys(&archive.json(&[&["changes"], args].concat()));
+    assert_eq!(request(&["--appeared", "fifty"]).len(), 1);
+    assert_eq!(request(&["--appeared", "fifty"]), request(&["--vanished", "thirty"]));
+    assert_eq!(request(&["--op", "update"]), with_operation(&all, |entry| entry["op"] == "update"));
     let is_headline = |entry: &Value| entry["element"] == "item" && entry["op"] == "insert";
-    assert_eq!(asked(&["--op", "insert", "--element", "headline"]), with_operation(&all, is_headline));
-    assert!(!asked(&["--op", "insert", "--element", "headline"]).is_empty());
-    let latest = asked(&["--limit", "2"]);
+    assert_eq!(request(&["--op", "insert", "--element", "headline"]), with_operation(&all, is_headline));
+    assert!(!request(&["--op", "insert", "--element", "headline"]).is_empty());
+    let latest = request(&["--limit", "2"]);
     assert_eq!(latest, keys(&all)[keys(&all).len() - 2..], "the latest, oldest first");
     let wrong = archive.run(&["changes", "--block", "elsewhere"]);
     assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("choose main"));

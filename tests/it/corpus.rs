@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::crawled::Archive;
 use crate::objects::{lines, press};
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// An export of some format: exit code, report, text.
 fn exported(archive: &Archive, format: &str) -> (Option<i32>, Value, PathBuf) {
@@ -98,13 +98,13 @@ fn an_export_leaves_damaged_records_out_and_goes_on() {
 }
 
 /// An article every hour and a half; the front page lists the latest four.
-fn listing(asked: &Asked) -> Reply {
+fn listing(request: &WebRequest) -> Reply {
     let start = Timestamp::parse("2026-01-01").unwrap();
-    let now = asked.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);
+    let now = request.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);
     let newest = (now - start).as_millis() / 5_400_000;
-    let host = asked.field("host").unwrap_or_default();
+    let host = request.field("host").unwrap_or_default();
     let latest = |n: i64| (0..=newest).rev().take(n as usize);
-    match asked.path.as_str() {
+    match request.path.as_str() {
         "/" => {
             let entry = |n: i64| {
                 format!(

@@ -8,7 +8,7 @@ use perennial_core::time::Timestamp;
 
 use crate::crawled::Archive;
 use crate::wait::{dawdle, wait_until};
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 fn page(fields: Vec<(&'static str, String)>, body: &str) -> Reply {
     let mut fields = fields;
@@ -26,8 +26,8 @@ fn lines(archive: &Archive, url: &str) -> Vec<serde_json::Value> {
 
 #[test]
 fn an_honest_server_is_asked_with_conditions_and_its_304_is_a_revisit() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
-        "/" if asked.field("if-none-match") == Some("\"v1\"") => Reply::Page(304, vec![], vec![]),
+    let web = Web::serve(|request| match request.path.as_str() {
+        "/" if request.field("if-none-match") == Some("\"v1\"") => Reply::Page(304, vec![], vec![]),
         "/" => page(vec![("ETag", "\"v1\"".into())], "the same"),
         _ => status(404),
     });
@@ -48,7 +48,7 @@ fn an_honest_server_is_asked_with_conditions_and_its_304_is_a_revisit() {
 
 #[test]
 fn the_same_payload_is_a_revisit() {
-    let web = Web::serve(|asked| if asked.path == "/" { page(vec![], "the same") } else { status(404) });
+    let web = Web::serve(|request| if request.path == "/" { page(vec![], "the same") } else { status(404) });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     once(&archive);
@@ -62,9 +62,9 @@ fn the_same_payload_is_a_revisit() {
 
 #[test]
 fn a_server_that_lies_with_304_is_found_out() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
-        "/" if asked.field("if-none-match").is_some() => Reply::Page(304, vec![], vec![]),
-        "/" => page(vec![("ETag", "\"always\"".into())], &format!("content {}", asked.n_before)),
+    let web = Web::serve(|request| match request.path.as_str() {
+        "/" if request.field("if-none-match").is_some() => Reply::Page(304, vec![], vec![]),
+        "/" => page(vec![("ETag", "\"always\"".into())], &format!("content {}", request.n_before)),
         _ => status(404),
     });
     let archive = Archive::new();
@@ -85,7 +85,7 @@ fn a_server_that_lies_with_304_is_found_out() {
 #[test]
 fn a_last_modified_that_is_always_now_is_given_up() {
     let clock = AtomicUsize::new(0);
-    let web = Web::serve(move |asked| match asked.path.as_str() {
+    let web = Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let now = clock.fetch_add(1, Ordering::Relaxed);
             page(vec![("Last-Modified", format!("Mon, 16 Nov 2026 03:00:{now:02} GMT"))], "the same")
@@ -97,17 +97,17 @@ fn a_last_modified_that_is_always_now_is_given_up() {
     for _ in 0..6 {
         once(&archive);
     }
-    let asked = web.asked();
-    let conditions: Vec<bool> = asked
+    let requests = web.requests();
+    let conditions: Vec<bool> = requests
         .iter()
-        .filter(|asked| asked.path == "/")
-        .map(|asked| asked.field("if-modified-since").is_some())
+        .filter(|request| request.path == "/")
+        .map(|request| request.field("if-modified-since").is_some())
         .collect();
     assert_eq!(conditions, [false, true, true, true, false, false]);
 }
 
-fn chain(asked: &Asked, n_pages: usize, delay: Duration) -> Reply {
-    match asked.path.trim_start_matches("/p").parse::<usize>() {
+fn chain(request: &WebRequest, n_pages: usize, delay: Duration) -> Reply {
+    match request.path.trim_start_matches("/p").parse::<usize>() {
         Ok(n) if n < n_pages => {
             dawdle(delay);
             html(&format!("<a href=/p{}>next</a> {n} {}", n + 1, "text ".repeat(200)))
@@ -118,51 +118,51 @@ fn chain(asked: &Asked, n_pages: usize, delay: Duration) -> Reply {
 
 #[test]
 fn limits_end_a_crawl_and_the_next_goes_on() {
-    let web = Web::serve(|asked| chain(asked, 20, Duration::from_millis(5)));
+    let web = Web::serve(|request| chain(request, 20, Duration::from_millis(5)));
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
     archive.ok(&["run", "--once", "--delay", "0", "--limit", "4"]);
-    assert_eq!((web.n_asked("/p3"), web.n_asked("/p4")), (1, 0));
+    assert_eq!((web.n_requests("/p3"), web.n_requests("/p4")), (1, 0));
     let by_size = archive.run(&["run", "--once", "--delay", "0", "--size-limit", "3kB"]);
     assert_eq!(by_size.status.code(), Some(14), "{by_size:?}");
     let by_time = archive.run(&["run", "--once", "--delay", "200ms", "--time-limit", "300ms"]);
     assert_eq!(by_time.status.code(), Some(15), "{by_time:?}");
     once(&archive);
     for n in 0..20 {
-        assert_eq!(web.n_asked(&format!("/p{n}")), 1, "page {n}");
+        assert_eq!(web.n_requests(&format!("/p{n}")), 1, "page {n}");
     }
     archive.verify();
 }
 
 #[test]
 fn an_interrupt_finishes_what_is_in_flight() {
-    let web = Web::serve(|asked| chain(asked, 50, Duration::from_millis(40)));
+    let web = Web::serve(|request| chain(request, 50, Duration::from_millis(40)));
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
     let mut child = archive.spawn(&["run", "--once", "--delay", "0"]);
     wait_until("the request for the sixth page", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
-        web.n_asked("/p5") > 0
+        web.n_requests("/p5") > 0
     });
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(11));
-    assert_eq!(web.n_asked("/p20"), 0);
+    assert_eq!(web.n_requests("/p20"), 0);
     once(&archive);
     for n in 0..50 {
-        assert_eq!(web.n_asked(&format!("/p{n}")), 1, "page {n}");
+        assert_eq!(web.n_requests(&format!("/p{n}")), 1, "page {n}");
     }
     archive.verify();
 }
 
 #[test]
 fn run_makes_the_archive_follows_and_crawls() {
-    let web = Web::serve(|asked| chain(asked, 3, Duration::ZERO));
+    let web = Web::serve(|request| chain(request, 3, Duration::ZERO));
     let archive = Archive::new();
     std::fs::remove_dir_all(&archive.root).unwrap();
     for _ in 0..2 {
         archive.ok(&["run", &web.url("/p0"), "--once", "--delay", "0", "--allow-private"]);
     }
-    assert_eq!(web.n_asked("/p2"), 2);
+    assert_eq!(web.n_requests("/p2"), 2);
     let listed = archive.ok(&["list", "--json"]);
     assert_eq!(listed.matches("/p0").count(), 1, "{listed}");
     archive.verify();
@@ -170,7 +170,7 @@ fn run_makes_the_archive_follows_and_crawls() {
 
 #[test]
 fn subresources_are_fetched_with_their_page_and_once() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<link rel=stylesheet href=/s.css><img src=/i.png><a href=/b>b</a>"),
         "/b" => html("<link rel=stylesheet href=/s.css><img src=/i.png><script src=/j.js></script>"),
         "/s.css" => Reply::Page(
@@ -178,7 +178,7 @@ fn subresources_are_fetched_with_their_page_and_once() {
             vec![("Content-Type", "text/css".into())],
             b"@font-face{src:url(f.woff)}".to_vec(),
         ),
-        "/i.png" | "/j.js" | "/f.woff" => Reply::Page(200, vec![], asked.path.as_bytes().to_vec()),
+        "/i.png" | "/j.js" | "/f.woff" => Reply::Page(200, vec![], request.path.as_bytes().to_vec()),
         _ => status(404),
     });
     let archive = Archive::new();
@@ -186,16 +186,16 @@ fn subresources_are_fetched_with_their_page_and_once() {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     once(&archive);
     for path in ["/s.css", "/i.png", "/j.js", "/f.woff"] {
-        assert_eq!(web.n_asked(path), 1, "{path}");
+        assert_eq!(web.n_requests(path), 1, "{path}");
     }
     once(&archive);
-    assert_eq!((web.n_asked("/"), web.n_asked("/s.css")), (2, 1), "subresources are fresh for a day");
+    assert_eq!((web.n_requests("/"), web.n_requests("/s.css")), (2, 1), "subresources are fresh for a day");
 }
 
 #[test]
 fn time_lapse_runs_days_in_seconds_and_dates_captures_by_them() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
-        "/" => html(&format!("version {}", asked.n_before)),
+    let web = Web::serve(|request| match request.path.as_str() {
+        "/" => html(&format!("version {}", request.n_before)),
         _ => status(404),
     });
     let archive = Archive::new();

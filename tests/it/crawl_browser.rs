@@ -7,17 +7,17 @@ use std::process::Command;
 
 use crate::crawled::Archive;
 use crate::program::folder;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 const SHELL: &str = "<title>App</title><body><div id=app></div><script src=/app.js></script>";
 const SCRIPT: &str = "fetch('/data.json').then(r => r.json()).then(d => { \
     document.getElementById('app').innerHTML = '<p>' + d.text + '</p><a href=/drawn-link>more</a>' })";
 
-fn app(asked: &Asked) -> Reply {
+fn app(request: &WebRequest) -> Reply {
     let typed = |mime: &str, body: &str| {
         Reply::Page(200, vec![("Content-Type", mime.to_string())], body.as_bytes().to_vec())
     };
-    match asked.path.as_str() {
+    match request.path.as_str() {
         "/" => html(SHELL),
         "/app.js" => typed("text/javascript", SCRIPT),
         "/data.json" => typed("application/json", "{\"text\": \"words that a script drew\"}"),
@@ -61,19 +61,19 @@ fn a_shell_is_drawn_and_everything_it_asked_for_is_captured() {
 /// What a reader saw is the page: the shell never changes, the words that its script draws do.
 #[test]
 fn what_a_script_draws_is_what_changes() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => {
             let fields = vec![("Content-Type", "text/html".to_string()), ("ETag", "\"shell\"".into())];
-            let is_known = asked.field("if-none-match").is_some();
+            let is_known = request.field("if-none-match").is_some();
             Reply::Page(if is_known { 304 } else { 200 }, fields, SHELL.as_bytes().to_vec())
         }
         "/data.json" => {
             let text =
                 ["The pool is open", "The pool is closed for repairs until May", "The pool is open again"];
-            let body = format!("{{\"text\": {:?}}}", text[asked.n_before.min(2)]);
+            let body = format!("{{\"text\": {:?}}}", text[request.n_before.min(2)]);
             Reply::Page(200, vec![("Content-Type", "application/json".into())], body.into_bytes())
         }
-        _ => app(asked),
+        _ => app(request),
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
@@ -110,7 +110,7 @@ fn a_missing_browser_costs_a_warning_that_names_the_cure() {
 #[test]
 fn a_browser_that_hangs_or_crashes_is_given_up() {
     for script in ["#!/bin/sh\nexec sleep 600\n", "#!/bin/sh\nexit 3\n"] {
-        let web = Web::serve(|asked| match asked.path.as_str() {
+        let web = Web::serve(|request| match request.path.as_str() {
             "/" => html(&format!("<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a><a href=/4>4</a>{SHELL}")),
             "/1" | "/2" | "/3" | "/4" => html(SHELL),
             _ => status(404),
@@ -124,7 +124,7 @@ fn a_browser_that_hangs_or_crashes_is_given_up() {
         let said = crawl(&archive, Some(&browser));
         assert!(said.contains("without their scripts' work"), "{said}");
         for path in ["/", "/1", "/2", "/3", "/4"] {
-            assert_eq!(web.n_asked(path), 1, "{path}");
+            assert_eq!(web.n_requests(path), 1, "{path}");
         }
     }
 }

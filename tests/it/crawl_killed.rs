@@ -9,7 +9,7 @@ use perennial_core::rng::Rng;
 
 use crate::crawled::Archive;
 use crate::wait::{dawdle, wait_until};
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 const N_PAGES: usize = 500;
 const N_CONNECTIONS: usize = 2;
@@ -20,8 +20,8 @@ const N_KILLS: usize = 60;
 type Allowance = Arc<AtomicUsize>;
 
 /// Every page can be reached from the first, by a tree and by links across.
-fn site(asked: &Asked, allowance: &Allowance) -> Reply {
-    match asked.path.trim_start_matches("/p").parse::<usize>() {
+fn site(request: &WebRequest, allowance: &Allowance) -> Reply {
+    match request.path.trim_start_matches("/p").parse::<usize>() {
         Ok(n) if n < N_PAGES => {
             let take = |left: usize| left.checked_sub(1);
             if allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
@@ -43,7 +43,7 @@ fn sixty_kills_lose_nothing() {
     let allowance = Allowance::default();
     let web = Web::serve({
         let allowance = allowance.clone();
-        move |asked| site(asked, &allowance)
+        move |request| site(request, &allowance)
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
@@ -74,7 +74,7 @@ fn sixty_kills_lose_nothing() {
     archive.ok(&args);
     n_answered += allowed_at_last - allowance.load(Ordering::Relaxed);
     for n in 0..N_PAGES {
-        assert!(web.n_asked(&format!("/p{n}")) >= 1, "page {n} was lost");
+        assert!(web.n_requests(&format!("/p{n}")) >= 1, "page {n} was lost");
     }
     let rows = archive.json(&["list"]);
     assert_eq!((rows[0]["n_pages"].as_u64(), rows[0]["n_visited"].as_u64()), (Some(500), Some(500)));

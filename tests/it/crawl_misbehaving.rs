@@ -1,7 +1,7 @@
 //! The crawl against servers that misbehave: every case ends in a defined outcome, is recorded, and the rest goes on.
 
 use crate::crawled::{Archive, gzip};
-use crate::web::{Asked, Reply, Web, html, redirect, status};
+use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
 /// Short limits, so that what never ends ends soon.
 const SHORT: &str = "\n[crawl]\nconnect_timeout_secs = 2\nhead_timeout_secs = 1.0\ntotal_timeout_secs = 4\n\
@@ -43,9 +43,9 @@ const CASES: [&str; 23] = [
     "chunk-fine",
 ];
 
-fn misbehave(asked: &Asked) -> Reply {
+fn misbehave(request: &WebRequest) -> Reply {
     let link = |name: &str| format!("<a href=\"/after-{name}\">on</a>");
-    match asked.path.as_str() {
+    match request.path.as_str() {
         "/" => html(&CASES.map(|case| format!("<a href=\"/{case}\">{case}</a>\n")).concat()),
         "/robots.txt" => status(404),
         "/sitemap.xml" => status(404),
@@ -82,12 +82,12 @@ fn misbehave(asked: &Asked) -> Reply {
         "/loop-b" => redirect("/loop-a"),
         "/to-private" => redirect("http://127.0.0.2:9/secret"),
         "/to-metadata" => redirect("http://169.254.169.254/latest/meta-data/"),
-        "/429" if asked.n_before == 0 => {
+        "/429" if request.n_before == 0 => {
             Reply::Page(429, vec![("Retry-After", "0".into())], b"wait".to_vec())
         }
         "/429" => html(&link("429")),
         "/500" => status(500),
-        "/cookie" if asked.field("cookie").is_none() => {
+        "/cookie" if request.field("cookie").is_none() => {
             let fields = vec![("Set-Cookie", "seen=1".into()), ("Location", "/cookie?again".into())];
             Reply::Page(302, fields, Vec::new())
         }
@@ -148,15 +148,15 @@ fn every_misbehaviour_ends_in_a_defined_outcome_and_the_rest_goes_on() {
     for reached in ["fine", "short", "chunk-fine", "gzip-fine", "429", "charset"] {
         check(&format!("/after-{reached}"), "changed", None, None);
     }
-    assert_eq!((web.n_asked("/loop-a"), web.n_asked("/loop-b")), (1, 1));
-    assert_eq!(web.n_asked("/500"), 2, "tried as often as max_tries says");
+    assert_eq!((web.n_requests("/loop-a"), web.n_requests("/loop-b")), (1, 1));
+    assert_eq!(web.n_requests("/500"), 2, "tried as often as max_tries says");
     archive.verify();
 }
 
 #[test]
 fn robots_txt_of_every_kind() {
     let rules = |text: &'static str| {
-        move |asked: &Asked| match asked.path.as_str() {
+        move |request: &WebRequest| match request.path.as_str() {
             "/robots.txt" => {
                 Reply::Page(200, vec![("Content-Type", "text/plain".into())], text.as_bytes().to_vec())
             }
@@ -170,7 +170,7 @@ fn robots_txt_of_every_kind() {
         archive.append_settings(settings);
         archive.ok(&["add", &web.url("/"), "--allow-private"]);
         archive.ok(&["run", "--once", "--delay", "0"]);
-        (web.n_asked("/private/x"), web.n_asked("/public"))
+        (web.n_requests("/private/x"), web.n_requests("/public"))
     };
     let web =
         Web::serve(rules("User-agent: perennial/0.1\nDisallow: /private/\n\nUser-agent: *\nDisallow: /\n"));
@@ -179,29 +179,32 @@ fn robots_txt_of_every_kind() {
     assert_eq!(n_private(&web, "[crawl]\nrobots = false\n"), (1, 1));
     let web = Web::serve(rules("<html><body>Welcome to our site</body></html>"));
     assert_eq!(n_private(&web, ""), (1, 1));
-    let big = move |asked: &Asked| match asked.path.as_str() {
+    let big = move |request: &WebRequest| match request.path.as_str() {
         "/robots.txt" => {
             let filler = b"# filler filler filler filler filler\n".repeat(100);
             Reply::Endless(b"HTTP/1.1 200 OK\r\n\r\nUser-agent: *\nDisallow: /private/\n".to_vec(), filler)
         }
-        path => {
-            rules("")(&Asked { path: path.into(), fields: Default::default(), body: Vec::new(), n_before: 0 })
-        }
+        path => rules("")(&WebRequest {
+            path: path.into(),
+            fields: Default::default(),
+            body: Vec::new(),
+            n_before: 0,
+        }),
     };
     assert_eq!(n_private(&Web::serve(big), ""), (0, 1));
     for broken in [|| status(503), || Reply::Silence, || Reply::Close] {
-        let web = Web::serve(move |asked| match asked.path.as_str() {
+        let web = Web::serve(move |request| match request.path.as_str() {
             "/robots.txt" => broken(),
             _ => html("<a href=/private/x>x</a><a href=/public>p</a>"),
         });
         assert_eq!(n_private(&web, ""), (0, 0), "nothing may be fetched while robots.txt cannot be read");
-        assert_eq!(web.n_asked("/"), 0);
+        assert_eq!(web.n_requests("/"), 0);
     }
 }
 
 #[test]
 fn a_dead_host_does_not_stall_the_others() {
-    let good = Web::serve(|asked| match asked.path.as_str() {
+    let good = Web::serve(|request| match request.path.as_str() {
         "/" => html(&(0..20).map(|n| format!("<a href=/p{n}>p</a>")).collect::<String>()),
         "/robots.txt" | "/sitemap.xml" => status(404),
         _ => html("fine"),
@@ -220,9 +223,9 @@ fn a_dead_host_does_not_stall_the_others() {
 
 #[test]
 fn retry_after_and_back_off_are_kept() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<a href=/busy>b</a>"),
-        "/busy" if asked.n_before == 0 => {
+        "/busy" if request.n_before == 0 => {
             Reply::Page(503, vec![("Retry-After", "1".into())], b"busy".to_vec())
         }
         "/busy" => html("now"),
@@ -242,8 +245,8 @@ fn retry_after_and_back_off_are_kept() {
 
 #[test]
 fn traps_are_bounded() {
-    let web = Web::serve(|asked| {
-        let path = asked.path.clone();
+    let web = Web::serve(|request| {
+        let path = request.path.clone();
         match path.as_str() {
             "/" => html(
                 "<a href=/nest/>n</a><a href=/cal/2026/11>c</a><a href=/s?PHPSESSID=1a2b3c4d5e6f7a8b>s</a><a href=/chain/0>c</a>",
@@ -256,7 +259,7 @@ fn traps_are_bounded() {
                 html(&format!("<a href=/cal/{}/11>next</a><a href=/cal/{}/11>before</a>", year + 1, year - 1))
             }
             _ if path.starts_with("/s") => {
-                html(&format!("<a href=/s?PHPSESSID={:016x}7a>again</a>", asked.n_before + 77_000_001))
+                html(&format!("<a href=/s?PHPSESSID={:016x}7a>again</a>", request.n_before + 77_000_001))
             }
             _ if path.starts_with("/chain/") => {
                 let n: u32 = path.trim_start_matches("/chain/").parse().unwrap();
@@ -270,10 +273,11 @@ fn traps_are_bounded() {
     archive.append_settings("[crawl]\nmax_pages_per_shape = 60\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     archive.ok(&["run", "--once", "--delay", "0", "--limit", "2000"]);
-    let count = |prefix: &str| web.asked().iter().filter(|asked| asked.path.starts_with(prefix)).count();
+    let count =
+        |prefix: &str| web.requests().iter().filter(|request| request.path.starts_with(prefix)).count();
     assert!(count("/nest") <= 5, "{}", count("/nest"));
     assert!((20..=45).contains(&count("/cal")), "{}", count("/cal"));
-    assert_eq!(count("/s?") + web.n_asked("/s"), 1);
+    assert_eq!(count("/s?") + web.n_requests("/s"), 1);
     assert_eq!(count("/chain"), 60);
 }
 
@@ -283,22 +287,22 @@ fn private_addresses_are_refused_unless_allowed() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/")]);
     archive.ok(&["run", "--once", "--delay", "0"]);
-    assert_eq!(web.asked().len(), 0);
+    assert_eq!(web.requests().len(), 0);
     let log = archive.log();
     assert_eq!(log[0]["error"], "guarded");
     assert!(log[0]["detail"].as_str().unwrap().contains("--allow-private"));
     archive.ok(&["run", "--once", "--delay", "0", "--allow-private"]);
-    assert_eq!(web.n_asked("/"), 1);
+    assert_eq!(web.n_requests("/"), 1);
 }
 
 #[test]
 fn sitemaps_lead_to_pages_that_no_link_does() {
-    let web = Web::serve(|asked| {
-        let host = asked.field("host").unwrap().to_string();
+    let web = Web::serve(|request| {
+        let host = request.field("host").unwrap().to_string();
         let xml = |text: String| {
             Reply::Page(200, vec![("Content-Type", "application/xml".into())], text.into_bytes())
         };
-        match asked.path.as_str() {
+        match request.path.as_str() {
             "/robots.txt" => {
                 Reply::Page(200, vec![], format!("Sitemap: http://{host}/index.xml\n").into_bytes())
             }
@@ -321,12 +325,12 @@ fn sitemaps_lead_to_pages_that_no_link_does() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     archive.ok(&["run", "--once", "--delay", "0"]);
-    assert_eq!((web.n_asked("/a"), web.n_asked("/n")), (1, 1));
+    assert_eq!((web.n_requests("/a"), web.n_requests("/n")), (1, 1));
 }
 
 #[test]
 fn noarchive_is_respected_if_asked() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => {
             html("<html><head><meta name=\"robots\" content=\"NOARCHIVE\"></head><a href=/next>n</a></html>")
         }
@@ -344,7 +348,7 @@ fn noarchive_is_respected_if_asked() {
 
 #[test]
 fn the_log_explains_every_visit() {
-    let web = Web::serve(|asked| if asked.path == "/" { html("<a href=/x>x</a>") } else { status(404) });
+    let web = Web::serve(|request| if request.path == "/" { html("<a href=/x>x</a>") } else { status(404) });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     archive.ok(&["run", "--once", "--delay", "0"]);

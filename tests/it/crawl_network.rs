@@ -130,7 +130,7 @@ fn large_page(path: &str) -> Reply {
 
 #[test]
 fn a_full_disk_stops_the_crawl_and_loses_nothing() {
-    let web = Web::serve(|asked| large_page(&asked.path));
+    let web = Web::serve(|request| large_page(&request.path));
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nrobots = false\n");
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
@@ -146,7 +146,7 @@ fn a_full_disk_stops_the_crawl_and_loses_nothing() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("disk full: free space"), "{said}");
-    assert!(web.n_asked("/p29") == 0, "the limit was never reached");
+    assert!(web.n_requests("/p29") == 0, "the limit was never reached");
     archive.ok(&["run", "--once", "--delay", "0"]);
     archive.verify();
     let index = archive.root.join("all.cdxj");
@@ -159,7 +159,7 @@ fn a_full_disk_stops_the_crawl_and_loses_nothing() {
 
 #[test]
 fn a_second_interrupt_stops_at_once() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => Reply::Drip(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec(), b'x'),
         _ => status(404),
     });
@@ -170,7 +170,7 @@ fn a_second_interrupt_stops_at_once() {
     let interrupt = |id: u32| Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
     wait_until("the first request", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
-        web.n_asked("/") > 0
+        web.n_requests("/") > 0
     });
     assert!(interrupt(child.id()).success());
     let said = BufReader::new(child.stderr.take().unwrap());

@@ -12,14 +12,14 @@ use crate::axe::grave_findings;
 use crate::browser::{Serving, Viewer};
 use crate::crawled::Archive;
 use crate::dashboard_pages::TestDashboard;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 const HOSTILE: &str = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;";
 
 /// A front page with ten headlines. At the third visit the second is rewritten, at the fifth the ninth makes room for another.
-fn site(asked: &Asked) -> Reply {
-    let n = asked.n_before;
-    match asked.path.as_str() {
+fn site(request: &WebRequest) -> Reply {
+    let n = request.n_before;
+    match request.path.as_str() {
         "/" => {
             let story = |number: usize| {
                 let number = if number == 9 && n >= 4 { 11 } else { number };
@@ -110,9 +110,9 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     assert!(why.contains("Reasons") && why.contains("No crawl is running"), "{why}");
     assert!(get("/plan?url=https://nowhere.example/%3Cscript%3E").contains("does not know this URL"));
     // An address is found as people write it.
-    for asked in [format!("{}/limits#x", host(&web)), web.url("/limits").replace("http:", "https:")] {
-        assert_eq!(get(&format!("/page?url={}", escape(&asked))), limits, "{asked}");
-        assert!(get(&format!("/plan?url={}", escape(&asked))).contains("Reasons"), "{asked}");
+    for request in [format!("{}/limits#x", host(&web)), web.url("/limits").replace("http:", "https:")] {
+        assert_eq!(get(&format!("/page?url={}", escape(&request))), limits, "{request}");
+        assert!(get(&format!("/plan?url={}", escape(&request))).contains("Reasons"), "{request}");
     }
     let strongest = get("/?since=7d&order=importance");
     assert!(strongest.contains("selected>most important first"), "{strongest}");
@@ -257,7 +257,7 @@ fn programs_get_what_the_description_says() {
     };
     let described = json("/api/openapi.json");
     let (front, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
-    let asked = [
+    let request = [
         ("/api/home", "?since=7d&least=0.01".to_string()),
         ("/api/home", "?site=nowhere.example".to_string()),
         ("/api/changes", String::new()),
@@ -283,9 +283,9 @@ fn programs_get_what_the_description_says() {
     let paths = described["paths"].as_object().unwrap();
     // What acts is a POST, which `operate` compares.
     for path in paths.iter().filter(|(_, described)| described.get("get").is_some()).map(|(path, _)| path) {
-        assert!(asked.iter().any(|(known, _)| known == path), "{path} is described and not asked here");
+        assert!(request.iter().any(|(known, _)| known == path), "{path} is described and not asked here");
     }
-    for (path, query) in &asked {
+    for (path, query) in &request {
         let schema = &paths[*path]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
         let wrong = mismatch(&json(&format!("{path}{query}")), schema, &described, path);
         assert_eq!(wrong, None, "{path}{query}");

@@ -8,13 +8,13 @@ use perennial_archive::Archive as Library;
 use perennial_server::{Options, Origin, Origins, Server, router};
 
 use crate::crawled::Archive;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 const HOSTILE: &str = "</title><script>alert(1)</script>";
 
 /// `/limits` gets another number at its third visit, `/gone` vanishes at the next, and the titles mean harm.
-fn site(asked: &Asked) -> Reply {
-    match (asked.path.as_str(), asked.n_before) {
+fn site(request: &WebRequest) -> Reply {
+    match (request.path.as_str(), request.n_before) {
         ("/", _) => {
             html("<title>Front</title><h1>Front</h1><a href=/limits>Limits</a> <a href=/gone>Plan</a>")
         }
@@ -164,8 +164,8 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
 
 #[test]
 fn a_comparison_stands_among_all_versions_of_its_page() {
-    let web = Web::serve(|asked| match asked.n_before {
-        n if asked.path == "/" => html(&format!(
+    let web = Web::serve(|request| match request.n_before {
+        n if request.path == "/" => html(&format!(
             "<title>Ferry</title><h1>Ferry</h1><p>The ferry leaves the old harbour at {} every morning of the week, says the company.</p>",
             ["six", "seven", "eight", "nine"][n.min(3)]
         )),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::crawled::Archive;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 fn of_type(mime: &str, body: Vec<u8>) -> Reply {
     Reply::Page(200, vec![("Content-Type", mime.to_string())], body)
@@ -89,9 +89,9 @@ fn front() -> Reply {
 }
 
 /// Each document changes its limit once; the picture of a camera is another one at every look.
-fn site(asked: &Asked) -> Reply {
-    let n = asked.n_before;
-    match asked.path.as_str() {
+fn site(request: &WebRequest) -> Reply {
+    let n = request.n_before;
+    match request.path.as_str() {
         "/" => front(),
         "/cam.png" => of_type("image/png", format!("\u{89}PNG picture {n}").into_bytes()),
         path => match document(path, if n < 4 { 50 } else { 60 }, n) {
@@ -166,9 +166,9 @@ fn diff_of_files(before: &Path, after: &Path) -> String {
 }
 
 /// Pages of news that change twice a day, and documents that are made anew for every visitor: with the same words, or without any.
-fn busy_site(asked: &Asked) -> Reply {
-    let path = asked.path.as_str();
-    let time = asked.field("perennial-time").unwrap_or_default();
+fn busy_site(request: &WebRequest) -> Reply {
+    let path = request.path.as_str();
+    let time = request.field("perennial-time").unwrap_or_default();
     let part =
         |range: std::ops::Range<usize>| time.get(range).and_then(|digits| digits.parse().ok()).unwrap_or(0);
     let half_day: usize = 2 * part(8..10) + part(11..13) / 12;
@@ -179,15 +179,14 @@ fn busy_site(asked: &Asked) -> Reply {
                 "<h1>News</h1>{links}<a href=/cam.png>camera</a><a href=/limits.pdf>limits</a><a href=/limits.rss>feed</a>"
             ))
         }
-        "/cam.png" => site(asked),
+        "/cam.png" => site(request),
         _ if path.starts_with("/news/") => {
             let word = |n: usize| WORDS[(half_day * n + n) % WORDS.len()];
             let story = format!("The {} of the {} met the {} of the {}.", word(1), word(3), word(5), word(7));
             html(&format!("<h1>News of {path}</h1><p>{story}</p><p>Read more of it tomorrow.</p>"))
         }
-        _ => {
-            document(path, 50, asked.n_before).map_or_else(|| status(404), |(mime, body)| of_type(mime, body))
-        }
+        _ => document(path, 50, request.n_before)
+            .map_or_else(|| status(404), |(mime, body)| of_type(mime, body)),
     }
 }
 
@@ -220,17 +219,18 @@ fn what_cannot_be_judged_is_not_fetched_for_ever() {
     assert_eq!(camera[0], FIRST);
     assert_eq!(camera.iter().filter(|&&seen| seen == UNJUDGED).count(), 4, "{camera:?}");
     assert_eq!(camera.last(), Some(&NOISE), "{camera:?}");
-    let asked = web.asked();
+    let requests = web.requests();
     // In the second week, when the crawl knows the site.
     let n_late = |path: &str| {
-        let is_late = |asked: &&Asked| asked.field("perennial-time").is_some_and(|time| time >= "2026-01-08");
-        asked.iter().filter(is_late).filter(|asked| asked.path.starts_with(path)).count()
+        let is_late =
+            |request: &&WebRequest| request.field("perennial-time").is_some_and(|time| time >= "2026-01-08");
+        requests.iter().filter(is_late).filter(|request| request.path.starts_with(path)).count()
     };
     for path in ["/cam.png", "/limits.pdf", "/limits.rss"] {
-        let (n_asked, n_news) = (n_late(path), n_late("/news/") / N_NEWS);
-        println!("{path}: {n_asked} ({} in all), a page of news: {n_news}", web.n_asked(path));
-        assert!(5 * n_asked < 3 * n_news, "{path}: {n_asked}, a page of news: {n_news}");
-        assert!(web.n_asked(path) >= 2);
+        let (n_requests, n_news) = (n_late(path), n_late("/news/") / N_NEWS);
+        println!("{path}: {n_requests} ({} in all), a page of news: {n_news}", web.n_requests(path));
+        assert!(5 * n_requests < 3 * n_news, "{path}: {n_requests}, a page of news: {n_news}");
+        assert!(web.n_requests(path) >= 2);
     }
 }
 

@@ -6,7 +6,7 @@ use perennial_core::time::Timestamp;
 use serde_json::Value;
 
 use crate::crawled::Archive;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// An article every so many seconds from the start of 2026 on.
 const EVERY_SECS: i64 = 5400;
@@ -17,8 +17,8 @@ fn start() -> Timestamp {
 }
 
 /// Seconds since the start of 2026 on the clock of the crawl that asks.
-fn secs_of(asked: &Asked) -> i64 {
-    let now = asked.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start());
+fn secs_of(request: &WebRequest) -> i64 {
+    let now = request.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start());
     (now - start()).as_millis() / 1000
 }
 
@@ -45,17 +45,17 @@ fn feed_at(secs: i64, host: &str) -> String {
 }
 
 /// A site with a feed, whose front page never changes and links to no article.
-fn living(asked: &Asked) -> Reply {
-    let secs = secs_of(asked);
-    let host = asked.field("host").unwrap_or_default();
+fn living(request: &WebRequest) -> Reply {
+    let secs = secs_of(request);
+    let host = request.field("host").unwrap_or_default();
     let newest = secs / EVERY_SECS;
-    match asked.path.as_str() {
+    match request.path.as_str() {
         "/" => html(
             "<title>Front</title><link rel=alternate type='application/rss+xml' href=/feed.xml><p>A front page that stays",
         ),
         "/feed.xml" => {
             let etag = format!("\"{newest}\"");
-            if asked.field("if-none-match") == Some(&etag) {
+            if request.field("if-none-match") == Some(&etag) {
                 return Reply::Page(304, vec![], vec![]);
             }
             let fields = vec![("Content-Type", "application/rss+xml".into()), ("ETag", etag)];
@@ -150,17 +150,17 @@ fn items_are_made_again_from_the_warc_files() {
         archive.json(&["plan", "next", "--at", "2026-01-02", "--top", "3"]).as_array().map(Vec::len),
         schedule.as_array().map(Vec::len)
     );
-    let before = web.n_asked("/feed.xml");
+    let before = web.n_requests("/feed.xml");
     archive.ok(&["feed", "poll", "--delay", "0"]);
-    assert_eq!(web.n_asked("/feed.xml"), before + 1, "the feed is still followed");
+    assert_eq!(web.n_requests("/feed.xml"), before + 1, "the feed is still followed");
 }
 
 /// A feed that is slow to change and an item that is edited: the page is visited again, by the name of its item.
 #[test]
 fn an_edited_item_makes_its_page_urgent() {
-    let web = Web::serve(|asked| {
-        let is_edited = secs_of(asked) > 20 * 3600;
-        match asked.path.as_str() {
+    let web = Web::serve(|request| {
+        let is_edited = secs_of(request) > 20 * 3600;
+        match request.path.as_str() {
             "/" => html("<link rel=alternate type='application/atom+xml' href=/feed><p>Front"),
             "/feed" => {
                 let (title, updated) = if is_edited {
@@ -224,7 +224,7 @@ fn polls_are_bounded_by_a_budget_of_their_own() {
     archive.append_settings("[crawl]\nfeed_polls = \"2/1d\"\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     crawl(&archive, "96h");
-    let n_polls = web.n_asked("/feed.xml");
+    let n_polls = web.n_requests("/feed.xml");
     assert!((4..=10).contains(&n_polls), "two a day for four days, and a part of a fifth: {n_polls}");
     let feeds = archive.json(&["feed", "list"]);
     let n_seen = feeds[0]["items_seen"].as_i64().unwrap();
@@ -237,12 +237,12 @@ fn polls_are_bounded_by_a_budget_of_their_own() {
 
 #[test]
 fn feeds_are_found_where_pages_name_them_and_where_they_usually_lie() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/named" => html(
             "<link rel=alternate type='application/rss+xml' href=/feed.xml><link rel=alternate type='application/atom+xml' href=/gone>",
         ),
         "/silent" => html("<p>no feed here"),
-        _ => living(asked),
+        _ => living(request),
     });
     let archive = Archive::new();
     let found = |path: &str| archive.json(&["feed", "find", &web.url(path), "--allow-private"]);
@@ -268,7 +268,7 @@ fn a_list_of_subscriptions_is_followed_with_its_folders_as_tags() {
     let sites = archive.json(&["list"]);
     assert_eq!((&sites[0]["tags"][0], &sites[0]["feeds"][0]), (&"News".into(), &web.url("/feed.xml").into()));
     archive.ok(&["feed", "poll", "--delay", "0"]);
-    assert_eq!((web.n_asked("/feed.xml"), web.n_asked("/")), (1, 0), "nothing but feeds is fetched");
+    assert_eq!((web.n_requests("/feed.xml"), web.n_requests("/")), (1, 0), "nothing but feeds is fetched");
     let statistics = archive.json(&["lab", "feeds"]);
     assert_eq!((&statistics["n_active"], &statistics["tags"]["News"]["n_feeds"]), (&1.into(), &1.into()));
     let addresses = archive.root.join("list.txt");
@@ -370,7 +370,7 @@ fn feeds_of_the_living_web_lose_no_item_and_add_to_completeness() {
 #[test]
 fn a_hostile_feed_ends_no_crawl() {
     let bomb = Mutex::new(0);
-    let web = Web::serve(move |asked| match asked.path.as_str() {
+    let web = Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let feeds: String = (0..200)
                 .map(|n| format!("<link rel=alternate type='application/rss+xml' href=/f{n}>"))
@@ -392,7 +392,7 @@ fn a_hostile_feed_ends_no_crawl() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     archive.ok(&["run", "--once", "--delay", "0", "--no-analysis"]);
-    let n_feeds = web.asked().iter().filter(|asked| asked.path.starts_with("/f")).count();
+    let n_feeds = web.requests().iter().filter(|request| request.path.starts_with("/f")).count();
     assert_eq!(n_feeds, 50, "of one page no more are followed");
     archive.verify();
 }

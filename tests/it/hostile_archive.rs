@@ -94,7 +94,7 @@ fn crawl_once(archive: &Archive, web: &Web) -> Ran {
 }
 
 fn one_page() -> Web {
-    Web::serve(|asked| if asked.path == "/" { html(PAGE) } else { status(404) })
+    Web::serve(|request| if request.path == "/" { html(PAGE) } else { status(404) })
 }
 
 /// How the crawl stored an address.
@@ -177,7 +177,7 @@ fn two_payloads_with_one_sha1_are_two() {
     let [one, other] = colliding();
     assert_ne!(one, other);
     assert_eq!(sha1_label(&one), sha1_label(&other));
-    let web = Web::serve(move |asked| match asked.path.as_str() {
+    let web = Web::serve(move |request| match request.path.as_str() {
         "/" => html("<a href=/one>1</a><a href=/other>2</a>"),
         "/one" => Reply::Page(200, vec![("Content-Type", "application/pdf".into())], one.clone()),
         "/other" => Reply::Page(200, vec![("Content-Type", "application/pdf".into())], other.clone()),

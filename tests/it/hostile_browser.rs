@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::crawled::Archive;
 use crate::wait::{dawdle, wait_for, wait_until};
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// A listener that nobody may reach. It is on another loopback address than the sites of the tests.
 struct Forbidden {
@@ -90,7 +90,7 @@ fn site(forbidden: &Forbidden) -> Web {
          self.addEventListener && addEventListener('install', () => fetch('http://{0}/install').catch(() => 0))",
         forbidden.address
     );
-    Web::serve(move |asked| match asked.path.as_str() {
+    Web::serve(move |request| match request.path.as_str() {
         "/" => html(&page),
         "/worker.js" => script(&worker),
         "/tried" => html("well tried"),
@@ -147,7 +147,7 @@ fn no_way_out_reaches_a_forbidden_listener_in_a_crawl() {
     let archive = Archive::new();
     let (said, _) = crawl(&archive, &web);
     assert!(drawn(&archive, &web).contains(&format!("tried {N_WAYS} ways out")), "{said}");
-    assert!(web.n_asked("/tried") >= 1, "the page had time for all of them: {said}");
+    assert!(web.n_requests("/tried") >= 1, "the page had time for all of them: {said}");
     assert_eq!(forbidden.n_connections(), 0);
 }
 
@@ -173,7 +173,7 @@ fn segment(args: &[&str]) -> String {
 
 #[test]
 fn a_live_page_goes_through_the_address_guard() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => {
             html("<link rel=stylesheet href=/a.css><p id=p><script>p.textContent='made by script'</script>")
         }
@@ -181,16 +181,16 @@ fn a_live_page_goes_through_the_address_guard() {
     });
     let refused = segment(&[&web.url("/")]);
     assert!(refused.contains("--allow-private"), "{refused}");
-    assert_eq!(web.asked().len(), 0);
+    assert_eq!(web.requests().len(), 0);
     let allowed = segment(&[&web.url("/"), "--allow-private"]);
     assert!(allowed.contains("made by script"), "{allowed}");
-    assert_eq!((web.n_asked("/"), web.n_asked("/a.css")), (1, 1));
+    assert_eq!((web.n_requests("/"), web.n_requests("/a.css")), (1, 1));
 }
 
 #[test]
 fn slow_parts_do_not_hold_a_visit_beyond_its_deadline() {
     const N_PARTS: usize = 100;
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html(&format!(
             "<p id=p>drawn</p><script>for (let i = 0; i < {N_PARTS}; i++) fetch('/slow/' + i).catch(() => 0)</script>"
         )),
@@ -204,14 +204,14 @@ fn slow_parts_do_not_hold_a_visit_beyond_its_deadline() {
     archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 12.0\n");
     crawl(&archive, &web);
     // Each part takes a second, and they are fetched one after the other: a dozen fits.
-    let n_fetched = web.asked().iter().filter(|asked| asked.path.starts_with("/slow/")).count();
+    let n_fetched = web.requests().iter().filter(|request| request.path.starts_with("/slow/")).count();
     assert!((1..=20).contains(&n_fetched), "{n_fetched} of {N_PARTS} slow parts were fetched in 12 s");
     assert!(drawn(&archive, &web).contains("drawn"), "the page is taken as it is");
 }
 
 #[test]
 fn a_part_that_never_comes_does_not_hold_a_visit() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<p id=p>drawn</p><script>fetch('/never').catch(() => fetch('/later'))</script>"),
         "/never" => Reply::Silence,
         _ => status(404),
@@ -219,14 +219,14 @@ fn a_part_that_never_comes_does_not_hold_a_visit() {
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 12.0\nhead_timeout_secs = 3600.0\n");
     crawl(&archive, &web);
-    assert_eq!((web.n_asked("/never"), web.n_asked("/later")), (1, 0));
+    assert_eq!((web.n_requests("/never"), web.n_requests("/later")), (1, 0));
     assert!(drawn(&archive, &web).contains("drawn"), "the page is taken as it is");
 }
 
 #[test]
 fn a_flood_of_requests_is_bounded_in_number_bytes_and_memory() {
     let body = "x".repeat(1 << 20);
-    let web = Web::serve(move |asked: &Asked| match asked.path.as_str() {
+    let web = Web::serve(move |request: &WebRequest| match request.path.as_str() {
         "/" => html(
             "<p>flood</p><script>let n = 0; const next = () => fetch('/part/' + n++).finally(next);\
              for (let i = 0; i < 200; i++) next()</script>",
@@ -236,14 +236,14 @@ fn a_flood_of_requests_is_bounded_in_number_bytes_and_memory() {
     });
     let archive = Archive::new();
     let (_, most) = crawl(&archive, &web);
-    let n_fetched = web.asked().iter().filter(|asked| asked.path.starts_with("/part/")).count();
+    let n_fetched = web.requests().iter().filter(|request| request.path.starts_with("/part/")).count();
     assert!((10..=80).contains(&n_fetched), "{n_fetched} parts of a megabyte were fetched for one page");
     assert!(most < 500_000_000, "the crawler grew to {most} bytes");
 }
 
 #[test]
 fn small_floods_are_bounded_in_number() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html(
             "<p>flood</p><script>let n = 0; const next = () => fetch('/part/' + n++).finally(next);\
              for (let i = 0; i < 500; i++) next()</script>",
@@ -253,23 +253,23 @@ fn small_floods_are_bounded_in_number() {
     });
     let archive = Archive::new();
     let (_, most) = crawl(&archive, &web);
-    let n_fetched = web.asked().iter().filter(|asked| asked.path.starts_with("/part/")).count();
+    let n_fetched = web.requests().iter().filter(|request| request.path.starts_with("/part/")).count();
     assert!((100..=300).contains(&n_fetched), "{n_fetched} parts were fetched for one page");
     assert!(most < 500_000_000, "the crawler grew to {most} bytes");
 }
 
 #[test]
 fn a_host_whose_pages_hang_costs_other_hosts_nothing() {
-    let hanging = Arc::new(Web::serve(|asked| match asked.path.as_str() {
+    let hanging = Arc::new(Web::serve(|request| match request.path.as_str() {
         "/" => html("<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a><script>for(;;);</script>"),
         "/1" | "/2" | "/3" => html("<script>for(;;);</script>"),
         _ => status(404),
     }));
     let before = hanging.clone();
-    let well = Web::serve(move |asked| match asked.path.as_str() {
+    let well = Web::serve(move |request| match request.path.as_str() {
         "/" => {
             // Three pages have failed when the fourth is asked for.
-            wait_until("the fourth request", || before.n_asked("/3") > 0);
+            wait_until("the fourth request", || before.n_requests("/3") > 0);
             html("<p id=p></p><script>p.textContent = 'dra' + 'wn'</script>")
         }
         _ => status(404),
@@ -279,7 +279,7 @@ fn a_host_whose_pages_hang_costs_other_hosts_nothing() {
     let name = format!("http://localhost:{}/", well.address.port());
     archive.ok(&["add", &name, "--allow-private", "--renderer", "chromium"]);
     let (said, _) = crawl(&archive, &hanging);
-    assert_eq!(hanging.n_asked("/3"), 1);
+    assert_eq!(hanging.n_requests("/3"), 1);
     assert!(said.contains("without their scripts' work"), "{said}");
     let index = archive.root.join("all.cdxj");
     archive.ok(&["export", "--format", "cdxj", "-o", index.to_str().unwrap(), "--force"]);
@@ -346,7 +346,7 @@ fn telling_browser(archive: &Archive) -> std::path::PathBuf {
 #[test]
 fn the_sandbox_is_on_unless_the_user_says_otherwise_and_is_warned() {
     for is_on in [true, false] {
-        let web = Web::serve(|asked| match asked.path.as_str() {
+        let web = Web::serve(|request| match request.path.as_str() {
             "/" => html("<p>page</p>"),
             _ => status(404),
         });

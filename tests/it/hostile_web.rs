@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 use crate::crawled::{Archive, gzip};
 use crate::program::{localhost_tls, testdata};
 use crate::wait::found_within;
-use crate::web::{Asked, Reply, Web, html, redirect, status};
+use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
 /// A command that has not ended after this time hangs; the machine may be a slow one.
 const HANGS: Duration = Duration::from_secs(600);
@@ -65,7 +65,7 @@ fn codings_over_nothing() -> Vec<u8> {
 fn codings_over_nothing_end_in_crawl_import_and_verify() {
     let bomb = codings_over_nothing();
     assert!(bomb.len() < 40_000, "{} bytes", bomb.len());
-    let web = Web::serve(move |asked| match asked.path.as_str() {
+    let web = Web::serve(move |request| match request.path.as_str() {
         "/" => html("<a href=/bomb>1</a><a href=/after>2</a>"),
         "/bomb" => html_of(bomb.clone(), "gzip, gzip, gzip, gzip, gzip, gzip"),
         "/after" => html("<p>goes on"),
@@ -119,13 +119,13 @@ fn pages_that_cost_the_square_of_their_length_do_not() {
         Arc::new(quadratic_pages().into_iter().map(|(name, page)| (name, gzip(page.as_bytes()))).collect());
     let n_pages = pages.len() as u64 + 1;
     let served = pages.clone();
-    let web = Web::serve(move |asked| {
-        if asked.path == "/" {
+    let web = Web::serve(move |request| {
+        if request.path == "/" {
             return html(
                 &served.iter().map(|(name, _)| format!("<a href=/{name}>{name}</a>")).collect::<String>(),
             );
         }
-        match served.iter().find(|(name, _)| asked.path[1..] == **name) {
+        match served.iter().find(|(name, _)| request.path[1..] == **name) {
             Some((_, page)) => html_of(page.clone(), "gzip"),
             None => status(404),
         }
@@ -155,7 +155,7 @@ fn trees_of_hostile_pages_are_bounded() {
 #[test]
 fn a_disk_that_does_not_take_a_body_ends_the_crawl_and_is_no_answer_of_the_host() {
     // 21 MB that compress well: only the waiting body is too large for the disk.
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => Reply::Page(200, vec![("Content-Type", "text/plain".into())], vec![b'x'; 21 << 20]),
         _ => status(404),
     });
@@ -246,7 +246,7 @@ fn a_host_that_sends_us_away_for_long_does_not_keep_its_pages_waiting() {
     let away = Web::serve(|_| Reply::Page(429, vec![("Retry-After", "72000".into())], Vec::new()));
     let styles: String =
         (0..5).map(|n| format!("<link rel=stylesheet href={}>", away.url(&format!("/{n}.css")))).collect();
-    let web = Web::serve(move |asked| match asked.path.as_str() {
+    let web = Web::serve(move |request| match request.path.as_str() {
         "/" => html(&format!("{styles}<p>one<a href=/two>two</a>")),
         "/two" => html(&format!("{styles}<link rel=stylesheet href={}><p>two", "/own.css")),
         _ => status(404),
@@ -254,12 +254,12 @@ fn a_host_that_sends_us_away_for_long_does_not_keep_its_pages_waiting() {
     let archive = following(&web, "");
     let summary = once(&archive, &["--allow-private"]);
     assert_eq!(summary["n_analysed"].as_u64(), Some(2), "{summary}");
-    assert_eq!(away.asked().len(), 1, "it is asked once and left in peace");
+    assert_eq!(away.requests().len(), 1, "it is asked once and left in peace");
 }
 
 #[test]
 fn visits_of_a_clock_that_was_ahead_do_not_stop_the_crawl() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<a href=/two>two</a>"),
         "/two" => html("<p>two"),
         _ => status(404),
@@ -268,22 +268,22 @@ fn visits_of_a_clock_that_was_ahead_do_not_stop_the_crawl() {
     let ahead = "2099-01-01";
     let args = ["run", "--once", "--delay", "0", "--time-lapse", "max", "--start", ahead];
     assert!(ends(&mut archive.command(&args)).status.success());
-    assert_eq!((web.n_asked("/"), web.n_asked("/two")), (1, 1));
+    assert_eq!((web.n_requests("/"), web.n_requests("/two")), (1, 1));
     let output = ends(&mut archive.command(&["run", "--once", "--delay", "0"]));
-    assert_eq!((web.n_asked("/"), web.n_asked("/two")), (2, 2), "{output:?}");
+    assert_eq!((web.n_requests("/"), web.n_requests("/two")), (2, 2), "{output:?}");
     assert!(
         String::from_utf8_lossy(&output.stderr).contains("the archive has visits of up to 2099"),
         "{output:?}"
     );
 }
 
-fn sitemap_index(asked: &Asked) -> Reply {
-    let from = asked.path.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().unwrap_or(0);
+fn sitemap_index(request: &WebRequest) -> Reply {
+    let from = request.path.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().unwrap_or(0);
     let entries: String = (1..400)
         .map(|n| {
             format!(
                 "<sitemap><loc>http://{}/sitemap{}.xml</loc></sitemap>",
-                asked.field("host").unwrap(),
+                request.field("host").unwrap(),
                 from * 400 + n
             )
         })
@@ -294,23 +294,23 @@ fn sitemap_index(asked: &Asked) -> Reply {
 
 #[test]
 fn sitemaps_without_end_leave_room_for_pages() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html(&(0..60).map(|n| format!("<a href=/page/{n}>{n}</a>")).collect::<String>()),
         path if path.starts_with("/page/") => html(path),
-        path if path.starts_with("/sitemap") => sitemap_index(asked),
+        path if path.starts_with("/sitemap") => sitemap_index(request),
         _ => status(404),
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     let summary = once(&archive, &["--limit", "61", "--no-analysis"]);
     assert_eq!(summary["n_pages"].as_u64(), Some(61), "{summary}");
-    let n_sitemaps = web.asked().iter().filter(|asked| asked.path.starts_with("/sitemap")).count();
+    let n_sitemaps = web.requests().iter().filter(|request| request.path.starts_with("/sitemap")).count();
     assert!((2..=40).contains(&n_sitemaps), "{n_sitemaps} sitemaps beside 61 pages");
 }
 
 #[test]
 fn a_robots_txt_without_end_is_cut_and_obeyed() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/robots.txt" => Reply::Endless(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /private\n"
                 .to_vec(),
@@ -323,7 +323,7 @@ fn a_robots_txt_without_end_is_cut_and_obeyed() {
     archive.append_settings("\n[crawl]\nsitemaps = false\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     once(&archive, &[]);
-    assert_eq!((web.n_asked("/private"), web.n_asked("/open")), (0, 1));
+    assert_eq!((web.n_requests("/private"), web.n_requests("/open")), (0, 1));
     let line = line_of(&archive, &web.url("/robots.txt"));
     assert!(line["body_bytes"].as_u64().unwrap() <= 1_024_000, "{line}");
     archive.verify();
@@ -337,14 +337,14 @@ fn a_private_host_is_asked_only_where_the_user_named_it() {
     let secret = Web::serve(|_| html("<p>secret"));
     let to = secret.url("/secret");
     let to_page = to.clone();
-    let web = Web::serve(move |asked| match asked.path.as_str() {
+    let web = Web::serve(move |request| match request.path.as_str() {
         "/" => html(&format!("<a href=/away>1</a><img src={to_page}><link rel=stylesheet href={to_page}>")),
         "/away" => redirect(&to_page),
         _ => status(404),
     });
     let archive = following(&web, "");
     once(&archive, &[]);
-    assert_eq!((web.n_asked("/away"), secret.asked().len()), (1, 0), "another port is another service");
+    assert_eq!((web.n_requests("/away"), secret.requests().len()), (1, 0), "another port is another service");
     assert_eq!(line_of(&archive, &to)["error"], "guarded");
     // Nor does `diff` follow a stranger's redirect, or load what a stranger's page refers to.
     let page = archive.root.join("page.html");
@@ -356,7 +356,7 @@ fn a_private_host_is_asked_only_where_the_user_named_it() {
         !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("refused"),
         "{refused:?}"
     );
-    assert_eq!(secret.asked().len(), 0);
+    assert_eq!(secret.requests().len(), 0);
     assert!(archive.run(&["diff", page, &to]).status.success(), "named by the user");
 }
 
@@ -386,7 +386,7 @@ fn crawl_beside(n_hostile: usize, n_bytes: usize, time_limit: &str) -> (usize, u
     let hostile: Vec<Web> = (0..n_hostile)
         .map(|_| {
             let swollen = swollen.clone();
-            Web::serve(move |asked| match asked.path.as_str() {
+            Web::serve(move |request| match request.path.as_str() {
                 "/" => html_of(swollen.to_vec(), "gzip"),
                 _ => status(404),
             })
@@ -413,12 +413,12 @@ fn crawl_beside(n_hostile: usize, n_bytes: usize, time_limit: &str) -> (usize, u
         child.try_wait().unwrap()
     });
     assert_eq!(ended.expect("it hangs").code(), Some(15));
-    assert!(hostile.iter().all(|web| web.n_asked("/") == 1), "all of them were asked");
-    (honest.iter().map(|web| web.asked().len()).sum(), peak)
+    assert!(hostile.iter().all(|web| web.n_requests("/") == 1), "all of them were asked");
+    (honest.iter().map(|web| web.requests().len()).sum(), peak)
 }
 
-fn honest_page(asked: &Asked) -> Reply {
-    let number = asked.path[1..].parse::<usize>().unwrap_or(0);
+fn honest_page(request: &WebRequest) -> Reply {
+    let number = request.path[1..].parse::<usize>().unwrap_or(0);
     html(&format!("<h1>Page {number}</h1><p>{}</p><a href=/{}>next</a>", "words ".repeat(300), number + 1))
 }
 

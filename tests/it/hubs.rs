@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::crawled::Archive;
 use crate::wait::wait_until;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// Sends a message and reads the whole answer.
 fn exchange(address: &str, message: &[u8]) -> String {
@@ -70,9 +70,9 @@ fn signature(secret: &[u8], body: &[u8]) -> String {
 
 #[test]
 fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
-    let (hub, asked) = hub();
+    let (hub, request) = hub();
     let named = hub.clone();
-    let web = Web::serve(move |asked: &Asked| match asked.path.as_str() {
+    let web = Web::serve(move |request: &WebRequest| match request.path.as_str() {
         "/" => html("<link rel=alternate type='application/rss+xml' href=/feed.xml><p>Front"),
         "/feed.xml" => {
             let feed = "<rss version='2.0'><channel><title>T</title><item><title>One</title><guid isPermaLink='false'>1</guid></item></channel></rss>";
@@ -92,7 +92,7 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
     ));
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     let mut crawl = archive.spawn(&["run", "--no-serve", "--delay", "0", "--no-analysis", "--allow-private"]);
-    let form = asked.recv_timeout(Duration::from_secs(60)).unwrap();
+    let form = request.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(
         (form["hub.mode"].as_str(), form["hub.topic"].as_str()),
         ("subscribe", web.url("/feed.xml").as_str())
@@ -116,7 +116,7 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
         );
         exchange(&address, head.as_bytes())
     };
-    assert_eq!(web.n_asked("/feed.xml"), 1);
+    assert_eq!(web.n_requests("/feed.xml"), 1);
     assert!(tell(path, &signature(b"guessed", b"news")).starts_with("HTTP/1.1 202"), "ignored, not refused");
     assert!(tell("/from/hubs/0123", "00").starts_with("HTTP/1.1 410"));
     assert!(
@@ -125,8 +125,8 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
     );
     // The crawl does what it is told in order: with this visit it would have polled the feed.
     archive.ok(&["visit", &web.url("/")]);
-    wait_until("the visit that was asked for", || web.n_asked("/") == 2);
-    assert_eq!(web.n_asked("/feed.xml"), 1, "what is not signed is not believed");
+    wait_until("the visit that was asked for", || web.n_requests("/") == 2);
+    assert_eq!(web.n_requests("/feed.xml"), 1, "what is not signed is not believed");
     let chunked = |body: &str| {
         let signature = signature(form["hub.secret"].as_bytes(), b"news");
         let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nX-Hub-Signature: sha256={signature}\r\n");
@@ -134,9 +134,9 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
     };
     assert!(chunked("no chunk").starts_with("HTTP/1.1 400"));
     assert!(exchange(&address, b"POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 411"));
-    assert_eq!(web.n_asked("/feed.xml"), 1);
+    assert_eq!(web.n_requests("/feed.xml"), 1);
     assert!(chunked("3\r\nnew\r\n1;x=y\r\ns\r\n0\r\n\r\n").starts_with("HTTP/1.1 202"));
-    wait_until("the feed is polled at once", || web.n_asked("/feed.xml") == 2);
+    wait_until("the feed is polled at once", || web.n_requests("/feed.xml") == 2);
     wait_until("the log says why", || {
         archive.log().iter().any(|line| {
             line["reason"].as_str().is_some_and(|reason| reason.contains("its hub announced news"))
@@ -146,9 +146,9 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
     crawl.wait().unwrap();
 }
 
-fn secs_of(asked: &Asked) -> i64 {
+fn secs_of(request: &WebRequest) -> i64 {
     let start = Timestamp::parse("2026-01-01").unwrap();
-    let now = asked.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);
+    let now = request.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);
     (now - start).as_millis() / 1000
 }
 
@@ -157,12 +157,12 @@ fn date(secs: i64) -> String {
 }
 
 /// A site without feeds that has a sitemap of news, with an article every two hours, and one of pages, of which one is edited after 30 hours.
-fn newspaper(asked: &Asked) -> Reply {
-    let (secs, host) = (secs_of(asked), asked.field("host").unwrap_or_default());
+fn newspaper(request: &WebRequest) -> Reply {
+    let (secs, host) = (secs_of(request), request.field("host").unwrap_or_default());
     let newest = secs / 7200;
     let xml =
         |text: String| Reply::Page(200, vec![("Content-Type", "application/xml".into())], text.into_bytes());
-    match asked.path.as_str() {
+    match request.path.as_str() {
         "/robots.txt" => {
             let text = format!("Sitemap: http://{host}/news.xml\nSitemap: http://{host}/pages.xml\n");
             Reply::Page(200, vec![("Content-Type", "text/plain".into())], text.into_bytes())
@@ -219,11 +219,11 @@ fn sitemaps_of_news_are_polled_and_those_of_pages_tell_of_edits() {
         (1, &"news sitemap".into()),
         "{feeds}"
     );
-    assert!(web.n_asked("/news.xml") > 12, "{} polls", web.n_asked("/news.xml"));
-    let n_articles = (0..36).filter(|n| web.n_asked(&format!("/a{n}")) > 0).count();
+    assert!(web.n_requests("/news.xml") > 12, "{} polls", web.n_requests("/news.xml"));
+    let n_articles = (0..36).filter(|n| web.n_requests(&format!("/a{n}")) > 0).count();
     assert!(n_articles >= 34, "{n_articles} of 36 articles");
-    assert!((3..20).contains(&web.n_asked("/pages.xml")), "{} polls", web.n_asked("/pages.xml"));
-    assert_eq!(web.n_asked("/rules"), 2, "its lastmod moved once");
+    assert!((3..20).contains(&web.n_requests("/pages.xml")), "{} polls", web.n_requests("/pages.xml"));
+    assert_eq!(web.n_requests("/rules"), 2, "its lastmod moved once");
     let log = archive.log();
     let reasons = |path: &str| -> Vec<String> {
         let of_path = log.iter().filter(|line| line["url"].as_str().is_some_and(|url| url.ends_with(path)));
@@ -237,10 +237,10 @@ fn sitemaps_of_news_are_polled_and_those_of_pages_tell_of_edits() {
 const N_STORIES: usize = 14;
 
 /// A front page whose fourth headline is another one from the second day on, and stories that never change.
-fn front_page(asked: &Asked) -> Reply {
+fn front_page(request: &WebRequest) -> Reply {
     let story = |n: usize| {
         let title = match n {
-            3 if asked.field("perennial-time").is_some_and(|time| time >= "2026-01-02T12") => {
+            3 if request.field("perennial-time").is_some_and(|time| time >= "2026-01-02T12") => {
                 "The council takes back its plan for the northern bridge".to_owned()
             }
             _ => format!("The council of district {n} has a plan for its bridge and its market"),
@@ -249,7 +249,7 @@ fn front_page(asked: &Asked) -> Reply {
             "<article><h2><a href=/story/{n}>{title}</a></h2><p>Teaser of the story {n} with a few more words.</p></article>"
         )
     };
-    match asked.path.as_str() {
+    match request.path.as_str() {
         "/" => html(&format!("<h1>The daily</h1>{}", (0..N_STORIES).map(story).collect::<String>())),
         path if path.starts_with("/story/") => html(&format!(
             "<h1>{path}</h1><p>{}</p>",

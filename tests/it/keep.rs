@@ -14,9 +14,9 @@ use crate::web::{Reply, Web, html, status};
 /// An article that is written anew at every sixth request, with a word in its margin that is another each time.
 fn article() -> Web {
     const MARGIN: [&str; 7] = ["sunny", "cloudy", "windy", "rainy", "foggy", "frosty", "mild"];
-    Web::serve(|asked| match asked.path.as_str() {
+    Web::serve(|request| match request.path.as_str() {
         "/" => {
-            let edition = asked.n_before / 6;
+            let edition = request.n_before / 6;
             let story: String = (0..12)
                 .map(|line| {
                     format!(
@@ -25,7 +25,7 @@ fn article() -> Web {
                     )
                 })
                 .collect();
-            let weather = MARGIN[asked.n_before % MARGIN.len()];
+            let weather = MARGIN[request.n_before % MARGIN.len()];
             html(&format!(
                 "<main><h1>The story of edition {edition}</h1>{story}</main><footer><p>Outside it is {weather}</p></footer>"
             ))
@@ -195,18 +195,18 @@ fn a_delta_that_does_not_say_what_it_was_made_from_is_applied_where_that_is_sure
 
 /// A page whose margin is another for a while now and then, and comes back to what it was; its server keeps its validators.
 fn with_validators(margin: fn(usize) -> usize) -> Web {
-    Web::serve(move |asked| match asked.path.as_str() {
+    Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let story = "<p>A long story that stays as it is, line by line and word by word</p>".repeat(30);
             // Once, in the middle, the page is written anew: so it has a mean of changes to be compared with.
-            let edition = usize::from(asked.n_before >= 6) + usize::from(asked.n_before >= 7);
-            let margin = margin(asked.n_before);
+            let edition = usize::from(request.n_before >= 6) + usize::from(request.n_before >= 7);
+            let margin = margin(request.n_before);
             let body = format!(
                 "<main><h1>Edition {edition}</h1>{}</main><footer><p>Outside it is the {margin}. day</p></footer>",
                 story.replace("story", ["story", "tale", "report"][edition])
             );
             let etag = format!("\"{edition}-{margin}\"");
-            match asked.field("if-none-match") == Some(etag.as_str()) {
+            match request.field("if-none-match") == Some(etag.as_str()) {
                 true => Reply::Page(304, vec![("ETag", etag)], Vec::new()),
                 false => {
                     let fields = vec![("Content-Type", "text/html".into()), ("ETag", etag)];
@@ -259,12 +259,12 @@ fn a_version_that_stays_is_left_out_once_confirmed_once_and_stored_whole() {
 #[test]
 fn a_version_that_comes_again_and_again_is_stored_whole_the_third_time() {
     // Without validators every visit brings the body.
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => {
-            let edition = usize::from(asked.n_before >= 6) + usize::from(asked.n_before >= 7);
+            let edition = usize::from(request.n_before >= 6) + usize::from(request.n_before >= 7);
             let tale = ["story", "tale", "report"][edition];
             let body = format!("<p>A long {tale} that stays as it is, line by line</p>").repeat(30);
-            let day = asked.n_before % 3;
+            let day = request.n_before % 3;
             html(&format!("<main>{body}</main><footer><p>Outside it is the {day}. day</p></footer>"))
         }
         _ => status(404),

@@ -14,7 +14,7 @@ use perennial_warc::Compression;
 use crate::crawled::Archive;
 use crate::program::sample_warc;
 use crate::wait::{found_within, wait_until};
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 const N_PAGES: usize = 60;
 /// Samples in one imported file, of six captures each.
@@ -52,11 +52,11 @@ struct Killer {
 }
 
 /// Every page can be reached from the first; most change each time.
-fn site(asked: &Asked) -> Reply {
-    let Some(n) = asked.path.trim_start_matches("/p").parse::<usize>().ok().filter(|n| *n < N_PAGES) else {
+fn site(request: &WebRequest) -> Reply {
+    let Some(n) = request.path.trim_start_matches("/p").parse::<usize>().ok().filter(|n| *n < N_PAGES) else {
         return status(404);
     };
-    let edition = if n.is_multiple_of(3) { 0 } else { asked.n_before };
+    let edition = if n.is_multiple_of(3) { 0 } else { request.n_before };
     let links: String = (1..=3)
         .map(|k| n * 3 + k)
         .filter(|to| *to < N_PAGES)
@@ -189,7 +189,7 @@ impl Killer {
             }
         }
         for n in 0..N_PAGES {
-            assert!(self.web.n_asked(&format!("/p{n}")) > 0, "page {n} was lost");
+            assert!(self.web.n_requests(&format!("/p{n}")) > 0, "page {n} was lost");
         }
         println!("{} captures, {n_imported} of them imported", seen.len());
     }

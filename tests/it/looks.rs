@@ -13,16 +13,16 @@ use proptest::prelude::*;
 use rusqlite::{Connection, params};
 
 use crate::crawled::Archive;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 fn of_type(mime: &str, body: String) -> Reply {
     Reply::Page(200, vec![("Content-Type", mime.to_string())], body.into_bytes())
 }
 
 /// Pages of every kind. The second half of the visits finds `/leaving` gone and `/pointer` pointing elsewhere.
-fn site(asked: &Asked) -> Reply {
-    let n = asked.n_before;
-    match asked.path.as_str() {
+fn site(request: &WebRequest) -> Reply {
+    let n = request.n_before;
+    match request.path.as_str() {
         "/" => html(
             "<h1>All kinds of pages</h1><a href=/report>report</a><a href=/data>data</a><a href=/steady>steady</a>
              <a href=/pointer>pointer</a><a href=/x>x</a><a href=/leaving>leaving</a>",

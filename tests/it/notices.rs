@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 use crate::crawled::Archive;
 use crate::program::{localhost_tls, testdata};
 use crate::wait::{dawdle, found_within, wait_until};
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// Takes what is posted to it.
 struct Post {
@@ -113,10 +113,10 @@ fn words(number: usize) -> String {
 const N_PAGES: usize = 5;
 
 /// Pages that say something else at each visit; one of them is gone now and then.
-fn garden(asked: &Asked) -> Reply {
-    let n = asked.n_before;
-    match asked.path.strip_prefix("/p").map(str::parse::<usize>) {
-        None if asked.path == "/" => {
+fn garden(request: &WebRequest) -> Reply {
+    let n = request.n_before;
+    match request.path.strip_prefix("/p").map(str::parse::<usize>) {
+        None if request.path == "/" => {
             let links: String =
                 (0..N_PAGES).map(|page| format!("<a href=/p{page}>Bed number {page}</a> ")).collect();
             html(&format!(
@@ -206,13 +206,13 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     let policy = ["--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "60d"];
     let args = [&crawl[..], &policy[..]].concat();
     for kill in 0..10 {
-        let (n_asked, n_taken) = (web.asked().len(), post.taken.lock().unwrap().len());
+        let (n_requests, n_taken) = (web.requests().len(), post.taken.lock().unwrap().len());
         let wanted = (4 + rng.below(20), rng.below(12));
         let mut child = archive.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lives = || assert!(child.try_wait().unwrap().is_none(), "crawl {kill} ended");
         wait_until("the crawl's requests", || {
             lives();
-            web.asked().len() >= n_asked + wanted.0
+            web.requests().len() >= n_requests + wanted.0
         });
         // None may come: the rule may be in a pause.
         let _ = found_within(Duration::from_secs(2), || {
@@ -458,13 +458,13 @@ fn a_mail_that_is_not_taken_says_why() {
 }
 
 /// The price changes at visits 3 and 6, everything else at each.
-fn shop(asked: &Asked) -> Reply {
-    let price = ["nine", "eight", "seven"][(asked.n_before / 3).min(2)];
+fn shop(request: &WebRequest) -> Reply {
+    let price = ["nine", "eight", "seven"][(request.n_before / 3).min(2)];
     html(&format!(
         "<title>Shop <!channel></title><h1>Lamps</h1><p id=price>The lamp costs {price} crowns.</p>\
          <p>Today in the window: {}.</p><script>let x = {};</script>",
-        words(asked.n_before * 3),
-        asked.n_before
+        words(request.n_before * 3),
+        request.n_before
     ))
 }
 
@@ -595,11 +595,11 @@ fn a_broken_outbox_or_a_dead_receiver_holds_up_no_crawl() {
     let rows = archive.json(&["notify", "list"]);
     assert_eq!(rows[0]["n_waiting"].as_u64(), Some(listed(&archive).len() as u64), "{rows}");
     assert!(rows[0]["error"].as_str().unwrap().contains("cannot connect"), "{rows}");
-    let n_asked = web.asked().len();
+    let n_requests = web.requests().len();
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(archive.root.join(format!("outbox.db{suffix}")));
     }
     std::fs::write(archive.root.join("outbox.db"), "no database at all, but a text").unwrap();
     archive.lapse("1h", "5h");
-    assert!(web.asked().len() > n_asked + 5, "the crawl went on");
+    assert!(web.requests().len() > n_requests + 5, "the crawl went on");
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::crawled::Archive;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// Sentences that no other article has.
 fn prose(n: usize) -> String {
@@ -34,8 +34,8 @@ fn prose(n: usize) -> String {
 }
 
 /// Six articles of a feed. The first has another headline and one more word from its second visit on; around the second the page changes.
-pub(crate) fn press(asked: &Asked) -> Reply {
-    let host = asked.field("host").unwrap_or_default();
+pub(crate) fn press(request: &WebRequest) -> Reply {
+    let host = request.field("host").unwrap_or_default();
     let page = |n: usize, title: &str, more: &str, around: &str| {
         html(&format!(
             "<title>{title}</title><nav><a href=/>Home of the press</a> visitor {around}</nav>\
@@ -43,8 +43,8 @@ pub(crate) fn press(asked: &Asked) -> Reply {
             prose(n)
         ))
     };
-    let visit = asked.n_before.min(2);
-    match asked.path.as_str() {
+    let visit = request.n_before.min(2);
+    match request.path.as_str() {
         "/" => html(
             "<title>Press</title><link rel=alternate type='application/rss+xml' href=/feed.xml><p>All the news",
         ),

@@ -7,17 +7,17 @@ use crate::web::{Web, html, status};
 
 /// A story that stays, a list of prices that changes once, after so many requests, and a line that changes at each request.
 fn shop(n_before_rise: usize) -> Web {
-    Web::serve(move |asked| match asked.path.as_str() {
+    Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let story: String = (0..8)
                 .map(|line| format!("<p>Line {line} of the story: {}</p>", "a word of it ".repeat(20)))
                 .collect();
-            let price = if asked.n_before < n_before_rise {
+            let price = if request.n_before < n_before_rise {
                 "1.10 for milk of the day"
             } else {
                 "9.90 for cream and cheese"
             };
-            let visitors = ["one", "two", "three", "four", "five", "six", "seven"][asked.n_before % 7];
+            let visitors = ["one", "two", "three", "four", "five", "six", "seven"][request.n_before % 7];
             html(&format!(
                 "<main><h1>The story</h1>{story}</main><hr><ul id=prices><li>The price of bread is 3.20</li>\
                  <li>The price is {price}</li><li>The price of salt is 0.90</li></ul>\
@@ -55,7 +55,7 @@ fn what_changes_in_an_ignored_part_is_no_change() {
     let web = shop(usize::MAX);
     let archive = follow(&web, &["--ignore", ".visitors"]);
     crawl(&archive, 6);
-    assert!(web.n_asked("/") >= 6);
+    assert!(web.n_requests("/") >= 6);
     assert!(changes(&archive).is_empty(), "{:?}", changes(&archive));
     let latest = format!("{}@", web.url("/"));
     assert!(!archive.ok(&["lab", "segment", &latest]).contains("So many people"));
@@ -97,7 +97,7 @@ fn versions_that_were_cut_by_other_rules_are_not_compared() {
     assert!(!before.is_empty());
     archive.ok(&["add", &web.url("/"), "--allow-private", "--scope", "page", "--ignore", ".visitors"]);
     crawl(&archive, 2);
-    assert!(web.n_asked("/") >= 6 && web.n_asked("/") <= 8, "the price has not risen yet");
+    assert!(web.n_requests("/") >= 6 && web.n_requests("/") <= 8, "the price has not risen yet");
     assert_eq!(changes(&archive), before, "the footer went from what is looked at, not from the page");
     crawl(&archive, 4);
     let after = changes(&archive);

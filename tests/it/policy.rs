@@ -22,7 +22,7 @@ fn steady() -> Web {
 
 /// A site of so many pages; the version of a page is that of its number and of the requests before.
 fn serve(n_pages: u64, version: impl Fn(u64, u64) -> u64 + Send + Sync + 'static) -> Web {
-    Web::serve(move |asked| match asked.path.as_str() {
+    Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let links: String =
                 (0..n_pages).map(|page| format!("<a href=/d{}/p{page}>{page}</a> ", page % 2)).collect();
@@ -30,7 +30,7 @@ fn serve(n_pages: u64, version: impl Fn(u64, u64) -> u64 + Send + Sync + 'static
         }
         path => match path.rsplit_once("/p").and_then(|(_, number)| number.parse::<u64>().ok()) {
             Some(page) if page < n_pages => {
-                html(&format!("<p>page {page}: {}</p>", version(page, asked.n_before as u64)))
+                html(&format!("<p>page {page}: {}</p>", version(page, request.n_before as u64)))
             }
             _ => status(404),
         },

@@ -195,17 +195,18 @@ fn changes_says_what_it_did_not_look_at_and_changes_nothing() {
     perennial(&root, ["import".as_ref(), "--create".as_ref(), "--no-analysis".as_ref(), file.as_os_str()])
         .ok();
     let before = contents(&root);
-    let asked = perennial(&root, ["changes", "--json"]).ok();
-    assert_eq!(asked.json(), serde_json::json!([]));
+    let request = perennial(&root, ["changes", "--json"]).ok();
+    assert_eq!(request.json(), serde_json::json!([]));
     assert!(
-        asked.stderr.contains("captures are not analysed yet") && asked.stderr.contains("perennial analyse")
+        request.stderr.contains("captures are not analysed yet")
+            && request.stderr.contains("perennial analyse")
     );
     let is_kept = |(path, _): &&(PathBuf, Vec<u8>)| !path.to_string_lossy().contains("state.db-");
     assert!(contents(&root).iter().filter(is_kept).eq(before.iter().filter(is_kept)));
     perennial(&root, ["analyse"]).ok();
-    let asked = perennial(&root, ["changes", "--json"]).ok();
-    assert_ne!(asked.json(), serde_json::json!([]));
-    assert_eq!(asked.stderr, "");
+    let request = perennial(&root, ["changes", "--json"]).ok();
+    assert_ne!(request.json(), serde_json::json!([]));
+    assert_eq!(request.stderr, "");
 }
 
 /// Commits until its standard input ends, and tells how often.
@@ -236,11 +237,11 @@ fn ask_beside(
     is_over: &dyn Fn() -> bool,
     check: &dyn Fn(&serde_json::Value),
 ) -> u32 {
-    for n_asked in 1.. {
-        let asked = perennial(root, args).ok();
-        check(&asked.json());
-        if is_over() && n_asked >= 5 {
-            return n_asked;
+    for n_requests in 1.. {
+        let request = perennial(root, args).ok();
+        check(&request.json());
+        if is_over() && n_requests >= 5 {
+            return n_requests;
         }
     }
     0

@@ -11,7 +11,7 @@ use perennial_engine::learn::{self, FollowedSites};
 use crate::crawled;
 use crate::facts::Facts;
 use crate::program::{folder, perennial, ran};
-use crate::web::{Asked, Reply, Web, html, redirect, status};
+use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
 /// Makes the state anew, looks at every page again, and compares.
 #[track_caller]
@@ -63,9 +63,9 @@ impl Ranking {
 }
 
 /// Pages that write their links in all the ways that there are, and change.
-fn odd_site(asked: &Asked) -> Reply {
-    let edition = asked.n_before;
-    match asked.path.as_str() {
+fn odd_site(request: &WebRequest) -> Reply {
+    let edition = request.n_before;
+    match request.path.as_str() {
         "/" => html(&format!(
             "<base href=/dir/><h1>Edition {edition}</h1><a href=../b/./c?utm_source=mail>c</a><a href=HTTP://LOCALHOST:1/X>x</a>
              <a href='../d#part'>d</a><a href='../d#other'>d again</a><a href=%7euser?sid=9f8e7d6c5b4a3928>user</a>

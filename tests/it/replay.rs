@@ -9,7 +9,7 @@ use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
 
 use crate::browser::{Serving, Viewer};
 use crate::crawled::Archive;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 fn typed(mime: &str, body: impl Into<Vec<u8>>) -> Reply {
     Reply::Page(200, vec![("Content-Type", mime.to_string())], body.into())
@@ -75,14 +75,14 @@ const STYLE: &str = "@import '/more.css'; @font-face { font-family: Harbour; src
 body { font: 16px/24px Harbour, sans-serif; margin: 0; COLOUR } header { display: flex; gap: 20px; padding: 10px; background: #dde }
 .pictured { background: url(/behind.svg); width: 400px; height: 60px }";
 
-fn site(asked: &Asked, version: usize) -> Reply {
+fn site(request: &WebRequest, version: usize) -> Reply {
     let is_second = version == 2;
     let lead = if is_second {
         "The lighthouse was repaired in spring and its lamp is lit again every night of the year."
     } else {
         "The lighthouse is dark while the harbour office looks for somebody who can repair its lamp."
     };
-    match asked.path.as_str() {
+    match request.path.as_str() {
         "/" => {
             let headline = if is_second { "Lighthouse lit again" } else { "Lighthouse stays dark" };
             html(&PAGE.replace("HEADLINE", headline).replace("LEAD", lead))
@@ -114,7 +114,7 @@ fn site(asked: &Asked, version: usize) -> Reply {
         "/frame.html" => html(
             "<p>High water at <b id=time>noon</b></p><script>document.getElementById('time').textContent = 'six, says ' + document.referrer.split('/')[2] + (parent !== window)</script>",
         ),
-        "/clip.wav" => ranged(asked, tone()),
+        "/clip.wav" => ranged(request, tone()),
         path if path.ends_with(".svg") => drawing(if is_second { "#37a" } else { "#a73" }),
         "/about" => html("<title>About</title><p>About the harbour and its office</p><a href=/>Back</a>"),
         "/contact?a=1&b=2" => html("<title>Contact</title><p>Ask at the office</p>"),
@@ -124,9 +124,9 @@ fn site(asked: &Asked, version: usize) -> Reply {
 }
 
 /// A file of which a part may be asked for.
-fn ranged(asked: &Asked, bytes: Vec<u8>) -> Reply {
+fn ranged(request: &WebRequest, bytes: Vec<u8>) -> Reply {
     let fields = vec![("Content-Type", "audio/wav".to_string()), ("Accept-Ranges", "bytes".into())];
-    let Some(range) = asked.field("range").and_then(|range| range.strip_prefix("bytes=")) else {
+    let Some(range) = request.field("range").and_then(|range| range.strip_prefix("bytes=")) else {
         return Reply::Page(200, fields, bytes);
     };
     let (from, to) = range.split_once('-').unwrap();
@@ -206,7 +206,7 @@ const STRAY: &str = "(async () => { const clean = document.createElement('iframe
 fn a_site_with_scripts_looks_as_it_looked() {
     let version = Arc::new(AtomicUsize::new(1));
     let served = version.clone();
-    let web = Web::serve(move |asked| site(asked, served.load(Ordering::SeqCst)));
+    let web = Web::serve(move |request| site(request, served.load(Ordering::SeqCst)));
     let archive = Archive::new();
     let root = web.url("/");
     archive.ok(&["add", &root, "--allow-private", "--renderer", "chromium"]);
@@ -225,7 +225,7 @@ fn a_site_with_scripts_looks_as_it_looked() {
     }
     let times = captured(&archive, &root);
     assert_eq!(times.len(), 2, "{times:?}");
-    let n_asked = web.asked().len();
+    let n_requests = web.requests().len();
     for (number, (time, (tree, text, errors))) in times.iter().zip(&live).enumerate() {
         viewer.visit(&format!("{}/web/{time}/{root}", serving.main));
         viewer.until(true, IS_READY);
@@ -265,7 +265,7 @@ fn a_site_with_scripts_looks_as_it_looked() {
     }
     the_banner_leads_through_time(&mut viewer, &serving, &root, &times);
     links_keep_one_instant_if_wanted(&mut viewer, &serving, &root, &times);
-    assert_eq!(web.asked().len(), n_asked, "{:?}", &web.asked()[n_asked..]);
+    assert_eq!(web.requests().len(), n_requests, "{:?}", &web.requests()[n_requests..]);
     assert_eq!(viewer.escaped(), Vec::<String>::new());
 }
 
@@ -335,14 +335,14 @@ fn links_keep_one_instant_if_wanted(viewer: &mut Viewer, serving: &Serving, root
 /// Without scripts a page has its styles, pictures, frames and links.
 #[test]
 fn a_page_is_whole_without_scripts() {
-    let web = Web::serve(|asked| site(asked, 1));
+    let web = Web::serve(|request| site(request, 1));
     let archive = Archive::new();
     let root = web.url("/");
     archive.ok(&["add", &root, "--allow-private", "--renderer", "layout"]);
     archive.ok(&["run", "--once", "--delay", "0"]);
     let serving = Serving::start(&archive);
     let mut viewer = Viewer::start(&[host(&serving.main), host(&serving.replay)]);
-    let n_asked = web.asked().len();
+    let n_requests = web.requests().len();
     viewer.call("Emulation.setScriptExecutionDisabled", serde_json::json!({"value": true}));
     viewer.visit(&format!("{}/web/{}/{root}", serving.main, captured(&archive, &root)[0]));
     let check = "(() => { const page = document; return [getComputedStyle(page.body).backgroundColor, page.images[0].naturalWidth, \
@@ -350,6 +350,6 @@ fn a_page_is_whole_without_scripts() {
     viewer.until(true, &format!("{check} === 'rgb(255, 238, 238) 120 true'"));
     let banner = viewer.outside("document.getElementById('ban').innerText").as_str().unwrap().to_string();
     assert!(banner.contains("coherent") || banner.contains("possibly"), "{banner}");
-    assert_eq!(web.asked().len(), n_asked);
+    assert_eq!(web.requests().len(), n_requests);
     assert_eq!(viewer.escaped(), Vec::<String>::new());
 }

@@ -18,7 +18,7 @@ use perennial_warc::{
 use crate::crawled::Archive;
 use crate::interop::tool;
 use crate::program::{folder, perennial, ran};
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// The fields of every page of the site below.
 fn page_fields(body: &str) -> Vec<(&'static str, String)> {
@@ -29,8 +29,8 @@ fn page_fields(body: &str) -> Vec<(&'static str, String)> {
 }
 
 /// The hours since the start of the time-lapse.
-fn hour_of(asked: &Asked) -> i64 {
-    let now = asked.field("perennial-time").and_then(|time| Timestamp::parse(time).ok());
+fn hour_of(request: &WebRequest) -> i64 {
+    let now = request.field("perennial-time").and_then(|time| Timestamp::parse(time).ok());
     let start = Timestamp::parse("2026-01-01T00:00:00Z").unwrap();
     now.map_or(0, |now| (now.as_secs() - start.as_secs()) / 3600)
 }
@@ -56,10 +56,10 @@ fn shown_at(path: &str, hour: i64) -> Option<String> {
 
 /// The site, with validators that it keeps.
 pub(crate) fn site() -> Web {
-    Web::serve(|asked| match shown_at(&asked.path, hour_of(asked)) {
+    Web::serve(|request| match shown_at(&request.path, hour_of(request)) {
         Some(body) => {
             let fields = page_fields(&body);
-            match asked.field("if-none-match") == Some(fields[1].1.as_str()) {
+            match request.field("if-none-match") == Some(fields[1].1.as_str()) {
                 true => Reply::Page(304, fields, Vec::new()),
                 false => Reply::Page(200, fields, body.into_bytes()),
             }
@@ -84,11 +84,11 @@ pub(crate) fn truth(web: &Web, with_weather: bool) -> BTreeMap<(String, String),
         let weather = text("Outside it is ", 18).filter(|_| with_weather);
         Some([text("Edition ", 17), text("The very same words", 30), weather].into_iter().flatten().collect())
     };
-    let seen = |asked: Asked| {
-        let time = Timestamp::parse(asked.field("perennial-time")?).ok()?.to_digits14();
-        Some(((web.url(&asked.path), time), words(&asked.path, hour_of(&asked))?))
+    let seen = |request: WebRequest| {
+        let time = Timestamp::parse(request.field("perennial-time")?).ok()?.to_digits14();
+        Some(((web.url(&request.path), time), words(&request.path, hour_of(&request))?))
     };
-    web.asked().into_iter().filter_map(seen).collect()
+    web.requests().into_iter().filter_map(seen).collect()
 }
 
 /// One view of a page.
@@ -260,7 +260,7 @@ fn an_export_is_imported_as_the_captures_that_it_was_made_from() {
 
 #[test]
 fn a_page_that_never_changes_costs_one_look_into_the_index_each_time() {
-    let web = Web::serve(|asked| match (asked.path.as_str(), asked.field("if-none-match")) {
+    let web = Web::serve(|request| match (request.path.as_str(), request.field("if-none-match")) {
         ("/", Some(_)) => Reply::Page(304, vec![("ETag", "\"1\"".into())], Vec::new()),
         ("/", None) => {
             let Reply::Page(code, mut fields, body) =

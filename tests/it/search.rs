@@ -9,7 +9,7 @@ use perennial_engine::search::{SearchQuery, find_pages};
 use serde_json::Value;
 
 use crate::crawled::Archive;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 const N_PAGES: u64 = 6;
 const N_SENTENCES: u64 = 60;
@@ -33,18 +33,18 @@ fn is_there(page: u64, number: u64, request: u64) -> bool {
     (begin..begin + length).contains(&request) || comes_back
 }
 
-fn site(asked: &Asked) -> Reply {
-    let page = asked.path.strip_prefix("/p").and_then(|number| number.parse::<u64>().ok());
-    match (asked.path.as_str(), page) {
+fn site(request: &WebRequest) -> Reply {
+    let page = request.path.strip_prefix("/p").and_then(|number| number.parse::<u64>().ok());
+    match (request.path.as_str(), page) {
         ("/", _) => {
             let links: String =
                 (0..N_PAGES).map(|page| format!("<a href=/p{page}>Garden {page}</a> ")).collect();
             html(&format!("<title>Gardens</title><h1>Gardens</h1>{links}"))
         }
         // The last page vanishes for a while.
-        (_, Some(page)) if page == N_PAGES - 1 && (6..9).contains(&asked.n_before) => status(404),
+        (_, Some(page)) if page == N_PAGES - 1 && (6..9).contains(&request.n_before) => status(404),
         (_, Some(page)) if page < N_PAGES => {
-            let there = (0..N_SENTENCES).filter(|&number| is_there(page, number, asked.n_before as u64));
+            let there = (0..N_SENTENCES).filter(|&number| is_there(page, number, request.n_before as u64));
             let text: String = there.map(|number| format!("<p>{}</p>", sentence(page, number))).collect();
             html(&format!("<title>Garden</title><h1>A garden</h1><p>Words that always stay here.</p>{text}"))
         }

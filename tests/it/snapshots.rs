@@ -20,7 +20,7 @@ use crate::server::{Answer, Serving, ask};
 use crate::sources::sources;
 use crate::town::Town;
 use crate::wait::wait_until;
-use crate::web::Asked;
+use crate::web::WebRequest;
 
 /// The snapshots of one folder.
 struct Folder {
@@ -255,7 +255,7 @@ fn check_server(town: &Town, recorder: &mut Recorder) -> [Folder; 3] {
     let described = serving.get("/api/openapi.json").json();
     for (path, _) in described["paths"].as_object().unwrap() {
         let is_read = described["paths"][path].get("get").is_some();
-        let is_asked = recorder.paths.iter().any(|asked| asked.split('?').next() == Some(path));
+        let is_asked = recorder.paths.iter().any(|request| request.split('?').next() == Some(path));
         assert!(!is_read || is_asked, "{path} is in the OpenAPI description and has no snapshot");
     }
     for (name, method, fields) in [
@@ -373,7 +373,7 @@ fn check_notices(town: &Town, recorder: &Recorder) -> Folder {
     ] {
         let mut posted = town.posted(path);
         // Notices are ordered per page only.
-        posted.sort_by_key(|asked| body_of(asked)["url"].as_str().map(str::to_string));
+        posted.sort_by_key(|request| body_of(request)["url"].as_str().map(str::to_string));
         let posted: String = posted.iter().map(request_of).collect();
         assert!(!posted.is_empty(), "nothing was posted to {path}");
         folder.check(name, &recorder.redactions.apply(&posted));
@@ -389,19 +389,19 @@ fn check_notices(town: &Town, recorder: &Recorder) -> Folder {
     folder
 }
 
-fn body_of(asked: &Asked) -> Value {
-    serde_json::from_slice(&asked.body).unwrap()
+fn body_of(request: &WebRequest) -> Value {
+    serde_json::from_slice(&request.body).unwrap()
 }
 
-fn request_of(asked: &Asked) -> String {
-    let mut fields: Vec<String> = asked
+fn request_of(request: &WebRequest) -> String {
+    let mut fields: Vec<String> = request
         .fields
         .iter()
         .filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()))
         .map(|(name, value)| format!("{name}: {value}"))
         .collect();
     fields.sort();
-    format!("POST {}\n{}\n\n{}\n\n", asked.path, fields.join("\n"), outline::json(&body_of(asked)))
+    format!("POST {}\n{}\n\n{}\n\n", request.path, fields.join("\n"), outline::json(&body_of(request)))
 }
 
 /// A mail as its reader sees it: without the SMTP dialogue, decoded.
@@ -446,8 +446,8 @@ fn pages_api_feeds_and_notices() {
     for (name, text) in recorder.assets.into_all() {
         assets.check(&name, &text);
     }
-    let asked: BTreeSet<String> = recorder.paths.iter().map(|path| route_of(path)).collect();
-    let missing: Vec<&String> = recorder.linked.difference(&asked).collect();
+    let request: BTreeSet<String> = recorder.paths.iter().map(|path| route_of(path)).collect();
+    let missing: Vec<&String> = recorder.linked.difference(&request).collect();
     assert!(missing.is_empty(), "routes without a snapshot that pages link to: {missing:?}");
     let routed = routes_of_sources();
     assert!(routed.len() > 20, "the router's source was not found or not understood: {routed:?}");

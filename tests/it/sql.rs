@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::crawled::Archive;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// A page that changes at each visit, one that vanishes, and a feed.
-fn site(asked: &Asked) -> Reply {
+fn site(request: &WebRequest) -> Reply {
     const WORDS: [&str; 4] =
         ["the harbour opens", "a bridge, \"new\" and red", "ferries stop", "trams run again"];
-    let words = WORDS[asked.n_before % 4];
-    match asked.path.as_str() {
+    let words = WORDS[request.n_before % 4];
+    match request.path.as_str() {
         "/" => html(&format!(
             "<title>News, \"today\"</title><link rel=alternate type='application/rss+xml' href=/feed><h1>News</h1>\
              <p>In the city {words}, says the mayor of the town.</p><a href=/gone>Plan</a>"
         )),
-        "/gone" if asked.n_before < 2 => html("<title>Plan</title><h1>Plan</h1><p>What to do when the river rises.</p>"),
+        "/gone" if request.n_before < 2 => html("<title>Plan</title><h1>Plan</h1><p>What to do when the river rises.</p>"),
         "/feed" => Reply::Page(
             200,
             vec![("Content-Type", "application/rss+xml".into())],

@@ -4,13 +4,13 @@ use perennial_core::memento::address::escape;
 
 use crate::crawled::Archive;
 use crate::dashboard_pages::TestDashboard;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// Pages that say the same with other numbers at every visit, and from the eighth visit on also something new.
-fn site(asked: &Asked) -> Reply {
-    let n = asked.n_before;
-    let page = asked.path.strip_prefix("/p").and_then(|number| number.parse::<usize>().ok());
-    match (asked.path.as_str(), page) {
+fn site(request: &WebRequest) -> Reply {
+    let n = request.n_before;
+    let page = request.path.strip_prefix("/p").and_then(|number| number.parse::<usize>().ok());
+    match (request.path.as_str(), page) {
         ("/", _) => {
             let links: String = (0..6).map(|page| format!("<a href=/p{page}>Ward {page}</a> ")).collect();
             html(&format!("<title>Wards</title><h1>Wards</h1>{links}"))

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::crawled::Archive;
 use crate::program::sample_file;
-use crate::web::{Asked, Reply, Web, html, redirect, status};
+use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
 /// A front page that changes every day at noon of the virtual clock, told by its number of visits; a feed; an address that
 /// moved; one that never was.
-fn site(asked: &Asked) -> Reply {
-    match (asked.path.as_str(), asked.n_before) {
+fn site(request: &WebRequest) -> Reply {
+    match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(
             "<title>City</title><h1>Edition {}</h1><p>What the city council decided on its day number {}.</p>
             <a href=/old>old</a><a href=/dead>dead</a><a href=/about>about</a><a href=/feed.xml>feed</a>",
@@ -133,7 +133,7 @@ fn bounds(quality: &Value, name: &str) -> [f64; 3] {
 
 #[test]
 fn a_site_where_nothing_changed_is_probably_complete() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<title>Still</title><h1>Nothing happens here</h1><a href=/about>about</a>"),
         "/about" => html("<title>About</title><h1>About</h1><p>Nothing happens here either.</p>"),
         _ => status(404),
@@ -242,7 +242,7 @@ fn patterns_have_axes_and_explain_their_words() {
 
 #[test]
 fn the_log_can_be_asked_since_a_time_and_its_hints_hold() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<h1>Front</h1><a href=/gone>gone</a><a href=/broken>broken</a>"),
         "/broken" => status(500),
         _ => status(404),
@@ -271,7 +271,7 @@ fn the_log_can_be_asked_since_a_time_and_its_hints_hold() {
 
 #[test]
 fn pages_and_subresources_are_counted_separately() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<link rel=stylesheet href=/a.css><h1>Front</h1><img src=/b.png><a href=/next>next</a>"),
         "/next" => html("<h1>Next</h1>"),
         "/a.css" => {

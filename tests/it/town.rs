@@ -11,7 +11,7 @@ use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 
 use crate::crawled::Archive;
 use crate::notices::mail_server;
-use crate::web::{self, Asked, Reply, Web, status};
+use crate::web::{self, Reply, Web, WebRequest, status};
 
 /// Markup, quotation marks, an ampersand, a right-to-left override, a mention.
 const HOSTILE: &str = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt; &quot;quoted&quot; it's &amp;amp; \u{202e}turned <!channel>";
@@ -67,9 +67,9 @@ impl Town {
     }
 
     /// Requests to a path of `post.localhost`.
-    pub(crate) fn posted(&self, path: &str) -> Vec<Asked> {
+    pub(crate) fn posted(&self, path: &str) -> Vec<WebRequest> {
         let url = format!("http://post.localhost{path}");
-        self.web.asked().into_iter().filter(|asked| asked.path == url).collect()
+        self.web.requests().into_iter().filter(|request| request.path == url).collect()
     }
 
     pub(crate) fn mail(&self) -> Option<Vec<String>> {
@@ -135,15 +135,15 @@ fn import_damaged(archive: &Archive) {
 }
 
 /// Hours since the start of 2026 on the crawl's clock.
-fn hour_of(asked: &Asked) -> i64 {
+fn hour_of(request: &WebRequest) -> i64 {
     let start = Timestamp::parse("2026-01-01").unwrap();
-    let now = asked.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);
+    let now = request.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);
     (now - start).as_millis() / 3_600_000
 }
 
-fn page(asked: &Asked) -> Reply {
-    let hour = hour_of(asked);
-    let rest = asked.path.strip_prefix("http://").unwrap_or_default();
+fn page(request: &WebRequest) -> Reply {
+    let hour = hour_of(request);
+    let rest = request.path.strip_prefix("http://").unwrap_or_default();
     match rest.split_once('/').unwrap_or_default() {
         ("town.localhost", path) => town(path, hour),
         ("press.localhost", path) => press(path, hour),

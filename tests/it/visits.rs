@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::crawled::Archive;
 use crate::dashboard_pages::TestDashboard;
-use crate::web::{Asked, Reply, Web, html, redirect, status};
+use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
 const STORY: &str = "<title>Flood plan</title><h1>Flood plan</h1><p>What the city does when the river rises, street by \
     street, with telephone numbers of those who help.</p>";
@@ -18,10 +18,10 @@ fn soft_error() -> Reply {
 
 /// `/plan` is there at first, is gone, and comes back; `/old` moves home; `/soft` says that it is gone with status 200;
 /// `/dead/...` never were; `/index.html` is the front page.
-fn site(asked: &Asked) -> Reply {
+fn site(request: &WebRequest) -> Reply {
     let front = "<h1>Example City</h1><a href=/plan>plan</a><a href=/old>old</a><a href=/soft>soft</a>
         <a href=/index.html>home</a><a href=/dead/0>dead</a>";
-    match (asked.path.as_str(), asked.n_before) {
+    match (request.path.as_str(), request.n_before) {
         ("/" | "/index.html", _) => html(front),
         ("/plan", 4 | 5) => status(404),
         ("/plan", _) => html(STORY),
@@ -82,23 +82,23 @@ fn an_address_that_never_was_a_page_is_tried_rarely() {
     let web = Web::serve(site);
     let archive = crawled(&web, "6h", "9d");
     // At once, and after 1, 2 and 4 more days.
-    assert_eq!(web.n_asked("/dead/0"), 4);
-    assert!(web.n_asked("/") >= 35, "{}", web.n_asked("/"));
+    assert_eq!(web.n_requests("/dead/0"), 4);
+    assert!(web.n_requests("/") >= 35, "{}", web.n_requests("/"));
     // `/index.html` has the bytes of `/`: it is the same page under a longer name.
-    assert_eq!(web.n_asked("/index.html"), 4);
+    assert_eq!(web.n_requests("/index.html"), 4);
     archive.verify();
 }
 
 #[test]
 fn dead_links_get_a_small_share_of_a_budget() {
-    let web = Web::serve(|asked| match asked.path.as_str() {
+    let web = Web::serve(|request| match request.path.as_str() {
         "/" => {
             let dead: String = (0..200).map(|n| format!("<a href=/dead/{n}>{n}</a>")).collect();
             let live: String = (0..40).map(|n| format!("<a href=/live/{n}>{n}</a>")).collect();
             html(&format!("<h1>Links</h1>{live}{dead}"))
         }
         path if path.starts_with("/live/") => {
-            html(&format!("<h1>Page {path}, edition {}</h1>", asked.n_before))
+            html(&format!("<h1>Page {path}, edition {}</h1>", request.n_before))
         }
         _ => status(404),
     });
@@ -106,16 +106,16 @@ fn dead_links_get_a_small_share_of_a_budget() {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     let clock = ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
     archive.ended(&[&clock[..], &["--budget", "10/h", "--time-limit", "7d"]].concat(), 15);
-    let asked = web.asked();
-    let dead = asked.iter().filter(|asked| asked.path.starts_with("/dead/")).count();
-    let live = asked.iter().filter(|asked| asked.path.starts_with("/live/")).count();
+    let requests = web.requests();
+    let dead = requests.iter().filter(|request| request.path.starts_with("/dead/")).count();
+    let live = requests.iter().filter(|request| request.path.starts_with("/live/")).count();
     // Four tell what links into that folder are worth; the rest waits for its share.
     assert!(dead * 100 <= 3 * (dead + live), "{dead} of {}", dead + live);
 }
 
 #[test]
 fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
-    let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
+    let web = Web::serve(|request| match (request.path.as_str(), request.n_before) {
         ("/", 0..3) => html("<h1>News</h1><a href=/old>Old story</a>"),
         ("/", _) => html("<h1>News</h1><a href=/old>Old story</a><a href=/new>New story</a>"),
         ("/old", _) => html("<title>Old story</title><h1>Old story</h1><p>Words.</p>"),
@@ -145,11 +145,11 @@ fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
 
 /// `/first` and `/second` stand in the sitemap and the feed; `/named` comes to the sitemap alone, `/told` to the feed alone, and
 /// nothing links to either.
-fn announcing_site(asked: &Asked) -> Reply {
+fn announcing_site(request: &WebRequest) -> Reply {
     let typed = |mime: &str, body: String| {
         Reply::Page(200, vec![("Content-Type", mime.to_string())], body.into_bytes())
     };
-    match (asked.path.as_str(), asked.n_before) {
+    match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(
             "<title>Front</title><link rel=alternate type=application/rss+xml href=/feed.xml><h1>Front {n}</h1>"
         )),
@@ -166,7 +166,7 @@ fn announcing_site(asked: &Asked) -> Reply {
             typed("application/rss+xml", format!("<rss version=\"2.0\"><channel>{items}</channel></rss>"))
         }
         ("/first" | "/second" | "/named" | "/told", _) => {
-            html(&format!("<title>{0}</title><h1>Page {0}</h1><p>Words of its own.</p>", asked.path))
+            html(&format!("<title>{0}</title><h1>Page {0}</h1><p>Words of its own.</p>", request.path))
         }
         _ => status(404),
     }
@@ -189,7 +189,7 @@ fn a_page_that_only_a_sitemap_or_a_feed_names_is_new_too() {
 
 #[test]
 fn changes_show_the_words_that_differ_and_refuse_unknown_places() {
-    let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
+    let web = Web::serve(|request| match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(
             "<title>Limits {}</title><h1>Limits</h1><p>The limit for cars on the ring road is {} km/h from Monday on.</p>",
             n / 3,
@@ -232,7 +232,7 @@ fn rewritten_headlines_are_listed_without_all_that_came_and_went() {
             (first..first + 12).map(story).collect::<String>()
         ))
     };
-    let web = Web::serve(move |asked| match (asked.path.as_str(), asked.n_before) {
+    let web = Web::serve(move |request| match (request.path.as_str(), request.n_before) {
         ("/", 0) => front(3, "Mayor may resign over the harbour bridge"),
         ("/", _) => front(0, "Mayor to resign over the harbour bridge"),
         _ => status(404),
@@ -252,12 +252,12 @@ fn what_was_said_once_is_kept_and_what_was_refused_is_not_gone() {
     archive.ok(&["add", &web.url("/"), "--renderer", "layout"]);
     // A loopback address is refused until the user allows it.
     archive.run(&["run", "--once", "--delay", "0"]);
-    assert_eq!(web.asked().len(), 0);
+    assert_eq!(web.requests().len(), 0);
     archive.ok(&["run", &web.url("/"), "--allow-private", "--once", "--delay", "0"]);
-    let n_asked = web.n_asked("/plan");
-    assert_eq!(n_asked, 1, "what was refused is fetched as soon as it may be");
+    let n_requests = web.n_requests("/plan");
+    assert_eq!(n_requests, 1, "what was refused is fetched as soon as it may be");
     archive.ok(&["run", "--once", "--delay", "0"]);
-    assert_eq!(web.n_asked("/plan"), 2, "the next crawl allows it too");
+    assert_eq!(web.n_requests("/plan"), 2, "the next crawl allows it too");
     let log = archive.log();
     assert!(log.iter().skip(1).all(|line| line["error"] != "guarded"), "{log:?}");
     for other in ["mailto:a@example.org", "ftp://example.org/", "javascript:alert(1)"] {
@@ -269,8 +269,9 @@ fn what_was_said_once_is_kept_and_what_was_refused_is_not_gone() {
 fn a_server_hears_the_time_of_a_time_lapse() {
     let web = Web::serve(site);
     let archive = crawled(&web, "6h", "1d");
-    let heard = |asked: &Asked| asked.field("perennial-time").map(str::to_string);
-    let times: Vec<String> = web.asked().iter().filter(|asked| asked.path == "/").filter_map(heard).collect();
+    let heard = |request: &WebRequest| request.field("perennial-time").map(str::to_string);
+    let times: Vec<String> =
+        web.requests().iter().filter(|request| request.path == "/").filter_map(heard).collect();
     assert!(times.len() >= 4 && times[0].starts_with("2026-01-01T00:"), "{times:?}");
     assert!(times.is_sorted() && times[3].as_str() > "2026-01-01T12", "{times:?}");
     archive.verify();

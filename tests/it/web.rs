@@ -13,15 +13,15 @@ use crate::wait::dawdle;
 
 /// One request as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct WebRequest {
     pub(crate) path: String,
     pub(crate) fields: HashMap<String, String>,
     pub(crate) body: Vec<u8>,
-    /// How often this path was asked for before.
+    /// How often this path was requested before.
     pub(crate) n_before: usize,
 }
 
-impl Asked {
+impl WebRequest {
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str)
     }
@@ -58,23 +58,23 @@ pub(crate) fn redirect(to: &str) -> Reply {
     Reply::Page(302, vec![("Location", to.to_string())], Vec::new())
 }
 
-type Handler = dyn Fn(&Asked) -> Reply + Send + Sync;
+type Handler = dyn Fn(&WebRequest) -> Reply + Send + Sync;
 
 /// The server; it ends with the test.
 pub(crate) struct Web {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<WebRequest>>>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Web {
     /// Serves until dropped.
-    pub(crate) fn serve(handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Web {
+    pub(crate) fn serve(handler: impl Fn(&WebRequest) -> Reply + Send + Sync + 'static) -> Web {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (asked, is_over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (requests, is_over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let handler: Arc<Handler> = Arc::new(handler);
-        let (seen, over) = (asked.clone(), is_over.clone());
+        let (seen, over) = (requests.clone(), is_over.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if over.load(Ordering::Relaxed) {
@@ -84,7 +84,7 @@ impl Web {
                 std::thread::spawn(move || serve_connection(stream, &*handler, &seen, &over));
             }
         });
-        Web { address, asked, is_over }
+        Web { address, requests, is_over }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -92,13 +92,13 @@ impl Web {
     }
 
     /// All requests so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<WebRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
-    /// How often a path was asked for.
-    pub(crate) fn n_asked(&self, path: &str) -> usize {
-        self.asked.lock().unwrap().iter().filter(|asked| asked.path == path).count()
+    /// How often a path was requested.
+    pub(crate) fn n_requests(&self, path: &str) -> usize {
+        self.requests.lock().unwrap().iter().filter(|request| request.path == path).count()
     }
 }
 
@@ -109,24 +109,24 @@ impl Drop for Web {
     }
 }
 
-fn serve_connection(stream: TcpStream, handler: &Handler, seen: &Mutex<Vec<Asked>>, over: &AtomicBool) {
+fn serve_connection(stream: TcpStream, handler: &Handler, seen: &Mutex<Vec<WebRequest>>, over: &AtomicBool) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
     let Ok(reading) = stream.try_clone() else { return };
     let mut reader = BufReader::new(reading);
-    while let Some(mut asked) = read_request(&mut reader) {
+    while let Some(mut request) = read_request(&mut reader) {
         {
             let mut seen = seen.lock().unwrap();
-            asked.n_before = seen.iter().filter(|other| other.path == asked.path).count();
-            seen.push(asked.clone());
+            request.n_before = seen.iter().filter(|other| other.path == request.path).count();
+            seen.push(request.clone());
         }
-        if !send(&stream, handler(&asked), over) {
+        if !send(&stream, handler(&request), over) {
             return;
         }
     }
 }
 
-fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<WebRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|&n| n > 0)?;
     let path = line.split(' ').nth(1)?.to_string();
@@ -140,7 +140,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
     let n_bytes = fields.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; n_bytes];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { path, fields, body, n_before: 0 })
+    Some(WebRequest { path, fields, body, n_before: 0 })
 }
 
 /// Whether the connection goes on.

@@ -18,7 +18,7 @@ use super::trace::{Recording, record};
 use super::{Captures, captures, real_folder};
 use crate::program::{append_random, perennial, sample_warc};
 use crate::wait::wait_until;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// Does the command again and compares; gets the captures that the start found.
 type Again = Box<dyn Fn(&Path, Captures) -> Result<(), String> + Sync>;
@@ -97,11 +97,11 @@ fn init() -> Scenario {
 }
 
 /// Every page can be reached from the first. Most change each time they are fetched; some are hard to compress.
-fn site(asked: &Asked, n_pages: usize) -> Reply {
-    let Some(n) = asked.path.trim_start_matches("/p").parse::<usize>().ok().filter(|n| *n < n_pages) else {
+fn site(request: &WebRequest, n_pages: usize) -> Reply {
+    let Some(n) = request.path.trim_start_matches("/p").parse::<usize>().ok().filter(|n| *n < n_pages) else {
         return status(404);
     };
-    let edition = if n.is_multiple_of(3) { 0 } else { asked.n_before };
+    let edition = if n.is_multiple_of(3) { 0 } else { request.n_before };
     let links: String = (1..=3).map(|k| format!("<a href=/p{}>next</a>", n * 3 + k)).collect();
     let mut rng = Rng::from_parts(&[n as u64, edition as u64]);
     let n_words = if n.is_multiple_of(5) { 3000 } else { 20 };
@@ -113,7 +113,7 @@ fn site(asked: &Asked, n_pages: usize) -> Reply {
 fn crawls(n_pages: usize, sources: &Sources) -> Vec<Scenario> {
     let (_dir, root) = real_folder();
     let archive = root.join("archive");
-    let web = Arc::new(Web::serve(move |asked| site(asked, n_pages)));
+    let web = Arc::new(Web::serve(move |request| site(request, n_pages)));
     perennial(&archive, ["init"]).ok();
     perennial(&archive, ["add", &web.url("/p0"), "--allow-private"]).ok();
     // Small files, so that the change from one to the next is seen often.

@@ -9,7 +9,7 @@ use std::io::Read;
 
 use perennial_core::feed::sitemap::{self, Sitemap};
 use perennial_core::text::charset::{Charset, decode_with_charset};
-use perennial_core::text::links::{Link, LinkKind, find_css_links, find_links};
+use perennial_core::text::links::{LinkKind, UrlReference, find_css_links, find_links};
 use perennial_core::url::canonical;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{Cut, CutCause, Limits, decode, gunzip};
@@ -230,7 +230,7 @@ pub(super) fn drawn_page(uri: &str) -> Option<&str> {
     uri.strip_prefix(DRAWN_PREFIX)
 }
 
-fn canonical_links(found: Vec<Link>) -> Vec<DocumentLink> {
+fn canonical_links(found: Vec<UrlReference>) -> Vec<DocumentLink> {
     let mut seen = HashSet::with_capacity(found.len());
     found
         .into_iter()

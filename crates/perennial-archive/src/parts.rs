@@ -78,5 +78,5 @@ fn named_in(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Vec<String
     let drawn = drawn.map(|drawn| snapshot.archive().stored(&drawn, Limits::default())).transpose()?;
     let drawn = drawn.map(|drawn| links::find_drawn(&url, &drawn.payload.bytes));
     let all = [Some(&sent), drawn.as_ref()].into_iter().flatten().flat_map(Links::of_document);
-    Ok(all.filter(|link| link.kind.is_requisite()).map(|link| link.url.to_string()).collect())
+    Ok(all.filter(|link| link.kind.is_subresource()).map(|link| link.url.to_string()).collect())
 }

@@ -78,7 +78,7 @@ impl<'a> Discoveries<'a> {
         }
         let in_scope = kind.is_page() && self.find_page(to);
         let is_frame = kind == LinkKind::Frame;
-        if kind.is_requisite() && !(is_frame && in_scope) {
+        if kind.is_subresource() && !(is_frame && in_scope) {
             self.find_subresource(to);
         }
     }

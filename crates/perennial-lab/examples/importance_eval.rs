@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use perennial_core::page::diff::Element;
-use perennial_core::page::importance::{Form, ImportanceConfig};
+use perennial_core::page::importance::{ImportanceConfig, ImportanceForm};
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::{compare, has_advertising_words};
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let trees: Vec<BlockTree> = variants.iter().map(|(.., html)| tree(&engine, html)).collect();
         n_unseen += trees.iter().filter(|tree| tree.id() == before.id()).count();
         let knowns = [("", first(before.clone())), (" after 6 visits", history(&engine, &base))];
-        for (form, form_name) in Form::NAMES {
+        for (form, form_name) in ImportanceForm::NAMES {
             for (suffix, known) in &knowns {
                 let seen = variants.iter().zip(&trees).filter(|(_, after)| after.id() != before.id());
                 let values = seen.map(|((name, rank, _), after)| Value {
@@ -181,8 +181,8 @@ fn is_ad(element: &Element) -> bool {
     has_advertising_words(element.address())
 }
 
-fn weigh((tree, noise): &Known, after: BlockTree, form: Form) -> f64 {
-    let version = compare(Some((tree, noise)), after, &ImportanceConfig::of(form), &is_ad);
+fn weigh((tree, noise): &Known, after: BlockTree, form: ImportanceForm) -> f64 {
+    let version = compare(Some((tree, noise)), after, &ImportanceConfig::new(form), &is_ad);
     version.assessment.importance.get()
 }
 

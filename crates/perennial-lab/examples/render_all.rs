@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use perennial_core::page::layout::{Display, Layout};
-use perennial_core::page::segment::{SegmentConfig, segment, segment_and_count};
+use perennial_core::page::segment::{SegmentConfig, segment, segment_with_lost_words};
 use perennial_core::text::charset::decode_text;
 use perennial_render::worker::{self, WorkerLimits};
 use perennial_render::{CapturedResource, LayoutEngine, PageLimits, WorkerCommand, WorkerPool};
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 n_seen - n_kept
             );
         }
-        let (_, n_lost) = segment_and_count(&layout, &SegmentConfig::default());
+        let (_, n_lost) = segment_with_lost_words(&layout, &SegmentConfig::default());
         n_lost_words += n_lost;
         if n_lost > 0 {
             println!("LOST {}: {n_lost} words", page.display());

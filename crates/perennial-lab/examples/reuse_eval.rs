@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perennial_core::page::segment::{BlockTree, Plan, SegmentConfig, fingerprint, segment};
+use perennial_core::page::segment::{BlockTree, ReusableLayout, SegmentConfig, fingerprint, segment};
 use perennial_core::text::charset::decode_text;
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
@@ -60,7 +60,7 @@ fn walk(folder: &Path, engine: &LayoutEngine, score: &mut Score) -> std::io::Res
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     entries.sort();
-    let mut plan: Option<(Plan, BlockTree)> = None;
+    let mut plan: Option<(ReusableLayout, BlockTree)> = None;
     for path in entries {
         if path.is_dir() {
             walk(&path, engine, score)?;
@@ -74,10 +74,10 @@ fn walk(folder: &Path, engine: &LayoutEngine, score: &mut Score) -> std::io::Res
 fn step(
     html: &str,
     engine: &LayoutEngine,
-    before: Option<(Plan, BlockTree)>,
+    before: Option<(ReusableLayout, BlockTree)>,
     score: &mut Score,
     path: &Path,
-) -> Option<(Plan, BlockTree)> {
+) -> Option<(ReusableLayout, BlockTree)> {
     let config = SegmentConfig::default();
     let url = "http://page.example/";
     let began = Instant::now();
@@ -114,5 +114,5 @@ fn step(
             );
         }
     }
-    Some((Plan::new(fingerprint(&nodes, 0), boxes), tree))
+    Some((ReusableLayout::new(fingerprint(&nodes, 0), boxes), tree))
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use perennial_core::page::diff::{Delta, Element, ElementKind, Operation, OperationKind, Subject, n_words};
 use perennial_core::page::layout::Rect;
-use perennial_core::page::segment::{Block, BlockTree, Image, Link, NodeId, Places, Text};
+use perennial_core::page::segment::{Block, BlockTree, ElementPositions, Image, Link, NodeId, Text};
 use perennial_core::rng::Rng;
 
 /// Shares of links, images, texts and leaf blocks that each kind of operation changes.
@@ -243,7 +243,7 @@ impl Planter {
         };
         self.leaves[leaf].budget -= 1;
         self.leaves[leaf].was_touched = true;
-        self.leaves[leaf].block.places = Places::default();
+        self.leaves[leaf].block.places = ElementPositions::default();
         self.planted.push(PlantedOperation {
             kind: operation,
             element: Some(element.kind()),
@@ -272,7 +272,7 @@ impl Planter {
         let place = self.rng.bits() as usize;
         let leaf = &mut self.leaves[leaf];
         leaf.was_touched = true;
-        leaf.block.places = Places::default();
+        leaf.block.places = ElementPositions::default();
         leaf.budget = leaf.budget.saturating_sub(1);
         match element {
             Element::Link(link) => leaf.block.links.insert(place % (leaf.block.links.len() + 1), link),
@@ -479,7 +479,7 @@ fn replace_element(block: &mut Block, element: &Element, by: Option<&Element>) {
 mod tests {
     use super::*;
     use perennial_core::page::diff::diff;
-    use perennial_core::page::importance::{Form, ImportanceConfig, importance};
+    use perennial_core::page::importance::{ImportanceConfig, ImportanceForm, importance};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -554,8 +554,8 @@ mod tests {
         fn planted_trees_come_back_and_are_weighed(before in any_tree(), seed in any::<u64>()) {
             let (after, _) = plant(&before, PlantRates { elements: 0.3, blocks: 0.3 }, seed);
             let delta = check(&before, &after);
-            for (form, _) in Form::NAMES {
-                let value = importance(&delta, &ImportanceConfig::of(form)).get();
+            for (form, _) in ImportanceForm::NAMES {
+                let value = importance(&delta, &ImportanceConfig::new(form)).get();
                 prop_assert!((0.0..=1.0).contains(&value), "{}: {}", form, value);
             }
         }

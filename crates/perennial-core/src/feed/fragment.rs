@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::text::markup::escaped;
 use crate::text::tokens::read_tokens;
-use crate::text::xml::{Piece, Scanner, unescaped};
+use crate::text::xml::{Scanner, XmlPiece, unescaped};
 
 /// Attributes whose values are addresses.
 const ADDRESSES: [&str; 11] = [
@@ -33,7 +33,7 @@ const HTML_TAGS: &str = "a abbr b big blockquote body br center cite code dd div
 pub(super) fn looks_like_html(text: &str) -> bool {
     let has_tag = || {
         Scanner::new(text).any(|piece| match piece {
-            Piece::Start(tag) => HTML_TAGS.split(' ').any(|html| tag.name.eq_ignore_ascii_case(html)),
+            XmlPiece::Start(tag) => HTML_TAGS.split(' ').any(|html| tag.name.eq_ignore_ascii_case(html)),
             _ => false,
         })
     };
@@ -46,7 +46,7 @@ pub fn absolute_html(html: &str, base: &Url) -> String {
     let mut copied = 0;
     let start = html.as_ptr() as usize;
     for piece in Scanner::new(html) {
-        let Piece::Start(tag) = piece else { continue };
+        let XmlPiece::Start(tag) = piece else { continue };
         for attribute in tag.raw_attributes() {
             let name = attribute.name.to_ascii_lowercase();
             if !ADDRESSES.contains(&crate::text::xml::local_name(&name)) {

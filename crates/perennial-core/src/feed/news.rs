@@ -8,7 +8,7 @@ use super::{
     Feed, FeedFormat, FeedItem, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, absolute, folded, parse_date,
 };
 use crate::text::untrusted::truncate;
-use crate::text::xml::{Piece, Scanner, local_name};
+use crate::text::xml::{Scanner, XmlPiece, local_name};
 
 /// The vocabulary that makes a sitemap one of news.
 const VOCABULARY: &str = "sitemap-news";
@@ -23,14 +23,14 @@ pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
     let mut reading = Reading::default();
     for piece in Scanner::new(text) {
         match piece {
-            Piece::Start(tag) => {
+            XmlPiece::Start(tag) => {
                 reading.is_news |= tag.local_name().eq_ignore_ascii_case("urlset")
                     && tag.raw_attributes().any(|attribute| attribute.value.contains(VOCABULARY));
                 reading.start(tag.local_name());
             }
-            Piece::End(name) => reading.end(local_name(name), base),
-            Piece::Text(text) => reading.text(&text),
-            Piece::Literal(text) => reading.text(text),
+            XmlPiece::End(name) => reading.end(local_name(name), base),
+            XmlPiece::Text(text) => reading.text(&text),
+            XmlPiece::Literal(text) => reading.text(text),
         }
     }
     reading.is_news.then_some(reading.feed)

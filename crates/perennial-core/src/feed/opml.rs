@@ -3,7 +3,7 @@
 use super::{MAX_FEED_BYTES, MAX_LABEL_BYTES};
 use crate::text::charset::decode_xml;
 use crate::text::untrusted::truncate;
-use crate::text::xml::{Piece, Scanner, Tag};
+use crate::text::xml::{Scanner, Tag, XmlPiece};
 
 /// Subscriptions that are read of one file.
 pub const MAX_SUBSCRIPTIONS: usize = 100_000;
@@ -36,7 +36,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Subscription> {
     let (mut found, mut folders, mut n_open) = (Vec::new(), Vec::<(usize, String)>::new(), 0usize);
     for piece in Scanner::new(&text) {
         match piece {
-            Piece::Start(tag) if tag.local_name().eq_ignore_ascii_case("outline") => {
+            XmlPiece::Start(tag) if tag.local_name().eq_ignore_ascii_case("outline") => {
                 n_open += 1;
                 let outline = subscription_of(&tag, &folders);
                 let is_folder = outline.feed.is_empty() && outline.page.is_empty();
@@ -49,7 +49,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Subscription> {
                     n_open -= 1;
                 }
             }
-            Piece::End(name) if name.eq_ignore_ascii_case("outline") => {
+            XmlPiece::End(name) if name.eq_ignore_ascii_case("outline") => {
                 folders.retain(|(level, _)| *level != n_open);
                 n_open = n_open.saturating_sub(1);
             }

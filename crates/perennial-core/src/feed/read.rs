@@ -15,7 +15,7 @@ use super::{
     absolute, parse_date, period_secs,
 };
 use crate::text::untrusted::truncate;
-use crate::text::xml::{Piece, Scanner, Tag, local_name};
+use crate::text::xml::{Scanner, Tag, XmlPiece, local_name};
 use crate::time::Timestamp;
 
 /// Elements that are open at once.
@@ -29,10 +29,10 @@ pub(super) fn read(text: &str, base: Option<Url>) -> Result<Feed, FeedError> {
     let mut reading = Reading { base: base.map(Rc::new), ..Reading::default() };
     for piece in scanner.by_ref() {
         match piece {
-            Piece::Start(tag) => reading.start(&tag)?,
-            Piece::End(name) => reading.end(name),
-            Piece::Text(text) => reading.text(&text),
-            Piece::Literal(text) => reading.text(text),
+            XmlPiece::Start(tag) => reading.start(&tag)?,
+            XmlPiece::End(name) => reading.end(name),
+            XmlPiece::Text(text) => reading.text(&text),
+            XmlPiece::Literal(text) => reading.text(text),
         }
     }
     reading.feed.is_broken = scanner.is_broken() || !reading.open.is_empty();

@@ -5,7 +5,7 @@
 
 use crate::feed::{self, FeedItem};
 use crate::text::charset::decode_xml;
-use crate::text::xml::{Piece, Scanner, local_name};
+use crate::text::xml::{Scanner, XmlPiece, local_name};
 use crate::time::Timestamp;
 
 /// Most entries that are read of one file: the limit of the protocol.
@@ -67,7 +67,7 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
     let (mut field, mut loc, mut changed) = (Field::None, String::new(), String::new());
     for piece in Scanner::new(&text) {
         match piece {
-            Piece::Start(tag) => {
+            XmlPiece::Start(tag) => {
                 field = match tag.local_name() {
                     "url" | "sitemap" => {
                         loc.clear();
@@ -83,9 +83,9 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
                     _ => Field::None,
                 };
             }
-            Piece::Text(text) => append(field, &text, &mut loc, &mut changed),
-            Piece::Literal(text) => append(field, text, &mut loc, &mut changed),
-            Piece::End(name) => {
+            XmlPiece::Text(text) => append(field, &text, &mut loc, &mut changed),
+            XmlPiece::Literal(text) => append(field, text, &mut loc, &mut changed),
+            XmlPiece::End(name) => {
                 let entry =
                     || SitemapEntry { loc: loc.trim().to_string(), changed: feed::parse_date(&changed) };
                 match local_name(name) {

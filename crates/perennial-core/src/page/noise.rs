@@ -2,7 +2,7 @@
 //! (P-VISUAL 6; docs/papers.md, Advertisements and noise).
 //!
 //! Text that changes at every visit without a new word tells nothing new. Some numbers say by themselves what they are
-//! (`figures`): a price is news, a clock is not. For the others only the history shows it. So a small state per page remembers how often
+//! (`text::numbers`): a price is news, a clock is not. For the others only the history shows it. So a small state per page remembers how often
 //! each element changed without new words, and what vanished and may come back. The share of visits at which an element
 //! changed so is estimated with a prior: one change in two visits, and 39 in 40 for a date.
 
@@ -11,7 +11,7 @@ use std::collections::{HashSet, VecDeque};
 use crate::page::diff::{Delta, Element, Operation, OperationKind, Subject};
 use crate::page::importance::Judgement;
 use crate::page::segment::Block;
-use crate::text::figures::{Figure, is_passing, judge};
+use crate::text::numbers::{NumberChange, classify, is_passing};
 
 /// Most elements whose changes are counted. Those with the fewest changes are forgotten first.
 const MAX_CHANGING: usize = 128;
@@ -169,9 +169,9 @@ impl NoiseHistory {
         let n_new = self.new_words(before, after);
         let (n_changes, n_visits) = (f64::from(self.n_changes(before)), f64::from(self.n_visits));
         let at_nearly_every_visit = n_visits >= 4.0 && n_changes >= 0.8 * n_visits;
-        match judge(before.text(), after.text()) {
-            Figure::Passing => return 1.0,
-            Figure::News if !at_nearly_every_visit => return 0.0,
+        match classify(before.text(), after.text()) {
+            NumberChange::Passing => return 1.0,
+            NumberChange::News if !at_nearly_every_visit => return 0.0,
             _ => {}
         }
         let is_date = is_date_change(before, after);
@@ -393,7 +393,7 @@ fn is_date_word(word: &str) -> bool {
 }
 
 fn elements(block: &Block) -> impl Iterator<Item = Element> {
-    block.walk().flat_map(Element::all_of)
+    block.walk().flat_map(Element::in_block)
 }
 
 fn mean_noise(block: &Block, noise: impl Fn(&Element) -> f64) -> f64 {

@@ -56,7 +56,8 @@ pub fn compare(
     let Some((tree_before, noise_before)) = before else { return alone };
     let (engine_before, engine) = (&tree_before.engine, &alone.tree.engine);
     if engine_before != engine {
-        let is_other_format = DocumentFormat::of_engine(engine_before) != DocumentFormat::of_engine(engine);
+        let is_other_format =
+            DocumentFormat::from_engine(engine_before) != DocumentFormat::from_engine(engine);
         return VersionComparison { is_other_format, ..alone };
     }
     let delta = diff(tree_before, &alone.tree);
@@ -72,7 +73,7 @@ pub fn compare(
 
 /// On a hub only the items and the prose around them can be news.
 fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
-    match delta.items.as_ref().filter(|items| items.is_hub) {
+    match delta.items.as_ref().filter(|items| items.is_listing) {
         Some(items) => {
             let mut prose = assessment.contributions.iter().filter(|contribution| contribution.value > 0.0);
             items.importance() == 0.0 && prose.all(|contribution| contribution.judgement.is_noise())
@@ -132,7 +133,7 @@ const ADVERTISING_WORDS: &str = "\
 fn is_advertising_block(block: &Block, is_advertisement: IsAdvertisement) -> bool {
     let (mut n_references, mut n_advertisements, mut n_words) = (0, 0, 0);
     for block in block.walk() {
-        for element in Element::all_of(block) {
+        for element in Element::in_block(block) {
             match &element {
                 Element::Text(text) => n_words += n_words_in(&text.text),
                 _ => {

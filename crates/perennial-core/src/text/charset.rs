@@ -26,7 +26,7 @@ impl Default for Charset {
 
 impl Charset {
     /// The encoding of a text, of which these are the first bytes or all.
-    pub fn of(bytes: &[u8], content_type: Option<&str>) -> Charset {
+    pub fn detect(bytes: &[u8], content_type: Option<&str>) -> Charset {
         match Encoding::for_bom(bytes) {
             Some((encoding, _)) => Charset(encoding),
             None => Charset(detect_encoding(bytes, content_type)),
@@ -34,7 +34,7 @@ impl Charset {
     }
 
     /// The encoding that a text says of itself or that its protocol says; `None` where neither does.
-    pub fn said(bytes: &[u8], content_type: Option<&str>) -> Option<Charset> {
+    pub fn declared(bytes: &[u8], content_type: Option<&str>) -> Option<Charset> {
         let head = &bytes[..bytes.len().min(META_BYTES)];
         Encoding::for_bom(bytes)
             .map(|(encoding, _)| encoding)

@@ -56,7 +56,7 @@ impl LinkKind {
     }
 
     /// Whether it is a requisite: needed to show the page as its readers saw it.
-    pub fn is_requisite(self) -> bool {
+    pub fn is_subresource(self) -> bool {
         matches!(
             self,
             LinkKind::Frame
@@ -71,7 +71,7 @@ impl LinkKind {
 
 /// One reference.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Link {
+pub struct UrlReference {
     /// Absolute, http or https, without fragment.
     pub url: Url,
     /// Why the page refers to it.
@@ -81,14 +81,14 @@ pub struct Link {
 }
 
 /// All references of an HTML page in document order, each address once per kind.
-pub fn find_links(html: &str, page_url: &Url, charset: Charset) -> Vec<Link> {
+pub fn find_links(html: &str, page_url: &Url, charset: Charset) -> Vec<UrlReference> {
     let found = read_tokens(html, LinkSink::default(), TokenizerOpts::default()).0.into_inner();
     let base = found.base.as_deref().and_then(|href| page_url.join(href.trim()).ok());
     resolve(found.references, base.as_ref().unwrap_or(page_url), charset)
 }
 
 /// All references of a stylesheet.
-pub fn find_css_links(css: &str, sheet_url: &Url) -> Vec<Link> {
+pub fn find_css_links(css: &str, sheet_url: &Url) -> Vec<UrlReference> {
     let mut references = Vec::new();
     push_css(css, &mut references);
     resolve(references, sheet_url, Charset::default())
@@ -101,7 +101,7 @@ struct Reference {
     is_nofollow: bool,
 }
 
-fn resolve(references: Vec<Reference>, base: &Url, charset: Charset) -> Vec<Link> {
+fn resolve(references: Vec<Reference>, base: &Url, charset: Charset) -> Vec<UrlReference> {
     // A headline and its picture lead to the same place: most references of a front page are written twice.
     let (mut written, mut seen) = (HashSet::new(), HashSet::new());
     let mut links = Vec::new();
@@ -111,7 +111,7 @@ fn resolve(references: Vec<Reference>, base: &Url, charset: Charset) -> Vec<Link
         }
         let Some(url) = absolute(&reference.href, base, charset) else { continue };
         if seen.insert((reference.kind, url.clone())) {
-            links.push(Link { url, kind: reference.kind, is_nofollow: reference.is_nofollow });
+            links.push(UrlReference { url, kind: reference.kind, is_nofollow: reference.is_nofollow });
         }
     }
     links

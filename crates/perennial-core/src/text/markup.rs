@@ -22,7 +22,7 @@ pub fn isolated(text: &str) -> impl Display {
 }
 
 /// A text without the marks that order what stands behind it, for places where no element can hold it: the title of a window.
-pub fn unordered(text: &str) -> String {
+pub fn without_direction_marks(text: &str) -> String {
     text.replace(is_reordering, "")
 }
 
@@ -51,7 +51,7 @@ pub fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
 }
 
 /// A text as XML can hold it: characters that it forbids become U+FFFD.
-pub fn holdable(mut text: String) -> String {
+pub fn xml_safe(mut text: String) -> String {
     if text.contains(is_forbidden) {
         text = text.replace(is_forbidden, "\u{fffd}");
     }

@@ -9,7 +9,7 @@
 //! | [`tokens`] | HTML -> its tokens, in work that its length bounds |
 //! | [`dom`] | HTML -> a bounded tree of elements and texts |
 //! | [`links`] | HTML, CSS -> the URLs they refer to |
-//! | [`figures`] | two texts that differ in numbers -> whether the number is news |
+//! | [`numbers`] | two texts that differ in numbers -> whether the number is news |
 
 pub mod markup;
 
@@ -25,4 +25,4 @@ pub mod dom;
 
 pub mod links;
 
-pub mod figures;
+pub mod numbers;

@@ -22,7 +22,7 @@ const MAX_EXPANDED_BYTES: usize = 1 << 20;
 
 /// A part of a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Piece<'a> {
+pub enum XmlPiece<'a> {
     /// `<name ...>`
     Start(Tag<'a>),
     /// `</name>`
@@ -152,7 +152,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Text up to the next `<` that begins something.
-    fn read_text(&mut self, from: usize) -> Piece<'a> {
+    fn read_text(&mut self, from: usize) -> XmlPiece<'a> {
         let bytes = self.text.as_bytes();
         let mut end = from;
         loop {
@@ -165,10 +165,10 @@ impl<'a> Scanner<'a> {
         }
         let start = self.at;
         self.at = end;
-        Piece::Text(resolved(&self.text[start..end], &mut self.entities))
+        XmlPiece::Text(resolved(&self.text[start..end], &mut self.entities))
     }
 
-    fn read_tag(&mut self) -> Option<Piece<'a>> {
+    fn read_tag(&mut self) -> Option<XmlPiece<'a>> {
         let start = self.at + 1;
         let rest = &self.text[start..];
         let is_end = rest.starts_with('/');
@@ -180,12 +180,12 @@ impl<'a> Scanner<'a> {
         self.at = start + length + usize::from(is_closed);
         let name = &rest[name_from..name_to.min(length.max(name_from))];
         if is_end {
-            return Some(Piece::End(name));
+            return Some(XmlPiece::End(name));
         }
         let inside = &rest[name_to.min(length)..length];
         let is_empty = inside.ends_with('/');
         let inside = inside.strip_suffix('/').unwrap_or(inside);
-        Some(Piece::Start(Tag { name, is_empty, inside }))
+        Some(XmlPiece::Start(Tag { name, is_empty, inside }))
     }
 
     /// How many bytes there are before the `>` that ends a tag, and whether there is one. A tag that is not closed ends where the next
@@ -215,13 +215,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Passes over a comment, an instruction or a declaration; takes the text of a CDATA section.
-    fn read_declaration(&mut self) -> Option<Piece<'a>> {
+    fn read_declaration(&mut self) -> Option<XmlPiece<'a>> {
         let rest = &self.text[self.at..];
         if let Some(inner) = rest.strip_prefix("<![CDATA[") {
             let length = memchr::memmem::find(inner.as_bytes(), b"]]>");
             self.is_broken |= length.is_none();
             self.at = length.map_or(self.text.len(), |length| self.at + 9 + length + 3);
-            return Some(Piece::Literal(&inner[..length.unwrap_or(inner.len())]));
+            return Some(XmlPiece::Literal(&inner[..length.unwrap_or(inner.len())]));
         }
         let end = match rest.strip_prefix("<!--") {
             Some(inner) if !self.is_without_comment_end => {
@@ -243,9 +243,9 @@ impl<'a> Scanner<'a> {
 }
 
 impl<'a> Iterator for Scanner<'a> {
-    type Item = Piece<'a>;
+    type Item = XmlPiece<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<XmlPiece<'a>> {
         loop {
             let rest = &self.text.as_bytes()[self.at..];
             let found = match (rest.first()?, rest.get(1)) {
@@ -414,15 +414,15 @@ mod tests {
         let mut out = String::new();
         for piece in Scanner::new(text) {
             match piece {
-                Piece::Start(tag) => {
+                XmlPiece::Start(tag) => {
                     out += &format!("<{}", tag.name);
                     tag.raw_attributes()
                         .for_each(|found| out += &format!(" {}={}", found.name, unescaped(found.value)));
                     out += if tag.is_empty { "/>" } else { ">" };
                 }
-                Piece::End(name) => out += &format!("</{name}>"),
-                Piece::Text(text) => out += &format!("[{text}]"),
-                Piece::Literal(text) => out += &format!("{{{text}}}"),
+                XmlPiece::End(name) => out += &format!("</{name}>"),
+                XmlPiece::Text(text) => out += &format!("[{text}]"),
+                XmlPiece::Literal(text) => out += &format!("{{{text}}}"),
             }
         }
         out
@@ -480,8 +480,9 @@ mod tests {
         check(bomb, "<r>[A&a;&a;&x;]</r>");
         let value = "v".repeat(MAX_ENTITY_BYTES);
         let long = format!("<!DOCTYPE r [<!ENTITY a '{value}'>]><r>{}</r>", "&a;".repeat(100_000));
-        let n_bytes: usize =
-            Scanner::new(&long).map(|piece| if let Piece::Text(text) = piece { text.len() } else { 0 }).sum();
+        let n_bytes: usize = Scanner::new(&long)
+            .map(|piece| if let XmlPiece::Text(text) = piece { text.len() } else { 0 })
+            .sum();
         assert!(n_bytes <= MAX_EXPANDED_BYTES + 3 * 100_000, "{n_bytes}");
     }
 
@@ -492,7 +493,7 @@ mod tests {
             let mut scanner = Scanner::new(&text);
             let mut before = 0;
             while let Some(piece) = scanner.next() {
-                if let Piece::Start(tag) = piece {
+                if let XmlPiece::Start(tag) = piece {
                     prop_assert!(tag.raw_attributes().count() <= MAX_ATTRIBUTES);
                 }
                 prop_assert!(scanner.at > before);
@@ -505,10 +506,10 @@ mod tests {
         fn escaped_text_comes_back(text in "[a-z<>&\"' é]{1,40}") {
             let xml = format!("<p t=\"{0}\">{0}</p>", crate::text::markup::escaped(&text));
             let mut scanner = Scanner::new(&xml);
-            let Some(Piece::Start(tag)) = scanner.next() else { panic!("{xml}") };
+            let Some(XmlPiece::Start(tag)) = scanner.next() else { panic!("{xml}") };
             let value = tag.attribute("T").unwrap();
             prop_assert_eq!(value.as_ref(), text.as_str());
-            prop_assert_eq!(scanner.next(), Some(Piece::Text(text.into())));
+            prop_assert_eq!(scanner.next(), Some(XmlPiece::Text(text.into())));
         }
     }
 }

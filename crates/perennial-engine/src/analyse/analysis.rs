@@ -128,7 +128,8 @@ fn comparison_status(comparison: &VersionComparison, has_tree: bool) -> ChangeSt
 }
 
 fn new_items(comparison: &VersionComparison) -> Vec<NewsItem> {
-    let items = comparison.delta.as_ref().and_then(|delta| delta.items.as_ref()).filter(|items| items.is_hub);
+    let items =
+        comparison.delta.as_ref().and_then(|delta| delta.items.as_ref()).filter(|items| items.is_listing);
     let changes = items.iter().flat_map(|items| &items.changes);
     let news = changes.filter_map(|change| {
         let is_retitled = match change.kind {

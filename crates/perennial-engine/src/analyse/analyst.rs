@@ -7,7 +7,7 @@ use perennial_core::page::diff::Element;
 use perennial_core::page::importance::ImportanceConfig;
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::{VersionComparison, compare};
-use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, segment_and_count};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, segment_with_lost_words};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
@@ -128,7 +128,7 @@ impl Analyst {
         match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
             Some((layout, boxes)) => {
                 self.plans.keep(structure, boxes, lookups);
-                let (tree, n_lost_words) = segment_and_count(&layout, self.config(page.url));
+                let (tree, n_lost_words) = segment_with_lost_words(&layout, self.config(page.url));
                 self.n_lost_words.fetch_add(u64::from(n_lost_words), Ordering::Relaxed);
                 tree
             }

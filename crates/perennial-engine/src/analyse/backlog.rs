@@ -445,7 +445,7 @@ enum CaptureContent {
 /// The content of a capture that is not HTML.
 fn shown_document(capture: &Capture, document: &Response) -> CaptureContent {
     let content_type = document.head.get("Content-Type");
-    let format = DocumentFormat::of(content_type.as_deref(), &capture.url, &document.bytes);
+    let format = DocumentFormat::detect(content_type.as_deref(), &capture.url, &document.bytes);
     let read = format.and_then(|format| format.read(&capture.url, content_type.as_deref(), &document.bytes));
     let Some(Document { mut tree, title }) = read else { return CaptureContent::Unreadable };
     tree.url.clone_from(&capture.url);

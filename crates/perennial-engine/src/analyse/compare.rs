@@ -8,7 +8,7 @@ use perennial_core::page::diff::{
 use perennial_core::page::importance::{Assessment, ImportanceConfig, Judgement, assess};
 use perennial_core::page::noise::NoiseHistory;
 use perennial_core::page::observe::is_about_advertisement;
-use perennial_core::page::segment::{Block, BlockTree, Item};
+use perennial_core::page::segment::{Block, BlockTree, ListItem};
 use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
@@ -291,7 +291,7 @@ fn brief(content: &ElementContent) -> String {
 
 /// All operations of a delta in its order, then the items of a listing page.
 fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
-    let hub = delta.items.as_ref().filter(|items| items.is_hub);
+    let hub = delta.items.as_ref().filter(|items| items.is_listing);
     let of_prose = hub.map_or(1.0, |items| items.prose_share);
     let operations = delta.operations().zip(&assessment.contributions);
     let operations = operations.map(|(operation, contribution)| OperationReport {
@@ -300,7 +300,7 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
         noise: contribution.judgement.noise,
         ..entry(&operation)
     });
-    let items = hub.into_iter().flat_map(ItemDelta::seen).map(item_entry);
+    let items = hub.into_iter().flat_map(ItemDelta::visible_changes).map(item_entry);
     let mut entries: Vec<OperationReport> = operations.chain(items).collect();
     let sum: f64 = entries.iter().map(|entry| entry.value).sum();
     if sum > 0.0 {
@@ -311,21 +311,22 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
 
 /// The operations to report, most important first. Changes inside the items of a listing page are reported as items.
 pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
-    let is_hub = delta.items.as_ref().is_some_and(|items| items.is_hub);
+    let is_listing = delta.items.as_ref().is_some_and(|items| items.is_listing);
     let mut entries = entries(delta, assessment);
-    entries.retain(|entry| !is_hub || entry.element == "item" || entry.value > 0.0);
+    entries.retain(|entry| !is_listing || entry.element == "item" || entry.value > 0.0);
     entries.sort_by(|x, y| y.share.total_cmp(&x.share));
     entries
 }
 
 fn item_entry(change: &ItemChange) -> OperationReport {
-    let content = |item: &Item| ElementContent { text: item.title.clone(), address: item.address.clone() };
+    let content =
+        |item: &ListItem| ElementContent { text: item.title.clone(), address: item.address.clone() };
     let op = match change.kind {
         ItemChangeKind::Insert => OperationKind::Insert,
         ItemChangeKind::Leave => OperationKind::Delete,
         _ => OperationKind::Update,
     };
-    let side = |item: &Item| match change.kind {
+    let side = |item: &ListItem| match change.kind {
         ItemChangeKind::Edit => ElementContent { text: item.teaser.clone(), address: item.address.clone() },
         _ => content(item),
     };
@@ -342,11 +343,11 @@ fn item_entry(change: &ItemChange) -> OperationReport {
 
 /// "3 headlines new, 1 retitled, 2 gone", for a listing page.
 pub fn headlines(delta: &Delta) -> Option<String> {
-    let items = delta.items.as_ref().filter(|items| items.is_hub)?;
+    let items = delta.items.as_ref().filter(|items| items.is_listing)?;
     let counts = [
-        (items.n(ItemChangeKind::Insert), "new"),
-        (items.n(ItemChangeKind::Retitle), "retitled"),
-        (items.n(ItemChangeKind::Leave), "gone"),
+        (items.n_changes(ItemChangeKind::Insert), "new"),
+        (items.n_changes(ItemChangeKind::Retitle), "retitled"),
+        (items.n_changes(ItemChangeKind::Leave), "gone"),
         (items.n_moved(), "moved"),
     ];
     let said: Vec<String> =

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use perennial_core::page::layout::{Boxes, Layout, ParsedNode};
-use perennial_core::page::segment::{NodeId, Plan, fingerprint};
+use perennial_core::page::segment::{NodeId, ReusableLayout, fingerprint};
 use perennial_render::resource::image_size;
 use perennial_render::{CapturedResource, SubresourceLookup};
 use url::Url;
@@ -41,7 +41,7 @@ type SubresourceHashes = Vec<(String, u64)>;
 
 struct CachedPlan {
     /// `None`: this structure must not be reused.
-    plan: Option<Arc<Plan>>,
+    plan: Option<Arc<ReusableLayout>>,
     /// Stylesheets, and images whose size affects the layout.
     subresources: Arc<SubresourceHashes>,
     n_reused: u32,
@@ -132,7 +132,7 @@ impl LayoutCache {
         }
     }
 
-    fn find(&self, key: u64) -> Option<(Arc<Plan>, Arc<SubresourceHashes>, u32)> {
+    fn find(&self, key: u64) -> Option<(Arc<ReusableLayout>, Arc<SubresourceHashes>, u32)> {
         let mut kept = self.lock();
         kept.n_uses += 1;
         let n_uses = kept.n_uses;
@@ -150,7 +150,7 @@ impl LayoutCache {
         let sized = structure.sized_images();
         let mut subresources = lookups.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         subresources.retain(|(url, _)| !sized.contains(url));
-        self.put(structure.key, Some(Plan::new(structure.fingerprint, boxes)), subresources);
+        self.put(structure.key, Some(ReusableLayout::new(structure.fingerprint, boxes)), subresources);
     }
 
     /// Marks a structure as not reusable, because a reused layout gave different blocks than a full one.
@@ -158,10 +158,10 @@ impl LayoutCache {
         self.put(structure.key, None, Vec::new());
     }
 
-    fn put(&self, key: u64, plan: Option<Plan>, subresources: SubresourceHashes) {
+    fn put(&self, key: u64, plan: Option<ReusableLayout>, subresources: SubresourceHashes) {
         let mut kept = self.lock();
         kept.n_uses += 1;
-        kept.n_nodes += plan.as_ref().map_or(1, Plan::n_nodes);
+        kept.n_nodes += plan.as_ref().map_or(1, ReusableLayout::n_nodes);
         let n_reused = kept.by_key.get(&key).map_or(0, |entry| entry.n_reused);
         let is_refused = kept.by_key.get(&key).is_some_and(|entry| entry.plan.is_none());
         let plan = plan.filter(|_| !is_refused).map(Arc::new);

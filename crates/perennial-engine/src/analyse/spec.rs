@@ -185,7 +185,7 @@ fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     let name = path.display().to_string();
-    let format = DocumentFormat::of_file(&name, &bytes);
+    let format = DocumentFormat::detect_file(&name, &bytes);
     let content = PageContent::read(FILE_URL, &name, None, format, &bytes)?;
     Ok(LoadedPage::new(
         FILE_URL.to_string(),
@@ -236,7 +236,7 @@ impl PageContent {
         content_type: Option<&str>,
         bytes: &[u8],
     ) -> anyhow::Result<PageContent> {
-        let format = DocumentFormat::of(content_type, url, bytes);
+        let format = DocumentFormat::detect(content_type, url, bytes);
         PageContent::read(url, version, content_type, format, bytes)
     }
 }

@@ -152,7 +152,7 @@ fn texts(tree: &Option<BlockTree>) -> Vec<&str> {
 }
 
 fn is_rewritten(delta: &Delta) -> bool {
-    delta.items.as_ref().is_some_and(|items| items.is_hub && items.n(ItemChangeKind::Retitle) > 0)
+    delta.items.as_ref().is_some_and(|items| items.is_listing && items.n_changes(ItemChangeKind::Retitle) > 0)
 }
 
 /// An operation in the form that filters of operations take.

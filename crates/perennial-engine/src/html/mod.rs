@@ -10,14 +10,14 @@
 pub mod chart;
 pub mod dates;
 
-use perennial_core::text::markup::{escaped, unordered};
+use perennial_core::text::markup::{escaped, without_direction_marks};
 
 /// A complete page. `body` is HTML.
 pub fn page(title: &str, style: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width,initial-scale=1\"><title>{}</title><style>{style}</style></head><body>{body}</body></html>\n",
-        escaped(&unordered(&cut(title)))
+        escaped(&without_direction_marks(&cut(title)))
     )
 }
 

@@ -93,7 +93,7 @@ fn intervals(curves: &[IntervalCurve]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perennial_core::text::xml::{Piece, Scanner};
+    use perennial_core::text::xml::{Scanner, XmlPiece};
 
     #[test]
     fn the_figures_are_xml_with_a_line_for_each_curve() {
@@ -102,7 +102,7 @@ mod tests {
         let mut scanner = Scanner::new(&svg);
         let mut n_tags = 0;
         for piece in scanner.by_ref() {
-            let Piece::Start(tag) = piece else { continue };
+            let XmlPiece::Start(tag) = piece else { continue };
             n_tags += 1;
             for attribute in tag.raw_attributes() {
                 let is_quoted = svg.contains(&format!("{}=\"{}\"", attribute.name, attribute.value));

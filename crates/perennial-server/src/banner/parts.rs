@@ -83,5 +83,5 @@ fn named_parts(context: &ReplayContext, body: StoredBody) -> Vec<String> {
     let content_type = context.head.get("Content-Type");
     let (html, charset) = decode_with_charset(&payload.bytes, content_type.as_deref());
     let links = find_links(&html, &base, charset);
-    links.into_iter().filter(|link| link.kind.is_requisite()).map(|link| link.url.into()).collect()
+    links.into_iter().filter(|link| link.kind.is_subresource()).map(|link| link.url.into()).collect()
 }

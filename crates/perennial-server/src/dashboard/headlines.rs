@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use maud::{Markup, PreEscaped, html};
-use perennial_core::page::segment::Item;
+use perennial_core::page::segment::ListItem;
 use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub(crate) struct Headline {
     /// The last look that showed it.
     pub(crate) last: Timestamp,
     /// The headlines.
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<ListItem>,
 }
 
 /// Which headlines are shown.
@@ -205,7 +205,7 @@ const LEGEND: PreEscaped<&str> = PreEscaped(
 );
 
 impl ItemRow {
-    fn new(item: &Item, has_come: bool) -> ItemRow {
+    fn new(item: &ListItem, has_come: bool) -> ItemRow {
         ItemRow {
             address: item.address.clone(),
             titles: Vec::new(),
@@ -218,7 +218,7 @@ impl ItemRow {
         }
     }
 
-    fn see(&mut self, list: &Headline, item: &Item, place: usize) {
+    fn see(&mut self, list: &Headline, item: &ListItem, place: usize) {
         if self.titles.last().is_none_or(|last| last.title != item.title) {
             self.titles.push(Titled { time: list.first.into(), title: item.title.clone() });
         }
@@ -290,10 +290,10 @@ mod tests {
 
     fn list(hour: u8, titles: &[(&str, &str)]) -> Headline {
         let at = |minute: u8| Timestamp::parse(&format!("2026-03-02T{hour:02}:{minute:02}:00Z")).unwrap();
-        let item = |(address, title): &(&str, &str)| Item {
+        let item = |(address, title): &(&str, &str)| ListItem {
             address: format!("https://a.example/{address}"),
             title: (*title).to_string(),
-            ..Item::default()
+            ..ListItem::default()
         };
         Headline { first: at(0), last: at(30), items: titles.iter().map(item).collect() }
     }

@@ -350,7 +350,7 @@ fn load_thumbnails(
 fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> anyhow::Result<Vec<Headline>> {
     let mut reader = TreeReader::new(store);
     let last = reader.tree_at(page, window.1)?;
-    if !last.and_then(|tree| tree.list).is_some_and(|list| list.is_hub()) {
+    if !last.and_then(|tree| tree.list).is_some_and(|list| list.is_listing()) {
         return Ok(Vec::new());
     }
     let observations = store.analysed_observations(page, Some(window.0 - Span::from_millis(1)))?;

@@ -69,7 +69,7 @@ pub(super) fn changes_of(
     after: &Side<'_>,
 ) -> (Vec<Change>, usize) {
     let entries = comparison.entries();
-    let hub = comparison.delta.items.as_ref().filter(|items| items.is_hub);
+    let hub = comparison.delta.items.as_ref().filter(|items| items.is_listing);
     let mut finder = Finder {
         before,
         after,
@@ -81,7 +81,7 @@ pub(super) fn changes_of(
     let mut changes: Vec<Change> = Vec::new();
     let n_operations = comparison.assessment.contributions.len();
     if let Some(items) = hub {
-        let told = items.seen().zip(&entries[n_operations.min(entries.len())..]);
+        let told = items.visible_changes().zip(&entries[n_operations.min(entries.len())..]);
         changes.extend(told.map(|(item, entry)| finder.item(item, entry)));
         changes.extend(finder.moved_items(items));
     }
@@ -110,7 +110,7 @@ impl Finder<'_, '_> {
         &mut self,
         operation: &Operation<'_>,
         entry: &OperationReport,
-        is_hub: bool,
+        is_listing: bool,
     ) -> Option<Change> {
         let (before, after) = match operation.subject {
             Subject::Element { before, after } => {
@@ -143,7 +143,7 @@ impl Finder<'_, '_> {
             return None;
         }
         let subject = if entry.element == "block" { self.block_name(&before, &after) } else { entry.element };
-        Some(self.change(operation.kind, subject, group_of(entry, is_hub), entry, before, after))
+        Some(self.change(operation.kind, subject, group_of(entry, is_listing), entry, before, after))
     }
 
     /// What is new in a new block, or went with one that went: not what moved into it or out of it.
@@ -269,10 +269,10 @@ pub(super) fn joined(side: &Side<'_>, places: &[usize]) -> String {
 }
 
 /// On a front page the headlines tell what changed: what weighs nothing beside them is their surroundings.
-fn group_of(entry: &OperationReport, is_hub: bool) -> Group {
+fn group_of(entry: &OperationReport, is_listing: bool) -> Group {
     match entry {
         _ if entry.advertisement => Group::Ads,
-        _ if Noise(entry.noise).is_mostly_noise() || is_hub && entry.value == 0.0 => Group::Noise,
+        _ if Noise(entry.noise).is_mostly_noise() || is_listing && entry.value == 0.0 => Group::Noise,
         _ if entry.op == OperationKind::Move.name() => Group::Moves,
         _ => Group::News,
     }

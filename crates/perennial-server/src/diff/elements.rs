@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use perennial_core::page::diff::{Element, ElementKind};
-use perennial_core::page::segment::{Block, BlockTree, Item, NodeId, key_of};
+use perennial_core::page::segment::{Block, BlockTree, ListItem, NodeId, item_key};
 use url::Url;
 
 use super::words::words;
@@ -85,7 +85,7 @@ impl<'t> Side<'t> {
         for (place, piece) in side.pieces.iter().enumerate() {
             side.once.entry((piece.kind, piece.id)).and_modify(|place| *place = None).or_insert(Some(place));
             if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.address)) {
-                side.links_by_key.entry(key_of(&url)).or_default().push(place);
+                side.links_by_key.entry(item_key(&url)).or_default().push(place);
             }
             if let Some(word) = piece.keys.first().filter(|_| piece.kind == ElementKind::Text) {
                 side.texts_by_word.entry(*word).or_default().push(place);
@@ -145,7 +145,7 @@ impl<'t> Side<'t> {
     }
 
     /// Headline and teaser of an item at its first place, in reading order.
-    pub(super) fn find_item(&self, item: &Item) -> Vec<usize> {
+    pub(super) fn find_item(&self, item: &ListItem) -> Vec<usize> {
         let links = self.links_by_key.get(&item.key()).map_or(&[][..], Vec::as_slice);
         let title = keys(&item.title);
         let is_headline = |place: &&usize| {
@@ -205,7 +205,7 @@ fn is_part(part: &[u32], text: &[u32], at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perennial_core::page::segment::{Link, Spot, Text};
+    use perennial_core::page::segment::{Link, Text, TextPosition};
 
     fn tree() -> BlockTree {
         let links = vec![
@@ -225,11 +225,11 @@ mod tests {
     fn an_item_is_its_link_and_the_words_beside_it() {
         let tree = tree();
         let side = Side::of(&tree);
-        let item = Item {
+        let item = ListItem {
             address: "http://a.example/1-2-3?utm_source=x".into(),
             title: "A mayor resigns".into(),
             teaser: "She leaves after nine years in office. 3 comments".into(),
-            ..Item::default()
+            ..ListItem::default()
         };
         let found: Vec<&str> =
             side.find_item(&item).into_iter().map(|place| side.pieces[place].text).collect();
@@ -242,7 +242,7 @@ mod tests {
         let links = ["Release notes", "here", "Next page"].map(|name| Link::new(name, "http://a.example/"));
         let mut leaf = Block::leaf(links.to_vec(), vec![], vec![Text::new(text)]);
         let spots = [("Read the".len(), 0), (text.len() - 1, 0), (0, 1)];
-        leaf.places.links = spots.map(|(byte, text)| Spot { text, byte: byte as u32 }).to_vec();
+        leaf.places.links = spots.map(|(byte, text)| TextPosition { text, byte: byte as u32 }).to_vec();
         let mut tree = BlockTree { blocks: vec![leaf], ..BlockTree::default() };
         tree.seal();
         let side = Side::of(&tree);

@@ -81,7 +81,7 @@ pub fn is_enough(treatment: Treatment, start: &[u8], content_type: Option<&str>)
     match treatment {
         Treatment::Page | Treatment::Xml => {
             start.len() >= GUESS_BYTES
-                || start.len() >= SAID_BYTES && Charset::said(start, content_type).is_some()
+                || start.len() >= SAID_BYTES && Charset::declared(start, content_type).is_some()
         }
         Treatment::Bytes => start.len() >= SAID_BYTES,
         // These are held whole anyway; what is beyond the bound passes as it is.
@@ -117,7 +117,7 @@ impl BodyRewriter {
         let mut options = options;
         // A character that is cut in two would say that the text is in another encoding.
         let whole = start.iter().rposition(|byte| byte.is_ascii()).map_or(start, |last| &start[..=last]);
-        options.place.charset = Charset::of(whole, content_type);
+        options.place.charset = Charset::detect(whole, content_type);
         let encoding = options.place.charset.encoding();
         match AsciiCompatibleEncoding::new(encoding) {
             Some(compatible) => {
@@ -180,7 +180,7 @@ pub fn rewrite_whole(treatment: Treatment, bytes: &[u8], content_type: Option<&s
 /// A text in the encoding that it says or that its bytes show. Where neither tells, the page that asks decides: then every byte is one
 /// character here, and goes out as it came in.
 fn read_text<'a>(bytes: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, Option<&'static str>) {
-    let said = Charset::said(&bytes[..bytes.len().min(SAID_BYTES)], content_type);
+    let said = Charset::declared(&bytes[..bytes.len().min(SAID_BYTES)], content_type);
     match (said, std::str::from_utf8(bytes)) {
         (Some(charset), _) if charset.encoding() != UTF_8 => {
             (charset.encoding().decode(bytes).0, Some(UTF_8.name()))

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
-use perennial_core::page::importance::{Form, Importance, ImportanceConfig};
+use perennial_core::page::importance::{Importance, ImportanceConfig, ImportanceForm};
 use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
 use perennial_render::SubresourceLookup;
@@ -33,7 +33,7 @@ pub(super) struct Diff {
     format: DiffFormat,
     /// Formula of the importance: visual-2009, pattern-2011 or monotone
     #[arg(long, default_value_t = ImportanceConfig::default().form, value_name = "FORM")]
-    importance: Form,
+    importance: ImportanceForm,
     #[command(flatten)]
     renderer: RendererArgs,
 }
@@ -75,7 +75,7 @@ impl Diff {
                 after.engine
             );
         }
-        let config = ImportanceConfig::of(self.importance);
+        let config = ImportanceConfig::new(self.importance);
         let known = match &snapshot {
             Some(snapshot) => known_change(&snapshot.lock(), &before, &after)?,
             None => StoredChange::default(),

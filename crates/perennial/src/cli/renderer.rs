@@ -1,7 +1,7 @@
 //! `--renderer`: a page -> its layout by the embedded engine or by a browser, for `segment` and `diff`.
 
 use perennial_core::page::layout::Layout;
-use perennial_core::page::segment::{BlockTree, SegmentConfig, segment_and_count};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment_with_lost_words};
 use perennial_render::chromium::LoadEnd;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{
@@ -123,7 +123,7 @@ fn seen(page: &LoadedPage<'_>, config: &SegmentConfig, renderer: &Draw<'_>) -> a
         return Ok(SeenPage { tree, layout: None, n_lost_words: 0 });
     }
     let layout = renderer(page)?;
-    let (mut tree, n_lost_words) = segment_and_count(&layout, config);
+    let (mut tree, n_lost_words) = segment_with_lost_words(&layout, config);
     (tree.url, tree.version) = (page.url.clone(), page.version.clone());
     Ok(SeenPage { tree, layout: Some(layout), n_lost_words })
 }

@@ -211,7 +211,7 @@ struct ElementLists([Vec<Element>; 3]);
 impl ElementLists {
     fn new(block: &Block) -> ElementLists {
         let mut lists = ElementLists(Default::default());
-        for element in Element::all_of(block) {
+        for element in Element::in_block(block) {
             lists.0[element.kind() as usize].push(element);
         }
         lists

@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use super::items::ItemDelta;
 use crate::page::layout::Rect;
-use crate::page::segment::{Block, BlockRef, BlockRole, BlockTree, Image, Link, NodeId, Places, Text};
+use crate::page::segment::{
+    Block, BlockRef, BlockRole, BlockTree, ElementPositions, Image, Link, NodeId, Text,
+};
 
 /// The kinds of content of a leaf block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -138,7 +140,7 @@ impl Element {
     }
 
     /// The links, images and texts of a block, without those of the blocks within it.
-    pub(crate) fn all_of(block: &Block) -> impl Iterator<Item = Element> {
+    pub(crate) fn in_block(block: &Block) -> impl Iterator<Item = Element> {
         let links = block.links.iter().cloned().map(Element::Link);
         let images = block.images.iter().cloned().map(Element::Image);
         links.chain(images).chain(block.texts.iter().cloned().map(Element::Text))
@@ -179,9 +181,9 @@ pub struct BlockDelta {
     pub deleted: Vec<(u32, Element)>,
     /// Elements that became others.
     pub updated: Vec<Update>,
-    /// Places of the inserted links that lead where another link of the page led before.
+    /// ElementPositions of the inserted links that lead where another link of the page led before.
     pub again: Vec<u32>,
-    /// Places of the deleted links that lead where another link of the page leads after.
+    /// ElementPositions of the deleted links that lead where another link of the page leads after.
     pub still: Vec<u32>,
     /// No change to a reader: for each kind whose remaining elements stand in another order, that order, as
     /// their ranks in the order before.
@@ -248,7 +250,7 @@ pub struct Appearance {
     /// Role, when it changed.
     pub role: Option<BlockRole>,
     /// Where links and images stand among the texts, when it changed.
-    pub places: Option<Places>,
+    pub places: Option<ElementPositions>,
 }
 
 /// All changes between two trees.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 use super::words::{word_distance, word_hashes};
-use crate::page::segment::{Item, ItemList};
+use crate::page::segment::{ItemList, ListItem};
 
 /// What happened to an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -79,9 +79,9 @@ pub struct ItemChange {
     /// Its rank after; `None` when it has left.
     pub rank_after: Option<u32>,
     /// The item before.
-    pub before: Option<Item>,
+    pub before: Option<ListItem>,
     /// The item after.
-    pub after: Option<Item>,
+    pub after: Option<ListItem>,
     /// Its part of the list, before and after together: the parts of all changes add up to 1 at most.
     pub share: f64,
 }
@@ -92,7 +92,7 @@ pub struct ItemDelta {
     /// The list after without its items; `None` when the version after has no list.
     pub size: Option<ItemList>,
     /// Whether the page was and is a hub, so that its items say what changed.
-    pub is_hub: bool,
+    pub is_listing: bool,
     /// The share of the page's words outside the items.
     pub prose_share: f64,
     /// Ranks before of the items that stay as they are, in their order after.
@@ -108,12 +108,12 @@ impl ItemDelta {
     }
 
     /// The changes that a reader sees.
-    pub fn seen(&self) -> impl Iterator<Item = &ItemChange> {
+    pub fn visible_changes(&self) -> impl Iterator<Item = &ItemChange> {
         self.changes.iter().filter(|change| change.kind != ItemChangeKind::Respell)
     }
 
     /// How many items changed in this way.
-    pub fn n(&self, kind: ItemChangeKind) -> usize {
+    pub fn n_changes(&self, kind: ItemChangeKind) -> usize {
         self.changes.iter().filter(|change| change.kind == kind).count()
     }
 
@@ -134,7 +134,7 @@ impl ItemDelta {
     pub(super) fn apply(&self, before: Option<&ItemList>) -> Result<Option<ItemList>, String> {
         let Some(size) = &self.size else { return Ok(None) };
         let known = before.map_or(&[][..], |list| &list.items);
-        let mut changed: Vec<(u32, &Item)> = self
+        let mut changed: Vec<(u32, &ListItem)> = self
             .changes
             .iter()
             .filter_map(|change| Some((change.rank_after?, change.after.as_ref()?)))
@@ -163,10 +163,10 @@ impl ItemDelta {
 
 /// What is to be known of a list that stayed as it is, where the page around it changed; `None` for a page that is no hub.
 pub(super) fn same_items(list: Option<&ItemList>) -> Option<ItemDelta> {
-    let list = list.filter(|list| list.is_hub())?;
+    let list = list.filter(|list| list.is_listing())?;
     Some(ItemDelta {
         size: Some(ItemList { items: Vec::new(), ..list.clone() }),
-        is_hub: true,
+        is_listing: true,
         prose_share: list.prose_share(),
         kept: (0..list.items.len() as u32).collect(),
         changes: Vec::new(),
@@ -184,7 +184,7 @@ pub(super) fn compare_items(before: Option<&ItemList>, after: Option<&ItemList>)
     let pairs = pair_items(&old.items, &new.items);
     let mut delta = ItemDelta {
         size: Some(ItemList { items: Vec::new(), ..new.clone() }),
-        is_hub: before.is_some_and(ItemList::is_hub) && new.is_hub(),
+        is_listing: before.is_some_and(ItemList::is_listing) && new.is_listing(),
         prose_share: new.prose_share(),
         ..ItemDelta::default()
     };
@@ -243,10 +243,10 @@ fn scale_to_reader(changes: &mut [ItemChange], list: f64) {
 const TAKEN_IN: f64 = 22.0;
 
 /// What the place of each item is worth. It falls slowly, so that a long list does not bury what is new at its top.
-fn weights(items: &[Item]) -> Vec<f64> {
+fn weights(items: &[ListItem]) -> Vec<f64> {
     const DEPTH: f64 = 20.0;
     let mut passed = 0.0;
-    let weigh = |item: &Item| {
+    let weigh = |item: &ListItem| {
         let own = f64::from(item.weight.clamp(0.0, 1.0));
         let weight = DEPTH * ((DEPTH + passed + own) / (DEPTH + passed)).ln();
         passed += own;
@@ -256,10 +256,10 @@ fn weights(items: &[Item]) -> Vec<f64> {
 }
 
 /// For each item after the one that it was before.
-fn pair_items(old: &[Item], new: &[Item]) -> Vec<Option<usize>> {
+fn pair_items(old: &[ListItem], new: &[ListItem]) -> Vec<Option<usize>> {
     let mut pairs = vec![None; new.len()];
     let mut is_taken = vec![false; old.len()];
-    let keys = |items: &[Item]| items.iter().map(Item::key).collect::<Vec<String>>();
+    let keys = |items: &[ListItem]| items.iter().map(ListItem::key).collect::<Vec<String>>();
     let (old_keys, new_keys) = (keys(old), keys(new));
     let by_key: HashMap<&str, usize> = (0..).zip(&old_keys).map(|(at, key)| (key.as_str(), at)).collect();
     for (place, key) in new_keys.iter().enumerate() {
@@ -292,7 +292,7 @@ fn pair_items(old: &[Item], new: &[Item]) -> Vec<Option<usize>> {
 /// How far apart two items of the same title may stand to be one.
 const NEAR_RANKS: usize = 10;
 
-fn pair_by_title(old: &[Item], new: &[Item], pairs: &mut [Option<usize>], is_taken: &mut [bool]) {
+fn pair_by_title(old: &[ListItem], new: &[ListItem], pairs: &mut [Option<usize>], is_taken: &mut [bool]) {
     let mut titles: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, item) in old.iter().enumerate().filter(|(at, item)| !is_taken[*at] && !item.title.is_empty()) {
         titles.entry(item.title.as_str()).or_default().push(at);
@@ -319,7 +319,7 @@ fn long_numbers(key: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What happened to an item that is on both pages, and how much of its words.
-fn judge(before: &Item, after: &Item) -> (ItemChangeKind, f64) {
+fn judge(before: &ListItem, after: &ListItem) -> (ItemChangeKind, f64) {
     if let Some(distance) = retitled(before, after) {
         return (ItemChangeKind::Retitle, distance);
     }
@@ -338,7 +338,7 @@ fn judge(before: &Item, after: &Item) -> (ItemChangeKind, f64) {
 
 /// The share of the headline's words that were rewritten; `None` when some place has the same headline as before. Places of one
 /// list are compared first: a short list and a long one word the same news differently.
-fn retitled(before: &Item, after: &Item) -> Option<f64> {
+fn retitled(before: &ListItem, after: &ListItem) -> Option<f64> {
     let templates: HashSet<u32> = before.places.iter().map(|place| place.template).collect();
     let shared: Vec<u32> = after
         .places
@@ -346,7 +346,7 @@ fn retitled(before: &Item, after: &Item) -> Option<f64> {
         .map(|place| place.template)
         .filter(|template| templates.contains(template))
         .collect();
-    let titles = |item: &Item| {
+    let titles = |item: &ListItem| {
         let places = item.places.iter().filter(|place| shared.is_empty() || shared.contains(&place.template));
         places.map(|place| lasting_words(&place.title)).collect::<Vec<String>>()
     };
@@ -409,12 +409,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::page::segment::Place;
+    use crate::page::segment::ItemPlace;
 
-    fn item(number: usize, title: &str) -> Item {
-        let places = vec![Place { template: 7, title: title.into() }];
+    fn item(number: usize, title: &str) -> ListItem {
+        let places = vec![ItemPlace { template: 7, title: title.into() }];
         let address = format!("http://a.example/news/story-of-number-{number}");
-        Item { address, title: title.into(), teaser: String::new(), weight: 1.0, places }
+        ListItem { address, title: title.into(), teaser: String::new(), weight: 1.0, places }
     }
 
     fn list(numbers: &[usize]) -> ItemList {
@@ -435,8 +435,8 @@ mod tests {
         let mut after = list(&[10, 1, 2, 3, 4, 5, 6, 8, 9]);
         after.items[2] = item(2, "another headline altogether");
         let delta = compare(&before, &after);
-        assert!(delta.is_hub);
-        let n = |kind| delta.n(kind);
+        assert!(delta.is_listing);
+        let n = |kind| delta.n_changes(kind);
         assert_eq!(
             (n(ItemChangeKind::Insert), n(ItemChangeKind::Leave), n(ItemChangeKind::Retitle)),
             (1, 1, 1)
@@ -475,7 +475,7 @@ mod tests {
         let mut after = list(&[8, 1, 2, 3, 4, 5, 6, 7]);
         after.items[3].teaser = "vor 14 Minuten 23 Kommentare".into();
         let title = after.items[4].title.clone();
-        after.items[4].places.push(Place { template: 9, title });
+        after.items[4].places.push(ItemPlace { template: 9, title });
         let delta = compare(&before, &after);
         assert_eq!((delta.importance(), delta.n_moved()), (0.0, 1));
     }
@@ -487,7 +487,7 @@ mod tests {
         before.items[0].address = "http://a.example/old-name-here-1234567.html".into();
         after.items[0].address = "http://a.example/new-name-here-1234567.html".into();
         let delta = compare(&before, &after);
-        assert_eq!((delta.n(ItemChangeKind::Readdress), delta.changes.len()), (1, 1));
+        assert_eq!((delta.n_changes(ItemChangeKind::Readdress), delta.changes.len()), (1, 1));
     }
 
     #[test]
@@ -504,7 +504,7 @@ mod tests {
         for n in [8, 60, 2000] {
             let (before, after) = (addressed("posts", n), addressed("blog", n));
             let delta = compare(&before, &after);
-            assert_eq!((delta.n(ItemChangeKind::Readdress), delta.changes.len()), (n, n));
+            assert_eq!((delta.n_changes(ItemChangeKind::Readdress), delta.changes.len()), (n, n));
             assert!(delta.importance() < 0.02, "{n}: {}", delta.importance());
             let mut longer = before.clone();
             longer.items.insert(0, item(5_000, "something that nobody knew"));

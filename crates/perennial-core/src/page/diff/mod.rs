@@ -16,7 +16,7 @@
 //! | `similar`, `words` | elements without a partner -> those that were edited, by their distance in words |
 //! | `order`, `structure` | matched blocks -> moves; blocks inserted and deleted, changed boxes |
 //! | `items` | two lists -> headlines that came, went or were rewritten |
-//! | `reach` | two trees -> the totals that importance needs |
+//! | `totals` | two trees -> the totals that importance needs |
 //! | `delta`, `videlta` | all changes between two trees; the same as Vi-Delta |
 //! | `apply` | the version before and a delta -> the version after |
 
@@ -26,9 +26,9 @@ mod elements;
 mod items;
 mod matching;
 mod order;
-mod reach;
 mod similar;
 mod structure;
+mod totals;
 mod tree;
 mod videlta;
 mod words;
@@ -64,7 +64,7 @@ pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
         delta.items = items::same_items(list);
     }
     if !delta.is_empty() {
-        reach::measure(before, after, &mut delta);
+        totals::add_totals(before, after, &mut delta);
     }
     delta
 }

@@ -11,7 +11,7 @@ use super::structure::Relocated;
 use super::tree::DiffTree;
 use super::words::hash;
 use super::{ElementKind, n_words};
-use crate::page::segment::{Block, Piece};
+use crate::page::segment::{Block, LeafPiece};
 
 /// What an element weighs for each of its words. What kept its place in the tree weighs 1 more, which decides between equals.
 const WEIGHT: u64 = 1 << 10;
@@ -98,11 +98,13 @@ impl ReadingOrder {
         let mut ranks = [block.links.len(), block.images.len(), block.texts.len()].map(|n| vec![u32::MAX; n]);
         for piece in block.pieces() {
             let (kind, number, words, is_text) = match piece {
-                Piece::Link(number) => (ElementKind::Link, number, &block.links[number as usize].name, true),
-                Piece::Image(number) => {
+                LeafPiece::Link(number) => {
+                    (ElementKind::Link, number, &block.links[number as usize].name, true)
+                }
+                LeafPiece::Image(number) => {
                     (ElementKind::Image, number, &block.images[number as usize].name, false)
                 }
-                Piece::Text(number, _) => {
+                LeafPiece::Text(number, _) => {
                     (ElementKind::Text, number, &block.texts[number as usize].text, true)
                 }
             };

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::page::layout::Rect;
 use crate::page::segment::{
-    Block, BlockRole, BlockTree, IgnoredParameters, Image, Link, Places, Spot, Text, vixml,
+    Block, BlockRole, BlockTree, ElementPositions, IgnoredParameters, Image, Link, Text, TextPosition, vixml,
 };
 
 fn leaf(links: &[(&str, &str)], images: &[(&str, &str)], texts: &[&str]) -> Block {
@@ -347,9 +347,9 @@ fn any_leaf() -> impl Strategy<Value = Block> {
     (vec(link, 0..4), vec(image, 0..3), vec(text, 0..4), 0..4u8, role, 0.0..1.0f32).prop_map(
         |(links, images, texts, place, role, importance)| {
             let rect = Rect { x: f32::from(place) * 100.0, y: 0.25, w: 100.0, h: 20.0 };
-            let spot = |n: usize| Spot { text: (n % 3) as u32, byte: u32::from(place) };
+            let spot = |n: usize| TextPosition { text: (n % 3) as u32, byte: u32::from(place) };
             let spots = |n: usize| if place == 0 { Vec::new() } else { (0..n).map(spot).collect() };
-            let places = Places { links: spots(links.len()), images: spots(images.len()) };
+            let places = ElementPositions { links: spots(links.len()), images: spots(images.len()) };
             Block { rect, role, importance, places, ..Block::leaf(links, images, texts) }
         },
     )

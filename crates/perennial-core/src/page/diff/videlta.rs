@@ -16,7 +16,7 @@ use super::{
 };
 use crate::page::layout::Rect;
 use crate::page::segment::vixml::{self, XmlError, attribute, has, number, parse};
-use crate::page::segment::{Block, BlockRole, BlockTree, MAX_PLACES, Places};
+use crate::page::segment::{Block, BlockRole, BlockTree, ElementPositions, MAX_PLACES};
 
 impl Delta {
     /// Vi-Delta, or the Vi-XML of the version after when that is shorter.
@@ -82,7 +82,7 @@ fn write_items(out: &mut String, items: &ItemDelta) {
     if let Some(size) = &items.size {
         vixml::write_list_size(out, size);
     }
-    number(out, "hub", items.is_hub);
+    number(out, "hub", items.is_listing);
     number(out, "proseShare", items.prose_share);
     out.push_str(">\n");
     if !items.kept.is_empty() {
@@ -448,7 +448,7 @@ fn read_delta(tag: &BytesStart) -> Result<Delta, String> {
 fn read_items(tag: &BytesStart) -> Result<ItemDelta, String> {
     Ok(ItemDelta {
         size: if has(tag, "words") { Some(vixml::read_list_size(tag)?) } else { None },
-        is_hub: parse(tag, "hub")?,
+        is_listing: parse(tag, "hub")?,
         prose_share: parse(tag, "proseShare")?,
         ..ItemDelta::default()
     })
@@ -553,7 +553,7 @@ fn read_look(tag: &BytesStart) -> Result<Appearance, String> {
         role: text("role")?.map(|name| BlockRole::from_name(&name)),
         places: match (text("linksAt")?, text("imgsAt")?) {
             (None, None) => None,
-            (links, images) => Some(Places {
+            (links, images) => Some(ElementPositions {
                 links: vixml::read_spots(&links.unwrap_or_default())?,
                 images: vixml::read_spots(&images.unwrap_or_default())?,
             }),

@@ -57,20 +57,22 @@ impl DocumentFormat {
 
     /// The format by what the server says of a document, or where that says nothing, by the name in its address. `None`: nothing
     /// that can be read here, such as HTML or a picture.
-    pub fn of(content_type: Option<&str>, name: &str, bytes: &[u8]) -> Option<DocumentFormat> {
+    pub fn detect(content_type: Option<&str>, name: &str, bytes: &[u8]) -> Option<DocumentFormat> {
         let media_type = content_type.unwrap_or_default().split([';', ',']).next().unwrap_or_default();
         let media_type = media_type.trim().to_ascii_lowercase();
         let found = match media_type.as_str() {
-            "" | "application/octet-stream" | "binary/octet-stream" => DocumentFormat::of_file(name, bytes),
-            "text/plain" => DocumentFormat::of_name(name).or(Some(DocumentFormat::Text)),
-            media_type => DocumentFormat::of_media_type(media_type),
+            "" | "application/octet-stream" | "binary/octet-stream" => {
+                DocumentFormat::detect_file(name, bytes)
+            }
+            "text/plain" => DocumentFormat::from_name(name).or(Some(DocumentFormat::Text)),
+            media_type => DocumentFormat::from_media_type(media_type),
         };
         // Servers deliver much that is no text as text.
         found.filter(|format| *format == DocumentFormat::Pdf || !is_binary(bytes))
     }
 
     /// The format of a file by its name and its first bytes. `None` for HTML and for what cannot be read here.
-    pub fn of_file(name: &str, bytes: &[u8]) -> Option<DocumentFormat> {
+    pub fn detect_file(name: &str, bytes: &[u8]) -> Option<DocumentFormat> {
         let start = &bytes[..bytes.len().min(MAX_SIGNATURE_BYTES)];
         if memchr::memmem::find(start, b"%PDF-").is_some() {
             return Some(DocumentFormat::Pdf);
@@ -82,12 +84,12 @@ impl DocumentFormat {
         if is_html(b"<html") || is_html(b"<!doctype html") {
             return None;
         }
-        let by_name = DocumentFormat::of_name(name);
+        let by_name = DocumentFormat::from_name(name);
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
         by_name.or_else(|| matches!(start.first(), Some(b'{' | b'[')).then_some(DocumentFormat::Json))
     }
 
-    fn of_media_type(media_type: &str) -> Option<DocumentFormat> {
+    fn from_media_type(media_type: &str) -> Option<DocumentFormat> {
         Some(match media_type {
             "text/html" | "application/xhtml+xml" => return None,
             "application/pdf" | "application/x-pdf" => DocumentFormat::Pdf,
@@ -104,7 +106,7 @@ impl DocumentFormat {
         })
     }
 
-    fn of_name(name: &str) -> Option<DocumentFormat> {
+    fn from_name(name: &str) -> Option<DocumentFormat> {
         let path = name.split(['?', '#']).next().unwrap_or_default();
         let (_, extension) = path.rsplit('/').next().unwrap_or_default().rsplit_once('.')?;
         Some(match extension.to_ascii_lowercase().as_str() {
@@ -129,7 +131,7 @@ impl DocumentFormat {
     }
 
     /// The format of the document that a tree of this engine was read from; `None` for pages that were laid out.
-    pub fn of_engine(engine: &str) -> Option<DocumentFormat> {
+    pub fn from_engine(engine: &str) -> Option<DocumentFormat> {
         DocumentFormat::ALL.into_iter().find(|format| {
             let (name, _) = format.engine().split_once('/').unwrap_or_default();
             engine.strip_prefix(name).is_some_and(|release| release.starts_with('/'))

@@ -22,7 +22,7 @@ fn words(document: &Document) -> String {
 fn the_server_the_name_and_the_first_bytes_tell_the_format() {
     use DocumentFormat::{Csv, Json, Pdf, Text, Xml};
     let of = |content_type: &str, name: &str, bytes: &[u8]| {
-        DocumentFormat::of(Some(content_type).filter(|text| !text.is_empty()), name, bytes)
+        DocumentFormat::detect(Some(content_type).filter(|text| !text.is_empty()), name, bytes)
     };
     for (content_type, name, bytes, format) in [
         ("application/pdf", "/x", &b"%PDF-1.4"[..], Some(Pdf)),

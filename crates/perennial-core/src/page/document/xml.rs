@@ -6,7 +6,7 @@
 use url::Url;
 
 use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
-use crate::text::xml::{Piece, Scanner, Tag, unescaped};
+use crate::text::xml::{Scanner, Tag, XmlPiece, unescaped};
 
 /// Bytes of the text of one element.
 const MAX_ELEMENT_BYTES: usize = 1 << 20;
@@ -20,15 +20,15 @@ pub(super) fn read(text: &str, url: &str) -> DocumentDraft {
     let mut reader = UnitReader { base: Url::parse(url).ok(), ..UnitReader::default() };
     for piece in Scanner::new(text) {
         match piece {
-            Piece::Start(tag) => {
+            XmlPiece::Start(tag) => {
                 reader.start(&tag);
                 if tag.is_empty {
                     reader.end();
                 }
             }
-            Piece::Text(text) => reader.text(&text),
-            Piece::Literal(text) => reader.text(text),
-            Piece::End(_) => reader.end(),
+            XmlPiece::Text(text) => reader.text(&text),
+            XmlPiece::Literal(text) => reader.text(text),
+            XmlPiece::End(_) => reader.end(),
         }
     }
     reader.finish()

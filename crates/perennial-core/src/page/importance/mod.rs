@@ -5,7 +5,7 @@
 //! known. The caller judges whether an element is an advertisement and how much of an operation is noise, because filter
 //! lists and history are not in a delta.
 
-mod hub;
+mod listing;
 mod weigh;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use crate::page::diff::{Delta, Operation};
-use hub::Hub;
+use listing::ListingPage;
 use weigh::{OperationContext, OperationPart, is_unread, part};
 
 /// 0 to 1, checked at construction.
@@ -39,7 +39,7 @@ impl Importance {
 
 /// The form in which contributions are weighed and joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Form {
+pub enum ImportanceForm {
     /// P-VISUAL 6: shares of elements, averaged over the kinds of operation and of element in a block.
     Visual2009,
     /// P-PATTERN 6.2: shares of elements, averaged over the kinds of operation; word distance of texts; little
@@ -49,26 +49,26 @@ pub enum Form {
     Monotone,
 }
 
-impl Form {
+impl ImportanceForm {
     /// All forms with their names.
-    pub const NAMES: [(Form, &'static str); 3] = [
-        (Form::Visual2009, "visual-2009"),
-        (Form::Pattern2011, "pattern-2011"),
-        (Form::Monotone, "monotone"),
+    pub const NAMES: [(ImportanceForm, &'static str); 3] = [
+        (ImportanceForm::Visual2009, "visual-2009"),
+        (ImportanceForm::Pattern2011, "pattern-2011"),
+        (ImportanceForm::Monotone, "monotone"),
     ];
 }
 
-impl Display for Form {
+impl Display for ImportanceForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Form::NAMES.iter().find(|(form, _)| form == self).map_or("", |(_, name)| name))
+        f.write_str(ImportanceForm::NAMES.iter().find(|(form, _)| form == self).map_or("", |(_, name)| name))
     }
 }
 
-impl FromStr for Form {
+impl FromStr for ImportanceForm {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Form, String> {
-        let found = Form::NAMES.iter().find(|(_, name)| *name == text).map(|(form, _)| *form);
+    fn from_str(text: &str) -> Result<ImportanceForm, String> {
+        let found = ImportanceForm::NAMES.iter().find(|(_, name)| *name == text).map(|(form, _)| *form);
         found.ok_or_else(|| format!("{text:?} is no form: write visual-2009, pattern-2011 or monotone"))
     }
 }
@@ -77,7 +77,7 @@ impl FromStr for Form {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ImportanceConfig {
     /// The form.
-    pub form: Form,
+    pub form: ImportanceForm,
     /// I(delete) of `visual-2009` and `monotone`; insert and update have 1.
     pub delete_weight: f64,
     /// I(move) of every form. It is small because the content was there before.
@@ -90,9 +90,9 @@ impl ImportanceConfig {
     /// The usual weights of a form. What went weighs as much as what came in `monotone`: a page that lost a third of its words is
     /// another page. P-PATTERN proposes alpha = 0.1, which still ranks a rotated banner above a new entry
     /// in a menu. That of `monotone` is lower.
-    pub fn of(form: Form) -> ImportanceConfig {
+    pub fn new(form: ImportanceForm) -> ImportanceConfig {
         let (delete_weight, advertisement_weight) =
-            if form == Form::Monotone { (1.0, 0.001) } else { (0.8, 0.1) };
+            if form == ImportanceForm::Monotone { (1.0, 0.001) } else { (0.8, 0.1) };
         ImportanceConfig { form, delete_weight, move_weight: 0.3, advertisement_weight }
     }
 }
@@ -100,7 +100,7 @@ impl ImportanceConfig {
 impl Default for ImportanceConfig {
     /// Why this form: `docs/decisions/0011-importance.md`.
     fn default() -> ImportanceConfig {
-        ImportanceConfig::of(Form::Monotone)
+        ImportanceConfig::new(ImportanceForm::Monotone)
     }
 }
 
@@ -146,13 +146,13 @@ pub fn assess(
         return Assessment { importance: Importance::FULL, contributions: Vec::new() };
     }
     let context = OperationContext::new(delta);
-    let is_monotone = config.form == Form::Monotone;
-    let hub = Hub::of(delta).filter(|_| is_monotone);
+    let is_monotone = config.form == ImportanceForm::Monotone;
+    let listing = ListingPage::from_delta(delta).filter(|_| is_monotone);
     let mut contributions: Vec<Contribution> = Vec::new();
     let mut whole = ImportanceSum::default();
     for operation in delta.operations() {
         let judgement = judge(&operation);
-        let prose = hub.as_ref().map_or(1.0, |hub| hub.share_of_prose(&operation));
+        let prose = listing.as_ref().map_or(1.0, |listing| listing.share_of_prose(&operation));
         let is_read = !(is_monotone && (delta.has_same_words || is_unread(&operation)));
         let part = part(&operation, config, &context, judgement);
         let part = OperationPart { share: prose * part.share, ..part };
@@ -166,7 +166,7 @@ pub fn assess(
     }
     let within = if is_monotone { whole.join() } else { sum };
     let items = if delta.has_same_words { UNREAD } else { 1.0 };
-    let importance = hub.map_or(within, |hub| hub.join(within, items));
+    let importance = listing.map_or(within, |listing| listing.join(within, items));
     Assessment { importance: Importance::new(importance), contributions }
 }
 

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::page::diff::{ElementKind, diff};
-use crate::page::segment::{Block, BlockRole, BlockTree, Image, Link, Places, Spot, Text};
+use crate::page::segment::{Block, BlockRole, BlockTree, ElementPositions, Image, Link, Text, TextPosition};
 
-fn config(form: Form) -> ImportanceConfig {
-    ImportanceConfig::of(form)
+fn config(form: ImportanceForm) -> ImportanceConfig {
+    ImportanceConfig::new(form)
 }
 
 fn sealed(blocks: Vec<Block>) -> BlockTree {
@@ -48,7 +48,7 @@ fn figure_7() -> (BlockTree, BlockTree) {
 #[test]
 fn the_example_of_2009() {
     let (before, after) = figure_7();
-    let found = importance(&diff(&before, &after), &config(Form::Visual2009)).get();
+    let found = importance(&diff(&before, &after), &config(ImportanceForm::Visual2009)).get();
     let expected = 0.1 * 1.0 * (1.0 / 1.0) + 0.4 * 1.0 * (4.0 / 6.0) + 0.2 * 0.8 * (2.0 / 4.0);
     assert!((expected - 0.4467f64).abs() < 1e-4);
     assert!((found - expected).abs() < 1e-6, "{found}");
@@ -59,14 +59,14 @@ fn the_example_of_2009() {
 fn the_example_by_the_form_of_2011() {
     let (before, after) = figure_7();
     let delta = diff(&before, &after);
-    let found = importance(&delta, &config(Form::Pattern2011)).get();
+    let found = importance(&delta, &config(ImportanceForm::Pattern2011)).get();
     let expected = 0.1 * (1.0 / 5.0) + 0.4 * (4.0 / 6.0) + 0.2 * (2.0 / 4.0);
     assert!((found - expected).abs() < 1e-6, "{found}");
     let all_advertisements = &mut |operation: &Operation| Judgement {
         is_advertisement: operation.element_kind() == Some(ElementKind::Image),
         noise: 0.0,
     };
-    let found = assess(&delta, &config(Form::Pattern2011), all_advertisements).importance.get();
+    let found = assess(&delta, &config(ImportanceForm::Pattern2011), all_advertisements).importance.get();
     let expected = 0.1 * (1.0 / 5.0) + 0.4 * (4.0 / 6.0) + 0.1 * 0.2 * (2.0 / 4.0);
     assert!((found - expected).abs() < 1e-6, "alpha = 0.1 for images: {found}");
 }
@@ -80,7 +80,11 @@ fn averaging_over_operations_is_not_monotone_and_our_form_is() {
     grown.extend(links(8, "b"));
     let before = page(links(4, "a"), 9);
     let (one, two) = (page(grown.clone(), 9), page(grown, 8));
-    for (form, falls) in [(Form::Visual2009, true), (Form::Pattern2011, true), (Form::Monotone, false)] {
+    for (form, falls) in [
+        (ImportanceForm::Visual2009, true),
+        (ImportanceForm::Pattern2011, true),
+        (ImportanceForm::Monotone, false),
+    ] {
         let one = importance(&diff(&before, &one), &config(form)).get();
         let two = importance(&diff(&before, &two), &config(form)).get();
         assert_eq!(two < one, falls, "{form}: {one} {two}");
@@ -92,7 +96,7 @@ fn a_structural_operation_counts_with_its_block() {
     let old = || weighed(0.7, Block::leaf(links(3, "old"), vec![], vec![Text::new("words of old")]));
     let new = weighed(0.3, Block::leaf(links(3, "new"), vec![], vec![Text::new("news of today")]));
     let delta = diff(&sealed(vec![old()]), &sealed(vec![old(), new]));
-    for (form, _) in Form::NAMES {
+    for (form, _) in ImportanceForm::NAMES {
         assert!((importance(&delta, &config(form)).get() - 0.3).abs() < 1e-6, "{form}");
     }
 }
@@ -101,7 +105,7 @@ fn a_structural_operation_counts_with_its_block() {
 fn noise_takes_its_part_away() {
     let (before, after) = figure_7();
     let delta = diff(&before, &after);
-    for (form, _) in Form::NAMES {
+    for (form, _) in ImportanceForm::NAMES {
         let judged =
             assess(&delta, &config(form), &mut |_| Judgement { noise: 1.0, is_advertisement: false });
         assert_eq!(judged.importance, Importance::NONE, "{form}");
@@ -138,7 +142,7 @@ fn menu(importance: f32) -> Block {
 }
 
 fn monotone(before: &BlockTree, after: &BlockTree) -> f64 {
-    importance(&diff(before, after), &config(Form::Monotone)).get()
+    importance(&diff(before, after), &config(ImportanceForm::Monotone)).get()
 }
 
 #[test]
@@ -164,7 +168,7 @@ fn an_address_alone_is_shown_and_weighs_little() {
     let plain = page("http", "1.sum");
     let secure = diff(&plain, &page("https", "1.sum"));
     assert_eq!(secure.operations().count(), 1, "it is shown");
-    assert!(importance(&secure, &config(Form::Monotone)).get() < 0.001);
+    assert!(importance(&secure, &config(ImportanceForm::Monotone)).get() < 0.001);
     let other = monotone(&plain, &page("http", "2.sum"));
     assert!(other > 0.0 && other < 0.02, "{other}");
 }
@@ -233,7 +237,7 @@ proptest! {
             let leaf = |from: usize, to: usize| {
                 let link = Link::new(format!("link{from}"), format!("{scheme}://a.org/{from}/{scheme}"));
                 let mut leaf = Block::leaf(vec![link], images(usize::from(is_wrapped)), (from..to).map(|n| Text::new(text(n))).collect());
-                leaf.places = Places { links: vec![Spot::default()], images: vec![Spot::default(); leaf.images.len()] };
+                leaf.places = ElementPositions { links: vec![TextPosition::default()], images: vec![TextPosition::default(); leaf.images.len()] };
                 weighed(0.2, leaf)
             };
             let starts: Vec<usize> = (0..texts.len()).step_by(cut).collect();
@@ -252,7 +256,7 @@ proptest! {
     fn always_between_none_and_full(before in any_page(), other in any_page()) {
         for after in [&other, &before] {
             let delta = diff(&before, after);
-            for (form, _) in Form::NAMES {
+            for (form, _) in ImportanceForm::NAMES {
                 let assessment = assess(&delta, &config(form), &mut |_| Judgement::default());
                 let value = assessment.importance.get();
                 prop_assert!((0.0..=1.0).contains(&value), "{form}: {value}");

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{Form, ImportanceConfig, Judgement};
+use super::{ImportanceConfig, ImportanceForm, Judgement};
 use crate::page::diff::{BlockDelta, Delta, Element, ElementKind, Operation, OperationKind, Subject};
 use crate::page::diff::{n_words, word_distance};
-use crate::page::segment::{Block, BlockRole, key_of};
-use crate::text::figures::{Figure, judge};
+use crate::page::segment::{Block, BlockRole, item_key};
+use crate::text::numbers::{NumberChange, classify};
 
 /// The blocks with changes, and the kinds of operation and of element that occur in each.
 pub(super) struct OperationContext<'a> {
@@ -77,21 +77,21 @@ pub(super) fn part(
     judgement: Judgement,
 ) -> OperationPart {
     let news = 1.0 - judgement.noise.clamp(0.0, 1.0);
-    let weight = if judgement.is_advertisement && config.form != Form::Visual2009 {
+    let weight = if judgement.is_advertisement && config.form != ImportanceForm::Visual2009 {
         config.advertisement_weight
     } else {
         1.0
     };
     let importance = match operation.subject {
         Subject::Block(Some(block)) => importance_of_content(operation, block, context),
-        Subject::Element { .. } if config.form == Form::Monotone => importance_of_block(operation),
+        Subject::Element { .. } if config.form == ImportanceForm::Monotone => importance_of_block(operation),
         _ => f64::from(operation.importance),
     };
     let share = match operation.subject {
         Subject::Block(_) => operation_weight(operation.kind, config),
         Subject::Element { before, after } => element_share(operation, before, after, config, context),
     };
-    let length = if config.form == Form::Monotone { length_at(operation, context) } else { 1.0 };
+    let length = if config.form == ImportanceForm::Monotone { length_at(operation, context) } else { 1.0 };
     OperationPart { share: importance * share * weight * news, most: importance.clamp(0.0, 1.0), length }
 }
 
@@ -139,7 +139,7 @@ fn leaf_mass(leaf: &Block) -> f64 {
 fn operation_weight(kind: OperationKind, config: &ImportanceConfig) -> f64 {
     match kind {
         OperationKind::Insert | OperationKind::Update => 1.0,
-        OperationKind::Delete if config.form == Form::Pattern2011 => 1.0,
+        OperationKind::Delete if config.form == ImportanceForm::Pattern2011 => 1.0,
         OperationKind::Delete => config.delete_weight,
         OperationKind::Move => config.move_weight,
     }
@@ -164,17 +164,17 @@ fn element_share(
         _ => 1.0,
     };
     match config.form {
-        Form::Visual2009 => {
+        ImportanceForm::Visual2009 => {
             let n = f64::from(block.n_elements[kind as usize].max(1));
             weight / (n_operations * n_kinds * n)
         }
-        Form::Pattern2011 => {
+        ImportanceForm::Pattern2011 => {
             let n = f64::from(block.n_elements.iter().sum::<u32>().max(1));
             let importance = if kind == ElementKind::Text { distance() } else { 1.0 };
             weight * importance / (n_operations * n)
         }
-        Form::Monotone if operation.is_repeated => 0.0,
-        Form::Monotone => {
+        ImportanceForm::Monotone if operation.is_repeated => 0.0,
+        ImportanceForm::Monotone => {
             let change = match (before, after) {
                 (Some(before), Some(after)) if operation.kind == OperationKind::Update => {
                     words_changed(before, after)
@@ -194,8 +194,8 @@ fn words_changed(before: &Element, after: &Element) -> f64 {
     }
     let changed = element_mass
         * word_distance(&words_without_punctuation(before.text()), &words_without_punctuation(after.text()));
-    let changed = match judge(before.text(), after.text()) {
-        Figure::News => changed.max(WORDS_OF_FIGURE),
+    let changed = match classify(before.text(), after.text()) {
+        NumberChange::News => changed.max(WORDS_OF_NUMBER),
         _ => changed,
     };
     match after.kind() {
@@ -215,7 +215,7 @@ fn words_without_punctuation(text: &str) -> String {
 /// Whether two addresses are more than two ways to write one: http and https, with and without marks of campaigns.
 fn leads_elsewhere(before: &Element, after: &Element) -> bool {
     let key =
-        |address: &str| url::Url::parse(address).map_or_else(|_| address.to_owned(), |url| key_of(&url));
+        |address: &str| url::Url::parse(address).map_or_else(|_| address.to_owned(), |url| item_key(&url));
     before.address() != after.address() && key(before.address()) != key(after.address())
 }
 
@@ -237,7 +237,7 @@ const WORDS_OF_IMAGE: f64 = 10.0;
 const WORDS_OF_LINK: f64 = 4.0;
 
 /// The number of words that a number with a unit or a label counts as: it stands for a sentence.
-const WORDS_OF_FIGURE: f64 = 15.0;
+const WORDS_OF_NUMBER: f64 = 15.0;
 
 fn element_mass(element: &Element) -> f64 {
     match element.kind() {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::id::{IdHasher, IgnoredParameters};
 use super::item::ItemList;
 use crate::page::layout::Rect;
-use crate::text::markup::holdable;
+use crate::text::markup::xml_safe;
 
 /// A hash of a node's content and its children's IDs. Equal IDs mean equal content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -106,7 +106,7 @@ impl Link {
         name: impl Into<String>,
         address: impl Into<String>,
     ) -> Link {
-        let (name, address) = (holdable(name.into()), holdable(address.into()));
+        let (name, address) = (xml_safe(name.into()), xml_safe(address.into()));
         let id = IdHasher::new(b'L').part(&name).part(&ignored.strip(&address)).finish();
         Link { id, name, address }
     }
@@ -135,7 +135,7 @@ impl Image {
         name: impl Into<String>,
         source: impl Into<String>,
     ) -> Image {
-        let (name, source) = (holdable(name.into()), holdable(source.into()));
+        let (name, source) = (xml_safe(name.into()), xml_safe(source.into()));
         let id = IdHasher::new(b'I').part(&name).part(&ignored.strip(&source)).finish();
         Image { id, name, source }
     }
@@ -153,7 +153,7 @@ pub struct Text {
 impl Text {
     /// A run of text with its ID.
     pub fn new(text: impl Into<String>) -> Text {
-        let text = holdable(text.into());
+        let text = xml_safe(text.into());
         Text { id: IdHasher::new(b'T').part(&text).finish(), text }
     }
 }
@@ -182,22 +182,22 @@ pub struct Block {
     /// Texts, in reading order.
     pub texts: Vec<Text>,
     /// Where the links and the images stand among the texts.
-    pub places: Places,
+    pub places: ElementPositions,
 }
 
 /// Where the links and images of a leaf stand among its texts, so that it can be read as a reader does. Trees of earlier
 /// releases do not say it; their lists are empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Hash)]
-pub struct Places {
+pub struct ElementPositions {
     /// One for each link.
-    pub links: Vec<Spot>,
+    pub links: Vec<TextPosition>,
     /// One for each image.
-    pub images: Vec<Spot>,
+    pub images: Vec<TextPosition>,
 }
 
 /// A place among the texts of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
-pub struct Spot {
+pub struct TextPosition {
     /// The number of the text in which or before which it is; the number of texts after the last one.
     pub text: u32,
     /// Bytes of that text before it.
@@ -206,7 +206,7 @@ pub struct Spot {
 
 /// A piece of a leaf, in reading order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Piece<'a> {
+pub enum LeafPiece<'a> {
     /// A part of the text of this number: all of it where no link stands within.
     Text(u32, &'a str),
     /// The link of this number.
@@ -268,18 +268,19 @@ impl Block {
     }
 
     /// What a leaf holds, in the order in which it is read. Where the tree does not tell, texts come before links and images.
-    pub fn pieces(&self) -> Vec<Piece<'_>> {
-        let after_all = Spot { text: self.texts.len() as u32, byte: 0 };
-        let mut inserts: Vec<(Spot, Piece)> = Vec::with_capacity(self.links.len() + self.images.len());
-        let spot = |spots: &[Spot], all: usize, n: usize| match spots.len() == all {
+    pub fn pieces(&self) -> Vec<LeafPiece<'_>> {
+        let after_all = TextPosition { text: self.texts.len() as u32, byte: 0 };
+        let mut inserts: Vec<(TextPosition, LeafPiece)> =
+            Vec::with_capacity(self.links.len() + self.images.len());
+        let spot = |spots: &[TextPosition], all: usize, n: usize| match spots.len() == all {
             true => spots.get(n).copied().unwrap_or(after_all),
             false => after_all,
         };
         let links = (0..self.links.len())
-            .map(|n| (spot(&self.places.links, self.links.len(), n), Piece::Link(n as u32)));
+            .map(|n| (spot(&self.places.links, self.links.len(), n), LeafPiece::Link(n as u32)));
         inserts.extend(links);
         let images = (0..self.images.len())
-            .map(|n| (spot(&self.places.images, self.images.len(), n), Piece::Image(n as u32)));
+            .map(|n| (spot(&self.places.images, self.images.len(), n), LeafPiece::Image(n as u32)));
         inserts.extend(images);
         inserts.sort_by_key(|(spot, _)| *spot);
         let mut inserts = inserts.into_iter().peekable();
@@ -289,13 +290,13 @@ impl Block {
             while let Some((spot, piece)) = inserts.next_if(|(spot, _)| spot.text <= number) {
                 let to = if spot.text == number { floor(&text.text, spot.byte as usize) } else { 0 };
                 if to > from {
-                    pieces.push(Piece::Text(number, &text.text[from..to]));
+                    pieces.push(LeafPiece::Text(number, &text.text[from..to]));
                     from = to;
                 }
                 pieces.push(piece);
             }
             if from < text.text.len() {
-                pieces.push(Piece::Text(number, &text.text[from..]));
+                pieces.push(LeafPiece::Text(number, &text.text[from..]));
             }
         }
         pieces.extend(inserts.map(|(_, piece)| piece));
@@ -305,9 +306,9 @@ impl Block {
     /// The words of a leaf as a reader reads them: texts with the names of links where the links stand.
     pub fn read(&self) -> Vec<&str> {
         let words = self.pieces().into_iter().filter_map(|piece| match piece {
-            Piece::Text(_, text) => Some(text),
-            Piece::Link(number) => self.links.get(number as usize).map(|link| link.name.as_str()),
-            Piece::Image(_) => None,
+            LeafPiece::Text(_, text) => Some(text),
+            LeafPiece::Link(number) => self.links.get(number as usize).map(|link| link.name.as_str()),
+            LeafPiece::Image(_) => None,
         });
         words.map(str::trim).filter(|piece| !piece.is_empty()).collect()
     }
@@ -455,8 +456,9 @@ mod tests {
             ["What saw?", "Nothing.", "Home", "the divers", "More"],
             "nothing is known of places"
         );
-        let spot = |text, byte| Spot { text, byte };
-        leaf.places = Places { links: vec![spot(0, 0), spot(0, 5), spot(2, 0)], images: vec![spot(1, 0)] };
+        let spot = |text, byte| TextPosition { text, byte };
+        leaf.places =
+            ElementPositions { links: vec![spot(0, 0), spot(0, 5), spot(2, 0)], images: vec![spot(1, 0)] };
         assert_eq!(leaf.read(), ["Home", "What", "the divers", "saw?", "Nothing.", "More"]);
         leaf.places.links[1] = spot(9, 9);
         assert_eq!(leaf.read().len(), 5, "a place that is none is one after all");

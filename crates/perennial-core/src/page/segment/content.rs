@@ -5,7 +5,7 @@ use url::Url;
 
 use super::facts::{NONE, PageFacts, is_image};
 use super::id::IgnoredParameters;
-use super::{Block, Image, Link, NodeId, Spot, Text};
+use super::{Block, Image, Link, NodeId, Text, TextPosition};
 use crate::page::layout::LayoutNode;
 
 /// Resolves addresses of one page.
@@ -63,7 +63,7 @@ struct OpenLink {
     anchor: u32,
     name: String,
     image_name: Option<String>,
-    spot: Spot,
+    spot: TextPosition,
     is_within_text: bool,
 }
 
@@ -173,11 +173,11 @@ impl LeafReader<'_> {
     }
 
     /// The place that the reader has reached, and whether it is within a text that is still open.
-    fn here(&self) -> (Spot, bool) {
+    fn here(&self) -> (TextPosition, bool) {
         let text = self.block.texts.len() as u32;
         match &self.text {
-            Some((_, open)) => (Spot { text, byte: open.len() as u32 }, true),
-            None => (Spot { text, byte: 0 }, false),
+            Some((_, open)) => (TextPosition { text, byte: open.len() as u32 }, true),
+            None => (TextPosition { text, byte: 0 }, false),
         }
     }
 
@@ -231,7 +231,7 @@ impl LeafReader<'_> {
         }
     }
 
-    fn spot(&mut self, (kind, number): &(PositionedKind, usize)) -> Option<&mut Spot> {
+    fn spot(&mut self, (kind, number): &(PositionedKind, usize)) -> Option<&mut TextPosition> {
         match kind {
             PositionedKind::Link => self.block.places.links.get_mut(*number),
             PositionedKind::Image => self.block.places.images.get_mut(*number),

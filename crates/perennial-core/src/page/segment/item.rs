@@ -7,7 +7,7 @@ use url::Url;
 
 /// An entry of a list: a headline, what stands beside it, and where it leads.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Item {
+pub struct ListItem {
     /// Where it leads, absolute; empty for a headline without a link.
     pub address: String,
     /// The headline at the first place.
@@ -17,12 +17,12 @@ pub struct Item {
     /// How much of a reader's attention its place gets: 1, less in a side column and for other hosts.
     pub weight: f32,
     /// Where it stands, in reading order: the first place is that of the title. At most [`MAX_PLACES`].
-    pub places: Vec<Place>,
+    pub places: Vec<ItemPlace>,
 }
 
 /// One place of an item.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Place {
+pub struct ItemPlace {
     /// Hash of the markup around it. Items of one list have the same.
     pub template: u32,
     /// The headline there.
@@ -38,12 +38,12 @@ pub const MAX_PLACES: usize = 4;
 /// Items of one page that are kept.
 pub const MAX_ITEMS: usize = 5_000;
 
-impl Item {
+impl ListItem {
     /// What tells it from other items: its address without what does not matter, or its title where it leads nowhere.
     pub fn key(&self) -> String {
         match self.address.is_empty() {
             true => format!("#{}", self.title),
-            false => Url::parse(&self.address).map_or_else(|_| self.address.clone(), |url| key_of(&url)),
+            false => Url::parse(&self.address).map_or_else(|_| self.address.clone(), |url| item_key(&url)),
         }
     }
 }
@@ -52,7 +52,7 @@ impl Item {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ItemList {
     /// The items, in the order of their first places.
-    pub items: Vec<Item>,
+    pub items: Vec<ListItem>,
     /// Words of all places.
     pub n_item_words: u32,
     /// Words of paragraphs outside the items.
@@ -62,13 +62,13 @@ pub struct ItemList {
 }
 
 /// Fewest items of a hub.
-const MIN_HUB_ITEMS: usize = 8;
+const MIN_LISTING_ITEMS: usize = 8;
 
 impl ItemList {
     /// Whether the page is a hub: a front page or another list, read for its items.
-    pub fn is_hub(&self) -> bool {
+    pub fn is_listing(&self) -> bool {
         let body_limit = (0.2 * f64::from(self.n_item_words)).min(300.0);
-        self.items.len() >= MIN_HUB_ITEMS
+        self.items.len() >= MIN_LISTING_ITEMS
             && 3 * self.n_item_words >= 2 * self.n_prose_words
             && f64::from(self.n_body_words) < body_limit
     }
@@ -82,7 +82,7 @@ impl ItemList {
 
 /// The key of an address: host without `www.`, path without the slash at its end, no fragment. The query is left out where
 /// the path names an article by itself.
-pub fn key_of(url: &Url) -> String {
+pub fn item_key(url: &Url) -> String {
     let host = url.host_str().unwrap_or("");
     let path = url.path().trim_end_matches('/');
     let mut key = format!("{}{path}", host.strip_prefix("www.").unwrap_or(host));
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn key(address: &str) -> String {
-        key_of(&Url::parse(address).unwrap())
+        item_key(&Url::parse(address).unwrap())
     }
 
     #[test]
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn a_page_of_items_is_a_hub_and_an_article_with_a_list_is_none() {
-        let items = vec![Item::default(); 10];
+        let items = vec![ListItem::default(); 10];
         let hub = ItemList { items, n_item_words: 400, n_prose_words: 60, n_body_words: 40 };
-        assert!(hub.is_hub());
-        assert!(!ItemList { n_prose_words: 600, n_body_words: 600, ..hub.clone() }.is_hub());
-        assert!(!ItemList { items: hub.items[..7].to_vec(), ..hub }.is_hub());
+        assert!(hub.is_listing());
+        assert!(!ItemList { n_prose_words: 600, n_body_words: 600, ..hub.clone() }.is_listing());
+        assert!(!ItemList { items: hub.items[..7].to_vec(), ..hub }.is_listing());
     }
 }

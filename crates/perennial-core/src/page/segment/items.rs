@@ -9,11 +9,13 @@ use std::collections::{HashMap, HashSet};
 use url::Url;
 
 use super::facts::{NONE, PageFacts, is_heading};
-use super::item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
+use super::item::{
+    ItemList, ItemPlace, ListItem, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, item_key,
+};
 use super::purpose::Purpose;
 use super::teasers::Teasers;
 use crate::page::layout::LayoutNode;
-use crate::text::markup::holdable;
+use crate::text::markup::xml_safe;
 use crate::url::canonical::host_with_port;
 
 /// Words outside links before a link, in the same paragraph, that make it a part of prose.
@@ -182,14 +184,14 @@ impl CandidateLinks {
             is_strong: Vec::new(),
         };
         let mut numbers: HashMap<String, u32> = HashMap::new();
-        let own = base.as_ref().map(key_of).unwrap_or_default();
+        let own = base.as_ref().map(item_key).unwrap_or_default();
         for index in 0..page.facts.len() {
             if page.anchors[index] != index as u32 || zones.is_frame[index] || !page.is_seen[index] {
                 continue;
             }
             let href = page.node(index as u32).attribute("href").unwrap_or("").trim();
             let Some(url) = resolve(base.as_ref(), href) else { continue };
-            let key = key_of(&url);
+            let key = item_key(&url);
             if key == own {
                 continue;
             }
@@ -444,7 +446,7 @@ fn visible_text(page: &PageFacts, root: u32, without: Option<u32>, max_bytes: us
         index += 1;
     }
     text.truncate(text.floor_char_boundary(max_bytes));
-    holdable(text)
+    xml_safe(text)
 }
 
 /// Tag and first two classes, without digits, of a node and the two above it.
@@ -569,9 +571,9 @@ fn count_prose_words(page: &PageFacts, zones: &PageZones, is_covered: &[bool]) -
 }
 
 /// One item for each key, at its first place.
-fn join_places(places: Vec<ItemCandidate>, links: &CandidateLinks) -> Vec<Item> {
+fn join_places(places: Vec<ItemCandidate>, links: &CandidateLinks) -> Vec<ListItem> {
     let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut items: Vec<Item> = Vec::new();
+    let mut items: Vec<ListItem> = Vec::new();
     let main_host = links.main_host(&places);
     for place in places {
         let name = match place.key {
@@ -579,7 +581,7 @@ fn join_places(places: Vec<ItemCandidate>, links: &CandidateLinks) -> Vec<Item> 
             None => format!("#{}", place.title),
         };
         let at = *numbers.entry(name.clone()).or_insert(items.len());
-        let stands = Place { template: place.template, title: place.title.clone() };
+        let stands = ItemPlace { template: place.template, title: place.title.clone() };
         if let Some(item) = items.get_mut(at) {
             if item.places.len() < MAX_PLACES {
                 item.places.push(stands);
@@ -591,7 +593,7 @@ fn join_places(places: Vec<ItemCandidate>, links: &CandidateLinks) -> Vec<Item> 
         }
         let is_elsewhere = place.key.is_some() && main_host.is_some_and(|main| host_with_port(&name) != main);
         let lesser = |is_lesser: bool| if is_lesser { LESSER_WEIGHT } else { 1.0 };
-        items.push(Item {
+        items.push(ListItem {
             address: place.key.map_or_else(String::new, |key| links.addresses[key as usize].clone()),
             title: place.title,
             teaser: place.teaser,

@@ -35,14 +35,17 @@ pub mod vixml;
 mod weigh;
 
 pub use block::{
-    Block, BlockRef, BlockRole, BlockTree, BlockWalk, Image, Link, NodeId, Piece, Places, Spot, Text,
+    Block, BlockRef, BlockRole, BlockTree, BlockWalk, ElementPositions, Image, LeafPiece, Link, NodeId, Text,
+    TextPosition,
 };
 pub use cut::Cues;
 use id::IdHasher;
 pub use id::IgnoredParameters;
-pub use item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
+pub use item::{
+    ItemList, ItemPlace, ListItem, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, item_key,
+};
 pub use selector::{Pin, Selector, SelectorError};
-pub use structure::{Plan, fingerprint};
+pub use structure::{ReusableLayout, fingerprint};
 pub use weigh::N_FEATURES;
 
 use crate::page::layout::{Layout, Rect};
@@ -100,12 +103,12 @@ impl SegmentConfig {
 /// Cuts a page into blocks. Any layout gives a tree: one without boxes gives one block, one without content
 /// none. The version's name is the caller's to set.
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
-    segment_and_count(layout, config).0
+    segment_with_lost_words(layout, config).0
 }
 
 /// The same, with the number of words that the page shows by its styles and that no block holds, because the engine gave them no
 /// place: a defect of the layout that whoever relies on the blocks should know of.
-pub fn segment_and_count(layout: &Layout, config: &SegmentConfig) -> (BlockTree, u32) {
+pub fn segment_with_lost_words(layout: &Layout, config: &SegmentConfig) -> (BlockTree, u32) {
     let page = PageFacts::new(layout, &config.ignored);
     let (list, teasers) = items::find_items(&page, &layout.base_url);
     let (mut blocks, leaves) = cut_and_fill(&page, config, (&list, &teasers));
@@ -140,7 +143,7 @@ fn cut_and_fill(
     (list, teasers): (&ItemList, &Teasers),
 ) -> (Vec<Block>, Vec<LeafFacts>) {
     // Beside an article the entries of lists lead to other pages. On other pages they are what is read.
-    let teasers = Some(teasers).filter(|_| list.n_body_words >= MIN_BODY_WORDS && !list.is_hub());
+    let teasers = Some(teasers).filter(|_| list.n_body_words >= MIN_BODY_WORDS && !list.is_listing());
     let addresses = UrlResolver::new(&page.layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(page, &config.pins);
     let visual = Vec::new();

@@ -69,15 +69,15 @@ fn add_element(mut hasher: IdHasher, node: &ParsedNode) -> IdHasher {
 
 /// What is kept of a version, so that the next one needs no layout.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Plan {
+pub struct ReusableLayout {
     fingerprint: NodeId,
     boxes: Boxes,
 }
 
-impl Plan {
+impl ReusableLayout {
     /// Keeps the boxes that a page of this structure got.
-    pub fn new(fingerprint: NodeId, boxes: Boxes) -> Plan {
-        Plan { fingerprint, boxes }
+    pub fn new(fingerprint: NodeId, boxes: Boxes) -> ReusableLayout {
+        ReusableLayout { fingerprint, boxes }
     }
 
     /// The fingerprint of the structure for which it holds.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     /// The layout without its words.
-    fn plan(layout: &Layout, styles: u64) -> Plan {
+    fn plan(layout: &Layout, styles: u64) -> ReusableLayout {
         let own = |(source, node): (u32, &LayoutNode)| NodeBox {
             source,
             parent: node.parent,
@@ -134,7 +134,7 @@ mod tests {
         let nodes = (0..).zip(&layout.nodes).map(own).collect();
         let boxes =
             Boxes { engine: layout.engine.clone(), width: layout.width, height: layout.height, nodes };
-        Plan::new(fingerprint(&light(layout), styles), boxes)
+        ReusableLayout::new(fingerprint(&light(layout), styles), boxes)
     }
 
     /// A page of cards, columns and prose with the given words.

@@ -313,7 +313,7 @@ fn words_that_are_shown_and_have_no_place_are_counted() {
         node.rect = Rect::default();
         node.is_visible = node.text != "no";
     }
-    let (tree, n_lost) = segment_and_count(&page, &SegmentConfig::default());
+    let (tree, n_lost) = segment_with_lost_words(&page, &SegmentConfig::default());
     assert_eq!(leaves(&tree), ["Some words"]);
     assert_eq!(n_lost, 3);
 }
@@ -342,12 +342,12 @@ fn words_without_a_place_are_counted() {
     let mut layout =
         sketch("<html><body><p>Some words that have a place</p><p>four words without one</p></body></html>");
     let config = SegmentConfig::default();
-    assert_eq!(segment_and_count(&layout, &config).1, 0);
+    assert_eq!(segment_with_lost_words(&layout, &config).1, 0);
     let lost = layout.nodes.iter_mut().find(|node| node.text.starts_with("four")).unwrap();
     lost.rect = Rect::default();
-    assert_eq!(segment_and_count(&layout, &config).1, 4);
+    assert_eq!(segment_with_lost_words(&layout, &config).1, 4);
     lost_is_hidden(&mut layout);
-    assert_eq!(segment_and_count(&layout, &config).1, 0, "what the styles hide is not lost");
+    assert_eq!(segment_with_lost_words(&layout, &config).1, 0, "what the styles hide is not lost");
 }
 
 fn lost_is_hidden(layout: &mut Layout) {

@@ -12,8 +12,8 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::{
-    Block, BlockRef, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place,
-    Spot, Text,
+    Block, BlockRef, BlockRole, BlockTree, Image, ItemList, ItemPlace, Link, ListItem, MAX_ITEMS, MAX_PLACES,
+    NodeId, Text, TextPosition,
 };
 use crate::page::layout::Rect;
 use crate::text::markup::escaped;
@@ -68,7 +68,7 @@ pub(crate) fn write_list_size(out: &mut String, list: &ItemList) {
     number(out, "body", list.n_body_words);
 }
 
-pub(crate) fn write_item(out: &mut String, item: &Item) {
+pub(crate) fn write_item(out: &mut String, item: &ListItem) {
     out.push_str("<item");
     attribute(out, "adr", &item.address);
     attribute(out, "title", &item.title);
@@ -96,8 +96,8 @@ pub(crate) fn read_list_size(tag: &BytesStart) -> Result<ItemList, String> {
     })
 }
 
-pub(crate) fn read_item(tag: &BytesStart) -> Result<Item, String> {
-    Ok(Item {
+pub(crate) fn read_item(tag: &BytesStart) -> Result<ListItem, String> {
+    Ok(ListItem {
         address: text(tag, "adr")?,
         title: text(tag, "title")?,
         teaser: text(tag, "teaser").unwrap_or_default(),
@@ -107,13 +107,13 @@ pub(crate) fn read_item(tag: &BytesStart) -> Result<Item, String> {
 }
 
 /// A place of an item; without a title of its own it has that of the item.
-pub(crate) fn read_place(tag: &BytesStart, item: &Item) -> Result<Place, String> {
+pub(crate) fn read_place(tag: &BytesStart, item: &ListItem) -> Result<ItemPlace, String> {
     let value = text(tag, "t")?;
     let template = u32::from_str_radix(&value, 16);
     let template =
         template.map_err(|_| format!("t=\"{value}\" is no template: eight hexadecimal digits are"))?;
     let title = if has(tag, "title") { text(tag, "title")? } else { item.title.clone() };
-    Ok(Place { template, title })
+    Ok(ItemPlace { template, title })
 }
 
 pub(crate) fn write_block(out: &mut String, block: &Block, depth: usize) {
@@ -170,12 +170,12 @@ fn write_texts(out: &mut String, block: &Block, depth: usize) {
     });
 }
 
-/// Places as `text:byte`, `text` where the byte is 0, and `*n` behind one that n elements share.
-pub(crate) fn write_spots(spots: &[Spot]) -> String {
+/// ElementPositions as `text:byte`, `text` where the byte is 0, and `*n` behind one that n elements share.
+pub(crate) fn write_spots(spots: &[TextPosition]) -> String {
     let mut out = String::new();
     for run in spots.chunk_by(|x, y| x == y) {
         let space = if out.is_empty() { "" } else { " " };
-        let Spot { text, byte } = run[0];
+        let TextPosition { text, byte } = run[0];
         let _ = write!(out, "{space}{text}");
         if byte > 0 {
             let _ = write!(out, ":{byte}");
@@ -190,14 +190,16 @@ pub(crate) fn write_spots(spots: &[Spot]) -> String {
 /// Most places of one list, so that a hostile repetition does not fill the memory.
 const MAX_SPOTS: usize = 1 << 20;
 
-pub(crate) fn read_spots(text: &str) -> Result<Vec<Spot>, String> {
+pub(crate) fn read_spots(text: &str) -> Result<Vec<TextPosition>, String> {
     let mut spots = Vec::new();
     for part in text.split_ascii_whitespace() {
         let wrong = || format!("{part:?} is no place: write 3, 3:14 or 3:14*2");
         let (place, n) = part.split_once('*').unwrap_or((part, "1"));
         let (text, byte) = place.split_once(':').unwrap_or((place, "0"));
-        let spot =
-            Spot { text: text.parse().map_err(|_| wrong())?, byte: byte.parse().map_err(|_| wrong())? };
+        let spot = TextPosition {
+            text: text.parse().map_err(|_| wrong())?,
+            byte: byte.parse().map_err(|_| wrong())?,
+        };
         let n: usize = n.parse().map_err(|_| wrong())?;
         if n > MAX_SPOTS || spots.len() + n > MAX_SPOTS {
             return Err(format!("more than {MAX_SPOTS} places: leave them out"));
@@ -439,7 +441,7 @@ impl VixmlReader {
 }
 
 /// The places in `at`; none in trees of earlier releases.
-fn spots(tag: &BytesStart) -> Result<Vec<Spot>, String> {
+fn spots(tag: &BytesStart) -> Result<Vec<TextPosition>, String> {
     if has(tag, "at") { read_spots(&text(tag, "at")?) } else { Ok(Vec::new()) }
 }
 

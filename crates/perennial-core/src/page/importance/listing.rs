@@ -4,7 +4,7 @@ use crate::page::diff::{Delta, ElementKind, ItemDelta, Operation, Subject, n_wor
 use crate::page::segment::Block;
 
 /// A page that is read for its items: front page, list. Of what changes around them only prose counts.
-pub(super) struct Hub<'a> {
+pub(super) struct ListingPage<'a> {
     items: &'a ItemDelta,
     /// The words of all items that changed, before and after.
     texts: String,
@@ -15,14 +15,14 @@ const MIN_PROSE_WORDS: usize = 15;
 /// How much of a text is looked for among the words of the items.
 const PROBE_BYTES: usize = 60;
 
-impl<'a> Hub<'a> {
-    pub(super) fn of(delta: &'a Delta) -> Option<Hub<'a>> {
-        let items = delta.items.as_ref().filter(|items| items.is_hub)?;
+impl<'a> ListingPage<'a> {
+    pub(super) fn from_delta(delta: &'a Delta) -> Option<ListingPage<'a>> {
+        let items = delta.items.as_ref().filter(|items| items.is_listing)?;
         let mut texts = String::new();
         for item in items.changes.iter().flat_map(|change| change.before.iter().chain(&change.after)) {
             texts.extend([item.title.as_str(), "\n", item.teaser.as_str(), "\n"]);
         }
-        Some(Hub { items, texts })
+        Some(ListingPage { items, texts })
     }
 
     /// The importance of the whole page; the items count by their own weight.

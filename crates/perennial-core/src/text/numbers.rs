@@ -6,7 +6,7 @@
 
 /// What a change of numbers is to a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Figure {
+pub enum NumberChange {
     /// Other words changed too, or nothing did.
     Words,
     /// Numbers alone changed, and one of them is news: a price, a limit, a count that matters.
@@ -23,11 +23,11 @@ const REACH: usize = 3;
 const MAX_WORDS: usize = 2_000;
 
 /// Judges a text that changed.
-pub fn judge(before: &str, after: &str) -> Figure {
+pub fn classify(before: &str, after: &str) -> NumberChange {
     let old: Vec<&str> = before.split_whitespace().take(MAX_WORDS + 1).collect();
     let new: Vec<&str> = after.split_whitespace().take(MAX_WORDS + 1).collect();
     if old.len() > MAX_WORDS || new.len() > MAX_WORDS || before == after {
-        return Figure::Words;
+        return NumberChange::Words;
     }
     let n_first = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let n_shared = old.len().min(new.len()) - n_first;
@@ -37,15 +37,15 @@ pub fn judge(before: &str, after: &str) -> Figure {
     // With several changes the words between them stand in both.
     let is_changed = |word: &str, others: &[&str]| !others.contains(&word);
     let mut changed = come.iter().filter(|word| is_changed(word, gone));
-    if !changed.all(|word| is_figure(word))
-        || !gone.iter().filter(|word| is_changed(word, come)).all(|word| is_figure(word))
+    if !changed.all(|word| is_number_word(word))
+        || !gone.iter().filter(|word| is_changed(word, come)).all(|word| is_number_word(word))
     {
-        return Figure::Words;
+        return NumberChange::Words;
     }
     let places = (n_first..new.len() - n_last).filter(|&at| is_changed(new[at], gone));
-    match judge_all(places.map(|at| sign_at(&new, at))) {
+    match classify_all(places.map(|at| classify_number(&new, at))) {
         // The last piece is sold, the first one has come.
-        Figure::Unclear if gone.iter().chain(come).any(|word| bare(word) == "0") => Figure::News,
+        NumberChange::Unclear if gone.iter().chain(come).any(|word| bare(word) == "0") => NumberChange::News,
         figure => figure,
     }
 }
@@ -62,32 +62,32 @@ pub fn is_passing(text: &str) -> bool {
         return false;
     }
     let places = (0..words.len()).filter(|&at| has_digit(words[at]));
-    judge_all(places.map(|at| sign_at(&words, at))) == Figure::Passing
+    classify_all(places.map(|at| classify_number(&words, at))) == NumberChange::Passing
 }
 
-fn judge_all(signs: impl Iterator<Item = Figure>) -> Figure {
+fn classify_all(signs: impl Iterator<Item = NumberChange>) -> NumberChange {
     let (mut n, mut n_passing, mut is_news) = (0, 0, false);
     for sign in signs {
         n += 1;
-        n_passing += usize::from(sign == Figure::Passing);
-        is_news |= sign == Figure::News;
+        n_passing += usize::from(sign == NumberChange::Passing);
+        is_news |= sign == NumberChange::News;
     }
     match (is_news, n > 0 && n_passing == n) {
-        (true, _) => Figure::News,
-        (_, true) => Figure::Passing,
-        _ => Figure::Unclear,
+        (true, _) => NumberChange::News,
+        (_, true) => NumberChange::Passing,
+        _ => NumberChange::Unclear,
     }
 }
 
 /// What the words around a number say, the nearest first.
-fn sign_at(words: &[&str], at: usize) -> Figure {
+fn classify_number(words: &[&str], at: usize) -> NumberChange {
     let own = words[at];
     if has_currency(own) || own.contains('%') {
-        return Figure::News;
+        return NumberChange::News;
     }
     // "Il y a 3 minutes", in words that mean other things elsewhere.
     if at >= 3 && words[at - 3..at].iter().map(|word| bare(word)).eq(["il", "y", "a"]) {
-        return Figure::Passing;
+        return NumberChange::Passing;
     }
     let is_clock = is_clock(own);
     for distance in 1..=REACH {
@@ -96,7 +96,7 @@ fn sign_at(words: &[&str], at: usize) -> Figure {
         for (near, is_behind) in [(after, true), (before, false)] {
             let Some(near) = near.and_then(|near| words.get(near)) else { continue };
             if has_currency(near) {
-                return Figure::News;
+                return NumberChange::News;
             }
             let word = bare(near);
             // "Hours: 9 to 17" is a label, "9 hours" a length of time: what it is the length of tells more.
@@ -104,17 +104,17 @@ fn sign_at(words: &[&str], at: usize) -> Figure {
                 continue;
             }
             if is_passing_word(&word) {
-                return Figure::Passing;
+                return NumberChange::Passing;
             }
-            if is_telling_word(&word) && !(is_clock && is_short_unit(&word)) {
-                return Figure::News;
+            if is_news_word(&word) && !(is_clock && is_short_unit(&word)) {
+                return NumberChange::News;
             }
         }
     }
     match (is_clock, is_version(own)) {
-        (true, _) => Figure::Passing,
-        (_, true) => Figure::News,
-        _ => Figure::Unclear,
+        (true, _) => NumberChange::Passing,
+        (_, true) => NumberChange::News,
+        _ => NumberChange::Unclear,
     }
 }
 
@@ -132,7 +132,7 @@ fn is_version(word: &str) -> bool {
 }
 
 /// Whether a word is a number, a date, a time, or a word of which those are made.
-fn is_figure(word: &str) -> bool {
+fn is_number_word(word: &str) -> bool {
     has_digit(word) || {
         let word = bare(word);
         word.is_empty() || is_time_word(&word)
@@ -183,7 +183,7 @@ const PASSING: &str = "views view visitors visitor visits visit besucher aufrufe
     veröffentlicht publié today heute now jetzt uhr gmt utc";
 
 /// Words of what matters: units, what is counted in earnest, labels of limits and of validity.
-fn is_telling_word(word: &str) -> bool {
+fn is_news_word(word: &str) -> bool {
     let is_compound = || TELLING_ENDS.split(' ').any(|end| word.len() > end.len() && word.ends_with(end));
     is_short_unit(word) || is_one_of(word, TELLING) || is_compound()
 }
@@ -252,7 +252,7 @@ mod tests {
             ("Members must be at least 16 years old", "Members must be at least 18 years old"),
             ("Hours: 9 to 17", "Hours: 10 to 14"),
         ] {
-            assert_eq!(judge(before, after), Figure::News, "{before}");
+            assert_eq!(classify(before, after), NumberChange::News, "{before}");
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
             ("Copyright 2025 The Harbour Post", "Copyright 2026 The Harbour Post"),
             ("Page generated in 0.031 seconds", "Page generated in 0.027 seconds"),
         ] {
-            assert_eq!(judge(before, after), Figure::Passing, "{before}");
+            assert_eq!(classify(before, after), NumberChange::Passing, "{before}");
         }
         for text in ["3 minutes ago", "14:05", "12 comments", "1,204 views", "vor 5 Minuten"] {
             assert!(is_passing(text), "{text}");
@@ -293,17 +293,17 @@ mod tests {
 
     #[test]
     fn words_are_words_and_bare_numbers_are_unclear() {
-        assert_eq!(judge("12 ships in port", "12 boats in port"), Figure::Words);
-        assert_eq!(judge("same", "same"), Figure::Words);
-        assert_eq!(judge("Chapter 12", "Chapter 13"), Figure::Unclear);
-        assert_eq!(judge("", "12"), Figure::Unclear);
-        assert_eq!(judge("12 in stock", "9 in stock"), Figure::Unclear);
+        assert_eq!(classify("12 ships in port", "12 boats in port"), NumberChange::Words);
+        assert_eq!(classify("same", "same"), NumberChange::Words);
+        assert_eq!(classify("Chapter 12", "Chapter 13"), NumberChange::Unclear);
+        assert_eq!(classify("", "12"), NumberChange::Unclear);
+        assert_eq!(classify("12 in stock", "9 in stock"), NumberChange::Unclear);
     }
 
     #[test]
     fn none_is_more_than_a_number() {
-        assert_eq!(judge("3 in stock", "0 in stock"), Figure::News);
-        assert_eq!(judge("Noch 0 auf Lager", "Noch 40 auf Lager"), Figure::News);
-        assert_eq!(judge("0 comments", "1 comments"), Figure::Passing);
+        assert_eq!(classify("3 in stock", "0 in stock"), NumberChange::News);
+        assert_eq!(classify("Noch 0 auf Lager", "Noch 40 auf Lager"), NumberChange::News);
+        assert_eq!(classify("0 comments", "1 comments"), NumberChange::Passing);
     }
 }

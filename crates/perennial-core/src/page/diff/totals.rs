@@ -15,10 +15,10 @@ const ENTRIES_TAKEN_IN: f32 = 40.0;
 const MIN_WORDS: usize = 30;
 
 /// Adds what the whole page says to the delta.
-pub(super) fn measure(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
+pub(super) fn add_totals(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
     // On a hub the items tell what changed, by their own weights.
-    let is_hub = delta.items.as_ref().is_some_and(|items| items.is_hub);
-    delta.length = if is_hub { 1.0 } else { length(before) };
+    let is_listing = delta.items.as_ref().is_some_and(|items| items.is_listing);
+    delta.length = if is_listing { 1.0 } else { length(before) };
     delta.has_same_words = has_same_words(before, after);
     mark_repeated(before, after, delta);
 }

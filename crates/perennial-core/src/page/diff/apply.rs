@@ -1,4 +1,4 @@
-//! The version before and a delta -> the version after, exactly.
+//! The version before and a delta -> exactly the version after.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use super::tree::DiffTree;
 use super::{Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove};
 use crate::page::segment::{Block, BlockTree};
 
-/// The delta names something that this version does not have.
+/// The delta refers to something that this version does not contain.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the delta does not fit this version: {0}; apply it to the version it was made from")]
 pub struct ApplyError(String);
 
 impl Delta {
-    /// The version after, given the version before. Both are sealed trees.
+    /// Applies the delta to the version before. Both trees are sealed.
     pub fn apply(&self, before: &BlockTree) -> Result<BlockTree, ApplyError> {
         if let Some(replacement) = &self.replacement {
             return Ok((**replacement).clone());
@@ -35,22 +35,22 @@ impl Delta {
     }
 }
 
-/// The deepest nesting, so that a hostile delta does not exhaust the stack.
+/// Maximum nesting, so that a hostile delta cannot exhaust the stack.
 const MAX_DEPTH: usize = 500;
 
-/// The origin of a block of the version after.
+/// Where a block of the new version comes from.
 #[derive(Clone, Copy)]
 enum BlockSource<'a> {
     Kept(usize),
     New(&'a Block),
 }
 
-/// The delta, ordered as the builder of the tree needs it.
+/// The delta, indexed for building the new tree.
 struct ApplyPlan<'a> {
     nodes: &'a DiffTree<'a>,
-    /// Blocks that do not keep their place among their siblings: they were deleted, or `placed` names them.
+    /// Blocks that do not stay in place: they were deleted or moved.
     has_left: Vec<bool>,
-    /// By the parent's reference after: place and source.
+    /// Inserted and moved blocks by the new reference of their parent: index and source.
     placed: HashMap<&'a [u16], Vec<(usize, BlockSource<'a>)>>,
     within: HashMap<&'a [u16], &'a BlockDelta>,
     moved_out: HashMap<&'a [u16], Vec<&'a ElementMove>>,
@@ -87,7 +87,7 @@ impl<'a> ApplyPlan<'a> {
                 }
                 BlockOperation::Move { from, to, .. } => {
                     let from = number(&from.0)?;
-                    // A block that moved to two places could double the tree again and again.
+                    // Moving one block to two places could double the tree repeatedly.
                     if std::mem::replace(&mut plan.has_left[from], true) {
                         return Err(ApplyError("it moves one block twice".into()));
                     }
@@ -106,7 +106,7 @@ impl<'a> ApplyPlan<'a> {
         }
     }
 
-    /// Builds the blocks within the block at `reference` after, which was `source` before.
+    /// Builds the children of the block at the new `reference`, which was block `source` before.
     fn children(&self, reference: &mut Vec<u16>, source: Option<usize>) -> Result<Vec<Block>, ApplyError> {
         if reference.len() > MAX_DEPTH {
             return Err(ApplyError(format!("it nests blocks deeper than {MAX_DEPTH}")));
@@ -188,7 +188,7 @@ fn group<'a>(
     groups
 }
 
-/// Puts each of the second list at its place (ascending) and the first list into the places that are left, in order.
+/// Puts the second list at its indexes (ascending) and fills the gaps with the first list, in order.
 fn fill<T>(kept: impl Iterator<Item = T>, placed: impl Iterator<Item = (usize, T)>) -> Vec<T> {
     let mut kept = kept.into_iter();
     let mut all = Vec::new();
@@ -205,7 +205,7 @@ fn fill<T>(kept: impl Iterator<Item = T>, placed: impl Iterator<Item = (usize, T
     all
 }
 
-/// The three lists of a block, as elements.
+/// The links, images and texts of a block as elements.
 struct ElementLists([Vec<Element>; 3]);
 
 impl ElementLists {
@@ -228,7 +228,7 @@ impl ElementLists {
         block
     }
 
-    /// Updates, then removes what was deleted or moved out, all by their places before.
+    /// Applies updates, then removes deleted and moved elements, all by old index.
     fn take_out(
         &mut self,
         within: Option<&BlockDelta>,

@@ -9,7 +9,6 @@ use crate::page::segment::{
     Block, BlockRef, BlockRole, BlockTree, ElementPositions, Image, Link, NodeId, Text,
 };
 
-/// The kinds of content of a leaf block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum ElementKind {
@@ -19,7 +18,6 @@ pub enum ElementKind {
 }
 
 impl ElementKind {
-    /// All kinds, in the order of Vi-XML.
     pub const ALL: [ElementKind; 3] = [ElementKind::Link, ElementKind::Image, ElementKind::Text];
 
     /// `link`, `image` or `text`.
@@ -41,7 +39,6 @@ impl FromStr for ElementKind {
     }
 }
 
-/// What happens to an element or a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum OperationKind {
@@ -52,7 +49,6 @@ pub enum OperationKind {
 }
 
 impl OperationKind {
-    /// All kinds.
     pub const ALL: [OperationKind; 4] =
         [OperationKind::Insert, OperationKind::Delete, OperationKind::Update, OperationKind::Move];
 
@@ -76,7 +72,6 @@ impl FromStr for OperationKind {
     }
 }
 
-/// A link, an image or a text.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Element {
@@ -86,7 +81,6 @@ pub enum Element {
 }
 
 impl Element {
-    /// Its kind.
     pub fn kind(&self) -> ElementKind {
         match self {
             Element::Link(_) => ElementKind::Link,
@@ -95,7 +89,6 @@ impl Element {
         }
     }
 
-    /// The content's hash.
     pub fn id(&self) -> NodeId {
         match self {
             Element::Link(link) => link.id,
@@ -112,7 +105,7 @@ impl Element {
         }
     }
 
-    /// What a reader reads: the name, or the text.
+    /// The visible text: the name of a link or image, or the text itself.
     pub fn text(&self) -> &str {
         match self {
             Element::Link(link) => &link.name,
@@ -121,7 +114,7 @@ impl Element {
         }
     }
 
-    /// Where it leads or comes from; empty for a text.
+    /// The target of a link or the source of an image. Empty for a text.
     pub fn address(&self) -> &str {
         match self {
             Element::Link(link) => &link.address,
@@ -130,7 +123,7 @@ impl Element {
         }
     }
 
-    /// An element whose ID covers all of its content.
+    /// Creates an element whose ID covers all of its content.
     pub(super) fn new(kind: ElementKind, text: &str, address: &str) -> Element {
         match kind {
             ElementKind::Link => Element::Link(Link::new(text, address)),
@@ -139,7 +132,7 @@ impl Element {
         }
     }
 
-    /// The links, images and texts of a block, without those of the blocks within it.
+    /// The links, images and texts of a block itself, without those of its child blocks.
     pub(crate) fn in_block(block: &Block) -> impl Iterator<Item = Element> {
         let links = block.links.iter().cloned().map(Element::Link);
         let images = block.images.iter().cloned().map(Element::Image);
@@ -147,18 +140,16 @@ impl Element {
     }
 }
 
-/// An element that became another in its block: its name or its address stayed, or at least half of its words.
+/// An element that was edited: its name, its URL or at least half of its words are unchanged.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Update {
-    /// Place among the block's elements of its kind before.
+    /// Index among the block's elements of this kind, before.
     pub index: u32,
-    /// The element before.
     pub before: Element,
-    /// The element after.
     pub after: Element,
 }
 
-/// The changes within one block that both versions have.
+/// The changes within a block that exists in both versions.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BlockDelta {
     /// Reference of the block before.
@@ -167,29 +158,27 @@ pub struct BlockDelta {
     pub after: BlockRef,
     /// The block's share of the page's importance, after.
     pub importance: f32,
-    /// The same before: what went weighs by what the block was.
+    /// The same before. Deletions are weighed by the block's importance before.
     pub importance_before: f32,
-    /// Its role after.
     pub role: BlockRole,
-    /// Links, images and texts of the block in both versions together; an updated one counts once.
+    /// Number of links, images and texts in both versions together. An updated element counts once.
     pub n_elements: [u32; 3],
-    /// Words of texts and names in the block before.
+    /// Number of words in the block before.
     pub n_words: u32,
-    /// Elements that came, with their place among those of their kind after.
+    /// Inserted elements, with their index among those of their kind after.
     pub inserted: Vec<(u32, Element)>,
-    /// Elements that went, with their place among those of their kind before.
+    /// Deleted elements, with their index among those of their kind before.
     pub deleted: Vec<(u32, Element)>,
-    /// Elements that became others.
     pub updated: Vec<Update>,
-    /// ElementPositions of the inserted links that lead where another link of the page led before.
+    /// Indexes of inserted links whose target was already linked from the page before.
     pub again: Vec<u32>,
-    /// ElementPositions of the deleted links that lead where another link of the page leads after.
+    /// Indexes of deleted links whose target is still linked from the page after.
     pub still: Vec<u32>,
-    /// No change to a reader: for each kind whose remaining elements stand in another order, that order, as
-    /// their ranks in the order before.
+    /// Changed orders, which a reader does not notice: for each kind, the old ranks of the remaining elements in their
+    /// new order.
     pub reordered: Vec<(ElementKind, Vec<u32>)>,
-    /// No change to a reader: elements whose IDs are equal because they differ only in ignored parameters, with their
-    /// place after.
+    /// Elements with equal IDs that differ in ignored parameters only, with their index after. A reader does not
+    /// notice them.
     pub respelled: Vec<(u32, Element)>,
 }
 
@@ -200,32 +189,32 @@ impl BlockDelta {
     }
 }
 
-/// An element that left one block and stands in another.
+/// An element that moved to a different block.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ElementMove {
-    /// The block it left, in the version before.
+    /// The block that contained it before.
     pub from: BlockRef,
-    /// Its place there among those of its kind.
+    /// Its index there among elements of its kind.
     pub from_index: u32,
-    /// The block it came to, in the version after.
+    /// The block that contains it after.
     pub to: BlockRef,
-    /// Its place there.
+    /// Its index there.
     pub to_index: u32,
-    /// Importance of the block it came to.
+    /// Importance of the new block.
     pub importance: f32,
     /// The element as it is after.
     pub element: Element,
 }
 
-/// A change of the tree of blocks itself.
+/// A change of the block tree itself.
 #[derive(Clone, PartialEq, Debug)]
 pub enum BlockOperation {
-    /// A new block at its reference after, with all of it that is new: blocks and elements that were
-    /// elsewhere before are moves into it.
+    /// A new block at its new reference, with its new content only. Blocks and elements that existed elsewhere are
+    /// separate moves.
     Insert(Block),
-    /// A block that has gone from its reference before, with all of it that went.
+    /// A deleted block at its old reference, with its deleted content only.
     Delete(Block),
-    /// A block with another parent or another order among its siblings.
+    /// A block whose parent or whose order among its siblings changed.
     Move {
         /// Reference before.
         from: BlockRef,
@@ -236,10 +225,9 @@ pub enum BlockOperation {
     },
 }
 
-/// The new box, coherence, importance or role of a block. It is no operation, but part of the version.
+/// The changed box, coherence, importance or role of a block. It is stored, but does not count as an operation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Appearance {
-    /// The block, after.
     pub block: BlockRef,
     /// Box, when it changed.
     pub rect: Option<Rect>,
@@ -249,14 +237,13 @@ pub struct Appearance {
     pub importance: Option<f32>,
     /// Role, when it changed.
     pub role: Option<BlockRole>,
-    /// Where links and images stand among the texts, when it changed.
+    /// Positions of links and images among the texts, when they changed.
     pub places: Option<ElementPositions>,
 }
 
-/// All changes between two trees.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delta {
-    /// Address of the page, after.
+    /// URL of the page, after.
     pub url: String,
     /// Engine of the tree after.
     pub engine: String,
@@ -264,68 +251,66 @@ pub struct Delta {
     pub from: String,
     /// Version after.
     pub to: String,
-    /// How many times what a reader takes in at once there was to read before; at least 1.
+    /// Length of the page before as a multiple of what a reader reads of a page; at least 1.
     pub length: f32,
-    /// Whether the same words are read in the same order before and after.
+    /// Whether both versions contain the same words in the same order.
     pub has_same_words: bool,
-    /// Blocks inserted, deleted, moved.
+    /// Inserted, deleted and moved blocks.
     pub structure: Vec<BlockOperation>,
-    /// No change to a reader: wrappers that came or went, and blocks that are elsewhere in the tree and are read in the same
-    /// order.
+    /// Inserted or deleted wrappers, and moved blocks that leave the reading order unchanged. A reader does not notice
+    /// them.
     pub nested: Vec<BlockOperation>,
-    /// Changes within blocks that both versions have.
+    /// Changes within blocks that exist in both versions.
     pub blocks: Vec<BlockDelta>,
-    /// Elements that went from block to block.
+    /// Elements that moved between blocks.
     pub moves: Vec<ElementMove>,
-    /// No change to a reader: elements that are in another block and are read in the same order.
+    /// Elements that moved between blocks and leave the reading order unchanged. A reader does not notice them.
     pub shifted: Vec<ElementMove>,
-    /// Boxes and weights that changed.
+    /// Changed boxes and weights.
     pub appearances: Vec<Appearance>,
-    /// Changes of the items; `None` when the lists are equal, unless the page is a hub and something else on it changed.
+    /// Changes of the item list. `None` if the lists are equal, except on a listing page that changed elsewhere.
     pub items: Option<ItemDelta>,
-    /// The version after as a whole, when a stored delta would have been longer. The operations are then found by
-    /// [`super::diff`].
+    /// The complete new version, if the stored delta would have been longer. [`super::diff`] then finds the
+    /// operations.
     pub replacement: Option<Box<BlockTree>>,
 }
 
-/// What an operation is about.
+/// The object of an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Subject<'a> {
-    /// An element of a block; before or after is absent when it was inserted or deleted.
+    /// An element of a block. `before` is missing for an insertion and `after` for a deletion.
     #[allow(missing_docs)]
     Element { before: Option<&'a Element>, after: Option<&'a Element> },
-    /// A block; absent when it only moved.
+    /// A block. `None` if it only moved.
     Block(Option<&'a Block>),
 }
 
-/// One change, as the importance, a list or a query sees it.
+/// One change, as used by importance, reports and queries.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Operation<'a> {
-    /// Its kind.
     pub kind: OperationKind,
-    /// The element or block.
     pub subject: Subject<'a>,
-    /// The block before, if there was one.
+    /// Reference of the block before, if it existed.
     pub block_before: Option<&'a [u16]>,
-    /// The block after, if there is one.
+    /// Reference of the block after, if it exists.
     pub block_after: Option<&'a [u16]>,
-    /// The changes of the block around it, for a change within a block.
+    /// The delta of the block that contains the element.
     pub within: Option<&'a BlockDelta>,
     /// Importance of the block.
     pub importance: f32,
-    /// Role of the block where known.
+    /// Role of the block, if known.
     pub role: Option<BlockRole>,
-    /// Whether it is about a link that leads where the page leads anyway, before and after.
+    /// Whether it inserts or deletes a link to a page that is linked before and after anyway.
     pub is_repeated: bool,
 }
 
 impl<'a> Operation<'a> {
-    /// Kind of the element; `None` for a block.
+    /// The kind of the element. `None` for a block.
     pub fn element_kind(&self) -> Option<ElementKind> {
         self.element().map(Element::kind)
     }
 
-    /// The element after, or before when it has gone.
+    /// The new element, or the old one if it was deleted.
     pub fn element(&self) -> Option<&'a Element> {
         match self.subject {
             Subject::Element { before, after } => after.or(before),
@@ -340,7 +325,7 @@ impl<'a> Operation<'a> {
 }
 
 impl Default for Delta {
-    /// No change of a short page.
+    /// An empty delta of a short page.
     fn default() -> Delta {
         Delta {
             url: String::new(),
@@ -362,12 +347,12 @@ impl Default for Delta {
 }
 
 impl Delta {
-    /// Whether a reader sees no change. Boxes may have shifted.
+    /// Whether a reader sees no change. Boxes may have moved.
     pub fn is_empty(&self) -> bool {
         self.replacement.is_none() && self.operations().next().is_none()
     }
 
-    /// Whether nothing changed, neither boxes nor ignored parameters.
+    /// Whether nothing changed at all, including boxes and ignored parameters.
     #[cfg(test)]
     pub(super) fn is_identity(&self) -> bool {
         self.structure.is_empty()
@@ -380,7 +365,7 @@ impl Delta {
             && self.replacement.is_none()
     }
 
-    /// Every operation: structure first, then block by block, then moves of elements.
+    /// All operations: first blocks, then elements block by block, then moves of elements.
     pub fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
         let structure = self.structure.iter().map(block_operation);
         let blocks = self.blocks.iter().flat_map(operations_within);

@@ -1,9 +1,9 @@
-//! Partner blocks -> what happened to their links, images and texts: steps 1 and 2 of Vi-DIFF (P-VISUAL 5.2;
+//! Matched blocks -> operations on their links, images and texts: steps 1 and 2 of Vi-DIFF (P-VISUAL 5.2;
 //! docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! Elements of one ID in partner blocks stayed, in any order. Among the others, equal IDs in any two blocks are moves,
-//! found by hash whatever their order. The elements of a block that remain are paired by name, by address, or by what they
-//! share of their words and letters (`similar`). All others were inserted or deleted.
+//! Elements with equal IDs in matched blocks are unchanged, in any order. Equal IDs in different blocks are moves. The
+//! remaining elements of a block are paired by name, by URL, or by common words and characters (`similar`). Unpaired
+//! elements were inserted or deleted.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,14 @@ use super::words::n_words;
 use super::{BlockDelta, Delta, Element, ElementKind, ElementMove, Update};
 use crate::page::segment::{Block, NodeId};
 
-/// Elements that moved, by block number and kind, with their places.
+/// Moved elements by block number and kind, with their indexes.
 #[derive(Default)]
 pub(super) struct MovedElements {
     pub(super) moved_out: HashMap<(usize, ElementKind), Vec<u32>>,
     pub(super) moved_in: HashMap<(usize, ElementKind), Vec<u32>>,
 }
 
-/// Places of elements of one kind in two blocks: those that stayed and those without a partner.
+/// Indexes of elements of one kind in two blocks: unchanged, updated and unmatched ones.
 #[derive(Default)]
 struct ListMatch {
     /// Before and after, in the order after.
@@ -32,14 +32,14 @@ struct ListMatch {
     rest_after: Vec<u32>,
 }
 
-/// One pair of blocks, or a block that came or went, with its three lists.
+/// A pair of matched blocks, or an inserted or deleted block, with its three lists.
 struct BlockPair {
     before: Option<usize>,
     after: Option<usize>,
     lists: [ListMatch; 3],
 }
 
-/// An element of both versions: block and place before, block and place after.
+/// An element in both versions: block number and index, before and after.
 #[derive(Clone, Copy)]
 pub(super) struct ElementPair {
     pub(super) kind: ElementKind,
@@ -47,19 +47,19 @@ pub(super) struct ElementPair {
     pub(super) after: (usize, u32),
 }
 
-/// What became of the elements.
+/// The matches between the elements of both versions.
 pub(super) struct ElementMatches {
-    /// What moved, for the blocks that came and went.
+    /// Elements that moved into inserted or out of deleted blocks.
     pub(super) moved: MovedElements,
-    /// Partner blocks with the same content.
+    /// Matched leaves with equal content.
     pub(super) same_leaves: Vec<(usize, usize)>,
-    /// The elements of the other blocks that are in the same block after.
+    /// Elements of the other blocks that stayed in their block.
     pub(super) pairs: Vec<ElementPair>,
-    /// The elements that are in another block.
+    /// Elements that moved to a different block.
     pub(super) moves: Vec<ElementPair>,
 }
 
-/// Adds all changes within blocks to the delta, and returns what became of the elements.
+/// Adds all changes within blocks to the delta and returns the matches between elements.
 pub(super) fn find_changes(
     before: &DiffTree,
     after: &DiffTree,
@@ -94,7 +94,7 @@ pub(super) fn find_changes(
     ElementMatches { moved, same_leaves, pairs, moves }
 }
 
-/// Adds the elements that are in another block to the delta; `has_moved` says which of them are read in another order.
+/// Adds moved elements to the delta. `has_moved` marks those whose place in the reading order changed.
 pub(super) fn add_moves(
     before: &DiffTree,
     after: &DiffTree,
@@ -108,7 +108,7 @@ pub(super) fn add_moves(
     }
 }
 
-/// The blocks whose content changed, and partners with the same content.
+/// Returns the blocks with changed content, and the matched leaves with equal content.
 fn entries(
     before: &DiffTree,
     after: &DiffTree,
@@ -119,7 +119,7 @@ fn entries(
         let Some(is) = after.all[a].block else { continue };
         let was = partner.and_then(|b| before.all[b].block);
         if let Some(b) = partner.filter(|_| was.is_some_and(|was| same_content(was, is))) {
-            // An inner block is read where its leaves are.
+            // The content of an inner block is that of its leaves.
             if is.is_leaf() {
                 same_leaves.push((b, a));
             }
@@ -136,7 +136,7 @@ fn entries(
     (entries, same_leaves)
 }
 
-/// Equal in every letter: an equal ID alone may overlook a session id.
+/// Compares the full content, because equal IDs may hide a changed session ID.
 fn same_content(was: &Block, is: &Block) -> bool {
     was.links == is.links && was.images == is.images && was.texts == is.texts
 }
@@ -210,7 +210,7 @@ fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMat
     list
 }
 
-/// Takes the moved elements out of those without a partner.
+/// Removes moved elements from the unmatched ones and returns them.
 fn find_moves(before: &DiffTree, after: &DiffTree, entries: &mut [BlockPair]) -> Vec<ElementPair> {
     let mut moves = Vec::new();
     for kind in ElementKind::ALL {
@@ -237,7 +237,7 @@ fn find_moves(before: &DiffTree, after: &DiffTree, entries: &mut [BlockPair]) ->
     moves
 }
 
-/// Elements without a partner by ID, the first of each ID last.
+/// Unmatched elements by ID, in reverse order so that `pop` returns the first.
 fn left_over(
     before: &DiffTree,
     entries: &[BlockPair],
@@ -295,7 +295,7 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
     }
 }
 
-/// The largest part of the elements that have a partner which is in the same order in both versions: what the others stand between.
+/// The longest run of matched elements whose order is unchanged. The others are located relative to it.
 fn pairs_in_order(list: &ListMatch) -> Vec<(u32, u32)> {
     let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);
@@ -304,7 +304,7 @@ fn pairs_in_order(list: &ListMatch) -> Vec<(u32, u32)> {
     pairs.into_iter().zip(is_kept).filter(|(_, is_kept)| *is_kept).map(|(pair, _)| pair).collect()
 }
 
-/// Pairs elements without a partner that have the same key, in order.
+/// Pairs unmatched elements with equal keys, in order.
 fn pair_by_key<'a>(
     list: &mut ListMatch,
     key_before: impl Fn(u32) -> &'a str,
@@ -333,7 +333,7 @@ fn accept_updates(list: &mut ListMatch, mut pairs: Vec<(u32, u32)>) {
     list.updated.append(&mut pairs);
 }
 
-/// The delta of a pair of blocks; `None` when there is nothing to record.
+/// The delta of a pair of blocks. `None` if nothing changed.
 fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 3]) -> Option<BlockDelta> {
     let (importance, importance_before, role) = (is.importance, was.importance, is.role);
     let mut block = BlockDelta { importance, importance_before, role, ..BlockDelta::default() };
@@ -366,7 +366,7 @@ fn has_different_spelling(was: &Block, is: &Block, kind: ElementKind, i: u32, j:
     text_at(was, kind, i) != text_at(is, kind, j) || address_at(was, kind, i) != address_at(is, kind, j)
 }
 
-/// Ranks before of the elements that stayed or were updated, in the order after; `None` when the order is the same.
+/// Old ranks of the matched elements in their new order. `None` if the order is unchanged.
 fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
     let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);
@@ -379,7 +379,6 @@ fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
     Some(pairs.iter().map(|(i, _)| rank(i)).collect())
 }
 
-/// Number of words in the texts and names of a block.
 pub(super) fn n_block_words(block: &Block) -> u32 {
     let links = block.links.iter().map(|link| n_words(&link.name));
     let images = block.images.iter().map(|image| n_words(&image.name));

@@ -1,7 +1,7 @@
-//! Two lists of items -> which headlines came, went, were rewritten, and how much of the list that is.
+//! Two item lists -> inserted, removed and rewritten headlines, and the share of the list that changed.
 //!
-//! Items are matched by their keys, then by a long number that their addresses share, then by an equal title nearby. An item
-//! high on the page weighs more than one below, and places in a side column weigh little. Moves weigh nothing.
+//! Items are matched by key, then by a long number that their URLs share, then by an equal title nearby. An item near
+//! the top of the page weighs more than one further down. Items in a side column weigh little. Moves weigh nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -10,7 +10,6 @@ use std::str::FromStr;
 use super::words::{word_distance, word_hashes};
 use crate::page::segment::{ItemList, ListItem};
 
-/// What happened to an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ItemChangeKind {
     /// It is new on the page.
@@ -21,9 +20,9 @@ pub enum ItemChangeKind {
     Retitle,
     /// The words beside its headline changed.
     Edit,
-    /// It leads to another address.
+    /// Its URL changed.
     Readdress,
-    /// A reader sees no difference: a clock, a counter, another place.
+    /// A reader sees no difference: only a time, a counter or its position changed.
     Respell,
 }
 
@@ -37,7 +36,6 @@ impl ItemChangeKind {
         (ItemChangeKind::Respell, "respell"),
     ];
 
-    /// The name in Vi-Delta.
     pub fn name(self) -> &'static str {
         ItemChangeKind::NAMES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
@@ -48,13 +46,12 @@ impl ItemChangeKind {
             ItemChangeKind::Leave => 0.8,
             ItemChangeKind::Retitle => 0.5,
             ItemChangeKind::Edit => 0.1,
-            // Nobody reads an address: those of a whole list together weigh less than one headline.
+            // Nobody reads URLs. The URLs of a whole list together weigh less than one headline.
             ItemChangeKind::Readdress => 0.003,
             ItemChangeKind::Respell => 0.0,
         }
     }
 
-    /// Whether there was such an item before.
     pub(super) fn has_before(self) -> bool {
         self != ItemChangeKind::Insert
     }
@@ -69,55 +66,48 @@ impl FromStr for ItemChangeKind {
     }
 }
 
-/// One item that is not as it was.
+/// An item that was inserted, removed or changed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ItemChange {
-    /// What happened.
     pub kind: ItemChangeKind,
     /// Its rank before; `None` when it is new.
     pub rank_before: Option<u32>,
     /// Its rank after; `None` when it has left.
     pub rank_after: Option<u32>,
-    /// The item before.
     pub before: Option<ListItem>,
-    /// The item after.
     pub after: Option<ListItem>,
-    /// Its part of the list, before and after together: the parts of all changes add up to 1 at most.
+    /// Its share of both lists together. The shares of all changes sum to 1 at most.
     pub share: f64,
 }
 
-/// All changes between two lists of items.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ItemDelta {
-    /// The list after without its items; `None` when the version after has no list.
+    /// The new list without its items. `None` if the new version has no list.
     pub size: Option<ItemList>,
-    /// Whether the page was and is a hub, so that its items say what changed.
+    /// Whether both versions are listing pages. If so, the items decide how important the change is.
     pub is_listing: bool,
-    /// The share of the page's words outside the items.
     pub prose_share: f64,
-    /// Ranks before of the items that stay as they are, in their order after.
+    /// Old ranks of the unchanged items, in their new order.
     pub kept: Vec<u32>,
-    /// The others, in the order of their ranks after; those that left come last.
+    /// All other items by new rank. Removed items come last.
     pub changes: Vec<ItemChange>,
 }
 
 impl ItemDelta {
-    /// The importance of all changes of items together.
     pub fn importance(&self) -> f64 {
         self.changes.iter().map(|change| change.share).sum::<f64>().clamp(0.0, 1.0)
     }
 
-    /// The changes that a reader sees.
+    /// The changes that a reader can see.
     pub fn visible_changes(&self) -> impl Iterator<Item = &ItemChange> {
         self.changes.iter().filter(|change| change.kind != ItemChangeKind::Respell)
     }
 
-    /// How many items changed in this way.
     pub fn n_changes(&self, kind: ItemChangeKind) -> usize {
         self.changes.iter().filter(|change| change.kind == kind).count()
     }
 
-    /// The items that stay as they are but stand in another order: the fewest that must move.
+    /// The smallest number of unchanged items that must move to produce the new order.
     pub fn n_moved(&self) -> usize {
         let mut ends: Vec<u32> = Vec::new();
         for &rank in &self.kept {
@@ -130,7 +120,7 @@ impl ItemDelta {
         self.kept.len() - ends.len()
     }
 
-    /// The list after, given the list before.
+    /// Applies the changes to the list before.
     pub(super) fn apply(&self, before: Option<&ItemList>) -> Result<Option<ItemList>, String> {
         let Some(size) = &self.size else { return Ok(None) };
         let known = before.map_or(&[][..], |list| &list.items);
@@ -161,7 +151,7 @@ impl ItemDelta {
     }
 }
 
-/// What is to be known of a list that stayed as it is, where the page around it changed; `None` for a page that is no hub.
+/// The item delta of an unchanged list on a page that changed elsewhere. `None` if the page is not a listing page.
 pub(super) fn same_items(list: Option<&ItemList>) -> Option<ItemDelta> {
     let list = list.filter(|list| list.is_listing())?;
     Some(ItemDelta {
@@ -173,7 +163,7 @@ pub(super) fn same_items(list: Option<&ItemList>) -> Option<ItemDelta> {
     })
 }
 
-/// The changes from one list to the next; `None` when the lists are equal.
+/// Compares two lists. Returns `None` if they are equal.
 pub(super) fn compare_items(before: Option<&ItemList>, after: Option<&ItemList>) -> Option<ItemDelta> {
     if before == after {
         return None;
@@ -229,8 +219,8 @@ pub(super) fn compare_items(before: Option<&ItemList>, after: Option<&ItemList>)
     Some(delta)
 }
 
-/// A reader takes in the head of a long list, so that what is new at the top of two thousand entries counts much like what is new
-/// at the top of twenty. The order of changes of one list stays.
+/// Readers only read the top of a long list. So a new item at the top of 2,000 counts about as much as one at the top
+/// of 20. The order of the changes by share is kept.
 fn scale_to_reader(changes: &mut [ItemChange], list: f64) {
     let all: f64 = changes.iter().map(|change| change.share).sum();
     if all > 0.0 && list > TAKEN_IN {
@@ -239,10 +229,10 @@ fn scale_to_reader(changes: &mut [ItemChange], list: f64) {
     }
 }
 
-/// The weight of the first forty items: what a reader takes in of a list.
+/// The weight of the first forty items, which is about as much of a list as people read.
 const TAKEN_IN: f64 = 22.0;
 
-/// What the place of each item is worth. It falls slowly, so that a long list does not bury what is new at its top.
+/// The weight of each position. It decreases slowly, so that new items at the top of a long list still count.
 fn weights(items: &[ListItem]) -> Vec<f64> {
     const DEPTH: f64 = 20.0;
     let mut passed = 0.0;
@@ -255,7 +245,7 @@ fn weights(items: &[ListItem]) -> Vec<f64> {
     items.iter().map(weigh).collect()
 }
 
-/// For each item after the one that it was before.
+/// For each new item, the index of the matching old item.
 fn pair_items(old: &[ListItem], new: &[ListItem]) -> Vec<Option<usize>> {
     let mut pairs = vec![None; new.len()];
     let mut is_taken = vec![false; old.len()];
@@ -289,7 +279,7 @@ fn pair_items(old: &[ListItem], new: &[ListItem]) -> Vec<Option<usize>> {
     pairs
 }
 
-/// How far apart two items of the same title may stand to be one.
+/// Maximum distance in ranks between two items of the same title that match.
 const NEAR_RANKS: usize = 10;
 
 fn pair_by_title(old: &[ListItem], new: &[ListItem], pairs: &mut [Option<usize>], is_taken: &mut [bool]) {
@@ -302,7 +292,7 @@ fn pair_by_title(old: &[ListItem], new: &[ListItem], pairs: &mut [Option<usize>]
             continue;
         }
         let alike = titles.get(item.title.as_str()).map_or(&[][..], Vec::as_slice);
-        // The list is in order of rank, so that only those nearby are looked at.
+        // Ranks are sorted, so only the nearby ones are compared.
         let from = alike.partition_point(|at| at + NEAR_RANKS < place);
         let near = alike[from..].iter().copied().take_while(|at| *at <= place + NEAR_RANKS);
         let found = near.take(NEAR_RANKS).find(|&at| !is_taken[at]);
@@ -313,12 +303,12 @@ fn pair_by_title(old: &[ListItem], new: &[ListItem], pairs: &mut [Option<usize>]
     }
 }
 
-/// Numbers of six and more digits, which name an article.
+/// Numbers of six or more digits, which usually identify an article.
 fn long_numbers(key: &str) -> impl Iterator<Item = &str> {
     key.split(|c: char| !c.is_ascii_digit()).filter(|run| run.len() >= 6)
 }
 
-/// What happened to an item that is on both pages, and how much of its words.
+/// Classifies the change of a matched item. Returns the kind and the share of its words that changed.
 fn judge(before: &ListItem, after: &ListItem) -> (ItemChangeKind, f64) {
     if let Some(distance) = retitled(before, after) {
         return (ItemChangeKind::Retitle, distance);
@@ -327,7 +317,7 @@ fn judge(before: &ListItem, after: &ListItem) -> (ItemChangeKind, f64) {
         return (ItemChangeKind::Readdress, 1.0);
     }
     let (old, new) = (lasting_words(&before.teaser), lasting_words(&after.teaser));
-    // An item that stands elsewhere first may have another teaser there.
+    // An item that now appears first in a different list may have a different teaser there.
     let is_same_place =
         before.places.first().map(|place| place.template) == after.places.first().map(|place| place.template);
     match is_same_place && old != new {
@@ -336,8 +326,8 @@ fn judge(before: &ListItem, after: &ListItem) -> (ItemChangeKind, f64) {
     }
 }
 
-/// The share of the headline's words that were rewritten; `None` when some place has the same headline as before. Places of one
-/// list are compared first: a short list and a long one word the same news differently.
+/// The share of the headline's words that were rewritten. `None` if the headline is unchanged in any place. Places in
+/// the same list are compared first, because a short and a long list may word the same item differently.
 fn retitled(before: &ListItem, after: &ListItem) -> Option<f64> {
     let templates: HashSet<u32> = before.places.iter().map(|place| place.template).collect();
     let shared: Vec<u32> = after
@@ -359,8 +349,8 @@ fn retitled(before: &ListItem, after: &ListItem) -> Option<f64> {
     (is_reworded && !old.is_empty() && !new.is_empty()).then(|| word_distance(old, new))
 }
 
-/// Whether one title is the other one made shorter: the words of the longer one in the same order, at most a fifth of words of its own,
-/// and shorter by twice as many. A headline of the same length with another word, or in another order, is another headline.
+/// Whether one title is a shortened form of the other: the same words in the same order, with at most a fifth of its
+/// words new, and at least twice as many words removed as added. Otherwise it is a different headline.
 fn is_shortened(one: &str, other: &str) -> bool {
     let (one, other) = (word_hashes(one), word_hashes(other));
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
@@ -368,10 +358,10 @@ fn is_shortened(one: &str, other: &str) -> bool {
     5 * n_own <= short.len() && long.len() - short.len() >= 2 * n_own
 }
 
-/// Words that are compared one by one; no headline has more.
+/// Words that are compared individually. No real headline has more.
 const MAX_TITLE_WORDS: usize = 64;
 
-/// The most words of one title that stand in the other in the same order.
+/// The length of the longest common subsequence of words.
 fn n_in_order(one: &[u32], other: &[u32]) -> usize {
     let mut row = vec![0; other.len().min(MAX_TITLE_WORDS) + 1];
     for word in one.iter().take(MAX_TITLE_WORDS) {
@@ -385,7 +375,7 @@ fn n_in_order(one: &[u32], other: &[u32]) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// A text in small letters, without numbers, times, names of months and what counts readers.
+/// The text in lower case without numbers, times, names of months and reader counts.
 fn lasting_words(text: &str) -> String {
     let mut out = String::new();
     for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {

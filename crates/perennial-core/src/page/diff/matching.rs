@@ -1,10 +1,17 @@
-//! Two trees -> which block after is which block before: step 0, which P-VISUAL leaves out (docs/papers.md, Vi-DIFF and
-//! Vi-Delta).
+//! Two trees -> pairs of matching blocks: step 0, which P-VISUAL omits (docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! Blocks are matched in this order, and each pass takes the blocks that the one before left open: the same ID at the
-//! same reference; the same ID anywhere; leaves by best similarity of content, where the same reference and level are
-//! preferred; inner blocks by where the blocks within them went; and last the blocks between the same neighbours in the
-//! same column, because a region whose whole content was exchanged is still that region.
+//! There are five passes. Each one matches blocks that the passes before it left open:
+//!
+//! 1. the same ID at the same reference;
+//!
+//! 2. the same ID anywhere;
+//!
+//! 3. leaves with the most similar content, preferably at the same reference and level;
+//!
+//! 4. inner blocks, by where most of their content was before;
+//!
+//! 5. blocks between the same neighbours in the same column, because a region whose content was replaced is still the
+//! same region.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,14 +19,14 @@ use super::tree::DiffTree;
 use super::words::{hash, n_shared, word_hashes};
 use crate::page::segment::{Block, NodeId};
 
-/// Least similarity of content at which two leaves are one block.
+/// Minimum similarity of two leaves that match.
 const SIMILAR: f64 = 0.3;
-/// A feature that more leaves than this share is not used to find partners: it tells little and costs much.
+/// Features that more leaves share are ignored: they identify no leaf, and comparing all their holders is expensive.
 const MAX_SHARERS: usize = 8;
-/// Boxes whose left edges and widths differ by at most this many pixels stand in one column.
+/// Maximum difference in left edge and width of boxes in the same column.
 const SAME_COLUMN_PX: f32 = 24.0;
 
-/// For each block of one tree its partner in the other, by number. The roots are partners.
+/// For each block of one tree, the number of its partner in the other one. The roots are partners.
 pub(super) struct Matching {
     pub(super) to_after: Vec<Option<usize>>,
     pub(super) to_before: Vec<Option<usize>>,
@@ -49,7 +56,7 @@ pub(super) fn match_blocks(before: &DiffTree, after: &DiffTree) -> Matching {
     matching
 }
 
-/// Walks both trees at once; true when that matched every block.
+/// Walks both trees in parallel. Returns true if every block was matched.
 fn match_same_reference(before: &DiffTree, after: &DiffTree, matching: &mut Matching) -> bool {
     let mut pending = vec![(0, 0)];
     let mut n_paired = 1;
@@ -69,7 +76,7 @@ fn same_id(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> bool {
     before.all[b].block.map(|block| block.id) == after.all[a].block.map(|block| block.id)
 }
 
-/// Pairs two blocks of one ID and all within them; returns how many.
+/// Pairs two blocks with equal IDs and all of their descendants. Returns the number of pairs.
 fn pair_subtrees(before: &DiffTree, after: &DiffTree, b: usize, a: usize, matching: &mut Matching) -> usize {
     let mut pending = vec![(b, a)];
     let mut n_paired = 0;
@@ -103,7 +110,7 @@ fn match_same_id(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
     }
 }
 
-/// Whether it is empty. The ID of an empty block tells nothing.
+/// Whether a leaf has no content. Empty blocks all have the same ID, so it does not identify them.
 fn is_empty_leaf(block: &Block) -> bool {
     block.is_leaf() && block.links.is_empty() && block.images.is_empty() && block.texts.is_empty()
 }
@@ -119,7 +126,7 @@ fn all_free(before: &DiffTree, after: &DiffTree, b: usize, a: usize, matching: &
     true
 }
 
-/// A leaf whose partner is still open, with sorted hashes of what it holds.
+/// An unmatched leaf with the sorted hashes of its content.
 struct UnmatchedLeaf {
     number: usize,
     features: Vec<u32>,
@@ -165,8 +172,8 @@ fn match_similar_leaves(before: &DiffTree, after: &DiffTree, matching: &mut Matc
     }
 }
 
-/// The mean of two shares: what both have in common over the smaller one, and over both together. So a block that has
-/// grown is still the same block.
+/// The mean of two ratios: common content to the smaller leaf, and common content to both leaves. So a block that has
+/// grown still matches.
 fn similarity(before: &[u32], after: &[u32]) -> f64 {
     if before.is_empty() || after.is_empty() {
         return 0.0;
@@ -183,7 +190,7 @@ fn preference(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> f64 {
     f64::from(u8::from(same_reference)) * 0.1 + f64::from(u8::from(same_level)) * 0.05
 }
 
-/// Pairs of open leaves that share a rare feature or a reference, as places in the two lists.
+/// Pairs of unmatched leaves that share a rare feature or a reference, as indexes into the two lists.
 fn candidate_pairs(
     before: &DiffTree,
     after: &DiffTree,
@@ -202,7 +209,7 @@ fn candidate_pairs(
     pairs
 }
 
-/// Pairs of the first and the second list that share a rare feature. Each bag is sorted.
+/// Index pairs of leaves that share a rare feature. Each bag is sorted.
 fn pairs_by_shared<'a>(
     before: impl Iterator<Item = &'a [u32]>,
     after: impl Iterator<Item = &'a [u32]>,
@@ -239,7 +246,8 @@ fn dedup_from(pairs: &mut Vec<(usize, usize)>, start: usize) {
     pairs.append(&mut added);
 }
 
-/// An inner block is matched to the block from which most of its content came, from the deepest level up.
+/// Matches inner blocks bottom-up. Each matched child votes for the old parent of its partner, with its size as
+/// weight.
 fn match_by_votes(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
     let (sizes_before, sizes_after) = (sizes(before), sizes(after));
     let mut levels: Vec<Vec<usize>> = Vec::new();
@@ -267,7 +275,7 @@ fn match_by_votes(before: &DiffTree, after: &DiffTree, matching: &mut Matching) 
     }
 }
 
-/// Elements of each block and of all within it, at least 1.
+/// Number of elements in each block and its descendants, plus 1 for each block.
 fn sizes(nodes: &DiffTree) -> Vec<usize> {
     let mut sizes = vec![1; nodes.len()];
     for number in (1..nodes.len()).rev() {
@@ -296,8 +304,8 @@ fn most_votes(
     free.max_by_key(|&(b, weight)| (weight, std::cmp::Reverse(b)))
 }
 
-/// Pairs the open blocks between neighbours that are partners, when both sides have the same number of blocks there and
-/// each is in the column of its counterpart.
+/// Pairs unmatched blocks between matched neighbours, if both sides have the same number of them and each pair is in
+/// the same column.
 fn match_between_neighbours(before: &DiffTree, after: &DiffTree, matching: &mut Matching) {
     for a in 0..after.len() {
         let Some(b) = matching.to_before[a] else { continue };
@@ -311,7 +319,7 @@ fn match_between_neighbours(before: &DiffTree, after: &DiffTree, matching: &mut 
     }
 }
 
-/// Open children of a block, grouped by the last matched child before them (0 when there is none).
+/// Unmatched children of a block, grouped by the nearest matched sibling before them (0 if there is none).
 fn gaps(
     nodes: &DiffTree,
     parent: usize,

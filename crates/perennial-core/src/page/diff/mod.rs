@@ -1,12 +1,12 @@
-//! Two block trees -> a [`Delta`]: what was inserted, deleted, updated and moved (P-VISUAL 5; docs/papers.md, Vi-DIFF and
-//! Vi-Delta).
+//! Two block trees -> a [`Delta`]: inserted, deleted, updated and moved content (P-VISUAL 5; docs/papers.md, Vi-DIFF
+//! and Vi-Delta).
 //!
-//! [`diff`] matches the blocks first (step 0, which the paper leaves out), descends where IDs differ, then
-//! pairs links, images and texts. [`Delta::apply`] turns the version before into the version after, exactly.
-//! The Vi-Delta format is in `docs/videlta.md`.
+//! [`diff`] first matches the blocks (step 0, which the paper omits), descends where IDs differ, then pairs links,
+//! images and texts. [`Delta::apply`] turns the version before into exactly the version after. `docs/videlta.md`
+//! describes the Vi-Delta format.
 //!
-//! n elements take O(n log n): equal IDs are found in hash maps, similar blocks and texts through the words that they
-//! share, and a word that too many of them have is not used.
+//! The cost is O(n log n) in the number of elements. Hash maps find equal IDs. Shared words find similar blocks and
+//! texts; words that too many of them share are ignored.
 //!
 //! | file | what becomes what |
 //! |---|---|
@@ -44,7 +44,7 @@ pub use words::{n_words, word_distance, word_hashes};
 pub use crate::page::segment::BlockRef;
 use crate::page::segment::BlockTree;
 
-/// What changed from one version of a page to the next.
+/// Compares two versions of a page.
 pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
     let mut delta = Delta {
         url: after.url.clone(),
@@ -82,7 +82,7 @@ fn find_operations(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
     }
 }
 
-/// Most children of a block, because a reference has 16 bits for each level.
+/// References store 16 bits per level, which limits the number of children.
 fn has_too_many_siblings(tree: &BlockTree) -> bool {
     let too_many = |n: usize| n >= usize::from(u16::MAX);
     too_many(tree.blocks.len()) || tree.walk().any(|block| too_many(block.children.len()))

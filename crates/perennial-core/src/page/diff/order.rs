@@ -1,8 +1,9 @@
-//! Partners -> which of those that are elsewhere in the tree are read in another order.
+//! Matched elements -> which relocated ones changed the reading order.
 //!
-//! A wrapper that appears or vanishes gives other parents to all within it, and a block that falls apart leaves its elements in two;
-//! a reader reads the same words in the same order. So everything that is read is put into reading order, and the heaviest part that is
-//! in the same order in both versions did not move. Words decide and not partners: where a menu stands twice on a page, nobody sees which of the two is which.
+//! A new wrapper gives new parents to its content, and a block that is split leaves its elements in two blocks, but
+//! the reading order stays the same. So all content is put into reading order, and the heaviest common subsequence of
+//! both versions counts as unmoved. Words decide, not partners: if a menu appears twice on a page, nobody can tell the
+//! copies apart.
 
 use std::collections::HashMap;
 
@@ -13,16 +14,16 @@ use super::words::hash;
 use super::{ElementKind, n_words};
 use crate::page::segment::{Block, LeafPiece};
 
-/// What an element weighs for each of its words. What kept its place in the tree weighs 1 more, which decides between equals.
+/// Weight of an element per word. An element that kept its place in the tree weighs 1 more, which breaks ties.
 const WEIGHT: u64 = 1 << 10;
-/// Of words that are read many times, as many are tried on each side of the place that is expected.
+/// Number of occurrences of repeated words that are tried on each side of the expected one.
 const MAX_TRIED: usize = 2;
 
-/// What is read in another order than before.
+/// The relocated blocks and elements that a reader sees in a different order.
 pub(super) struct MoveVisibility {
-    /// For each block that is elsewhere in the tree, whether it moved to a reader.
+    /// For each relocated block, whether its reading order changed.
     pub(super) has_block_moved: Vec<bool>,
-    /// For each element that is in another block, whether it moved to a reader.
+    /// For each moved element, whether its reading order changed.
     pub(super) has_element_moved: Vec<bool>,
 }
 
@@ -52,13 +53,13 @@ pub(super) fn find_visible_moves(
     MoveVisibility { has_block_moved, has_element_moved: found.moves.iter().map(has_moved).collect() }
 }
 
-/// For each block after the nearest relocated block at or above it.
+/// For each new block, the nearest relocated block at or above it.
 fn nearest_relocated(after: &DiffTree, relocated: &[Relocated]) -> Vec<Option<usize>> {
     let mut nearest_relocated: Vec<Option<usize>> = vec![None; after.len()];
     for (number, block) in relocated.iter().enumerate() {
         nearest_relocated[block.after] = Some(number);
     }
-    // Each block comes after its parent.
+    // Parents come before their children.
     for number in 1..after.len() {
         if nearest_relocated[number].is_none() {
             nearest_relocated[number] = nearest_relocated[after.all[number].parent];
@@ -67,19 +68,19 @@ fn nearest_relocated(after: &DiffTree, relocated: &[Relocated]) -> Vec<Option<us
     nearest_relocated
 }
 
-/// An element as it is read.
+/// An element in reading order.
 struct ReadElement {
     leaf: usize,
     words: u32,
     weight: u64,
-    /// Whether a reader would miss it: a picture, or a name or text with a word. Nobody sees that a bracket is another one.
+    /// Whether a reader would notice it: an image, or a text with at least one word. Punctuation alone does not count.
     is_seen: bool,
 }
 
-/// All elements of a page as they are read, and the rank of each.
+/// All elements of a page in reading order, and the rank of each.
 struct ReadingOrder {
     all: Vec<ReadElement>,
-    /// For each leaf the ranks of its links, images and texts.
+    /// For each leaf, the ranks of its links, images and texts.
     ranks: Vec<[Vec<u32>; 3]>,
 }
 
@@ -108,7 +109,7 @@ impl ReadingOrder {
                     (ElementKind::Text, number, &block.texts[number as usize].text, true)
                 }
             };
-            // A text with a link in it comes in several pieces; the first counts.
+            // A text that contains a link is split into several pieces. Its rank is that of the first.
             let place = &mut ranks[kind as usize][number as usize];
             if *place == u32::MAX {
                 *place = self.all.len() as u32;
@@ -131,7 +132,7 @@ impl ReadingOrder {
     }
 }
 
-/// For each rank after that of its partner before, and whether it kept its place in the tree.
+/// For each new rank, the old rank of its partner, and whether it kept its place in the tree.
 fn partners(
     was: &ReadingOrder,
     is: &ReadingOrder,
@@ -141,7 +142,7 @@ fn partners(
     let mut partners = vec![None; is.all.len()];
     let mut pair = |kind: ElementKind, before: (usize, u32), after: (usize, u32), has_stayed: bool| {
         if let (Some(rank_before), Some(rank)) = (was.rank(kind, before), is.rank(kind, after)) {
-            // A text that was edited may have been taken for another one.
+            // An edited text may be paired with the wrong partner.
             let is_steady = has_stayed
                 && nearest_relocated[after.0].is_none()
                 && was.all[rank_before].words == is.all[rank].words;
@@ -160,8 +161,7 @@ fn partners(
     partners
 }
 
-/// Marks the ranks after that are in the heaviest part that is in the same order in both versions. A tree of best sums makes it
-/// O(n log n).
+/// Marks the new ranks in the heaviest common subsequence. A Fenwick tree of best sums makes it O(n log n).
 fn heaviest_common_order(
     was: &ReadingOrder,
     is: &ReadingOrder,
@@ -169,12 +169,12 @@ fn heaviest_common_order(
 ) -> Vec<bool> {
     let occurrences = WordOccurrences::new(was, is);
     let mut best = BestSums { sums: vec![(0, None); was.all.len() + 1] };
-    // Each step: the rank after, and the step before it.
+    // Each step: the new rank, and the index of the step before it.
     let mut steps: Vec<(usize, Option<usize>)> = Vec::new();
     for (rank, read) in is.all.iter().enumerate() {
         let mut tried: Vec<(usize, bool)> = partners[rank].into_iter().collect();
         tried.extend(occurrences.around(rank, read.words).map(|before| (before as usize, false)));
-        // The partner itself is tried as what it is.
+        // The partner may also be an occurrence of the same words; keep its steady flag.
         tried.sort_unstable_by_key(|&(before, is_steady)| (before, !is_steady));
         tried.dedup_by_key(|each| each.0);
         let sums: Vec<_> = tried.iter().map(|&(before, _)| best.below(before)).collect();
@@ -193,10 +193,10 @@ fn heaviest_common_order(
     is_in_order
 }
 
-/// Where the same words are read in the version before.
+/// Where the same words occur in the version before.
 struct WordOccurrences {
     before: HashMap<u32, Vec<u32>>,
-    /// For each rank after, how many times its words were read until then.
+    /// For each new rank, the number of earlier occurrences of the same words.
     ordinals: Vec<u32>,
     n_after: HashMap<u32, u32>,
 }
@@ -217,7 +217,7 @@ impl WordOccurrences {
         WordOccurrences { before, ordinals, n_after }
     }
 
-    /// Ranks before with the same words: those that are as far from the first and from the last of them, and their neighbours.
+    /// Old ranks with the same words: those with as many occurrences before or after them, and their neighbours.
     fn around(&self, rank: usize, words: u32) -> impl Iterator<Item = u32> + '_ {
         let ranks: &[u32] = self.before.get(&words).map_or(&[], Vec::as_slice);
         let ordinal = self.ordinals[rank] as usize;
@@ -232,7 +232,7 @@ impl WordOccurrences {
     }
 }
 
-/// The largest sum that ends before a rank, and where it ends: a Fenwick tree of maxima.
+/// Best sums of subsequences that end before a rank, with their last step: a Fenwick tree of maxima.
 struct BestSums {
     sums: Vec<(u64, Option<usize>)>,
 }
@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// Readings of the same words in two orders.
+    /// Two readings of the same words in different orders.
     fn readings(places: &[usize], weights: &[u64]) -> (ReadingOrder, ReadingOrder) {
         let read = |n: usize| ReadElement { leaf: 0, words: n as u32, weight: weights[n], is_seen: true };
         let mut order: Vec<usize> = (0..places.len()).collect();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// The part that stays is in order, and no other part in order is heavier.
+        /// The unmoved part is in order, and no heavier part is.
         #[test]
         fn the_heaviest_part_in_order_stays(weights in proptest::collection::vec(1u64..9, 1..9), seed in any::<u64>()) {
             let mut places: Vec<usize> = (0..weights.len()).collect();

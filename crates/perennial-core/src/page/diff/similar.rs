@@ -1,47 +1,48 @@
-//! Elements without a partner -> those that are one element to a reader, edited: names or texts that differ in a number, and those
-//! that share most of their words or letters.
+//! Elements without a partner -> pairs that a reader sees as one edited element: their text differs only in numbers,
+//! or they share most of their words or characters.
 //!
-//! An edit is looked for where the element stood first: between the same neighbours. So the rows of a table are compared with the rows
-//! that stand in their place and not with all others. Then what shares its rarest words and letters is compared, nearest first. Each
-//! element is compared with a bounded number of others.
+//! Candidates are searched first in the old position, between the same neighbours, so that table rows are compared
+//! with the rows that were in their place. Then elements that share rare words and characters are compared, nearest
+//! first. Each element is compared with a bounded number of others.
 
 use std::collections::HashMap;
 
 use super::words::{bag_distance, n_shared, word_hashes};
 
-/// Two texts at most this far apart, in words, are one text that was updated.
+/// Maximum word distance of two texts that count as one edited text.
 const UPDATED: f64 = 0.5;
-/// Two texts that share this much of their pairs of letters are one too.
+/// Minimum share of common character pairs of two texts that count as one edited text.
 const ALIKE: f64 = 0.7;
-/// Short texts that have this much of their letters in the same order are one too.
+/// Minimum share of characters in common order of two short texts that count as one edited text.
 const SAME_LETTERS: f64 = 0.75;
-/// Texts longer than this are compared by words alone.
+/// Longer texts are compared by words only.
 const MAX_LETTERS: usize = 400;
-/// Texts of at most as many letters are compared letter by letter.
+/// Texts up to this length are compared character by character.
 const MAX_SHORT: usize = 64;
-/// An element is compared with as many others on each side of the place where it stood.
+/// Number of elements on each side of the old position with which an element is compared.
 const NEAR: usize = 4;
-/// The rarest features by which a text is looked for.
+/// Number of its rarest features by which candidates for a text are found.
 const MAX_FEATURES: usize = 6;
-/// Texts with one feature that are tried, nearest first.
+/// Maximum number of texts per feature that are compared, nearest first.
 const MAX_SHARERS: usize = 8;
-/// All comparisons together, beyond those that each text has with its nearest.
+/// Maximum number of comparisons in total, except those with the nearest candidates.
 const MAX_COMPARISONS: usize = 20_000;
 
-/// How much a distance counts between texts at the same place: an edit there is more likely than that one went and another came.
+/// Factor on the distance of texts at the same position: an edit there is more likely than a deletion and an
+/// insertion.
 const AT_PLACE: f64 = 0.5;
 
 /// An element without a partner.
 #[derive(Clone, Copy)]
 pub(super) struct UnmatchedElement<'a> {
     pub(super) text: &'a str,
-    /// How many elements that stayed stand before it. The same number in both versions is the same place.
+    /// Number of unchanged elements before it. Equal numbers in both versions mean the same position.
     pub(super) place: usize,
 }
 
 type Pairs = Vec<(usize, usize)>;
 
-/// Pairs of the first and the second list that are one text, edited; each is in one pair at most.
+/// Pairs elements that are one edited text. Each element is in one pair at most.
 pub(super) fn pair_similar(before: &[UnmatchedElement], after: &[UnmatchedElement]) -> Pairs {
     let mut taken = (vec![false; before.len()], vec![false; after.len()]);
     let mut pairs = pair_numbered(before, after, true, &mut taken);
@@ -79,8 +80,8 @@ pub(super) fn pair_similar(before: &[UnmatchedElement], after: &[UnmatchedElemen
     pairs
 }
 
-/// Pairs texts that differ in numbers alone, in order: those at the same place, or those anywhere. Numbers without words are one only
-/// where they stood.
+/// Pairs texts that differ only in numbers, in order: either at the same position or at any. Texts without words are
+/// paired only at the same position.
 fn pair_numbered(
     before: &[UnmatchedElement],
     after: &[UnmatchedElement],
@@ -110,8 +111,8 @@ fn pair_numbered(
     pairs
 }
 
-/// The text with each number replaced by one sign; `None` for a text without numbers, and for one without words unless those are
-/// wanted too.
+/// The text with each number replaced by a placeholder. `None` for a text without numbers. Texts without words are
+/// also excluded unless `without_words` is set.
 fn without_numbers(text: &str, without_words: bool) -> Option<String> {
     let mut key = String::with_capacity(text.len());
     let mut has_number = false;
@@ -129,11 +130,11 @@ fn without_numbers(text: &str, without_words: bool) -> Option<String> {
     (has_number && has_word).then_some(key)
 }
 
-/// A text with its words, and its letters where it is short.
+/// A text prepared for comparison; characters are kept for short texts only.
 struct ComparedText {
     place: usize,
     words: Vec<u32>,
-    /// Pairs of letters, sorted.
+    /// Character pairs, sorted.
     pairs: Vec<u32>,
     letters: Vec<char>,
 }
@@ -154,7 +155,8 @@ impl ComparedText {
         ComparedText { place: open.place, words, pairs, letters }
     }
 
-    /// What it can be found by: words, and pairs of letters where it is short. A clash of the two does no harm.
+    /// The features by which a text is found: its words, and its character pairs if it is short. Hash collisions are
+    /// harmless.
     fn features(&self) -> impl Iterator<Item = u32> + '_ {
         let pairs = if self.letters.is_empty() { &[] } else { self.pairs.as_slice() };
         distinct(&self.words).chain(distinct(pairs))
@@ -165,7 +167,7 @@ fn distinct(sorted: &[u32]) -> impl Iterator<Item = u32> + '_ {
     sorted.chunk_by(|x, y| x == y).map(|run| run[0])
 }
 
-/// Pairs between the same neighbours, counted from the first and from the last of them. Both lists are in order of place.
+/// Pairs between the same neighbours, counted from both ends. Both lists are sorted by position.
 fn at_the_same_place(before: &[ComparedText], after: &[ComparedText]) -> Pairs {
     let mut tried = Vec::new();
     let mut first = 0;
@@ -185,7 +187,7 @@ fn at_the_same_place(before: &[ComparedText], after: &[ComparedText]) -> Pairs {
     tried
 }
 
-/// Pairs that share one of the rarest features of the text after, nearest first.
+/// Pairs that share one of the rarest features of the new text, nearest first.
 fn with_the_same_features(before: &[ComparedText], after: &[ComparedText]) -> Pairs {
     let mut holders: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, text) in before.iter().enumerate() {
@@ -206,7 +208,7 @@ fn with_the_same_features(before: &[ComparedText], after: &[ComparedText]) -> Pa
     tried
 }
 
-/// How far apart two texts are; `None` where they are two texts.
+/// The distance of two texts. `None` if they are too different to be one text.
 fn distance(before: &ComparedText, after: &ComparedText) -> Option<f64> {
     let by_words = bag_distance(&before.words, &after.words);
     if by_words <= UPDATED {
@@ -221,8 +223,8 @@ fn distance(before: &ComparedText, after: &ComparedText) -> Option<f64> {
     (shared >= SAME_LETTERS).then_some(1.0 - shared * UPDATED)
 }
 
-/// The share of the letters of two short texts that are in the same order in both: a longest common subsequence, a row of bits at a
-/// time (Crochemore and others 2001). 0 where one has no letters.
+/// The share of characters in common order of two short texts: the longest common subsequence, computed with one row
+/// of bits (Crochemore et al. 2001). 0 if either is empty.
 fn same_letters(before: &[char], after: &[char]) -> f64 {
     let n = before.len() + after.len();
     let shorter = before.len().min(after.len());
@@ -246,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts without neighbours that stayed.
+    /// Pairs texts that have no unchanged neighbours.
     fn pair(before: &[&str], after: &[&str]) -> Pairs {
         pair_at(before, &vec![0; before.len()], after, &vec![0; after.len()])
     }
@@ -282,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_row_is_compared_with_the_row_in_its_place() {
-        // All rows are made of the same words, which tell nothing.
+        // All rows consist of the same words, so words cannot identify them.
         let row = |n: usize| {
             format!("class {} registered in {}", n % 7, if n.is_multiple_of(2) { "Japan" } else { "Norway" })
         };
@@ -306,7 +308,7 @@ mod tests {
     }
 
     proptest! {
-        /// The rows of bits give what the table of lengths gives.
+        /// The bit-parallel result equals that of the plain dynamic programme.
         #[test]
         fn letters_in_order_are_counted(before in "[abc]{1,64}", after in "[abc]{1,64}") {
             let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());

@@ -1,4 +1,4 @@
-//! Partners -> operations on the tree of blocks (inserted, deleted, moved), and changed boxes and weights.
+//! Matched blocks -> operations on the block tree (insert, delete, move), and changed boxes and weights.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use super::tree::DiffTree;
 use super::{Appearance, BlockOperation, Delta, ElementKind};
 use crate::page::segment::Block;
 
-/// Adds the structural operations and appearances to the delta. `moved_elements` names the elements of inserted and deleted
-/// blocks that moved. They are not part of those insertions and deletions.
+/// Adds structural operations and appearances to the delta. Moved elements (`moved_elements`) are not part of the
+/// inserted and deleted blocks.
 pub(super) fn find_structure(
     before: &DiffTree,
     after: &DiffTree,
@@ -36,7 +36,7 @@ pub(super) fn find_structure(
     }
 }
 
-/// A block that holds nothing of its own is a wrapper: a reader sees neither that it came nor that it went.
+/// A block without content is a wrapper. A reader sees neither its insertion nor its deletion.
 fn add_block_operation(block: Option<Block>, wrap: fn(Block) -> BlockOperation, delta: &mut Delta) {
     let Some(block) = block else { return };
     let is_read = block
@@ -46,7 +46,7 @@ fn add_block_operation(block: Option<Block>, wrap: fn(Block) -> BlockOperation, 
     operations.push(wrap(block));
 }
 
-/// The block with what has no partner: blocks within, and elements that did not move.
+/// A copy of the block with unmatched content only: child blocks without a partner, and elements that did not move.
 fn unmatched_part(
     nodes: &DiffTree,
     number: usize,
@@ -63,7 +63,7 @@ fn unmatched_part(
     Some(copy)
 }
 
-/// A block without its ID and content. The places of its links and images are those of all of them.
+/// A block without its ID and content, but with the positions of all of its links and images.
 pub(super) fn shallow(block: &Block) -> Block {
     Block {
         rect: block.rect,
@@ -100,13 +100,13 @@ fn appearance(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> Option
     changed.then(|| Appearance { block: after.reference(a), ..appearance })
 }
 
-/// A block that is elsewhere in the tree.
+/// A block whose place in the tree changed.
 pub(super) struct Relocated {
     pub(super) before: usize,
     pub(super) after: usize,
 }
 
-/// The blocks with another parent, and those that are not in the largest set of siblings that kept their order.
+/// Blocks with a new parent, and siblings outside the longest run that kept its order.
 pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Matching) -> Vec<Relocated> {
     let mut found = Vec::new();
     for (parent, node) in after.all.iter().enumerate() {
@@ -122,7 +122,7 @@ pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Mat
     found
 }
 
-/// Adds the moves of blocks to the delta; `is_seen` says which of them change the order of what is read.
+/// Adds moved blocks to the delta. `is_seen` marks those that change the reading order.
 pub(super) fn add_moves(
     before: &DiffTree,
     after: &DiffTree,
@@ -140,7 +140,7 @@ pub(super) fn add_moves(
     }
 }
 
-/// Marks a longest increasing subsequence, by patience sorting in O(n log n).
+/// Marks a longest increasing subsequence by patience sorting, in O(n log n).
 pub(super) fn longest_increasing(values: &[usize]) -> Vec<bool> {
     let mut kept = vec![false; values.len()];
     if values.windows(2).all(|pair| pair[0] < pair[1]) {

@@ -1,5 +1,5 @@
-//! Two trees -> what a delta must know of the whole page, so that its importance follows from the delta alone: how much there is
-//! to read, whether the words are the same, and which links lead where the page leads anyway.
+//! Two trees -> totals of the page that a delta stores, so that importance can be computed from the delta alone: the
+//! length of the page, whether its words changed, and repeated links.
 
 use std::collections::HashSet;
 
@@ -7,23 +7,23 @@ use super::words::{hash, n_words};
 use super::{Delta, Element};
 use crate::page::segment::{Block, BlockRole, BlockTree};
 
-/// Words that a reader takes in of a page. Visitors read a few hundred words of a long page, whatever its length.
+/// Words that people read of a page. They read a few hundred words of a long page, however long it is.
 const WORDS_TAKEN_IN: f32 = 600.0;
-/// Entries of a list that a reader takes in.
+/// Entries that people read of a list.
 const ENTRIES_TAKEN_IN: f32 = 40.0;
-/// A page of fewer words is not read for its words alone.
+/// A shorter page is not compared by its words alone.
 const MIN_WORDS: usize = 30;
 
-/// Adds what the whole page says to the delta.
 pub(super) fn add_totals(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
-    // On a hub the items tell what changed, by their own weights.
+    // On a listing page the items have their own weights.
     let is_listing = delta.items.as_ref().is_some_and(|items| items.is_listing);
     delta.length = if is_listing { 1.0 } else { length(before) };
     delta.has_same_words = has_same_words(before, after);
     mark_repeated(before, after, delta);
 }
 
-/// How many times what a reader takes in at once there is to read. What is less important than the main part counts less.
+/// The length of a page as a multiple of what people read of a page. Blocks below the importance of the main block
+/// count less.
 fn length(tree: &BlockTree) -> f32 {
     let is_read = |leaf: &&Block| matches!(leaf.role, BlockRole::Main | BlockRole::Other);
     let most = tree.leaves().filter(is_read).map(|leaf| leaf.importance).fold(0.0, f32::max);
@@ -42,13 +42,13 @@ fn has_same_words(before: &BlockTree, after: &BlockTree) -> bool {
     words(before).eq(words(after)) && words(after).take(MIN_WORDS).count() == MIN_WORDS
 }
 
-/// The words of a page as they are read, without signs that are no words.
+/// The words of a page in reading order, without punctuation.
 fn words(tree: &BlockTree) -> impl Iterator<Item = &str> {
     let pieces = tree.leaves().flat_map(|leaf| leaf.read());
     pieces.flat_map(str::split_whitespace).filter(|word| word.contains(char::is_alphanumeric))
 }
 
-/// Marks the links that came and lead where another link led before, and those that went while another one stays.
+/// Marks inserted links whose target was linked before, and deleted links whose target is still linked.
 fn mark_repeated(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
     let links = |element: &Element| matches!(element, Element::Link(_));
     let has_inserted =
@@ -78,14 +78,14 @@ fn targets(tree: &BlockTree, is_wanted: bool) -> HashSet<u32> {
     leaves.flat_map(|leaf| &leaf.links).filter_map(|link| target(&link.address, &tree.url)).collect()
 }
 
-/// Where a link leads, without what does not change it. `None` for a link within the page, because many of those are one page.
+/// The hash of a link's target. `None` for a link within the page, because many of them share one URL.
 fn target(address: &str, page: &str) -> Option<u32> {
     let bare = bare(address.split('#').next().unwrap_or(address));
     let is_elsewhere = !bare.is_empty() && bare != self::bare(page);
     is_elsewhere.then(|| hash(bare))
 }
 
-/// An address without its scheme, `www.` and the slash at its end.
+/// A URL without scheme, `www.` and trailing slash.
 fn bare(address: &str) -> &str {
     let rest =
         address.strip_prefix("https://").or_else(|| address.strip_prefix("http://")).unwrap_or(address);

@@ -1,21 +1,20 @@
-//! A block tree -> an array of nodes, whose numbers are cheap to match and which any depth of nesting fits.
+//! A block tree -> an array of nodes. Node numbers are cheap to compare, and deep nesting needs no recursion.
 
 use super::BlockRef;
 use crate::page::segment::{Block, BlockTree};
 
-/// One block; the root stands for the page itself.
+/// One block. The root represents the page.
 pub(super) struct DiffNode<'a> {
-    /// `None` for the root alone.
+    /// `None` for the root only.
     pub(super) block: Option<&'a Block>,
     pub(super) parent: usize,
-    /// Place among its siblings, from 0.
+    /// Index among its siblings.
     pub(super) position: usize,
     pub(super) depth: usize,
-    /// Numbers of the blocks within.
     pub(super) children: Vec<usize>,
 }
 
-/// All blocks of a tree, each before its children; number 0 is the root.
+/// All blocks of a tree, parents before children. Number 0 is the root.
 pub(super) struct DiffTree<'a> {
     pub(super) all: Vec<DiffNode<'a>>,
 }
@@ -45,7 +44,7 @@ impl<'a> DiffTree<'a> {
         self.all.len()
     }
 
-    /// The reference that follows from the block's place in the tree.
+    /// The reference that follows from the block's position in the tree.
     pub(super) fn reference(&self, mut number: usize) -> BlockRef {
         let mut numbers = Vec::with_capacity(self.all[number].depth);
         while number != 0 {

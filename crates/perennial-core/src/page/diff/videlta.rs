@@ -1,8 +1,8 @@
 //! [`Delta`] <-> Vi-Delta (P-VISUAL 5.1, figure 5, extended by `<Structure>`; docs/papers.md, Vi-DIFF and Vi-Delta); the
 //! schema is in `docs/videlta.md`.
 //!
-//! A delta that would be longer than the Vi-XML of the version after is stored as that Vi-XML. A `<Document>` where a
-//! `<Delta>` is expected is read as the replacement of the whole version.
+//! If the delta is longer than the Vi-XML of the new version, the Vi-XML is stored instead. A `<Document>` in place of
+//! a `<Delta>` replaces the whole version.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ use crate::page::segment::vixml::{self, XmlError, attribute, has, number, parse}
 use crate::page::segment::{Block, BlockRole, BlockTree, ElementPositions, MAX_PLACES};
 
 impl Delta {
-    /// Vi-Delta, or the Vi-XML of the version after when that is shorter.
+    /// Writes Vi-Delta, or the Vi-XML of the new version if that is shorter.
     pub fn to_xml(&self, after: &BlockTree) -> String {
         let whole = vixml::write(after);
         if self.replacement.is_some() {
@@ -29,7 +29,7 @@ impl Delta {
         if delta.len() <= whole.len() { delta } else { whole }
     }
 
-    /// Vi-Delta with every operation, whatever its length.
+    /// Writes Vi-Delta with every operation, however long it is.
     pub fn to_operations_xml(&self) -> String {
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Delta");
         attribute(&mut out, "url", &self.url);
@@ -56,7 +56,7 @@ impl Delta {
         out
     }
 
-    /// Reads either form.
+    /// Reads Vi-Delta or Vi-XML.
     pub fn from_xml(xml: &str) -> Result<Delta, XmlError> {
         if root(xml).is_some_and(|root| root == "Document") {
             let whole = vixml::read(xml).map_err(|error| XmlError { format: "Vi-Delta", ..error })?;
@@ -67,7 +67,7 @@ impl Delta {
     }
 }
 
-/// An empty group is left out.
+/// Omits empty groups.
 fn write_group<T>(out: &mut String, tag: &str, all: &[T], write_one: fn(&mut String, &T)) {
     if all.is_empty() {
         return;
@@ -166,7 +166,7 @@ fn write_placed(out: &mut String, group: &str, elements: &[(u32, Element)]) {
     });
 }
 
-/// Attributes of an element; its ID only when it does not follow from them.
+/// Writes the attributes of an element. Its ID is written only if it does not follow from them.
 fn write_element(out: &mut String, element: &Element) {
     let (text_name, address_name) = attribute_names(element.kind());
     attribute(out, text_name, element.text());
@@ -202,7 +202,7 @@ fn attribute_names(kind: ElementKind) -> (&'static str, &'static str) {
     }
 }
 
-/// `name` when both are the same, `oldName` and `newName` when they differ.
+/// Writes `name` if both values are equal, otherwise `oldName` and `newName`.
 fn write_change(out: &mut String, name: &str, before: &str, after: &str) {
     if name.is_empty() {
         return;
@@ -250,7 +250,7 @@ fn write_look(out: &mut String, look: &Appearance) {
     out.push_str("/>\n");
 }
 
-/// Runs of consecutive ranks as `3-7`.
+/// Writes runs of consecutive ranks as `3-7`.
 fn write_ranks(order: &[u32]) -> String {
     let mut out = String::new();
     for run in order.chunk_by(|x, y| x + 1 == *y) {
@@ -264,7 +264,7 @@ fn write_ranks(order: &[u32]) -> String {
     out
 }
 
-/// Most ranks of an order, so that a hostile range does not fill the memory.
+/// Maximum number of ranks, so that a hostile range does not exhaust memory.
 const MAX_RANKS: u32 = 1 << 20;
 
 fn read_ranks(text: &str) -> Result<Vec<u32>, String> {
@@ -282,7 +282,6 @@ fn read_ranks(text: &str) -> Result<Vec<u32>, String> {
     Ok(order)
 }
 
-/// Name of the first element.
 fn root(xml: &str) -> Option<String> {
     let mut reader = Reader::from_str(xml);
     loop {
@@ -317,7 +316,7 @@ fn read(xml: &str) -> Result<Delta, XmlError> {
     }
 }
 
-/// The state of reading a delta, with the names of the open elements.
+/// The state of reading a delta. `open` holds the names of the open elements.
 #[derive(Default)]
 struct VideltaReader {
     delta: Option<Delta>,
@@ -326,7 +325,7 @@ struct VideltaReader {
 }
 
 impl VideltaReader {
-    /// A block of `<Structure>` is Vi-XML.
+    /// Blocks in `<Structure>` are Vi-XML.
     fn holds_vixml(&self, tag: &str) -> bool {
         let open: Vec<&str> = self.open.iter().map(String::as_str).collect();
         tag == "Block" && matches!(open[..], ["Delta", "Structure" | "Nesting", "Insert" | "Delete"])
@@ -515,7 +514,7 @@ fn read_change(group: &str, tag: &BytesStart, block: &mut BlockDelta) -> Result<
     Ok(())
 }
 
-/// `side` is empty, `old` or `new`; an attribute without it stands for both.
+/// `side` is empty, `old` or `new`. An attribute without a prefix is valid for both sides.
 fn read_element(tag: &BytesStart, kind: ElementKind, side: &str) -> Result<Element, String> {
     let get = |name: &str| {
         let sided = format!("{side}{}", capital(name));

@@ -1,10 +1,9 @@
 //! Texts -> their distance in words (P-VISUAL 5.2, P-PATTERN 6.2; docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! The distance is that of two bags of words. It takes linear time and space after sorting, so that texts of any length
-//! can be compared. Order does not count, except that two different texts of the same words are one word apart. In scripts
-//! without spaces each character counts as a word.
+//! Two texts are compared as bags of words, which takes linear time and space after sorting. So texts of any length
+//! can be compared. Order is ignored, except that two different texts with the same words have a distance of one word.
+//! In scripts without spaces each character counts as a word.
 
-/// Hashes of a text's words, in order.
 pub fn word_hashes(text: &str) -> Vec<u32> {
     let mut hashes = Vec::with_capacity(text.len() / 6);
     for word in text.split_whitespace() {
@@ -13,7 +12,6 @@ pub fn word_hashes(text: &str) -> Vec<u32> {
     hashes
 }
 
-/// How many words a text has.
 pub fn n_words(text: &str) -> usize {
     if text.is_ascii() {
         return text.split_ascii_whitespace().count();
@@ -21,8 +19,8 @@ pub fn n_words(text: &str) -> usize {
     word_hashes(text).len()
 }
 
-/// Words that differ over words of the text before: 0 for equal texts, at most 1. A word that replaces another counts
-/// once. An empty text has distance 1 from any other.
+/// Changed words divided by the words of the text before: 0 for equal texts, at most 1. A replaced word counts once.
+/// An empty text has distance 1 from any other.
 pub fn word_distance(before: &str, after: &str) -> f64 {
     if before == after {
         return 0.0;
@@ -33,7 +31,7 @@ pub fn word_distance(before: &str, after: &str) -> f64 {
     bag_distance(&before, &after)
 }
 
-/// The same over sorted hashes of two texts that are known to differ.
+/// The distance of two texts that differ, by their sorted word hashes.
 pub(super) fn bag_distance(before: &[u32], after: &[u32]) -> f64 {
     if before.is_empty() || after.is_empty() {
         return 1.0;
@@ -74,15 +72,15 @@ fn push_word(word: &str, hashes: &mut Vec<u32>) {
     }
 }
 
-/// Scripts without spaces: Kana, Han, and Thai and its neighbours.
+/// Scripts without spaces: Kana, Han, Thai and related ones.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// FNV-1a, folded to 32 bits. Hashes of words are kept only in memory and in short histories, where a rare clash does no
-/// harm.
+/// FNV-1a, folded to 32 bits. Word hashes are kept only in memory and in short histories, so rare collisions are
+/// harmless.
 pub(crate) fn hash(word: &str) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in word.bytes() {

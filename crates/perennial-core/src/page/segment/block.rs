@@ -1,5 +1,5 @@
-//! The tree of blocks, the links, images and texts of its leaves, and their IDs, at which a diff can stop (P-VISUAL 4;
-//! docs/papers.md, Blocks and Vi-XML).
+//! The block tree, the links, images and texts of its leaves, and the IDs by which a diff skips equal subtrees
+//! (P-VISUAL 4; docs/papers.md, Blocks and Vi-XML).
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use super::item::ItemList;
 use crate::page::layout::Rect;
 use crate::text::markup::xml_safe;
 
-/// A hash of a node's content and its children's IDs. Equal IDs mean equal content.
+/// A hash of a node's content and of its children's IDs. Equal IDs mean equal content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct NodeId(pub u64);
 
@@ -48,7 +48,7 @@ impl FromStr for BlockRef {
     }
 }
 
-/// The part that a block plays on the page.
+/// The role of a block on the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 #[allow(missing_docs)]
 pub enum BlockRole {
@@ -72,7 +72,6 @@ impl BlockRole {
         (BlockRole::Other, "other"),
     ];
 
-    /// The name in Vi-XML, in lower case.
     pub fn name(self) -> &'static str {
         BlockRole::NAMES.iter().find(|(role, _)| *role == self).map_or("other", |(_, name)| name)
     }
@@ -83,24 +82,24 @@ impl BlockRole {
     }
 }
 
-/// An anchor: its text and where it leads.
+/// A link: its text and its URL.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Link {
-    /// Hash of name and address.
+    /// Hash of name and URL.
     pub id: NodeId,
-    /// Text of the anchor, white space folded.
+    /// Text of the link, with white space folded.
     pub name: String,
-    /// Absolute address.
+    /// Absolute URL.
     pub address: String,
 }
 
 impl Link {
-    /// A link whose ID covers its whole address.
+    /// Creates a link whose ID covers its whole URL.
     pub fn new(name: impl Into<String>, address: impl Into<String>) -> Link {
         Link::ignoring(&IgnoredParameters::none(), name, address)
     }
 
-    /// A link whose ID leaves the ignored parameters out.
+    /// Creates a link whose ID leaves out ignored parameters.
     pub fn ignoring(
         ignored: &IgnoredParameters,
         name: impl Into<String>,
@@ -115,21 +114,20 @@ impl Link {
 /// An image: its alternative text or file name, and its source.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Image {
-    /// Hash of name and source.
     pub id: NodeId,
-    /// `alt`, or the file name.
+    /// The `alt` text, or the file name.
     pub name: String,
-    /// Absolute address.
+    /// Absolute URL.
     pub source: String,
 }
 
 impl Image {
-    /// An image whose ID covers its whole source.
+    /// Creates an image whose ID covers its whole URL.
     pub fn new(name: impl Into<String>, source: impl Into<String>) -> Image {
         Image::ignoring(&IgnoredParameters::none(), name, source)
     }
 
-    /// An image whose ID leaves the ignored parameters out.
+    /// Creates an image whose ID leaves out ignored parameters.
     pub fn ignoring(
         ignored: &IgnoredParameters,
         name: impl Into<String>,
@@ -144,90 +142,82 @@ impl Image {
 /// A run of text outside links: a paragraph, a heading, a cell.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Text {
-    /// Hash of the text.
     pub id: NodeId,
     /// The text with white space folded.
     pub text: String,
 }
 
 impl Text {
-    /// A run of text with its ID.
     pub fn new(text: impl Into<String>) -> Text {
         let text = xml_safe(text.into());
         Text { id: IdHasher::new(b'T').part(&text).finish(), text }
     }
 }
 
-/// A region of the page. An inner block has children, a leaf block has content, and none has both.
+/// A region of the page. An inner block has children, a leaf has content, and no block has both.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Block {
-    /// Position in reading order, one number for each level: [1, 2] is B1.2.
+    /// Position in reading order, one number per level: [1, 2] is B1.2.
     pub reference: Vec<u16>,
-    /// Hash of the content and of the children's IDs, in order, without geometry and importance.
+    /// Hash of the content and of the children's IDs in order, without geometry and importance.
     pub id: NodeId,
-    /// Where it is.
     pub rect: Rect,
     /// Degree of coherence, 1 to 10.
     pub doc: u8,
-    /// Share of the page's importance. It sums to 1 over the leaves, and an inner block has the sum of its leaves.
+    /// Share of the page's importance. The leaves sum to 1. An inner block has the sum of its leaves.
     pub importance: f32,
-    /// Its role.
     pub role: BlockRole,
-    /// Blocks within, in reading order.
+    /// Child blocks in reading order.
     pub children: Vec<Block>,
-    /// Anchors, in reading order.
     pub links: Vec<Link>,
-    /// Images, in reading order.
     pub images: Vec<Image>,
-    /// Texts, in reading order.
     pub texts: Vec<Text>,
-    /// Where the links and the images stand among the texts.
+    /// Positions of the links and images among the texts.
     pub places: ElementPositions,
 }
 
-/// Where the links and images of a leaf stand among its texts, so that it can be read as a reader does. Trees of earlier
-/// releases do not say it; their lists are empty.
+/// Positions of the links and images of a leaf among its texts, so that the leaf can be read in order. In trees of
+/// earlier releases the lists are empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct ElementPositions {
-    /// One for each link.
+    /// One per link.
     pub links: Vec<TextPosition>,
-    /// One for each image.
+    /// One per image.
     pub images: Vec<TextPosition>,
 }
 
-/// A place among the texts of a leaf.
+/// A position among the texts of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct TextPosition {
-    /// The number of the text in which or before which it is; the number of texts after the last one.
+    /// Index of the text that contains it or follows it; the number of texts if it is after the last one.
     pub text: u32,
-    /// Bytes of that text before it.
+    /// Bytes before it in that text.
     pub byte: u32,
 }
 
-/// A piece of a leaf, in reading order.
+/// A piece of a leaf in reading order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeafPiece<'a> {
-    /// A part of the text of this number: all of it where no link stands within.
+    /// Part of the text with this index; the whole text if no link is inside it.
     Text(u32, &'a str),
-    /// The link of this number.
+    /// The link with this index.
     Link(u32),
-    /// The image of this number.
+    /// The image with this index.
     Image(u32),
 }
 
 impl Block {
-    /// A leaf with its content. The caller sets importance, geometry and role; [`BlockTree::seal`] computes the rest.
+    /// Creates a leaf. The caller sets importance, geometry and role; [`BlockTree::seal`] computes the rest.
     pub fn leaf(links: Vec<Link>, images: Vec<Image>, texts: Vec<Text>) -> Block {
         Block { doc: 10, links, images, texts, ..Block::default() }
     }
 
-    /// A block of blocks, whose box is drawn around theirs.
+    /// Creates an inner block whose box encloses its children.
     pub fn inner(children: Vec<Block>) -> Block {
         let rect = children.iter().fold(Rect::default(), |all, child| all.union(&child.rect));
         Block { doc: 1, rect, children, ..Block::default() }
     }
 
-    /// Whether it has no blocks within.
     pub fn is_leaf(&self) -> bool {
         self.children.is_empty()
     }
@@ -252,7 +242,7 @@ impl Block {
         IdHasher::new(b't').ids(self.texts.iter().map(|text| text.id)).finish()
     }
 
-    /// Computes [`Block::id`] from the content and the children's IDs.
+    /// Computes [`Block::id`].
     pub fn content_id(&self) -> NodeId {
         if self.is_leaf() {
             let parts = [self.links_id(), self.images_id(), self.texts_id()];
@@ -262,12 +252,12 @@ impl Block {
         }
     }
 
-    /// This block and all within, in reading order, each before its children.
+    /// This block and its descendants in reading order, parents before children.
     pub fn walk(&self) -> BlockWalk<'_> {
         BlockWalk { pending: vec![self] }
     }
 
-    /// What a leaf holds, in the order in which it is read. Where the tree does not tell, texts come before links and images.
+    /// The content of a leaf in reading order. If positions are unknown, texts come before links and images.
     pub fn pieces(&self) -> Vec<LeafPiece<'_>> {
         let after_all = TextPosition { text: self.texts.len() as u32, byte: 0 };
         let mut inserts: Vec<(TextPosition, LeafPiece)> =
@@ -303,7 +293,7 @@ impl Block {
         pieces
     }
 
-    /// The words of a leaf as a reader reads them: texts with the names of links where the links stand.
+    /// The words of a leaf in reading order: texts and link names.
     pub fn read(&self) -> Vec<&str> {
         let words = self.pieces().into_iter().filter_map(|piece| match piece {
             LeafPiece::Text(_, text) => Some(text),
@@ -323,7 +313,7 @@ impl Block {
     }
 }
 
-/// The nearest border of a character at or before a byte.
+/// The nearest character boundary at or before a byte.
 fn floor(text: &str, byte: usize) -> usize {
     text.floor_char_boundary(byte.min(text.len()))
 }
@@ -335,7 +325,7 @@ fn seal_all(blocks: &mut [Block], above: &[u16]) {
     }
 }
 
-/// Blocks in reading order, each before its children.
+/// Iterates over blocks in reading order, parents before children.
 pub struct BlockWalk<'a> {
     pending: Vec<&'a Block>,
 }
@@ -350,29 +340,29 @@ impl<'a> Iterator for BlockWalk<'a> {
     }
 }
 
-/// What a reader sees of one version of a page, as nested regions.
+/// What a reader sees of one version of a page, as nested blocks.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BlockTree {
-    /// Address of the page.
+    /// URL of the page.
     pub url: String,
     /// Time or name of the version, as text.
     pub version: String,
-    /// The engine whose layout it was cut from.
+    /// The engine that made the layout.
     pub engine: String,
     /// The top-level blocks B1, B2, ...
     pub blocks: Vec<Block>,
-    /// The entries of its lists. `None` for a document that is not a page, and in trees of earlier releases.
+    /// The entries of its lists. `None` for documents that are not pages, and in trees of earlier releases.
     pub list: Option<ItemList>,
 }
 
 impl BlockTree {
-    /// Computes from the leaves up what follows from content: references, IDs and the importance of inner blocks.
-    /// It must be called after a tree was built or changed by hand.
+    /// Computes references, IDs and the importance of inner blocks from the leaves up. Call it after building or
+    /// changing a tree.
     pub fn seal(&mut self) {
         seal_all(&mut self.blocks, &[]);
     }
 
-    /// Whether two trees are equal but for their boxes. A reused layout must give such a tree.
+    /// Removes all boxes. A reused layout must give the same tree except for boxes.
     pub fn without_boxes(mut self) -> BlockTree {
         fn clear(blocks: &mut [Block]) {
             for block in blocks {
@@ -384,17 +374,16 @@ impl BlockTree {
         self
     }
 
-    /// Hash of the whole page's content: the ID of the document node.
+    /// Hash of the whole page: the ID of the document node.
     pub fn id(&self) -> NodeId {
         IdHasher::new(b'D').ids(self.blocks.iter().map(|block| block.id)).finish()
     }
 
-    /// All blocks in reading order, each before its children.
+    /// All blocks in reading order, parents before children.
     pub fn walk(&self) -> BlockWalk<'_> {
         BlockWalk { pending: self.blocks.iter().rev().collect() }
     }
 
-    /// The leaf blocks in reading order.
     pub fn leaves(&self) -> impl Iterator<Item = &Block> {
         self.walk().filter(|block| block.is_leaf())
     }

@@ -1,14 +1,14 @@
 //! Content structure construction (VIPS, section 4.3): visual blocks and separators -> nested regions.
 //!
-//! Neighbours merge across the lightest separators first. Blocks whose separators are all lighter than the permitted
-//! degree of coherence demands become one leaf. A region's degree of coherence is 10 less the heaviest separator inside
-//! it. Weights are whole numbers, so that regions nest at most ten deep.
+//! Neighbours are merged across the lightest separators first. Blocks whose separators are all lighter than the
+//! permitted degree of coherence become one leaf. The coherence of a region is 10 minus its heaviest inner separator.
+//! Weights are integers, so regions nest at most ten levels deep.
 
 use super::cut::VisualBlock;
 use super::facts::Facts;
 use super::purpose::Purpose;
 
-/// A region: the visual blocks from `first` up to, not including, `end`.
+/// A region: the visual blocks from `first` to `end` (exclusive).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Region {
     pub(super) first: usize,
@@ -17,7 +17,7 @@ pub(super) struct Region {
     pub(super) children: Vec<Region>,
 }
 
-/// Cuts at every separator that is heavier than `coherence` permits.
+/// Cuts at every separator that is too heavy for `coherence`.
 pub(super) fn regions(blocks: &mut [VisualBlock], coherence: u8, has_article: bool) -> Vec<Region> {
     if blocks.is_empty() {
         return Vec::new();
@@ -46,14 +46,14 @@ fn region(blocks: &[VisualBlock], first: usize, end: usize, heaviest_kept: u8) -
     Region { first, end, doc, children }
 }
 
-/// Letters of prose from which a run of blocks is an article.
+/// Minimum letters of prose in a run of blocks that is an article.
 const MIN_ARTICLE_LETTERS: u32 = 500;
 
-/// Words of what stands above or below an article from which it is a block of its own. A headline alone belongs to its text.
+/// Minimum words above or below an article that become a separate block. A headline alone stays with its text.
 const MIN_WORDS_APART: u32 = 12;
 
-/// What stands above the first paragraph of an article (headline, author, date, buttons, the first picture with its caption) and what
-/// follows the last one (about the author, tags, subscriptions) are blocks beside its text.
+/// Separates the text of an article from its head (headline, author, date, first picture) and its tail (author note,
+/// tags, subscription forms).
 fn separate_article_edges(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     let mut first = 0;
     while first < blocks.len() {
@@ -63,7 +63,7 @@ fn separate_article_edges(blocks: &mut [VisualBlock], heaviest_kept: u8) {
         let is_prose = |index: &usize| blocks[*index].is_prose();
         let (begins, ends) = ((first..end).find(is_prose), (first..end).rfind(is_prose));
         if let Some((mut begins, mut ends)) = begins.zip(ends).filter(|_| n_prose >= MIN_ARTICLE_LETTERS) {
-            // Short entries of a list stay with the long ones.
+            // Short list entries stay with the long ones.
             while begins > first && blocks[begins].is_entry && blocks[begins - 1].is_entry {
                 begins -= 1;
             }
@@ -86,11 +86,11 @@ fn separate_article_edges(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     }
 }
 
-/// Rounds of joining. Each at least halves the number of short blocks side by side.
+/// Maximum number of merge rounds. Each one at least halves the number of adjacent short blocks.
 const MAX_ROUNDS: usize = 6;
 
-/// A few words on their own (a date, a button, a caption) are not a block to a reader. They join the neighbour
-/// behind the lighter separator.
+/// Merges a few isolated words (a date, a button, a caption) into the neighbour behind the lighter separator. A reader
+/// would not see them as a block.
 fn merge_scraps(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     let page_mass: f32 = blocks.iter().map(|block| block.facts.mass).sum();
     for _ in 0..MAX_ROUNDS {

@@ -1,5 +1,5 @@
-//! A run of nodes -> the links, images and texts that a reader sees in it: P-VISUAL 4's extension of VIPS (docs/papers.md,
-//! Blocks and Vi-XML).
+//! A run of nodes -> its visible links, images and texts: the extension of VIPS in P-VISUAL 4 (docs/papers.md, Blocks
+//! and Vi-XML).
 
 use url::Url;
 
@@ -8,7 +8,7 @@ use super::id::IgnoredParameters;
 use super::{Block, Image, Link, NodeId, Text, TextPosition};
 use crate::page::layout::LayoutNode;
 
-/// Resolves addresses of one page.
+/// Resolves the URLs of one page.
 pub(super) struct UrlResolver<'a> {
     base: Option<Url>,
     ignored: &'a IgnoredParameters,
@@ -19,7 +19,7 @@ impl<'a> UrlResolver<'a> {
         UrlResolver { base: Url::parse(base_url).ok(), ignored }
     }
 
-    /// The absolute address, or the text as written when it cannot be resolved.
+    /// The absolute URL, or the text as written if it cannot be resolved.
     fn resolve(&self, address: &str) -> String {
         let address = address.trim();
         let resolved = match &self.base {
@@ -29,7 +29,7 @@ impl<'a> UrlResolver<'a> {
         resolved.map_or_else(|_| address.to_string(), String::from)
     }
 
-    /// A `data:` address holds the image itself. Its hash stands for it.
+    /// A `data:` URL contains the image itself. It is replaced by its hash.
     fn resolve_image(&self, source: &str) -> String {
         if source.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
             let kind = source[5..].split([';', ',']).next().unwrap_or("");
@@ -40,7 +40,7 @@ impl<'a> UrlResolver<'a> {
     }
 }
 
-/// The content of the nodes from `start` up to, not including, `end`.
+/// The content of the nodes from `start` to `end` (exclusive).
 pub(super) fn leaf(page: &PageFacts, addresses: &UrlResolver, start: u32, end: u32) -> Block {
     let mut reader = LeafReader {
         page,
@@ -67,7 +67,7 @@ struct OpenLink {
     is_within_text: bool,
 }
 
-/// The state of reading: the link and the paragraph that are open.
+/// The state of reading a leaf: the open link and the open paragraph.
 struct LeafReader<'a> {
     page: &'a PageFacts<'a>,
     addresses: &'a UrlResolver<'a>,
@@ -75,11 +75,11 @@ struct LeafReader<'a> {
     link: Option<OpenLink>,
     text: Option<(u32, String)>,
     n_breaks: u8,
-    /// The links and images within the open text. Their places count its bytes as written until it is closed.
+    /// Links and images inside the open text. Their positions are bytes of the raw text until it is closed.
     within: Vec<(PositionedKind, usize)>,
 }
 
-/// Which list of places a number belongs to.
+/// The list that an index refers to.
 #[derive(Clone, Copy)]
 enum PositionedKind {
     Link,
@@ -172,7 +172,7 @@ impl LeafReader<'_> {
         self.block.images.push(Image::ignoring(self.addresses.ignored, name, source));
     }
 
-    /// The place that the reader has reached, and whether it is within a text that is still open.
+    /// The current position, and whether it is inside an open text.
     fn here(&self) -> (TextPosition, bool) {
         let text = self.block.texts.len() as u32;
         match &self.text {
@@ -193,7 +193,7 @@ impl LeafReader<'_> {
         }
     }
 
-    /// A link without words takes the name of its image or its label. A link that shows nothing is left out.
+    /// A link without words is named after its image or label. An invisible link is left out.
     fn close_link(&mut self) {
         let Some(link) = self.link.take() else { return };
         let node = self.page.node(link.anchor);
@@ -250,13 +250,13 @@ fn folded_text(text: &str) -> Option<Text> {
     (!text.is_empty()).then(|| Text::new(text))
 }
 
-/// White space, invisible characters, and those that XML cannot hold.
+/// White space, invisible characters, and characters that XML forbids.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-/// The same as [`fold`]. Each mark, a byte of the text as written, becomes the byte of the next word in the result. Marks are
-/// few and nearly in order.
+/// Like [`fold`], but also moves each mark from a byte of the raw text to the byte of the next word in the result.
+/// There are few marks, and they are nearly sorted.
 fn fold_marked(text: &str, marks: &mut [u32]) -> String {
     let mut order: Vec<usize> = (0..marks.len()).collect();
     order.sort_by_key(|&mark| marks[mark]);
@@ -279,7 +279,7 @@ fn fold_marked(text: &str, marks: &mut [u32]) -> String {
     folded
 }
 
-/// One space between words, none around them.
+/// Reduces white space to single spaces and trims the text.
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut rest = text.trim_start_matches(is_space);
@@ -294,7 +294,7 @@ fn fold(text: &str) -> String {
     folded
 }
 
-/// Bytes before the first space. For most characters one byte is enough to tell.
+/// Number of bytes before the first space. ASCII characters need no decoding.
 fn end_of_word(text: &str) -> usize {
     let mut at = 0;
     while let Some(&byte) = text.as_bytes().get(at) {
@@ -309,14 +309,14 @@ fn end_of_word(text: &str) -> usize {
     at
 }
 
-/// The words on a button made by `<input>`.
+/// The label of an `<input>` button.
 fn button_text<'a>(node: &'a LayoutNode) -> Option<&'a str> {
     let kind = node.attribute("type")?;
     let is_button = ["submit", "button", "reset"].iter().any(|name| kind.eq_ignore_ascii_case(name));
     (node.tag == "input" && is_button).then(|| node.attribute("value")).flatten()
 }
 
-/// The address of an image. Pages that load images late keep it in another attribute beside a placeholder.
+/// The URL of an image. Pages that load images lazily store it in a different attribute next to a placeholder.
 fn image_source<'a>(node: &'a LayoutNode) -> Option<&'a str> {
     let attribute = |name: &&str| node.attribute(name).map(str::trim).filter(|value| !value.is_empty());
     let source = attribute(&"src");

@@ -1,4 +1,4 @@
-//! Trees of elements -> what the `selectors` crate matches on, with a bound on the work of each search.
+//! Element trees -> input of the `selectors` crate, with a limit on the work per search.
 
 use std::borrow::Borrow;
 use std::cell::{Cell, OnceCell};
@@ -20,17 +20,17 @@ use selectors::{Element, OpaqueElement, SelectorList};
 use super::facts::{NONE, PageFacts};
 use crate::text::dom::Dom;
 
-/// Steps from element to element and comparisons of one selector on one page. `a b` on the largest page that is read takes at most 50
-/// million. A selector that needs more finds nothing from there on.
+/// Maximum steps and comparisons of one selector on one page. `a b` on the largest accepted page takes at most 50
+/// million. A selector that exceeds the limit matches nothing from then on.
 const MAX_WORK: u64 = 60_000_000;
-/// Bytes of a value that are compared for the price of a step.
+/// Bytes of an attribute value that cost one step.
 const BYTES_PER_STEP: usize = 32;
 
 /// Elements and texts in document order.
 pub(super) trait ElementTree {
     fn n_nodes(&self) -> u32;
     fn parent(&self, node: u32) -> Option<u32>;
-    /// Name of an element; `None` for a text.
+    /// Name of an element. `None` for a text.
     fn tag(&self, node: u32) -> Option<&str>;
     fn attribute(&self, node: u32, name: &str) -> Option<&str>;
 }
@@ -72,7 +72,6 @@ impl ElementTree for Dom {
     }
 }
 
-/// One selector on one page.
 pub(super) struct SelectorMatcher<'s, T> {
     list: &'s SelectorList<Css>,
     search: SelectorSearch<'s, T>,
@@ -100,19 +99,19 @@ impl<'s, T: ElementTree> SelectorMatcher<'s, T> {
         );
         let is_found =
             matches_selector_list(self.list, &SelectorNode { search: &self.search, node }, &mut context);
-        // Within `:not`, what was not searched looks like a match.
+        // Inside `:not`, a match that was cut off looks like a success.
         is_found && self.search.spend(0)
     }
 }
 
 struct SelectorSearch<'t, T> {
     tree: &'t T,
-    /// Only some selectors need them.
+    /// Computed on demand, because few selectors need it.
     relatives: OnceCell<Vec<Relatives>>,
     work_left: Cell<u64>,
 }
 
-/// The elements around an element; [`NONE`] where there is none.
+/// The neighbours of an element; [`NONE`] if missing.
 #[derive(Clone)]
 struct Relatives {
     previous: u32,
@@ -121,7 +120,7 @@ struct Relatives {
 }
 
 impl<T: ElementTree> SelectorSearch<'_, T> {
-    /// False once the search has cost too much.
+    /// Returns false once the limit is exceeded.
     fn spend(&self, work: u64) -> bool {
         self.work_left.set(self.work_left.get().saturating_sub(work));
         self.work_left.get() > 0
@@ -210,7 +209,7 @@ impl<T: ElementTree> Element for SelectorNode<'_, T> {
             && self.search.tree.tag(self.node).is_some_and(|tag| tag.eq_ignore_ascii_case(name))
     }
 
-    /// Selectors of people name none.
+    /// Users' selectors contain no namespaces.
     fn has_namespace(&self, _: &str) -> bool {
         true
     }
@@ -254,7 +253,8 @@ impl<T: ElementTree> Element for SelectorNode<'_, T> {
         match *pseudo {}
     }
 
-    // Captured pages have no shadow trees, visited links or custom states, and nothing is matched again after a change.
+    // Captured pages have no shadow trees, visited links or custom states, and nothing is matched again after a
+    // change.
 
     fn parent_node_is_shadow_root(&self) -> bool {
         false
@@ -295,7 +295,6 @@ impl<T: ElementTree> Element for SelectorNode<'_, T> {
     }
 }
 
-/// The types of which selectors are made.
 #[derive(Clone, Debug)]
 pub(super) struct Css;
 
@@ -340,14 +339,14 @@ impl ToCss for Name {
     }
 }
 
-/// For Bloom filters, of which there are none here.
+/// Required for Bloom filters, which are not used here.
 impl PrecomputedHash for Name {
     fn precomputed_hash(&self) -> u32 {
         0
     }
 }
 
-/// A pseudo-class or pseudo-element of a parsed selector: the parser refuses all.
+/// A pseudo-class or pseudo-element. The parser rejects all of them, so no value exists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Refused {}
 

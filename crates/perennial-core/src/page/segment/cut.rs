@@ -1,10 +1,10 @@
-//! What is known of nodes -> visual blocks and the separators between them (VIPS, Cai et al. 2003, sections 4.1 and 4.2;
+//! Facts about nodes -> visual blocks and the separators between them (VIPS, Cai et al. 2003, sections 4.1 and 4.2;
 //! docs/papers.md, Blocks and Vi-XML).
 //!
-//! The page is walked once. A node that shows one thing is a visual block; any other node is divided. Between two
-//! neighbouring blocks stands a separator. Its weight comes from the two subtrees that meet there, below the nearest
-//! node that holds both. Blocks stay in document order, so that each block is a run of nodes and every visible word
-//! is in exactly one block.
+//! The page is walked once. A node with one kind of content is a visual block; other nodes are divided. There is a
+//! separator between neighbouring blocks. Its weight depends on the two subtrees that meet there, below their nearest
+//! common ancestor. Blocks keep document order, so each block is a run of nodes, and each visible word is in exactly
+//! one block.
 
 use super::facts::{Facts, NONE, PageFacts, is_heading};
 use super::purpose::Purpose;
@@ -14,22 +14,23 @@ use crate::page::layout::{Display, Rect};
 /// Deeper nodes are not divided.
 const MAX_DEPTH: usize = 160;
 
-/// Elements of a figure around its caption.
+/// Maximum number of levels between a caption and its figure.
 const MAX_FIGURE_DEPTH: usize = 6;
 
-/// Words up to which what its name calls a caption is one. No name outweighs prose.
+/// Maximum words of an element whose class name marks it as a caption.
 const MAX_CAPTION_WORDS: u32 = 100;
 
-/// How much each cue adds to the weight of a separator, which runs from 0 (none) to 10.
+/// How much each cue adds to the weight of a separator, 0 (none) to 10. Renaming a field changes the engine name of
+/// stored trees ([`super::SegmentConfig`]).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cues {
-    /// Neighbours in running text: paragraphs, headings, figures.
+    /// Neighbours in running text, such as paragraphs, headings and figures.
     pub flow: f32,
     /// One side has several paragraphs.
     pub one_container: f32,
     /// Both sides have several paragraphs.
     pub two_containers: f32,
-    /// Taken off when both are items of one list: same tag and class.
+    /// Subtracted if both are items of one list, with the same tag and class.
     pub same_kind: f32,
     /// For each two lines of empty space between them.
     pub distance: f32,
@@ -39,23 +40,23 @@ pub struct Cues {
     pub background: f32,
     /// Columns side by side.
     pub columns: f32,
-    /// Larger or bolder font below: a heading begins something.
+    /// Larger or bolder font below: a heading starts a section.
     pub heading_below: f32,
-    /// Taken off when the font above is larger: a heading belongs to what follows.
+    /// Subtracted if the font above is larger: a heading belongs to the text below it.
     pub heading_above: f32,
-    /// Navigation, footer, comments and the like against anything else.
+    /// Navigation, footer, comments and similar next to anything else.
     pub purpose: f32,
-    /// Added to that when one side is the page's frame: navigation, header or footer.
+    /// Added to `purpose` if one side is navigation, header or footer of the page.
     pub frame: f32,
-    /// Mostly links against mostly text.
+    /// Mostly links next to mostly text.
     pub links: f32,
-    /// Entries of a list that lead to other pages against anything else, beside an article.
+    /// List entries next to anything else, on an article page.
     pub teasers: f32,
-    /// One side stays in view while the other scrolls.
+    /// One side is fixed while the other scrolls.
     pub fixed: f32,
-    /// Taken off when one side is only a few words.
+    /// Subtracted if one side has only a few words.
     pub small: f32,
-    /// Share of the page below which a node is not divided.
+    /// Minimum share of the page for a node to be divided.
     pub undivided_share: f32,
 }
 
@@ -83,25 +84,25 @@ impl Default for Cues {
     }
 }
 
-/// A visual block: the run of nodes from `start` to the next one's.
+/// A visual block: the run of nodes from `start` to the start of the next block.
 #[derive(Clone, Debug)]
 pub(super) struct VisualBlock {
     pub(super) start: u32,
     pub(super) facts: Facts,
-    /// The nearest purpose that sets a node apart, at the node or above it.
+    /// The nearest landmark purpose, at the node or above it.
     pub(super) purpose: Purpose,
-    /// Whether it is an entry of a list or a part of a table.
+    /// Whether it is a list entry or part of a table.
     pub(super) is_entry: bool,
-    /// Whether it is a figure or a part of one.
+    /// Whether it is a figure or part of one.
     pub(super) is_in_figure: bool,
-    /// Whether it is captions of pictures, by their elements or names. It is only known beside an article.
+    /// Whether it consists of image captions, by element or class name. Known on article pages only.
     pub(super) is_caption: bool,
-    /// Weight of the separator before it, without meaning for the first block.
+    /// Weight of the separator before it. Unused for the first block.
     pub(super) weight: u8,
 }
 
 impl VisualBlock {
-    /// Whether it is text to read on: no heading, no list of links, no caption.
+    /// Whether it is text to read, not a heading, list of links or caption.
     pub(super) fn is_prose(&self) -> bool {
         let facts = &self.facts;
         // A long headline has as many words as a sentence.
@@ -110,7 +111,7 @@ impl VisualBlock {
     }
 }
 
-/// The page's visual blocks in document order, with the separators between them.
+/// The visual blocks of a page in document order, with the separators between them.
 pub(super) fn visual_blocks(page: &PageFacts, cues: &Cues, teasers: Option<&Teasers>) -> Vec<VisualBlock> {
     let mut walk = PageCutter { page, cues, teasers, page_mass: 0.0, pending: 0, blocks: Vec::new() };
     if let Some(root) = page.facts.first().filter(|root| root.has_content()) {
@@ -123,7 +124,7 @@ pub(super) fn visual_blocks(page: &PageFacts, cues: &Cues, teasers: Option<&Teas
     walk.blocks
 }
 
-/// What takes part in a comparison: a child, or a run of inline children (a virtual text node).
+/// One side of a separator: a child, or a run of inline children (a virtual text node).
 struct CutUnit {
     start: u32,
     /// `None` for a run of inline children.
@@ -142,7 +143,7 @@ struct PageCutter<'a> {
 }
 
 impl PageCutter<'_> {
-    /// Divides a node, given its purpose or that of the nodes above it.
+    /// Divides a node with the given own or inherited purpose.
     fn divide(&mut self, node: u32, purpose: Purpose, depth: usize) {
         let mut units = self.units(node);
         if matches!(purpose, Purpose::Main | Purpose::Article) {
@@ -175,7 +176,7 @@ impl PageCutter<'_> {
         self.pending = 0;
     }
 
-    /// Whether a node or one of those around it is such.
+    /// Whether a predicate holds for a node or one of the nearest nodes above it.
     fn is_within(&self, node: u32, is_such: impl Fn(u32) -> bool) -> bool {
         let above = std::iter::successors(Some(node), |node| {
             Some(self.page.parents[*node as usize]).filter(|above| *above != NONE)
@@ -183,7 +184,7 @@ impl PageCutter<'_> {
         above.take(MAX_FIGURE_DEPTH).any(is_such)
     }
 
-    /// Whether what a unit says stands in a caption or, but for a fifth of it, in several.
+    /// Whether a unit is inside a caption, or at least four fifths of it are captions.
     fn is_captions(&self, unit: &CutUnit) -> bool {
         if self.is_within(unit.start, |node| self.is_caption(node)) {
             return true;
@@ -214,7 +215,7 @@ impl PageCutter<'_> {
         is_short && !element.is_text() && (element.tag == "figcaption" || names_caption())
     }
 
-    /// The children that show something. Neighbouring inline children make one run.
+    /// The visible children. Adjacent inline children form one run.
     fn units(&self, node: u32) -> Vec<CutUnit> {
         let mut units: Vec<CutUnit> = Vec::new();
         let mut is_after_line = false;
@@ -251,7 +252,7 @@ impl PageCutter<'_> {
         (own.is_text() || own.display == Display::Inline) && !self.page.facts(node).has_blocks
     }
 
-    /// Whether a node is divided, by the heuristics 1 to 13 of VIPS over tag, colour, text and size.
+    /// Whether a node is divided, by heuristics 1 to 13 of VIPS on tag, colour, text and size.
     fn is_dividable(&self, node: u32) -> bool {
         let (own, facts) = (self.page.node(node), self.page.facts(node));
         if !facts.has_blocks || is_heading(own) {
@@ -267,7 +268,7 @@ impl PageCutter<'_> {
         }
     }
 
-    /// The weight of the separator between two neighbours (VIPS section 4.2.2, with the cues of today's pages).
+    /// The weight of the separator between two neighbours (VIPS section 4.2.2, with cues for current pages).
     fn weigh(&self, before: &CutUnit, after: &CutUnit) -> u8 {
         let (a, b) = (&before.facts, &after.facts);
         let cues = self.cues;
@@ -292,8 +293,8 @@ impl PageCutter<'_> {
         weight.round().clamp(0.0, 10.0) as u8
     }
 
-    /// Whether it may be one of several items of a kind. A part of a table that lays out the page may not, because such
-    /// cells are columns of the page and such rows differ from each other.
+    /// Whether it may be one of several similar items. Cells and rows of a layout table may not: its cells are columns
+    /// of the page, and its rows differ.
     fn is_list_item(&self, unit: &CutUnit) -> bool {
         let Some(node) = unit.node else { return false };
         let is_part_of_layout = match &*self.page.node(node).tag {
@@ -354,14 +355,14 @@ impl PageCutter<'_> {
     }
 }
 
-/// The header inside an article is the title of the article and not the header of the site.
+/// The header of an article contains its title; it is not the header of the site.
 fn clear_header_purpose(unit: &mut CutUnit) {
     if unit.facts.purpose == Purpose::Header {
         unit.facts.purpose = Purpose::Unknown;
     }
 }
 
-/// Whether two nodes are columns: side by side and of different widths. Columns of a grid may have the same name, but
+/// Whether two nodes are columns: side by side with different widths. Columns of a grid may have the same class, but
 /// cards of one kind are equally wide.
 fn are_unlike_columns(a: &Facts, b: &Facts) -> bool {
     let is_beside = matches!(relative_position(&a.rect, &b.rect), RelativePosition::Beside);
@@ -374,19 +375,19 @@ fn is_small(facts: &Facts) -> bool {
     facts.n_words < 8 && facts.image_area < 10_000.0
 }
 
-/// A purpose that sets a node apart holds for all nodes below, until one of them has such a purpose of its own.
+/// A landmark purpose holds for all descendants until one of them has a landmark purpose itself.
 fn inherited_purpose(above: Purpose, own: Purpose) -> Purpose {
     if own.is_landmark() || above == Purpose::Unknown { own } else { above }
 }
 
-/// Two lines of space are one step. Steps are rounded to halves, and the bounds between them are not multiples of 8, which
-/// designers choose, so that a fraction of a pixel does not decide.
+/// Two lines of space are one step, rounded to halves. The limits between steps are not multiples of 8, which
+/// designers prefer, so that a fraction of a pixel does not decide.
 fn distance_steps(gap: f32) -> f32 {
     ((gap - 14.0) / 16.0).floor().clamp(0.0, 4.0) / 2.0
 }
 
 enum RelativePosition {
-    /// Below, with this many pixels between.
+    /// Below, with this distance in pixels.
     Below(f32),
     Beside,
     Overlapping,

@@ -1,82 +1,81 @@
-//! [`Layout`] -> facts about each node's subtree: what can be seen, how much there is, where, in which font and on
-//! which background. One pass down and one pass up over the nodes are enough.
+//! [`Layout`] -> facts about the subtree of each node: what is visible, its amount, place, font and background. One
+//! pass down and one pass up compute them.
 //!
-//! Sizes are estimated from content (letters times the square of the font size, boxes of images) and not from
-//! heights, because the y of an embedded engine is unreliable and a longer paragraph must not move a cut
-//! elsewhere on the page.
+//! Sizes are estimated from content (letters times the squared font size, and boxes of images), not from heights. The
+//! y positions of the embedded engine are unreliable, and a longer paragraph must not change cuts elsewhere on the
+//! page.
 
 use super::purpose::{Purpose, element_purpose, purpose_by_markup};
 use super::selector::{Selector, matching_nodes};
 use crate::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
-/// No node.
+/// Marks a missing node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Square pixels of a letter in units of the squared font size: a letter is half as wide as high, plus leading.
+/// Area of a letter in units of the squared font size: half as wide as high, plus leading.
 const AREA_PER_LETTER: f32 = 0.65;
 
-/// Square pixels that a field or button takes.
+/// Area in square pixels of a field or button.
 const AREA_PER_CONTROL: f32 = 3000.0;
 
-/// Letters of prose from which the prose says more than a name: some fifty words.
+/// Letters of prose (about fifty words) that outweigh the purpose suggested by a name.
 const MIN_PROSE_LETTERS: u32 = 250;
 
 /// A colour that stands for any background image.
 const HAS_IMAGE: Rgba = Rgba { r: 1, g: 2, b: 3, a: 4 };
 
-/// Facts about one subtree, or a run of neighbouring ones.
+/// Facts about a subtree or a run of neighbouring subtrees.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     /// One past the last node of the subtree.
     pub(super) end: u32,
-    /// Visible letters, without white space.
+    /// Visible letters without white space.
     pub(super) n_letters: u32,
     pub(super) n_link_letters: u32,
     pub(super) n_words: u32,
     pub(super) n_links: u32,
     pub(super) n_images: u32,
-    /// Fields, buttons, selections.
     pub(super) n_controls: u32,
-    /// Square pixels of the images.
+    /// Area of the images in square pixels.
     pub(super) image_area: f32,
-    /// Estimate of the square pixels that the content takes.
+    /// Estimated area of the content in square pixels.
     pub(super) mass: f32,
-    /// The box around everything visible.
+    /// Bounding box of all visible content.
     pub(super) rect: Rect,
     /// Size and weight of the first and the last text.
     pub(super) first_font: (f32, u16),
     pub(super) last_font: (f32, u16),
-    /// Sum of the font sizes of all letters, from which the mean follows.
+    /// Sum of the font sizes of all letters, used for the mean.
     pub(super) font_sum: f32,
-    /// Number of paragraphs, headings and cells: nodes on lines of their own with only running text in them.
+    /// Number of paragraphs, headings and cells: block-level nodes that contain running text only.
     pub(super) n_paragraphs: u32,
-    /// Letters outside links that stand in paragraphs of a dozen words and more.
+    /// Letters outside links in paragraphs of at least twelve words.
     pub(super) n_prose_letters: u32,
-    /// The background that shows behind the node.
+    /// The visible background of the node.
     pub(super) background: Rgba,
-    /// Whether a node below starts lines of its own.
+    /// Whether a descendant is block-level.
     pub(super) has_blocks: bool,
-    /// Whether it has a table cell with blocks in it, as a table for layout has.
+    /// Whether it contains a table cell with blocks in it, as layout tables do.
     pub(super) has_laid_out_cells: bool,
     pub(super) has_heading: bool,
     pub(super) is_fixed: bool,
     pub(super) purpose: Purpose,
-    /// Hash of tag and class. Neighbours of equal kind are items of one list.
+    /// Hash of tag and class. Neighbours of the same kind are items of one list.
     pub(super) kind: u64,
 }
 
 impl Facts {
-    /// Whether a reader sees anything of it.
+    /// Whether a reader sees any of it.
     pub(super) fn has_content(&self) -> bool {
         self.mass > 0.0
     }
 
-    /// Share of the letters that are in links.
+    /// Share of letters inside links.
     pub(super) fn link_share(&self) -> f32 {
         if self.n_letters == 0 { 0.0 } else { self.n_link_letters as f32 / self.n_letters as f32 }
     }
 
-    /// Adds the facts of what stands before it in the page. Passes up run from the last node to the first.
+    /// Adds the facts of what comes before it on the page. Passes up run from the last node to the first.
     pub(super) fn absorb_earlier(&mut self, earlier: &Facts) {
         self.add_counts(earlier);
         if earlier.n_letters > 0 {
@@ -87,7 +86,7 @@ impl Facts {
         }
     }
 
-    /// Adds the facts of what stands after it in the page.
+    /// Adds the facts of what comes after it on the page.
     pub(super) fn absorb_later(&mut self, later: &Facts) {
         self.add_counts(later);
         self.end = self.end.max(later.end);
@@ -126,17 +125,17 @@ pub(super) struct PageFacts<'a> {
     pub(super) parents: Vec<u32>,
     pub(super) first_children: Vec<u32>,
     pub(super) next_siblings: Vec<u32>,
-    /// Whether a reader can see the node's own text, image or field.
+    /// Whether the node's own text, image or field is visible.
     pub(super) is_seen: Vec<bool>,
     /// The link at or above each node.
     pub(super) anchors: Vec<u32>,
-    /// The nearest node at or above with lines of its own.
+    /// The nearest block-level node at or above each node.
     pub(super) paragraphs: Vec<u32>,
     pub(super) facts: Vec<Facts>,
 }
 
 impl<'a> PageFacts<'a> {
-    /// A page as a reader sees it who does not look at what the selectors find.
+    /// Computes the facts of a page without the parts that the `ignored` selectors match.
     pub(super) fn new(layout: &'a Layout<'a>, ignored: &[Selector]) -> PageFacts<'a> {
         let n_nodes = layout.nodes.len().min(NONE as usize - 1);
         let mut page = PageFacts {
@@ -158,7 +157,7 @@ impl<'a> PageFacts<'a> {
         page
     }
 
-    /// The words of texts that the styles show and the engine gave no box, so that no block has them.
+    /// Number of visible words without a box. No block contains them.
     pub(super) fn n_lost_words(&self) -> u32 {
         let mut is_held = vec![false; self.parents.len()];
         let mut n_words = 0;
@@ -179,8 +178,8 @@ impl<'a> PageFacts<'a> {
         n_words
     }
 
-    /// A class name never outweighs a block's own prose: what holds a large part of the page's prose is no advertisement, overlay or
-    /// widget, whatever its name says.
+    /// Discards purposes that contradict the content: an element with a large share of the page's prose is not an
+    /// advertisement, overlay or widget, whatever its class name.
     fn discard_implausible_purposes(&mut self) {
         let n_all = self.facts.first().map_or(0, |root| root.n_prose_letters) as f32;
         for index in 0..self.facts.len() {
@@ -192,7 +191,7 @@ impl<'a> PageFacts<'a> {
         }
     }
 
-    /// Whether there are boxes to cut by.
+    /// Whether the page has boxes to cut by.
     pub(super) fn is_usable(&self) -> bool {
         self.facts.first().is_some_and(|root| root.has_content() && root.rect.area() > 0.0)
     }
@@ -205,7 +204,6 @@ impl<'a> PageFacts<'a> {
         &self.facts[index as usize]
     }
 
-    /// The children in document order.
     pub(super) fn children(&self, index: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.first_children[index as usize];
         std::iter::successors((first != NONE).then_some(first), |child| {
@@ -214,7 +212,7 @@ impl<'a> PageFacts<'a> {
         })
     }
 
-    /// What nodes take from those above them: visibility, background, link, paragraph.
+    /// Computes what nodes inherit from their ancestors: visibility, background, link, paragraph.
     fn inherit_from_ancestors(&mut self, has_boxes: bool, is_ignored: &[bool]) {
         let mut is_hidden = vec![false; self.parents.len()];
         for index in 0..self.parents.len() {
@@ -302,7 +300,7 @@ impl<'a> PageFacts<'a> {
         }
     }
 
-    /// Counts a node as a paragraph if it is one. All nodes below it have been counted.
+    /// Counts a node as a paragraph if it is one. All of its descendants have been counted.
     fn close(&mut self, index: usize) {
         let node = &self.layout.nodes[index];
         let facts = &mut self.facts[index];
@@ -317,22 +315,21 @@ impl<'a> PageFacts<'a> {
     }
 }
 
-/// The parent of each node.
 fn parents(nodes: &[LayoutNode]) -> Vec<u32> {
     let mut path = OpenPath { open: Vec::new(), is_open: vec![false; nodes.len()] };
     let parents = nodes.iter().enumerate().map(|(index, node)| path.enter(index, node.parent));
     parents.map(|parent| parent.map_or(NONE, |parent| parent as u32)).collect()
 }
 
-/// The nodes that are open at a place in document order.
+/// The open nodes at a position in document order.
 struct OpenPath {
     open: Vec<usize>,
     is_open: Vec<bool>,
 }
 
 impl OpenPath {
-    /// Steps to the next node and returns its parent. A parent that document order has already left would make subtrees
-    /// overlap, so that such a node gets the root as its parent.
+    /// Advances to the next node and returns its parent. If document order has already left the parent, subtrees would
+    /// overlap; the root becomes the parent then.
     fn enter(&mut self, index: usize, parent: Option<u32>) -> Option<usize> {
         let parent =
             parent.map(|parent| parent as usize).filter(|parent| *parent < index && self.is_open[*parent]);
@@ -346,7 +343,6 @@ impl OpenPath {
     }
 }
 
-/// Whether it hides its whole subtree.
 fn hides_subtree(node: &LayoutNode) -> bool {
     (!node.is_text() && node.display == Display::None)
         || matches!(
@@ -365,7 +361,7 @@ fn hides_subtree(node: &LayoutNode) -> bool {
         || node.attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
-/// Whether the words within are shown by the element itself, or not at all, and not as lines of the page.
+/// Whether the element displays the words inside it by itself, or not at all, instead of as lines of the page.
 fn holds_words_of_its_own(node: &LayoutNode) -> bool {
     matches!(
         &*node.tag,
@@ -397,7 +393,7 @@ fn is_boxed(node: &LayoutNode) -> bool {
     node.rect.w > 0.0 && node.rect.h > 0.0
 }
 
-/// Whether it has a box that is not left of or above the page.
+/// Whether its box is not left of or above the page.
 fn is_in_sight(node: &LayoutNode) -> bool {
     if !is_content(node) {
         return true;
@@ -405,7 +401,7 @@ fn is_in_sight(node: &LayoutNode) -> bool {
     is_boxed(node) && node.rect.right() > 0.0 && node.rect.bottom() > 0.0
 }
 
-/// Whether it is an image that shows something. The smallest images only count visitors.
+/// Whether it is a visible image. Images of a few pixels are tracking pixels.
 pub(super) fn is_image(node: &LayoutNode) -> bool {
     let is_tagged = match &*node.tag {
         "img" => true,
@@ -437,7 +433,7 @@ fn own_background(node: &LayoutNode, above: Option<Rgba>) -> Rgba {
     }
 }
 
-/// Letters and words. Scripts without spaces count two letters a word.
+/// Counts letters and words. In scripts without spaces two letters count as a word.
 fn count(text: &str) -> (u32, u32) {
     if text.is_ascii() {
         return count_ascii(text.as_bytes());
@@ -455,7 +451,7 @@ fn count(text: &str) -> (u32, u32) {
     (n_letters, n_words.max(n_unspaced / 2))
 }
 
-/// The same for texts in ASCII, where a byte is a letter.
+/// The same for ASCII, where a byte is a letter.
 fn count_ascii(text: &[u8]) -> (u32, u32) {
     let (mut n_letters, mut n_words, mut is_between) = (0, 0, true);
     for byte in text {
@@ -467,13 +463,13 @@ fn count_ascii(text: &[u8]) -> (u32, u32) {
     (n_letters, n_words)
 }
 
-/// Replaces a value that is not finite, so that all later comparisons hold.
+/// Replaces values that are not finite, so that comparisons are well defined.
 fn finite(rect: &Rect) -> Rect {
     let finite = |value: f32| if value.is_finite() { value.clamp(-1e7, 1e7) } else { 0.0 };
     Rect { x: finite(rect.x), y: finite(rect.y), w: finite(rect.w).max(0.0), h: finite(rect.h).max(0.0) }
 }
 
-/// Tag and first class without digits: `li.post-17` and `li.post-18` are of one kind.
+/// Hash of tag and first class without digits: `li.post-17` and `li.post-18` are of one kind.
 fn node_kind(node: &LayoutNode) -> u64 {
     let class = node.attribute("class").and_then(|class| class.split_ascii_whitespace().next()).unwrap_or("");
     let letters = class.bytes().filter(|byte| !byte.is_ascii_digit());

@@ -1,9 +1,9 @@
-//! Content -> [`NodeId`]: the hash at which a diff can stop (P-VISUAL 4; docs/papers.md, Blocks and Vi-XML), without ignored
-//! parameters of addresses.
+//! Content -> [`NodeId`]: the hash by which a diff skips equal content (P-VISUAL 4; docs/papers.md, Blocks and
+//! Vi-XML). Ignored URL parameters are left out.
 //!
-//! IDs are stored in Vi-XML and compared across years, so the hash is written out here: FNV-1a over tagged,
-//! length-separated parts, the same on every machine and in every release. FNV alone leaves the high bits of short
-//! inputs alike, so each part ends with a mixing step.
+//! IDs are stored in Vi-XML and compared across years, so the hash must be the same on every machine and in every
+//! release. It is FNV-1a over tagged, length-separated parts. FNV alone hardly changes the high bits for short inputs,
+//! so each part ends with a mixing step.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::rng::mix;
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// An unfinished hash. The kind of node goes in first, so that a link and an image of the same words differ.
+/// An unfinished hash. It starts with the kind of node, so that a link and an image with the same words differ.
 pub(super) struct IdHasher(u64);
 
 impl IdHasher {
@@ -42,16 +42,15 @@ impl IdHasher {
     }
 }
 
-/// Which query and path parameters of an address say nothing about what it leads to: session ids, cache
-/// busters, campaign marks. Addresses are kept as they are; only IDs overlook these.
+/// Query and path parameters that do not affect the content: session IDs, cache busters, campaign tags. URLs are
+/// stored unchanged; only IDs leave the parameters out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IgnoredParameters {
-    /// Names in lower case. A name that ends in `*` stands for all that begin with it.
+    /// Names in lower case. A name with a trailing `*` is a prefix.
     pub parameters: Vec<String>,
 }
 
-/// Names that nearly everywhere carry a session or defeat a cache. `v` and `id` are not among them, because they often
-/// name content.
+/// Common names of session and cache parameters. `v` and `id` are not included, because they often identify content.
 const USUAL: &str = "\
     jsessionid phpsessid aspsessionid* sessionid session_id sid cfid cftoken zenid utm_* fbclid gclid \
     cachebuster cachebust nocache _";
@@ -63,12 +62,11 @@ impl Default for IgnoredParameters {
 }
 
 impl IgnoredParameters {
-    /// No parameter is ignored.
+    /// Ignores nothing.
     pub fn none() -> IgnoredParameters {
         IgnoredParameters { parameters: Vec::new() }
     }
 
-    /// Whether a parameter is ignored.
     pub fn ignores(&self, name: &str) -> bool {
         self.parameters.iter().any(|ignored| match ignored.strip_suffix('*') {
             Some(stem) => name.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem)),
@@ -76,7 +74,7 @@ impl IgnoredParameters {
         })
     }
 
-    /// The address without the ignored parameters of its query (`?a&b`) and its path (`;a`).
+    /// The URL without ignored parameters in its query (`?a&b`) and path (`;a`).
     pub fn strip<'a>(&self, address: &'a str) -> Cow<'a, str> {
         let (body, fragment) = address.split_at(address.find('#').unwrap_or(address.len()));
         let (path, query) = body.split_at(body.find('?').unwrap_or(body.len()));

@@ -1,45 +1,43 @@
-//! The items of a page: entries of its lists, each with a headline and the page that it leads to.
+//! The list items of a page: entries with a headline and a link.
 //!
-//! A front page is read as a list of items and not as prose: what matters is which headlines came, went or were rewritten.
-//! The items stand beside the blocks of the tree, in reading order, one for each address.
+//! A front page is read as a list of items, not as prose: what matters is which headlines were added, removed or
+//! rewritten. Items are stored next to the block tree, in reading order, one per URL.
 
 use url::Url;
 
-/// An entry of a list: a headline, what stands beside it, and where it leads.
+/// An entry of a list: headline, teaser and link.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ListItem {
-    /// Where it leads, absolute; empty for a headline without a link.
+    /// Absolute URL. Empty for a headline without a link.
     pub address: String,
-    /// The headline at the first place.
+    /// The headline at its first place.
     pub title: String,
-    /// The other words of the first place, cut at [`MAX_TEASER_BYTES`].
+    /// The other words at its first place, at most [`MAX_TEASER_BYTES`].
     pub teaser: String,
-    /// How much of a reader's attention its place gets: 1, less in a side column and for other hosts.
+    /// Weight of its position: 1, less in a side column and for other hosts.
     pub weight: f32,
-    /// Where it stands, in reading order: the first place is that of the title. At most [`MAX_PLACES`].
+    /// Where it appears, in reading order; the title is from the first place. At most [`MAX_PLACES`].
     pub places: Vec<ItemPlace>,
 }
 
-/// One place of an item.
+/// One occurrence of an item on the page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ItemPlace {
-    /// Hash of the markup around it. Items of one list have the same.
+    /// Hash of the surrounding markup. Items of one list have the same hash.
     pub template: u32,
     /// The headline there.
     pub title: String,
 }
 
-/// Bytes of a teaser that are kept.
 pub const MAX_TEASER_BYTES: usize = 400;
-/// Bytes of a title that are kept.
 pub const MAX_TITLE_BYTES: usize = 400;
-/// Places of one item that are kept.
+/// Maximum number of stored places per item.
 pub const MAX_PLACES: usize = 4;
-/// Items of one page that are kept.
+/// Maximum number of stored items per page.
 pub const MAX_ITEMS: usize = 5_000;
 
 impl ListItem {
-    /// What tells it from other items: its address without what does not matter, or its title where it leads nowhere.
+    /// Identifies the item: the normalised URL, or the title if there is no URL.
     pub fn key(&self) -> String {
         match self.address.is_empty() {
             true => format!("#{}", self.title),
@@ -48,24 +46,23 @@ impl ListItem {
     }
 }
 
-/// All items of a page, and how much of the page they are.
+/// All items of a page, and word counts of the page.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ItemList {
-    /// The items, in the order of their first places.
+    /// The items, ordered by their first places.
     pub items: Vec<ListItem>,
     /// Words of all places.
     pub n_item_words: u32,
     /// Words of paragraphs outside the items.
     pub n_prose_words: u32,
-    /// The most words of such paragraphs that stand together.
+    /// The largest number of such words in one container.
     pub n_body_words: u32,
 }
 
-/// Fewest items of a hub.
 const MIN_LISTING_ITEMS: usize = 8;
 
 impl ItemList {
-    /// Whether the page is a hub: a front page or another list, read for its items.
+    /// Whether the page is a listing page, such as a front page, which people read for its items.
     pub fn is_listing(&self) -> bool {
         let body_limit = (0.2 * f64::from(self.n_item_words)).min(300.0);
         self.items.len() >= MIN_LISTING_ITEMS
@@ -73,15 +70,15 @@ impl ItemList {
             && f64::from(self.n_body_words) < body_limit
     }
 
-    /// The share of the page's words that stand outside the items.
+    /// The share of the page's words outside the items.
     pub fn prose_share(&self) -> f64 {
         let all = f64::from(self.n_item_words) + f64::from(self.n_prose_words);
         if all > 0.0 { f64::from(self.n_prose_words) / all } else { 1.0 }
     }
 }
 
-/// The key of an address: host without `www.`, path without the slash at its end, no fragment. The query is left out where
-/// the path names an article by itself.
+/// The key of a URL: host without `www.`, path without trailing slash, no fragment. The query is left out if the path
+/// alone identifies an article.
 pub fn item_key(url: &Url) -> String {
     let host = url.host_str().unwrap_or("");
     let path = url.path().trim_end_matches('/');
@@ -97,7 +94,7 @@ pub fn item_key(url: &Url) -> String {
     key
 }
 
-/// Whether a segment of a path names one article: words with hyphens, a number, a hexadecimal name.
+/// Whether a path segment identifies an article: words with hyphens, a long number, or a long hexadecimal ID.
 fn is_slug(segment: &str) -> bool {
     let n_hyphens = segment.bytes().filter(|byte| *byte == b'-').count();
     let mut digits = segment.as_bytes().split(|byte| !byte.is_ascii_digit());

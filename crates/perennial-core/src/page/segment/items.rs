@@ -1,8 +1,9 @@
-//! A page -> its items. All passes go once over the nodes, in document order or back.
+//! A page -> its list items. All passes visit each node once, in document order or in reverse.
 //!
-//! 1. A link is strong when it stands as an entry of its own: words enough or a heading, not within prose, not in the frame.
-//! 2. A record is the largest part of the page that leads to one strong address only: picture, headline, teaser.
-//! 3. Records with the same markup around them are a list. A list counts when it has headlines enough.
+//! 1. A link is strong if it is an entry by itself: it has enough words or a heading, and is neither in prose nor in
+//! the page frame.
+//! 2. A record is the largest part of the page whose strong links all have the same URL: image, headline and teaser.
+//! 3. Records with the same markup around them form a list. A list counts if enough of its items have headlines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,26 +19,26 @@ use crate::page::layout::LayoutNode;
 use crate::text::markup::xml_safe;
 use crate::url::canonical::host_with_port;
 
-/// Words outside links before a link, in the same paragraph, that make it a part of prose.
+/// Words before a link in the same paragraph, outside links, that make the link part of prose.
 const MIN_INLINE_WORDS: u32 = 4;
-/// Words of a link without a heading that make a headline.
+/// Words that make a link without a heading a headline.
 const MIN_TITLE_WORDS: u32 = 4;
-/// How far above a heading the link that it belongs to may begin.
+/// Maximum number of levels above a heading at which its link is searched.
 const MAX_CLIMB: usize = 6;
-/// Headings outside links within one record.
+/// Maximum headings outside links within one record.
 const MAX_RECORD_HEADINGS: u16 = 2;
-/// Words outside links of a record. An article that leads to one other page is no entry of a list.
+/// Maximum words outside links of a record. An article that links to one other page is not a list entry.
 const MAX_RECORD_WORDS: f32 = 120.0;
-/// Words outside links of a paragraph that is prose.
+/// Minimum words outside links of a prose paragraph.
 const MIN_PROSE_WORDS: u32 = 15;
-/// Words of a record whose heading leads nowhere.
+/// Maximum words of a record whose heading has no link.
 const MAX_PLAIN_RECORD_WORDS: u32 = 60;
-/// What an item in a side column counts, and one that leads to another host.
+/// Weight of an item in a side column or with a link to a different host.
 const LESSER_WEIGHT: f32 = 0.2;
-/// A frame, side box or advertisement that holds more of the page's words than this has a name that misleads.
+/// Maximum share of the page's words in a frame, side box or advertisement. The name of a larger part is misleading.
 const MAX_NAMED_SHARE: f32 = 0.25;
 
-/// Finds the items of a page, and for each node how many words of items stand before it.
+/// Finds the items of a page, and counts the words of items before each node.
 pub(super) fn find_items(page: &PageFacts, base_url: &str) -> (ItemList, Teasers) {
     if page.facts.is_empty() {
         return (ItemList::default(), Teasers::default());
@@ -72,14 +73,14 @@ fn mark_covered(page: &PageFacts, places: &[ItemCandidate], is_covered: &mut [bo
     }
 }
 
-/// In which parts of the page each node stands.
+/// The zone of each node.
 struct PageZones {
-    /// Navigation, footer, header of the page, and questions about cookies.
+    /// Navigation, header and footer of the page, and cookie dialogs.
     is_frame: Vec<bool>,
-    /// Side columns, and boxes of what others read.
+    /// Side columns and boxes of related links.
     is_aside: Vec<bool>,
     is_advertisement: Vec<bool>,
-    /// The heading at or above.
+    /// The heading at or above each node.
     headings: Vec<u32>,
 }
 
@@ -98,7 +99,7 @@ impl PageZones {
             let (node, parent) = (page.node(index as u32), page.parents[index] as usize);
             let facts = &page.facts[index];
             let above = |zone: &[bool]| zone.get(parent).copied().unwrap_or(false);
-            // The header of an article or of a section is no frame.
+            // The header of an article or section does not belong to the page frame.
             is_entry[index] = above(&is_entry) || matches!(&*node.tag, "article" | "main" | "section" | "li");
             let is_small = facts.n_words as f32 <= MAX_NAMED_SHARE * n_words;
             zones.is_frame[index] = above(&zones.is_frame) || is_frame(node, above(&is_entry)) && is_small;
@@ -146,7 +147,7 @@ fn is_side_box(purpose: Purpose) -> bool {
     matches!(purpose, Purpose::Related | Purpose::Aside)
 }
 
-/// No key, one, or several, in a part of the page.
+/// The keys of the links in a part of the page: none, one or several.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 enum KeySet {
     #[default]
@@ -165,9 +166,9 @@ impl KeySet {
     }
 }
 
-/// The links of a page by the key of their addresses.
+/// The links of a page by the keys of their URLs.
 struct CandidateLinks {
-    /// The key of each node that is a link outside the frame.
+    /// The key of each link outside the page frame.
     keys: Vec<u32>,
     names: Vec<String>,
     addresses: Vec<String>,
@@ -207,8 +208,8 @@ impl CandidateLinks {
         links
     }
 
-    /// The host to which at least half of the items lead; `None` for a page of links to all the world, on which no item is
-    /// beside the point because of its host.
+    /// The host of at least half of the items. `None` for a page of links to many hosts, where no item gets a lower
+    /// weight because of its host.
     fn main_host(&self, places: &[ItemCandidate]) -> Option<&str> {
         let mut keys: Vec<u32> = places.iter().filter_map(|place| place.key).collect();
         keys.sort_unstable();
@@ -217,12 +218,12 @@ impl CandidateLinks {
         for &key in &keys {
             *counts.entry(host_with_port(&self.names[key as usize])).or_default() += 1;
         }
-        // Of two halves the first by name, whatever the order.
+        // Ties are broken by name, independent of the map's order.
         let most = counts.into_iter().max_by_key(|&(host, n)| (n, std::cmp::Reverse(host)));
         most.filter(|(_, n)| 2 * n >= keys.len()).map(|(host, _)| host)
     }
 
-    /// Marks the keys that some link makes strong.
+    /// Marks the keys of strong links.
     fn mark_strong(&mut self, page: &PageFacts, zones: &PageZones) {
         let mut n_plain: Vec<u32> = vec![0; page.facts.len()];
         for index in 0..page.facts.len() {
@@ -248,7 +249,7 @@ impl CandidateLinks {
         self.mark_headed(page, zones);
     }
 
-    /// A heading without a link makes the only address beside it strong, as where a link lies over a whole card.
+    /// A heading without a link makes the only URL near it strong, as in cards that are covered by one link.
     fn mark_headed(&mut self, page: &PageFacts, zones: &PageZones) {
         let keys = self.keys_below(page, |_| true);
         for index in 0..page.facts.len() {
@@ -287,7 +288,7 @@ impl CandidateLinks {
         below
     }
 
-    /// Drops places that lead to a section of the site: an address under which two other items lie.
+    /// Drops candidates that link to a section of the site: a URL that is a prefix of two other items.
     fn drop_sections(&self, places: &mut Vec<ItemCandidate>) {
         let mut names: Vec<&str> =
             places.iter().filter_map(|place| Some(self.names[place.key? as usize].as_str())).collect();
@@ -318,7 +319,7 @@ fn resolve(base: Option<&Url>, href: &str) -> Option<Url> {
     matches!(url.scheme(), "http" | "https" | "file").then_some(url)
 }
 
-/// The roots of all records with their keys: the largest parts with one strong key.
+/// The roots of all records with their keys.
 fn find_records(page: &PageFacts, links: &CandidateLinks) -> Vec<(u32, u32)> {
     let keys = links.keys_below(page, |key| links.is_strong[key as usize]);
     let n_headings = headings_below(page);
@@ -344,7 +345,7 @@ fn find_records(page: &PageFacts, links: &CandidateLinks) -> Vec<(u32, u32)> {
     records
 }
 
-/// Headings with words at or below each node that are neither in a link nor around one.
+/// Headings with words at or below each node, except those inside or around links.
 fn headings_below(page: &PageFacts) -> Vec<u16> {
     let mut below = vec![0u16; page.facts.len()];
     for index in (0..page.facts.len()).rev() {
@@ -361,10 +362,10 @@ fn headings_below(page: &PageFacts) -> Vec<u16> {
     below
 }
 
-/// A place where an item may stand.
+/// A place that may hold an item.
 struct ItemCandidate {
     root: u32,
-    /// The number of its key; `None` for a heading that leads nowhere.
+    /// The number of its key. `None` for a heading without a link.
     key: Option<u32>,
     template: u32,
     title: String,
@@ -400,7 +401,7 @@ impl ItemCandidate {
     }
 }
 
-/// The node of the headline: the first heading with words, else the link with the most.
+/// The node of the headline: the first heading with words, or else the link with the most words.
 fn title_node(
     page: &PageFacts,
     zones: &PageZones,
@@ -408,7 +409,7 @@ fn title_node(
     key: Option<u32>,
     links: &CandidateLinks,
 ) -> (Option<u32>, bool) {
-    // A record within a heading is named by the heading.
+    // If the record is inside a heading, the whole record is the headline.
     let around = zones.headings[root as usize];
     if around != NONE && page.facts(around).n_links <= 1 {
         return (Some(root), true);
@@ -424,7 +425,7 @@ fn title_node(
     (longest.filter(|&index| page.facts(index).n_words > 0), around != NONE)
 }
 
-/// The words that a reader sees in a part of the page, without those of `without`.
+/// The visible words in a part of the page, except those of node `without`.
 fn visible_text(page: &PageFacts, root: u32, without: Option<u32>, max_bytes: usize) -> String {
     let mut text = String::new();
     let mut index = root;
@@ -449,7 +450,7 @@ fn visible_text(page: &PageFacts, root: u32, without: Option<u32>, max_bytes: us
     xml_safe(text)
 }
 
-/// Tag and first two classes, without digits, of a node and the two above it.
+/// Hash of tag and first two classes (without digits) of a node and of the two nodes above it.
 fn markup_template(page: &PageFacts, root: u32) -> u32 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -471,7 +472,7 @@ fn markup_template(page: &PageFacts, root: u32) -> u32 {
     (hash >> 32) as u32 ^ hash as u32
 }
 
-/// Headings that lead nowhere, as in a live report: each with the small part of the page that it heads.
+/// Headings without links, as in a live blog, each with the small part of the page that belongs to it.
 fn plain_records(
     page: &PageFacts,
     zones: &PageZones,
@@ -507,7 +508,7 @@ fn plain_records(
     found
 }
 
-/// The templates whose places are lists of items.
+/// The templates whose candidates form lists.
 fn list_templates(places: &[ItemCandidate], links: &CandidateLinks) -> HashSet<u32> {
     let mut groups: HashMap<u32, Vec<&ItemCandidate>> = HashMap::new();
     for place in places {
@@ -540,7 +541,7 @@ fn is_list(group: &[&ItemCandidate], links: &CandidateLinks) -> bool {
     }
 }
 
-/// Words of paragraphs outside the items, and the most of them that stand together.
+/// Words of prose outside the items, and the largest number of them in one container.
 fn count_prose_words(page: &PageFacts, zones: &PageZones, is_covered: &[bool]) -> (u32, u32) {
     let mut n_plain: HashMap<u32, u32> = HashMap::new();
     for (index, is_covered) in is_covered.iter().enumerate() {
@@ -554,7 +555,7 @@ fn count_prose_words(page: &PageFacts, zones: &PageZones, is_covered: &[bool]) -
         }
     }
     let (mut n_words, mut together) = (0, HashMap::<u32, u32>::new());
-    // Sums, whatever the order.
+    // The loop computes sums, so the order of the map does not matter.
     for (paragraph, n) in n_plain.into_iter().filter(|(_, n)| *n >= MIN_PROSE_WORDS) {
         n_words += n;
         let parent = page.parents[paragraph as usize];
@@ -570,7 +571,7 @@ fn count_prose_words(page: &PageFacts, zones: &PageZones, is_covered: &[bool]) -
     (n_words, most)
 }
 
-/// One item for each key, at its first place.
+/// Joins candidates with the same key into one item, at the first place.
 fn join_places(places: Vec<ItemCandidate>, links: &CandidateLinks) -> Vec<ListItem> {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut items: Vec<ListItem> = Vec::new();

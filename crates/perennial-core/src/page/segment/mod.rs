@@ -1,8 +1,9 @@
-//! A rendered page -> the blocks that a reader sees, by extended VIPS (P-VISUAL 4; docs/papers.md, Blocks and Vi-XML).
+//! A rendered page -> the blocks that a reader sees, by an extended VIPS (P-VISUAL 4; docs/papers.md, Blocks and
+//! Vi-XML).
 //!
-//! `facts` reads the layout, `cut` takes visual blocks and weighs the separators between them, `construct`
-//! merges across the light ones, `content` fills the leaves, `weigh` gives each its importance and role. `items` finds the
-//! entries of the page's lists.
+//! `facts` reads the layout. `cut` finds visual blocks and weighs the separators between them. `construct` merges
+//! blocks across light separators. `content` fills the leaves, and `weigh` computes their importance and role. `items`
+//! finds the entries of lists.
 //!
 //! | file | what becomes what |
 //! |---|---|
@@ -56,22 +57,23 @@ use facts::{Facts, PageFacts};
 use purpose::Purpose;
 use teasers::Teasers;
 
-/// One more each time that this module sees other blocks, words or importances in the same layout: an archive that an earlier
-/// program wrote must not take that for a change of the page.
+/// Increase it whenever this module computes different blocks, words or importances from the same layout. Otherwise an
+/// archive written by an earlier program would report a change of the page.
 const REVISION: u32 = 3;
 
-/// How finely a page is cut, and how its blocks are weighed and hashed.
+/// How finely a page is cut, and how blocks are weighed and hashed. The `Debug` output of this struct and of its
+/// fields is hashed into the engine name, so a renamed field makes all stored trees with such settings incomparable.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SegmentConfig {
-    /// Permitted degree of coherence, 1 (coarse) to 10 (fine): blocks less coherent than this are divided.
+    /// Permitted degree of coherence, 1 (coarse) to 10 (fine). Less coherent blocks are divided.
     pub coherence: u8,
-    /// Parameters of addresses that IDs leave out.
+    /// URL parameters that IDs leave out.
     pub ignore: IgnoredParameters,
-    /// Weights of the cues.
+    /// Weights of the separator cues.
     pub cues: Cues,
-    /// Parts of the site whose importance the user fixes. The first pin that matches decides.
+    /// Parts of the site whose importance the user sets. The first matching pin decides.
     pub pins: Vec<Pin>,
-    /// Parts of the site that are left out of the tree: what changes in them is no change.
+    /// Parts of the site that are left out of the tree. Changes inside them are not reported.
     pub ignored: Vec<Selector>,
 }
 
@@ -88,26 +90,26 @@ impl Default for SegmentConfig {
 }
 
 impl SegmentConfig {
-    /// The name of trees that are cut in this way from layouts of an engine. A change of the settings or of this module gives
-    /// another name, so that a tree cut as before is not compared with one cut as after.
+    /// The engine name of trees that are cut with these settings. Different settings or a new revision give a
+    /// different name, so that trees cut in different ways are never compared.
     fn engine(&self, engine: &str) -> String {
         if *self == SegmentConfig::default() {
             return format!("{engine} cut/{REVISION}");
         }
-        // Every field takes part, also one that is yet to come.
+        // The hash covers every field, including future ones.
         let NodeId(hash) = IdHasher::new(b'C').part(&format!("{self:?}")).finish();
         format!("{engine} cut/{REVISION}-{:08x}", hash >> 32)
     }
 }
 
-/// Cuts a page into blocks. Any layout gives a tree: one without boxes gives one block, one without content
-/// none. The version's name is the caller's to set.
+/// Cuts a page into blocks. A layout without boxes gives one block; one without content gives none. The caller sets
+/// the version.
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
     segment_with_lost_words(layout, config).0
 }
 
-/// The same, with the number of words that the page shows by its styles and that no block holds, because the engine gave them no
-/// place: a defect of the layout that whoever relies on the blocks should know of.
+/// Like [`segment`], but also returns the number of visible words that no block contains because the engine gave them
+/// no box. Callers should report such a defect of the layout.
 pub fn segment_with_lost_words(layout: &Layout, config: &SegmentConfig) -> (BlockTree, u32) {
     let page = PageFacts::new(layout, &config.ignored);
     let (list, teasers) = items::find_items(&page, &layout.base_url);
@@ -117,32 +119,33 @@ pub fn segment_with_lost_words(layout: &Layout, config: &SegmentConfig) -> (Bloc
     let list = Some(list);
     let mut tree = BlockTree { url, version: String::new(), engine, blocks, list };
     tree.seal();
-    // A page without any box is one block with all of its words.
+    // A page without boxes is one block with all of its words.
     let n_lost_words = if page.is_usable() { page.n_lost_words() } else { 0 };
     (tree, n_lost_words)
 }
 
-/// The features from which the importance of each leaf is computed, in the order of [`BlockTree::leaves`]. The weights
-/// are fitted with them.
+/// The features of each leaf from which its importance is computed, in the order of [`BlockTree::leaves`]. They are
+/// used to fit the weights.
 pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEATURES]> {
     let page = PageFacts::new(layout, &config.ignored);
     let (list, teasers) = items::find_items(&page, &layout.base_url);
     weigh::features(&cut_and_fill(&page, config, (&list, &teasers)).1)
 }
 
-/// Words of paragraphs that stand together, outside the items, from which a page has an article of its own.
+/// Words of prose in one container, outside the items, that make a page an article.
 const MIN_BODY_WORDS: u32 = 100;
 
-/// Words up to which something without a sentence to read is the head of an article or stands around it. More are a list.
+/// Maximum words of a part without a full sentence that belongs to an article, such as its head. Longer parts are
+/// lists.
 const MOST_WORDS_BESIDE: u32 = 100;
 
-/// The blocks with their content, and what is known of each leaf.
+/// The blocks with their content, and the facts about each leaf.
 fn cut_and_fill(
     page: &PageFacts,
     config: &SegmentConfig,
     (list, teasers): (&ItemList, &Teasers),
 ) -> (Vec<Block>, Vec<LeafFacts>) {
-    // Beside an article the entries of lists lead to other pages. On other pages they are what is read.
+    // On an article page, list entries are links to other pages. On other pages they are the main content.
     let teasers = Some(teasers).filter(|_| list.n_body_words >= MIN_BODY_WORDS && !list.is_listing());
     let addresses = UrlResolver::new(&page.layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(page, &config.pins);
@@ -166,15 +169,15 @@ fn cut_and_fill(
     (blocks, builder.leaves)
 }
 
-/// What a leaf's weight is computed from.
+/// The facts from which the importance of a leaf is computed.
 struct LeafFacts {
     facts: Facts,
     purpose: Purpose,
-    /// Number of the pin that matches most of it, and its importance.
+    /// Index and importance of the pin that matches most of it.
     pin: Option<(usize, f32)>,
-    /// Whether most of it leads to other pages, beside an article.
+    /// Whether most of it consists of links to other pages, on an article page.
     is_teasers: bool,
-    /// Whether the page has an article and this is nothing to read on: its head, buttons, captions.
+    /// Whether it is part of an article page but not text to read: the head, buttons, captions.
     is_beside_prose: bool,
 }
 
@@ -182,21 +185,21 @@ fn is_empty(leaf: &Block) -> bool {
     leaf.links.is_empty() && leaf.images.is_empty() && leaf.texts.is_empty()
 }
 
-/// What is needed to turn regions into blocks.
+/// Builds blocks from regions.
 struct BlockBuilder<'a> {
     page: &'a PageFacts<'a>,
     addresses: &'a UrlResolver<'a>,
     pins: &'a [Pin],
-    /// The pin of each node; empty when there are no pins.
+    /// The pin of each node. Empty if there are no pins.
     pinned: Vec<Option<usize>>,
     visual: Vec<VisualBlock>,
     leaves: Vec<LeafFacts>,
-    /// Where the entries of lists stand beside an article.
+    /// Where list entries are on an article page.
     teasers: Option<&'a Teasers>,
 }
 
 impl BlockBuilder<'_> {
-    /// Puts everything into one block, for a page without a usable layout.
+    /// Puts the whole page into one block if it has no usable layout.
     fn single(&mut self) -> Vec<Block> {
         let n_nodes = self.page.facts.len() as u32;
         let mut leaf = content::leaf(self.page, self.addresses, 0, n_nodes);
@@ -211,7 +214,8 @@ impl BlockBuilder<'_> {
         vec![leaf]
     }
 
-    /// Regions without content (fields without words) are left out. An inner block with one child is replaced by the child.
+    /// Builds blocks for regions. Regions without content are left out, and an inner block with one child is replaced
+    /// by the child.
     fn build_all(&mut self, regions: &[Region]) -> Vec<Block> {
         regions.iter().filter_map(|region| self.build(region)).collect()
     }
@@ -243,7 +247,7 @@ impl BlockBuilder<'_> {
         leaf.rect = facts.rect;
         let purpose = main_purpose(visual);
         let is_teasers = self.teasers.is_some_and(|teasers| teasers.share(start, end) > 0.6);
-        // However many pictures a gallery has.
+        // Captions do not count, because a gallery may have many images.
         let n_beside = visual.iter().filter(|visual| !visual.is_caption).map(|visual| visual.facts.n_words);
         let is_beside_prose = self.teasers.is_some()
             && n_beside.sum::<u32>() <= MOST_WORDS_BESIDE
@@ -253,13 +257,13 @@ impl BlockBuilder<'_> {
         Some(leaf)
     }
 
-    /// The pin that matches more than half of what is visible between two nodes.
+    /// The pin that matches more than half of the visible content between two nodes.
     fn pin(&self, start: u32, end: u32) -> Option<(usize, f32)> {
         let pinned = self.pinned.get(start as usize..end as usize)?;
         let mut n_letters = vec![0usize; self.pins.len()];
         let mut n_all = 0;
         for (pin, index) in pinned.iter().zip(start as usize..) {
-            // An image weighs as much as a line of text.
+            // An image counts as much as a line of text.
             let node = &self.page.layout.nodes[index];
             let own =
                 if node.is_text() { node.text.trim().len() } else { 80 * usize::from(facts::is_image(node)) };

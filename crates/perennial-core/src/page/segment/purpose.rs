@@ -1,10 +1,11 @@
 //! Tag, `role` and the words in `class` and `id` -> what an element is for.
 //!
-//! VIPS uses only the kinds of tags. Pages since HTML5 say much more, and most class names are plain English words.
+//! VIPS uses only the kind of tag. Pages since HTML5 contain more information, and most class names are plain English
+//! words.
 
 use crate::page::layout::LayoutNode;
 
-/// What an element says it is for.
+/// The purpose of an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
 pub(super) enum Purpose {
     #[default]
@@ -25,23 +26,22 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    /// Whether it sets its element apart from the neighbours.
+    /// Whether it separates an element from its neighbours.
     pub(super) fn is_landmark(self) -> bool {
         !matches!(self, Purpose::Unknown | Purpose::Section | Purpose::Form)
     }
 
-    /// Whether it stands beside what the page is about: comments, other stories, buttons, the frame.
+    /// Whether it is not part of the main content: comments, related stories, buttons, the page frame.
     pub(super) fn is_apart(self) -> bool {
         self.is_landmark() && !matches!(self, Purpose::Main | Purpose::Article)
     }
 
-    /// Whether it is part of the frame: what stands around the content on every page of a site.
+    /// Whether it belongs to the page frame, which is the same on every page of a site.
     pub(super) fn is_frame(self) -> bool {
         matches!(self, Purpose::Navigation | Purpose::Header | Purpose::Footer)
     }
 
-    /// The share of the page's prose above which an element has not this purpose by its name alone. Comments may be longer than
-    /// what they are about.
+    /// Maximum share of the page's prose for an element with this purpose. Comments may be longer than the article.
     pub(super) fn most_prose(self) -> Option<f32> {
         match self {
             Purpose::Advertisement
@@ -57,7 +57,7 @@ impl Purpose {
     }
 }
 
-/// What tag and role say, without the names.
+/// The purpose by tag and role, ignoring class names.
 pub(super) fn purpose_by_markup(node: &LayoutNode) -> Purpose {
     match node.attribute("role").map_or(Purpose::Unknown, purpose_from_role) {
         Purpose::Unknown => purpose_from_tag(&node.tag),
@@ -114,10 +114,10 @@ fn purpose_from_role(role: &str) -> Purpose {
     }
 }
 
-/// Bytes of names that are read, because generated class lists can be long.
+/// Bytes of names that are read. Generated class lists can be long.
 const MAX_NAMES: usize = 200;
 
-/// The first word with a purpose decides, because names begin with what matters (`comment-form`, `footer-nav`).
+/// The first word with a purpose decides, because names begin with the important part (`comment-form`, `footer-nav`).
 fn purpose_from_names(names: &str) -> Purpose {
     let bytes = &names.as_bytes()[..names.len().min(MAX_NAMES)];
     let mut word = [0u8; 14];

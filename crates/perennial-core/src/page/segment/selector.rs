@@ -1,7 +1,8 @@
-//! CSS selectors that name a part of a site's pages, for pins, for ignored parts and for notices: what a browser's inspector copies.
+//! CSS selectors for parts of a site's pages, as a browser's inspector copies them. Pins, ignored parts and notices
+//! use them.
 //!
-//! Pseudo-classes that depend on a reader (`:hover`) and pseudo-elements are refused. So are `:has` and `:nth-child(… of …)`, whose
-//! matching has no useful bound on memory.
+//! Pseudo-classes that depend on a user (`:hover`) and pseudo-elements are rejected. So are `:has` and `:nth-child(…
+//! of …)`, because their matching has no useful memory bound.
 
 use std::fmt;
 
@@ -23,7 +24,6 @@ pub struct SelectorError {
     pub reason: &'static str,
 }
 
-/// A parsed selector.
 #[derive(Clone)]
 pub struct Selector {
     text: String,
@@ -39,7 +39,7 @@ impl PartialEq for Selector {
 impl Eq for Selector {}
 
 impl fmt::Display for Selector {
-    /// As it was given.
+    /// Writes the selector as it was given.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -51,15 +51,15 @@ impl fmt::Debug for Selector {
     }
 }
 
-/// Longer selectors are refused: matching recurses for each of their steps.
+/// Longer selectors are rejected, because matching recurses once per step.
 const MAX_BYTES: usize = 2000;
-/// Steps and classes of a selector that names an element.
+/// Maximum steps of a generated selector, and maximum classes per step.
 const MAX_NAMED: usize = 6;
 const MAX_CLASSES: usize = 2;
-/// Elements of which a page usually has one.
+/// Elements that usually occur once on a page.
 const LANDMARKS: [&str; 4] = ["main", "header", "footer", "article"];
 
-/// Whether a person gave this name: one of a machine has many figures, and is another one tomorrow.
+/// Whether a name was probably written by a person. Generated names contain many digits and change often.
 fn is_hand_written_name(name: &str) -> bool {
     let n_figures = name.bytes().filter(u8::is_ascii_digit).count();
     let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
@@ -79,8 +79,8 @@ impl Selector {
         }
     }
 
-    /// A selector that finds an element of a page, and no more than one, by what is likely to stay when the page changes: ids and classes
-    /// that people gave. `None` where there are none to tell it by, and then the element around it should be taken.
+    /// Builds a selector that matches exactly this element, from IDs and classes that are likely to survive changes of
+    /// the page. `None` if the element has none of them; then try the element around it.
     pub fn unique_for(dom: &Dom, node: u32) -> Option<Selector> {
         let mut steps: Vec<String> = Vec::new();
         let mut here = Some(node).filter(|node| dom.is_element(*node));
@@ -108,13 +108,13 @@ impl Selector {
         None
     }
 
-    /// Whether it finds this element and no other.
+    /// Whether it matches this element and no other.
     fn finds_only(&self, dom: &Dom, node: u32) -> bool {
         let mut finder = self.finder(dom);
         (0..dom.nodes.len() as u32).filter(|at| finder.finds(*at)).take(2).eq([node])
     }
 
-    /// What either of the two finds.
+    /// A selector that matches what either of the two matches.
     pub fn or(self, other: &Selector) -> Selector {
         let both: Vec<_> = self.list.slice().iter().chain(other.list.slice()).cloned().collect();
         Selector {
@@ -127,8 +127,8 @@ impl Selector {
         SelectorMatcher::new(&self.list, tree)
     }
 
-    /// The text of what it finds on a page, in document order, a space between words; what stands inside of another match is not said
-    /// twice. Scripts and styles have no text.
+    /// The text of all matches in document order, words separated by a space. Nested matches are not repeated, and
+    /// scripts and styles are left out.
     pub fn text_in(&self, dom: &Dom) -> String {
         let mut finder = self.finder(dom);
         let mut words = Vec::new();
@@ -146,7 +146,7 @@ impl Selector {
     }
 }
 
-/// The words from a node up to another.
+/// Appends the words between two nodes.
 fn push_words<'d>(dom: &'d Dom, from: u32, end: u32, words: &mut Vec<&'d str>) {
     let mut at = from;
     while let Some(node) = dom.nodes.get(at as usize).filter(|_| at < end) {
@@ -171,7 +171,7 @@ impl Parser<'_> for SelectorParser {
         true
     }
 
-    /// `:is(a, b:hover)` is refused and does not silently lose its second part.
+    /// Rejects `:is(a, b:hover)` as a whole instead of silently dropping its second part.
     fn allow_forgiving_selectors(&self) -> bool {
         false
     }
@@ -198,7 +198,7 @@ fn parse_list(text: &str) -> Result<SelectorList<Css>, &'static str> {
     })
 }
 
-/// A selector as releases before the CSS parser took it: names that begin with a digit, values without quotes.
+/// Converts the syntax of earlier releases to CSS: names that begin with a digit, values without quotes.
 fn as_css(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text.trim_start_matches([' ', '>']);
@@ -222,23 +222,23 @@ fn as_css(text: &str) -> String {
     out + rest
 }
 
-/// Fixes the importance of a part of a site's pages.
+/// Sets the importance of a part of a site's pages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pin {
-    /// The part: blocks that lie mostly inside a match.
+    /// The part: blocks that are mostly inside a match.
     pub selector: Selector,
-    /// The share of the page's importance that all its blocks have together, 0 to 1.
+    /// Share of the page's importance for all of its blocks together, 0 to 1.
     pub importance: f32,
 }
 
-/// Whether each node is found by one of the selectors; empty if there are none.
+/// Whether each node matches one of the selectors. Empty if there are none.
 pub(super) fn matching_nodes(page: &PageFacts, selectors: &[Selector]) -> Vec<bool> {
     let mut finders: Vec<_> = selectors.iter().map(|selector| selector.finder(page)).collect();
     let nodes = if finders.is_empty() { 0..0 } else { 0..page.parents.len() as u32 };
     nodes.map(|node| finders.iter_mut().any(|finder| finder.finds(node))).collect()
 }
 
-/// For each node the first pin that matches it or a node above.
+/// For each node, the first pin that matches it or one of its ancestors.
 pub(super) fn pinned_nodes(page: &PageFacts, pins: &[Pin]) -> Vec<Option<usize>> {
     let mut pinned: Vec<Option<usize>> = Vec::new();
     if pins.is_empty() {

@@ -1,15 +1,15 @@
-//! A parsed page and the layout of an earlier version -> a layout without the engine, when tags and styles are the same
-//! (proposed in P-VISUAL 7.1 and 8; docs/papers.md, Reuse of structure).
+//! A parsed page and the layout of an earlier version -> a layout without running the engine, if tags and styles are
+//! the same (proposed in P-VISUAL 7.1 and 8; docs/papers.md, Reuse of structure).
 //!
-//! The cuts read columns, gaps, fonts and colours from the layout, which follow from tags and styles, and sizes
-//! from the content, which is read anew. So a reused layout is cut as a full one is, and only the boxes in the tree are
-//! those of the earlier layout.
+//! Cuts depend on columns, gaps, fonts and colours, which follow from tags and styles, and on sizes of the content,
+//! which is read from the new version. So a reused layout gives the same cuts as a new one. Only the boxes in the tree
+//! are those of the earlier layout.
 
 use super::NodeId;
 use super::id::IdHasher;
 use crate::page::layout::{Boxes, Layout, ParsedNode};
 
-/// Attributes whose value is content. Styles hardly ever select by them.
+/// Attributes with content as their value. Styles rarely select by them.
 fn is_content(name: &str) -> bool {
     matches!(
         name,
@@ -31,8 +31,8 @@ fn is_content(name: &str) -> bool {
         || name.starts_with("on")
 }
 
-/// A hash of tags and of what styles depend on, without content. `styles` is a hash of the bytes of the external
-/// stylesheets, which the caller computes.
+/// A hash of tags and of everything that styles depend on, without content. The caller computes `styles`, a hash of
+/// the external stylesheets.
 pub fn fingerprint(nodes: &[ParsedNode], styles: u64) -> NodeId {
     let mut hasher = IdHasher::new(b'S').number(styles);
     for node in nodes {
@@ -42,7 +42,7 @@ pub fn fingerprint(nodes: &[ParsedNode], styles: u64) -> NodeId {
     hasher.finish()
 }
 
-/// The text of a `<style>` counts as a whole. Of other texts only their presence counts.
+/// The text of a `<style>` is hashed. For other texts only their presence counts.
 fn add_text(hasher: IdHasher, node: &ParsedNode, nodes: &[ParsedNode]) -> IdHasher {
     let above = node.parent.and_then(|parent| nodes.get(parent as usize)).map_or("", |parent| parent.tag);
     match above {
@@ -54,7 +54,7 @@ fn add_text(hasher: IdHasher, node: &ParsedNode, nodes: &[ParsedNode]) -> IdHash
 
 fn add_element(mut hasher: IdHasher, node: &ParsedNode) -> IdHasher {
     hasher = hasher.part(node.tag);
-    // An image without a size in the markup has the size of its file, so that its address counts.
+    // An image without a size in the markup has the size of its file, so its URL is hashed.
     let has = |wanted: &str| node.attributes.iter().any(|(name, _)| *name == wanted);
     let is_sized_by_file = node.tag == "img" && !(has("width") && has("height"));
     let is_style = node.tag == "link" || node.tag == "base";
@@ -67,7 +67,7 @@ fn add_element(mut hasher: IdHasher, node: &ParsedNode) -> IdHasher {
     hasher
 }
 
-/// What is kept of a version, so that the next one needs no layout.
+/// The boxes of a page that the next version can reuse.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ReusableLayout {
     fingerprint: NodeId,
@@ -75,22 +75,20 @@ pub struct ReusableLayout {
 }
 
 impl ReusableLayout {
-    /// Keeps the boxes that a page of this structure got.
     pub fn new(fingerprint: NodeId, boxes: Boxes) -> ReusableLayout {
         ReusableLayout { fingerprint, boxes }
     }
 
-    /// The fingerprint of the structure for which it holds.
     pub fn fingerprint(&self) -> NodeId {
         self.fingerprint
     }
 
-    /// Number of nodes of its layout, which tells how much memory it takes.
+    /// Number of nodes, which determines its memory use.
     pub fn n_nodes(&self) -> usize {
         self.boxes.nodes.len()
     }
 
-    /// The layout of a version of this structure with the boxes of the earlier one. The caller has compared the fingerprints.
+    /// Combines the nodes of a new version with the earlier boxes. The caller has compared the fingerprints.
     pub fn fill<'a>(&self, nodes: &[ParsedNode<'a>], base_url: &str) -> Option<Layout<'a>> {
         self.boxes.fill(nodes, base_url)
     }
@@ -116,7 +114,6 @@ mod tests {
         layout.nodes.iter().map(node).collect()
     }
 
-    /// The layout without its words.
     fn plan(layout: &Layout, styles: u64) -> ReusableLayout {
         let own = |(source, node): (u32, &LayoutNode)| NodeBox {
             source,

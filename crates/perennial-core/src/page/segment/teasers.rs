@@ -1,8 +1,8 @@
-//! Items of a page -> how much of any part of it is entries of lists, which lead to other pages.
+//! Items of a page -> the share of list entries in any part of it.
 
 use super::facts::PageFacts;
 
-/// Where the words of items stand.
+/// Positions of the words of items.
 #[derive(Default)]
 pub(super) struct Teasers {
     /// Words of items, and all words, before each node.
@@ -25,7 +25,7 @@ impl Teasers {
         Teasers { n_before }
     }
 
-    /// The share of the words between two nodes that are words of items.
+    /// The share of words between two nodes that belong to items.
     pub(super) fn share(&self, start: u32, end: u32) -> f32 {
         let Some(last) = self.n_before.len().checked_sub(1) else { return 0.0 };
         let at = |index: u32| self.n_before[(index as usize).min(last)];

@@ -1,8 +1,8 @@
 //! [`BlockTree`] <-> Vi-XML (P-VISUAL 3.2 and 4, figure 3; docs/papers.md, Blocks and Vi-XML); the schema is in
 //! `docs/vixml.md`.
 //!
-//! VixmlReader what was written gives the same tree, digit for digit. IDs are read and not computed again, because
-//! they may leave out ignored parameters of an address.
+//! Reading a written tree gives exactly the same tree. IDs are read, not computed, because they may leave out ignored
+//! URL parameters.
 
 use std::fmt::{Display, Write};
 
@@ -18,23 +18,21 @@ use super::{
 use crate::page::layout::Rect;
 use crate::text::markup::escaped;
 
-/// Blocks nested deeper than this are refused, because no page needs them and code that walks the tree must not exhaust
-/// its stack.
+/// Maximum nesting of blocks. No page needs more, and code that walks the tree must not exhaust its stack.
 pub const MAX_DEPTH: usize = 64;
 
-/// Why a text is not Vi-XML or Vi-Delta, and where.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{format}, byte {offset}: {reason}")]
 pub struct XmlError {
     /// Vi-XML or Vi-Delta.
     pub format: &'static str,
-    /// Bytes before the place.
+    /// Position of the error in bytes.
     pub offset: u64,
-    /// What is wrong, and what would be right.
+    /// The problem and what would be correct.
     pub reason: String,
 }
 
-/// Writes a tree. Characters that XML cannot hold (most control characters) become U+FFFD.
+/// Writes a tree. Characters that XML forbids (most control characters) become U+FFFD.
 pub fn write(tree: &BlockTree) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Document");
     attribute(&mut out, "url", &tree.url);
@@ -106,7 +104,7 @@ pub(crate) fn read_item(tag: &BytesStart) -> Result<ListItem, String> {
     })
 }
 
-/// A place of an item; without a title of its own it has that of the item.
+/// Reads a place of an item. Without a title it has that of the item.
 pub(crate) fn read_place(tag: &BytesStart, item: &ListItem) -> Result<ItemPlace, String> {
     let value = text(tag, "t")?;
     let template = u32::from_str_radix(&value, 16);
@@ -170,7 +168,7 @@ fn write_texts(out: &mut String, block: &Block, depth: usize) {
     });
 }
 
-/// ElementPositions as `text:byte`, `text` where the byte is 0, and `*n` behind one that n elements share.
+/// Writes positions as `text:byte`, as `text` if the byte is 0, and with `*n` if n elements share one.
 pub(crate) fn write_spots(spots: &[TextPosition]) -> String {
     let mut out = String::new();
     for run in spots.chunk_by(|x, y| x == y) {
@@ -187,7 +185,7 @@ pub(crate) fn write_spots(spots: &[TextPosition]) -> String {
     out
 }
 
-/// Most places of one list, so that a hostile repetition does not fill the memory.
+/// Maximum number of positions in a list, so that a hostile repetition does not exhaust memory.
 const MAX_SPOTS: usize = 1 << 20;
 
 pub(crate) fn read_spots(text: &str) -> Result<Vec<TextPosition>, String> {
@@ -209,7 +207,7 @@ pub(crate) fn read_spots(text: &str) -> Result<Vec<TextPosition>, String> {
     Ok(spots)
 }
 
-/// An empty group is left out.
+/// Omits empty groups.
 fn write_group<T>(
     out: &mut String,
     tag: &str,
@@ -218,7 +216,7 @@ fn write_group<T>(
     depth: usize,
     write_item: fn(&mut String, &T),
 ) {
-    // A block of a delta has places also for the elements that moved into it.
+    // A block of a delta also contains the positions of elements that moved into it.
     if items.is_empty() && places.is_empty() {
         return;
     }
@@ -250,7 +248,7 @@ pub(crate) fn attribute(out: &mut String, name: &str, value: &str) {
     let _ = write!(out, " {name}=\"{}\"", escaped(value));
 }
 
-/// Reads a tree. Unknown elements and attributes are skipped, so that a later release may add some.
+/// Reads a tree. Unknown elements and attributes are skipped, so that later releases may add some.
 pub fn read(xml: &str) -> Result<BlockTree, XmlError> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
@@ -273,7 +271,6 @@ pub fn read(xml: &str) -> Result<BlockTree, XmlError> {
     }
 }
 
-/// The state of reading a tree.
 #[derive(Default)]
 struct VixmlReader {
     tree: Option<BlockTree>,
@@ -384,7 +381,7 @@ impl VixmlReader {
         Ok(())
     }
 
-    /// The block that takes content now.
+    /// The open block, which must be a leaf.
     fn leaf(&mut self, what: &str) -> Result<&mut Block, String> {
         match self.open.last_mut() {
             Some(block) if block.children.is_empty() => Ok(block),
@@ -415,7 +412,7 @@ impl VixmlReader {
         Ok(())
     }
 
-    /// Only a `<txt>` has text. White space between other elements has no meaning.
+    /// Only `<txt>` contains text. White space between other elements is ignored.
     fn text(&mut self, piece: &str) {
         if let Some((_, text)) = &mut self.text {
             text.push_str(piece);
@@ -440,7 +437,7 @@ impl VixmlReader {
     }
 }
 
-/// The places in `at`; none in trees of earlier releases.
+/// The positions in `at`. Trees of earlier releases have none.
 fn spots(tag: &BytesStart) -> Result<Vec<TextPosition>, String> {
     if has(tag, "at") { read_spots(&text(tag, "at")?) } else { Ok(Vec::new()) }
 }

@@ -1,19 +1,18 @@
-//! Leaves -> importance and role: features and a learned model in the manner of Song et al., "Learning Block
-//! Importance Models for Web Pages" (WWW 2004).
+//! Leaves -> importance and role, by features and a learned model after Song et al., "Learning Block Importance Models
+//! for Web Pages" (WWW 2004).
 //!
-//! Song's features are the place, the size and the content of a block. Here heights and absolute positions are
-//! replaced by content (how much of the page stands before the block), because those of an embedded engine are
-//! unreliable, and so that a page keeps its weights when only a paragraph grows. See docs/papers.md, Block importance.
-//! The weights come from `experiments/block-importance/fit.py`; its README has seed and scores.
+//! Song's features are position, size and content of a block. Here content replaces heights and absolute positions
+//! (how much of the page comes before the block), because the embedded engine's are unreliable, and because a page
+//! should keep its weights when one paragraph grows. See docs/papers.md, Block importance.
+//! `experiments/block-importance/fit.py` computes the weights; its README lists seed and scores.
 
 use super::purpose::Purpose;
 use super::{Block, BlockRole, LeafFacts};
 use crate::page::layout::{VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 
-/// Number of features of a leaf.
 pub const N_FEATURES: usize = 26;
 
-/// Sums over the page, to which features are relative.
+/// Totals of the page, to which features are relative.
 struct PageTotals {
     n_words: f32,
     n_prose_letters: f32,
@@ -21,7 +20,7 @@ struct PageTotals {
     mean_font: f32,
 }
 
-/// One row of features for each leaf, in reading order.
+/// One row of features per leaf, in reading order.
 pub(super) fn features(leaves: &[LeafFacts]) -> Vec<[f32; N_FEATURES]> {
     let sum = |of: fn(&LeafFacts) -> f32| leaves.iter().map(of).sum::<f32>();
     let totals = PageTotals {
@@ -80,27 +79,27 @@ fn row(leaf: &LeafFacts, totals: &PageTotals, mass_before: f32) -> [f32; N_FEATU
     ]
 }
 
-/// Fitted weights of the features: logistic regression of "this word belongs to the main content". Horizontal place and
-/// width have weight 0: they hardly help, and they depend on the length of a line, which a reused layout does not know.
+/// Fitted weights of the features: logistic regression of "this word belongs to the main content". Horizontal position
+/// and width have weight 0: they hardly help, and they depend on line lengths, which a reused layout does not know.
 const WEIGHTS: [f32; N_FEATURES] = [
     0.5402, -3.3627, -0.7795, 0.4031, 4.5992, 0.0, 0.0, 1.2929, -3.9749, 0.2231, -0.3871, 0.9365, -0.4909,
     -1.2794, 0.4753, -0.2014, 0.0000, 0.1956, -0.5512, -0.4125, -1.6804, -0.7976, -1.3546, -3.1106, -2.6591,
     0.2625,
 ];
 
-/// The constant of the regression, fitted with the weights.
 const BIAS: f32 = -0.1607;
 
-/// Fitted power with which importance grows with the number of words.
+/// Fitted exponent of the number of words.
 const SIZE_POWER: f32 = 0.5;
 
-/// How likely entries that lead to other pages are main content beside an article, compared with what their words say.
+/// Factor on the likelihood that list entries are main content on an article page.
 const TEASER_FACTOR: f32 = 0.2;
 
-/// Letters of prose from which a leaf may be a further part of an article: some seventy words, more than is told of an author.
+/// Letters of prose (about seventy words) that make a leaf a possible continuation of an article. A note about the
+/// author is shorter.
 const MIN_PART_LETTERS: u32 = 400;
 
-/// What is added to the likelihood of every leaf.
+/// Added to the squared likelihood of every leaf.
 const FLOOR: f32 = 0.01;
 
 /// The probability that a leaf is main content.
@@ -109,7 +108,7 @@ fn likelihood(row: &[f32; N_FEATURES]) -> f32 {
     1.0 / (1.0 + (-(sum + BIAS)).exp())
 }
 
-/// Gives every leaf its share of the page's importance and its role.
+/// Sets the importance and role of every leaf.
 pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
     let likelihoods = features(leaves).into_iter().zip(leaves);
     let likelihoods: Vec<f32> = likelihoods
@@ -126,8 +125,8 @@ pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
     });
 }
 
-/// The roles of the leaves. An article goes on in the same column behind what interrupts it (a picture, other stories), also where its
-/// next part alone would not tell.
+/// The roles of the leaves. An article continues in the same column after an interruption, such as an image or other
+/// stories, even if its next part alone would not look like one.
 fn roles(leaves: &[LeafFacts], likelihoods: &[f32]) -> Vec<BlockRole> {
     let mut part: Option<&LeafFacts> = None;
     let mut roles = Vec::with_capacity(leaves.len());
@@ -143,7 +142,7 @@ fn roles(leaves: &[LeafFacts], likelihoods: &[f32]) -> Vec<BlockRole> {
     roles
 }
 
-/// Whether a leaf is text as the part of an article before it is.
+/// Whether a leaf continues the article that `part` belongs to.
 fn is_further_part(leaf: &LeafFacts, part: &LeafFacts) -> bool {
     let facts = &leaf.facts;
     facts.n_prose_letters >= MIN_PART_LETTERS
@@ -158,20 +157,19 @@ fn is_one_column(leaf: &LeafFacts, other: &LeafFacts) -> bool {
     (a.x - b.x).abs() <= 0.1 * b.w && (a.right() - b.right()).abs() <= 0.1 * b.w
 }
 
-/// The likelihood is squared, so that many small unlikely leaves do not outweigh the main one. Every leaf has a little,
-/// because a change of a menu matters a little too.
+/// The likelihood is squared, so that many small unlikely leaves do not outweigh the main one. Every leaf has a small
+/// share, because a change of a menu matters a little too.
 fn score(leaf: &LeafFacts, likelihood: f32) -> f32 {
     let size = 2.0 + leaf.facts.n_words as f32 + leaf.facts.image_area / 2000.0;
     (likelihood * likelihood + FLOOR) * size.powf(SIZE_POWER)
 }
 
-/// Turns scores into shares that sum to 1. The leaves of a pin together have the share that it gives; the others share
-/// the rest.
+/// Scales scores to shares that sum to 1. The leaves of a pin share its importance; all others share the rest.
 fn share(mut scores: Vec<f32>, leaves: &[LeafFacts]) -> Vec<f32> {
     let pins: Vec<(usize, f32)> = pinned(leaves);
     let pinned_sum: f32 = pins.iter().map(|(_, share)| share).sum();
     let has_free = leaves.iter().any(|leaf| leaf.pin.is_none());
-    // When pins give more than 1, or no leaf is without a pin, their shares are taken as proportions.
+    // If pins sum to more than 1, or every leaf has a pin, their values are used as proportions.
     let scale = if pinned_sum > 1.0 || (!has_free && pinned_sum > 0.0) { 1.0 / pinned_sum } else { 1.0 };
     for (pin, pinned_share) in pins {
         spread(&mut scores, leaves, Some(pin), pinned_share * scale);
@@ -193,7 +191,7 @@ fn pinned(leaves: &[LeafFacts]) -> Vec<(usize, f32)> {
     pins
 }
 
-/// Scales the scores of the leaves with this pin so that they sum to `share`.
+/// Scales the scores of the leaves with this pin to the sum `share`.
 fn spread(scores: &mut [f32], leaves: &[LeafFacts], pin: Option<usize>, share: f32) {
     let is_of = |leaf: &LeafFacts| leaf.pin.map(|(pin, _)| pin) == pin;
     let sum: f32 = scores.iter().zip(leaves).filter(|(_, leaf)| is_of(leaf)).map(|(score, _)| score).sum();
@@ -212,7 +210,7 @@ fn for_leaves(blocks: &mut [Block], each: &mut dyn FnMut(&mut Block)) {
 }
 
 fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
-    // Advertisements have few words of their own.
+    // Advertisements contain little text.
     let is_prose = leaf.facts.n_prose_letters > 400 && leaf.facts.link_share() < 0.3;
     match leaf.purpose {
         Purpose::Advertisement if !is_prose => BlockRole::Advertisement,

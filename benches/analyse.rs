@@ -78,7 +78,7 @@ fn record_all(archive: &Archive, until: Timestamp) -> anyhow::Result<(usize, Dur
     let start = histories.iter().map(|history| history.first).min().unwrap_or(until);
     let mut scheduler = Scheduler::new(ScheduleConfig::default(), 0, start);
     for history in &histories {
-        scheduler.add_seen_page(history.page, PageInfo::of_site(history.site), history.first);
+        scheduler.add_seen_page(history.page, PageInfo::for_site(history.site), history.first);
         for look in &history.looks {
             let outcome = match look.importance {
                 Importance::NONE => VisitOutcome::Unchanged,

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use divan::{Bencher, black_box};
-use perennial_core::feed::polling::{MAX_TIMES, PollLimits, Publishing};
-use perennial_core::feed::{self, Pace};
+use perennial_core::feed::polling::{MAX_TIMES, PollLimits, PublishingHistory};
+use perennial_core::feed::{self, PollHints};
 use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
 
@@ -21,15 +21,15 @@ fn start() -> Timestamp {
 }
 
 /// Feeds with 20 items each, of which some publish every few minutes and some once a month.
-fn feeds(n_feeds: usize) -> Vec<Publishing> {
+fn feeds(n_feeds: usize) -> Vec<PublishingHistory> {
     let mut rng = Rng::new(1);
     let one = |rng: &mut Rng| {
         let every_hours = 0.1 * 7200f64.powf(rng.unit());
         let times = (0..20)
             .map(|n| start() - Span::from_secs((3600.0 * every_hours * (f64::from(n) + rng.unit())) as i64));
         let times: Vec<Timestamp> = times.collect();
-        let mut publishing = Publishing::default();
-        publishing.read(times, 20, 1, &Pace::default(), start());
+        let mut publishing = PublishingHistory::default();
+        publishing.read(times, 20, 1, &PollHints::default(), start());
         publishing
     };
     (0..n_feeds).map(|_| one(&mut rng)).collect()
@@ -38,18 +38,19 @@ fn feeds(n_feeds: usize) -> Vec<Publishing> {
 /// A day of a hundred thousand feeds: every poll is taken from the queue, planned anew and put back. One poll in three brings an item.
 #[divan::bench(args = [100_000], sample_count = 5, sample_size = 1)]
 fn plan_a_day(bencher: Bencher<'_, '_>, n_feeds: usize) {
-    let n_bytes = size_of::<Publishing>() + MAX_TIMES * size_of::<u32>() + 2 * size_of::<(Timestamp, u32)>();
+    let n_bytes =
+        size_of::<PublishingHistory>() + MAX_TIMES * size_of::<u32>() + 2 * size_of::<(Timestamp, u32)>();
     assert!(n_bytes < 500, "{n_bytes} bytes a feed");
     let limits = PollLimits::default();
     bencher.with_inputs(|| feeds(n_feeds)).bench_local_values(|mut feeds| {
-        let due = |feed: &Publishing, at: Timestamp| feed.next_poll(at, &limits);
+        let due = |feed: &PublishingHistory, at: Timestamp| feed.next_poll(at, &limits);
         let mut queue: BTreeSet<(Timestamp, usize)> =
             feeds.iter().enumerate().map(|(n, feed)| (due(feed, start()), n)).collect();
         let mut n_polls = 0u64;
         while let Some((at, n)) = queue.pop_first().filter(|(at, _)| *at < start() + Span::from_hours(24)) {
             n_polls += 1;
             match n_polls % 3 {
-                0 => feeds[n].read([at], 20, 1, &Pace::default(), at),
+                0 => feeds[n].read([at], 20, 1, &PollHints::default(), at),
                 _ => feeds[n].unchanged(),
             }
             queue.insert((due(&feeds[n], at), n));

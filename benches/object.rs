@@ -3,7 +3,7 @@
 //!     cargo bench -p perennial-core --bench object
 
 use divan::{Bencher, black_box};
-use perennial_core::article::{Context, Template, extract};
+use perennial_core::article::{ArticleContext, Template, extract};
 use perennial_core::text::dom::Dom;
 
 fn main() {
@@ -54,14 +54,14 @@ fn parse(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn extract_after_parsing(bencher: Bencher<'_, '_>) {
     let dom = Dom::parse(&page(0));
-    let context = Context { url: Some("http://bench.example/0"), ..Context::default() };
+    let context = ArticleContext { url: Some("http://bench.example/0"), ..ArticleContext::default() };
     bencher.bench_local(|| extract(black_box(&dom), &context));
 }
 
 #[divan::bench]
 fn extract_with_ten_neighbours_known(bencher: Bencher<'_, '_>) {
     let pages: Vec<Dom> = (0..11).map(|number| Dom::parse(&page(number))).collect();
-    let template = Template::of(&pages[1..]);
-    let context = Context { template: Some(&template), ..Context::default() };
+    let template = Template::from_neighbours(&pages[1..]);
+    let context = ArticleContext { template: Some(&template), ..ArticleContext::default() };
     bencher.bench_local(|| extract(black_box(&pages[0]), &context));
 }

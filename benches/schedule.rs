@@ -32,7 +32,7 @@ fn scheduler_for(goal: Goal, evidence_bytes: Option<usize>, n_pages: u32, per_ho
     for page in 0..n_pages {
         let word = mix(u64::from(page));
         let weight = 1.0 + (word % 1000) as f32 / 100.0;
-        let info = PageInfo { weight, group: word % 500, ..PageInfo::of_site(SiteId(page % 1000)) };
+        let info = PageInfo { weight, group: word % 500, ..PageInfo::for_site(SiteId(page % 1000)) };
         let seen = start() - Span::from_secs((word >> 20) as i64 % 86_400);
         scheduler.add_seen_page(PageId(page), info, seen);
     }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
 use perennial_lab::feeds::channel::{ChannelItem, Refilled};
-use perennial_core::feed::websub::{Subscriptions, Told};
+use perennial_core::feed::websub::{HubSubscriptions, PushOutcome};
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
 use perennial_core::time::dates;
@@ -35,10 +35,10 @@ fuzz_target!(|data: &[u8]| {
         );
     }
     let now = Timestamp::from_secs(1_790_000_000);
-    let mut all = Subscriptions::new(url.clone());
+    let mut all = HubSubscriptions::new(url.clone());
     all.want(PageId(1), "http://page.example/feed", &url, "token", "a secret word", now);
     let (query, signature) = text.split_once('\n').unwrap_or((&text, ""));
     let _ = all.verify("token", query, now);
-    assert!(!matches!(all.told("token", Some(signature), data), Told::News(_)));
-    let _ = (dates::of_page(&text), dates::find(&text), dates::in_address(&text));
+    assert!(!matches!(all.told("token", Some(signature), data), PushOutcome::News(_)));
+    let _ = (dates::parse_lenient(&text), dates::find(&text), dates::find_in_url(&text));
 });

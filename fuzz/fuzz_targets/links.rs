@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::http::soft_error::title_of;
+use perennial_core::http::soft_error::html_title;
 use perennial_core::text::charset::decode_with_charset;
 use perennial_core::text::links::{MAX_LINKS, find_css_links, find_links};
 use perennial_core::url::canonical::canonicalise;
@@ -23,5 +23,5 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(canonicalise(url.clone()).as_ref(), Some(&url));
         }
     }
-    let _ = title_of(&text);
+    let _ = html_title(&text);
 });

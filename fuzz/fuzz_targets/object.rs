@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use perennial_core::article::version::{edits, same_version};
-use perennial_core::article::{Context, Template, extract};
+use perennial_core::article::{ArticleContext, Template, extract};
 use perennial_core::text::dom::Dom;
 use perennial_lab::feeds::extraction::{Variant, extract_text};
 
@@ -13,11 +13,11 @@ fuzz_target!(|data: &[u8]| {
     // The first line is the title that a feed gives.
     let (title, html) = text.split_once('\n').unwrap_or(("", &text));
     let dom = Dom::parse(html);
-    let template = Template::of([&dom, &dom]);
-    let plain = extract(&dom, &Context::default());
+    let template = Template::from_neighbours([&dom, &dom]);
+    let plain = extract(&dom, &ArticleContext::default());
     for template in [None, Some(&template)] {
         let url = Some("http://page.example/a");
-        let object = extract(&dom, &Context { title: Some(title), description: Some(title), url, template });
+        let object = extract(&dom, &ArticleContext { title: Some(title), description: Some(title), url, template });
         assert!(object.text.len() <= 2 * html.len() + 2, "a text is no longer than its page");
         assert!(same_version(&object, &object) && edits(&object, &object).is_empty());
         let _ = edits(&plain, &object);

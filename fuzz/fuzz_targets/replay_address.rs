@@ -3,18 +3,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::memento::ReplayAddress;
-use perennial_core::memento::address::{Query, earliest_of, escape, time_of_digits, unescape};
+use perennial_core::memento::ReplayUrl;
+use perennial_core::memento::replay_url::{QueryParameters, earliest_time, escape, latest_time, unescape};
 use perennial_core::memento::date;
 
 fuzz_target!(|text: &str| {
-    if let Some(address) = ReplayAddress::parse(text) {
-        let again = ReplayAddress::parse(&address.to_string()).expect("what was written is read");
+    if let Some(address) = ReplayUrl::parse(text) {
+        let again = ReplayUrl::parse(&address.to_string()).expect("what was written is read");
         assert_eq!(again.url, address.url);
     }
     assert_eq!(unescape(&escape(text), true), text);
-    assert!(earliest_of(text) <= time_of_digits(text));
-    let query = Query::parse(text);
+    assert!(earliest_time(text) <= latest_time(text));
+    let query = QueryParameters::parse(text);
     let _ = (query.get("url"), query.is_on("x"));
     if let Some(time) = date::parse(text) {
         let _ = date::write(time);

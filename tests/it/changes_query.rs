@@ -1,6 +1,6 @@
 //! Changes by predicate: `perennial changes`, `/api/changes`, `/changes` and `/changes.atom` give one answer to one question.
 
-use perennial_core::memento::address::escape;
+use perennial_core::memento::replay_url::escape;
 use serde_json::Value;
 
 use crate::dashboard::{crawled, host};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyper::http::Request;
 use perennial_archive::{Archive, ArchiveWriter};
-use perennial_core::memento::coherence::{Coherence, Look, closest, state_of};
+use perennial_core::memento::coherence::{PartObservation, TemporalCoherence, closest, coherence_at};
 use perennial_core::memento::date;
 use perennial_core::rng::Rng;
 use perennial_core::time::Timestamp;
@@ -28,9 +28,9 @@ fn hour(n: i64) -> Timestamp {
 }
 
 /// Looks at a part that changes: what it showed, and in two of three cases since when.
-fn looks_at(part: u64, seed: u64) -> Vec<Look> {
+fn looks_at(part: u64, seed: u64) -> Vec<PartObservation> {
     let mut rng = Rng::from_parts(&[seed, part]);
-    let mut looks: Vec<Look> = Vec::new();
+    let mut looks: Vec<PartObservation> = Vec::new();
     let (mut time, mut content, mut since) = (0, 0, -5);
     while time < 60 {
         if rng.below(2) == 0 {
@@ -38,7 +38,7 @@ fn looks_at(part: u64, seed: u64) -> Vec<Look> {
             content = rng.below(3) as u64;
         }
         let says_date = rng.below(3) > 0;
-        looks.push(Look {
+        looks.push(PartObservation {
             time: hour(time),
             content,
             modified: says_date.then(|| hour(since)),
@@ -49,7 +49,7 @@ fn looks_at(part: u64, seed: u64) -> Vec<Look> {
     looks
 }
 
-fn archive_of(root: &Path, parts: &[Vec<Look>]) -> Archive {
+fn archive_of(root: &Path, parts: &[Vec<PartObservation>]) -> Archive {
     let archive = Archive::create(root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
     let page: String = PARTS.iter().map(|part| format!("<img src=\"{part}\">")).collect();
@@ -85,11 +85,11 @@ fn state_at(server: &Server, path: &str, is_page: bool) -> String {
     response.headers()["x-perennial-coherence"].to_str().unwrap().to_string()
 }
 
-fn class(state: Coherence) -> u8 {
+fn class(state: TemporalCoherence) -> u8 {
     match state {
-        Coherence::Coherent => 0,
-        Coherence::PossiblyCoherent | Coherence::PossiblyViolative => 1,
-        Coherence::Violating => 2,
+        TemporalCoherence::Coherent => 0,
+        TemporalCoherence::PossiblyCoherent | TemporalCoherence::PossiblyViolative => 1,
+        TemporalCoherence::Violating => 2,
     }
 }
 
@@ -109,14 +109,14 @@ fn no_view_is_worse_than_the_archive_must_show_it() {
     let (mut n_ours, mut n_closest, mut n_views) = (0, 0, 0);
     for seed in 0..3 {
         let (_dir, root) = folder();
-        let parts: Vec<Vec<Look>> = (0..3).map(|part| looks_at(part, seed)).collect();
+        let parts: Vec<Vec<PartObservation>> = (0..3).map(|part| looks_at(part, seed)).collect();
         let archive = archive_of(&root, &parts);
         let (ours, by_distance) = (server_of(&archive, false), server_of(&archive, true));
         for n in 0..20 {
             let (at, digits) = (hour(3 * n), hour(3 * n).to_digits14());
             let (mut worst, mut worst_closest) = (0, 0);
             for (url, looks) in PARTS.iter().zip(&parts) {
-                let best = (0..looks.len()).map(|index| class(state_of(looks, index, at))).min().unwrap();
+                let best = (0..looks.len()).map(|index| class(coherence_at(looks, index, at))).min().unwrap();
                 let shown = state_at(&ours, &format!("/web/{digits}im_/{url}"), false);
                 assert_eq!(class_of(&shown), best, "seed {seed}: {url} at {at} is {shown}");
                 let near = closest(looks, at).unwrap().state;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use perennial_core::memento::address::escape;
+use perennial_core::memento::replay_url::escape;
 use serde_json::Value;
 
 #[cfg(feature = "interop")]

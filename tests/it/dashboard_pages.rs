@@ -146,7 +146,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     let (_, gone, _) = face.get("/search?q=river&vanished=1");
     assert!(gone.contains("gone between") && gone.contains("Flood plan"), "{gone}");
     for (path, hint) in [
-        ("/search?q=-river", "only words to leave out"),
+        ("/search?q=-river", "only excluded words"),
         ("/search?q=%3Cscript%3E", "No page said so"),
         ("/search", "Words are looked for"),
         ("/?site=nowhere.example", "<h1>0 pages changed"),

@@ -280,7 +280,7 @@ fn a_headline_that_changes_sends_the_crawl_to_its_story() {
     let log = archive.log();
     let told: Vec<(&str, &str)> = log
         .iter()
-        .filter(|line| line["reason"].as_str().unwrap().contains("front page announced"))
+        .filter(|line| line["reason"].as_str().unwrap().contains("listing page announced"))
         .map(|line| (line["url"].as_str().unwrap(), line["reason"].as_str().unwrap()))
         .collect();
     assert_eq!(told.len(), 1, "{told:?}");

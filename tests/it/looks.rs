@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use perennial_archive::store::{
     ChangeFilter, ChangeKey, ChangeOrder, Observation, ObservationOrder, Selection, Store,
 };
-use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -185,8 +185,9 @@ fn identity_of(answer: Option<i64>, identity: u8) -> String {
     }
 }
 
-fn kind_of(answer: i64) -> AnswerKind {
-    [AnswerKind::Content, AnswerKind::NotModified, AnswerKind::Redirect, AnswerKind::Gone][answer as usize]
+fn kind_of(answer: i64) -> ResponseKind {
+    [ResponseKind::Content, ResponseKind::NotModified, ResponseKind::Redirect, ResponseKind::Gone]
+        [answer as usize]
 }
 
 fn status_of(code: i64) -> ChangeStatus {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use perennial_archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
-use perennial_core::schedule::{Goal, Ranked, ScheduleConfig};
+use perennial_core::schedule::{Goal, RankedPage, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 use perennial_engine::learn::{self, FollowedSites};
 
@@ -40,7 +40,7 @@ impl Ranking {
         // The prices that a crawl found out are not in the WARC files. Under another goal than the crawl's they are left alone.
         let config = ScheduleConfig { goal: Goal::Importance, ..ScheduleConfig::default() };
         let scheduler = learn::scheduler(&store, &followed, config, 0, at).unwrap();
-        let belief = |page: &Ranked| {
+        let belief = |page: &RankedPage| {
             let [urgency, per_day] = [page.urgency, page.changes_per_day].map(f64::from);
             [urgency, page.expected.get(), per_day, f64::from(page.n_visits)]
         };

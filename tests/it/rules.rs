@@ -241,7 +241,7 @@ fn the_schedule_says_which_directory_is_skipped_by_which_rule() {
         let is_meant = |entry: &&Value| entry["url"].as_str().unwrap().contains(directory);
         let entries = plan.as_array().unwrap().iter().filter(is_meant);
         let is_rule = |entry: &&Value| {
-            entry["reason"] == "skipped by rule: no page of its directory changed in 145 looks"
+            entry["reason"] == "skipped by rule: no page of its directory changed in 145 observations"
         };
         entries.filter(is_rule).count()
     };

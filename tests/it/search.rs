@@ -3,7 +3,7 @@
 use perennial_archive::Archive as Library;
 use perennial_archive::store::{Store, Texts};
 use perennial_core::rng::Rng;
-use perennial_core::search::Query;
+use perennial_core::search::TextQuery;
 use perennial_core::time::Timestamp;
 use perennial_engine::search::{SearchQuery, find_pages};
 use serde_json::Value;
@@ -103,7 +103,7 @@ fn stays_by_search(archive: &Archive, url: &str, text: &str) -> Stays {
 /// The same without a process for each question.
 fn stays_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> Stays {
     let question = SearchQuery { url: Some(url), limit: 10, ..SearchQuery::default() };
-    let query = Query::parse(&format!("\"{text}\"")).unwrap();
+    let query = TextQuery::parse(&format!("\"{text}\"")).unwrap();
     let found = find_pages(store, texts, &query, &question).unwrap().hits;
     let stays = found.into_iter().flat_map(|hit| hit.stays);
     stays.map(|stay| [stay.absent_until, Some(stay.first), Some(stay.last), stay.gone]).collect()
@@ -183,7 +183,7 @@ fn questions_are_understood_and_answers_can_be_read() {
     );
     for (args, hint) in [
         (["search", "--", "-only"], "at least one word without -"),
-        (["search", "--", "!!!"], "no word to look for"),
+        (["search", "--", "!!!"], "no word to search for"),
     ] {
         let refused = archive.run(&args);
         assert!(

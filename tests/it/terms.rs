@@ -1,6 +1,6 @@
 //! New terms of a span: what came and was not there before, and nothing else.
 
-use perennial_core::memento::address::escape;
+use perennial_core::memento::replay_url::escape;
 
 use crate::crawled::Archive;
 use crate::dashboard_pages::TestDashboard;

@@ -2,9 +2,9 @@
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
-use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::text::untrusted;
-use perennial_core::url::twin::is_longer_name;
+use perennial_core::url::alias::is_longer_name;
 use perennial_warc::http::HttpHead;
 use url::Url;
 
@@ -74,31 +74,31 @@ pub(crate) fn look_of(
     head: Option<&HttpHead>,
     is_broken_off: bool,
     origin: Option<&str>,
-) -> (Option<AnswerKind>, Option<Identity>) {
+) -> (Option<ResponseKind>, Option<Identity>) {
     let Some((head, status)) = head.and_then(|head| Some((head, head.status()?))) else {
         return (None, None);
     };
     if !matches!(kind, Kind::Response | Kind::Revisit) {
         return (None, None);
     }
-    let answer = AnswerKind::of_answer(status, is_broken_off);
-    let twin = origin.filter(|_| answer == AnswerKind::Content && kind == Kind::Revisit);
-    if let Some(twin) = twin.filter(|origin| is_longer_name(url, origin)) {
-        return (Some(AnswerKind::Redirect), Some(Identity::Alias(twin.to_owned())));
+    let answer = ResponseKind::from_response(status, is_broken_off);
+    let alias = origin.filter(|_| answer == ResponseKind::Content && kind == Kind::Revisit);
+    if let Some(alias) = alias.filter(|origin| is_longer_name(url, origin)) {
+        return (Some(ResponseKind::Redirect), Some(Identity::Alias(alias.to_owned())));
     }
     let target =
-        (answer == AnswerKind::Redirect).then(|| redirect_of(&Url::parse(url).ok()?, head)).flatten();
+        (answer == ResponseKind::Redirect).then(|| redirect_of(&Url::parse(url).ok()?, head)).flatten();
     let target = target.as_ref().map(Url::as_str);
-    (Some(answer), Identity::of_answer(answer, status, target))
+    (Some(answer), Identity::from_response(answer, status, target))
 }
 
 /// The identity of a page that a browser rendered, if its document is among what was derived from the exchange.
 pub(crate) fn rendered_identity(
     url: &str,
-    answer: Option<AnswerKind>,
+    answer: Option<ResponseKind>,
     derived: &[CaptureRow],
 ) -> Option<Identity> {
-    if answer != Some(AnswerKind::Content) {
+    if answer != Some(ResponseKind::Content) {
         return None;
     }
     let document = derived.iter().find(|row| drawn_page(&row.url) == Some(url))?;

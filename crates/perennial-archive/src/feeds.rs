@@ -96,7 +96,7 @@ pub fn row_of(feed: &Feed, url: &str) -> FeedRow {
         pace: feed.pace.clone(),
         updated: feed.updated,
         modified: None,
-        topic: feed.own_address().map(str::to_owned),
+        topic: feed.self_url().map(str::to_owned),
         items: feed.items.iter().map(|item| item_row(item, &address)).collect(),
     }
 }

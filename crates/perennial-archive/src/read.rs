@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use anyhow::{Context, bail};
-use perennial_core::http::verdict::Identity;
+use perennial_core::http::response::Identity;
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{self, Limits, decode};

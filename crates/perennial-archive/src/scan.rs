@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
-use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
@@ -310,12 +310,12 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
     let url = left_out.and_then(|_| uri.strip_prefix(DELTA_PREFIX)).unwrap_or(uri).to_string();
     let (digest, content) = digests_of(header, kind, block);
     let (answer, identity) = match left_out {
-        Some(digest) => (Some(AnswerKind::Content), Some(Identity::parse(digest))),
+        Some(digest) => (Some(ResponseKind::Content), Some(Identity::parse(digest))),
         None => {
             let is_broken_off = header.get("WARC-Truncated") == Some("disconnect");
             let (answer, identity) = look_of(&url, kind, head, is_broken_off, header.refers_to_target_uri());
             let confirmed =
-                named.filter(|_| kind == Kind::Revisit && answer == Some(AnswerKind::NotModified));
+                named.filter(|_| kind == Kind::Revisit && answer == Some(ResponseKind::NotModified));
             (answer, confirmed.map(Identity::parse).or(identity))
         }
     };

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, bail};
-use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::surt::surt;
@@ -221,7 +221,7 @@ impl ArchiveWriter {
             digest: delta.sha1,
             content: Some(delta.content),
             is_sound: true,
-            answer: Some(AnswerKind::Content),
+            answer: Some(ResponseKind::Content),
             identity: Some(Identity::Payload(left_out.content.clone())),
             purpose: Some(PageKind::Page),
             offset: written.offset,

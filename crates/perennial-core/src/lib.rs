@@ -1,10 +1,10 @@
 //! The domain of Perennial, without effects: no clock, network, disk, thread or log.
 //!
 //! Time is an argument, randomness is a seed, and the failure of one page is a value. The crawler, the simulator and
-//! the readers of an archive drive the same code. What comes from the papers is explained in docs/papers.md, which also
-//! explains the short names of the papers, such as P-PATTERN.
+//! the readers of an archive drive the same code. docs/papers.md explains what the code takes from the papers, and their
+//! short names, such as P-PATTERN.
 //!
-//! The groups stand in the order in which data flows; each uses only those above it (a test checks it).
+//! The groups are listed in the order of the data flow. Each uses only those above it, which a test checks.
 //!
 //! | group | what becomes what |
 //! |---|---|
@@ -18,14 +18,14 @@
 //! | [`article`] | a page -> the article or post that it contains, and its versions |
 //! | [`pattern`] | observations over time -> when a page changes and how much |
 //! | [`memento`] | replay URLs, dates and links of RFC 7089; the coherent choice among captures |
-//! | [`directory`] | versions of a site -> which directories change together, what need not be visited |
-//! | [`schedule`] | what is known of pages and a budget -> the next [`schedule::Visit`] |
-//! | [`search`] | block trees over time and a query -> where the words were, from when to when |
+//! | [`directory`] | versions of a site -> directories that change together |
+//! | [`schedule`] | page histories and a budget -> the next [`schedule::Visit`] |
+//! | [`search`] | block trees over time and a query -> where and when the words were on a page |
 //! | [`notice`] | a change and a notification rule -> whether it is reported |
 //! | [`quality`] | captures -> bounds and likely values of completeness and coherence |
 
 #![deny(clippy::iter_over_hash_type)]
-// The bans hold for the library as it is shipped; its tests may collect into a map and look at all of it.
+// The bans apply to the library; tests may iterate over maps.
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 pub mod time;

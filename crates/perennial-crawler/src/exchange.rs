@@ -1,6 +1,6 @@
 //! An exchange between fetching and archiving. Its document is decoded once.
 
-use perennial_core::http::verdict::Validators;
+use perennial_core::http::response::Validators;
 use perennial_core::time::Timestamp;
 use perennial_warc::Compression;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use perennial_core::http::politeness::HostAnswer;
+use perennial_core::http::politeness::HostResponse;
 use url::Url;
 
 use perennial_fetch::FetchError;
@@ -62,12 +62,12 @@ impl VisitFailure {
     }
 
     /// The effect on politeness; `None` if the host received no request.
-    pub(super) fn host_answer(&self) -> Option<HostAnswer> {
+    pub(super) fn host_response(&self) -> Option<HostResponse> {
         match self {
             VisitFailure::BadUrl | VisitFailure::RobotsDisallowed | VisitFailure::TimeLapse => None,
-            VisitFailure::NoArchive => Some(HostAnswer::Served),
+            VisitFailure::NoArchive => Some(HostResponse::Served),
             VisitFailure::Fetch(_) if self.is_guarded() => None,
-            VisitFailure::RobotsUnreachable { .. } | VisitFailure::Fetch(_) => Some(HostAnswer::Silent),
+            VisitFailure::RobotsUnreachable { .. } | VisitFailure::Fetch(_) => Some(HostResponse::Silent),
         }
     }
 }

@@ -286,9 +286,9 @@ impl CrawlLoop {
                 self.start_visit(target, why);
             }
         }
-        if let (Some(bearings), Some(reports)) = (self.policy.new_bearings(), &self.reports) {
+        if let (Some(checkpoint), Some(reports)) = (self.policy.new_checkpoint(), &self.reports) {
             // As in `end_pass`.
-            let _ = reports.send(RecorderMessage::Bearings(Box::new(bearings)));
+            let _ = reports.send(RecorderMessage::Checkpoint(Box::new(checkpoint)));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use perennial_core::http::politeness::HostState;
-use perennial_core::schedule::{Bearings, Ranked, Scheduler, VisitOutcome};
+use perennial_core::schedule::{Checkpoint, RankedPage, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
 
@@ -95,7 +95,7 @@ pub(super) struct Policy {
     /// When the scheduler was last given a budget.
     planned_at: Timestamp,
     /// The slot of the last checkpoint.
-    bearings_of: Option<Timestamp>,
+    checkpoint_slot: Option<Timestamp>,
     began: Timestamp,
     n_active: u64,
     n_pages_started: u64,
@@ -126,7 +126,7 @@ impl Policy {
             pending_styles: PendingStyles::default(),
             deferred: Vec::new(),
             planned_at: now,
-            bearings_of: None,
+            checkpoint_slot: None,
             began: now,
             n_active: 0,
             n_pages_started: 0,
@@ -250,7 +250,7 @@ impl Policy {
                 if until - now > self.config.slot {
                     // A slot that ends with the period must not choose them either.
                     let until = until + Span::from_secs(1);
-                    self.budgets.seed_pages(seed).for_each(|page| scheduler.hold(page, until));
+                    self.budgets.seed_pages(seed).for_each(|page| scheduler.defer(page, until));
                 }
             }
             _ => self.deferred.push(DeferredVisit { until, site: target.site, page: target.page, why }),
@@ -293,7 +293,7 @@ impl Policy {
             && let Some(channel) = poll.channel
         {
             for &time in poll.times.iter().filter(|time| **time <= now) {
-                scheduler.tell_change(channel, time);
+                scheduler.note_change_time(channel, time);
             }
         }
     }
@@ -506,12 +506,12 @@ impl Policy {
     }
 
     /// The next visit that the scheduler will choose, if it is within two slots. `None` in a pass over everything.
-    pub(super) fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, Ranked)> {
+    pub(super) fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, RankedPage)> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
         let mut found = scheduler.next_planned();
         if found.is_none() {
             let from = scheduler.next_wakeup().unwrap_or(now).max(now);
-            scheduler.foresee(from, from + self.config.slot + self.config.slot, |at, ranked| {
+            scheduler.forecast(from, from + self.config.slot + self.config.slot, |at, ranked| {
                 found = Some((at, ranked));
                 false
             });
@@ -549,14 +549,14 @@ impl Policy {
     }
 
     /// The scheduler's checkpoint, once per slot.
-    pub(super) fn new_bearings(&mut self) -> Option<Bearings> {
+    pub(super) fn new_checkpoint(&mut self) -> Option<Checkpoint> {
         let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
         let slot = scheduler.slot_start();
-        if slot == self.bearings_of {
+        if slot == self.checkpoint_slot {
             return None;
         }
-        self.bearings_of = slot;
-        scheduler.bearings()
+        self.checkpoint_slot = slot;
+        scheduler.checkpoint()
     }
 
     /// Whether the user still follows this seed.

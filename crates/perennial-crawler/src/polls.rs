@@ -6,8 +6,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
-use perennial_core::feed::Pace;
-use perennial_core::feed::polling::{PollLimits, Publishing};
+use perennial_core::feed::PollHints;
+use perennial_core::feed::polling::{PollLimits, PublishingHistory};
 use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
@@ -30,7 +30,7 @@ pub(super) struct FeedPoll {
     /// How many of them are new.
     pub(super) n_new: usize,
     /// The polling interval that the feed suggests.
-    pub(super) pace: Pace,
+    pub(super) pace: PollHints,
     /// The feed's channel page, if it is followed. It changes with the items.
     pub(super) channel: Option<PageId>,
     /// The feed's hub, and the URL by which the hub knows the feed.
@@ -39,7 +39,7 @@ pub(super) struct FeedPoll {
 
 struct PolledFeed {
     site: SiteId,
-    publishing: Publishing,
+    publishing: PublishingHistory,
     /// When it is due; `None` while it is queued or in flight.
     due: Option<Timestamp>,
     /// Whether a hub announced news while it was in flight.
@@ -74,14 +74,19 @@ impl FeedPolls {
     /// Adds a new feed. It is due at once.
     pub(super) fn add(&mut self, page: PageId, site: SiteId) {
         if let Entry::Vacant(new) = self.feeds.entry(page) {
-            new.insert(PolledFeed { site, publishing: Publishing::default(), due: None, is_notified: false });
+            new.insert(PolledFeed {
+                site,
+                publishing: PublishingHistory::default(),
+                due: None,
+                is_notified: false,
+            });
             self.set_due(page, self.checked_at);
         }
     }
 
     /// Adds a URL whose first visit is queued. Polls start when that visit ends.
     pub(super) fn expect(&mut self, page: PageId, site: SiteId) {
-        let publishing = Publishing::default();
+        let publishing = PublishingHistory::default();
         self.feeds.entry(page).or_insert(PolledFeed { site, publishing, due: None, is_notified: false });
     }
 
@@ -90,7 +95,7 @@ impl FeedPolls {
         &mut self,
         page: PageId,
         site: SiteId,
-        publishing: Publishing,
+        publishing: PublishingHistory,
         visited: Option<Timestamp>,
         now: Timestamp,
     ) {

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use perennial_core::http::politeness::{HostAnswer, HostState};
+use perennial_core::http::politeness::{HostResponse, HostState};
+use perennial_core::http::response::{
+    Identity, ResponseKind, Validators, error_name, host_response, trust_after,
+};
 use perennial_core::http::validator::ValidatorTrust;
-use perennial_core::http::verdict::{AnswerKind, Identity, Validators, error_word, host_answer, trust_after};
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::schedule::VisitOutcome;
 use perennial_core::time::Timestamp;
@@ -121,8 +123,8 @@ impl StoredExchange {
         self.truncation == Some(Truncation::Disconnect)
     }
 
-    fn answer_kind(&self) -> AnswerKind {
-        AnswerKind::of_answer(self.status, self.is_broken_off())
+    fn answer_kind(&self) -> ResponseKind {
+        ResponseKind::from_response(self.status, self.is_broken_off())
     }
 }
 
@@ -136,13 +138,13 @@ impl VisitRecord {
         self.companions.iter().chain(self.exchange())
     }
 
-    fn answer_kind(&self) -> Option<AnswerKind> {
+    fn answer_kind(&self) -> Option<ResponseKind> {
         self.exchange().map(StoredExchange::answer_kind)
     }
 
     /// The response, if it shows what a reader of the page would have seen.
     fn observation(&self) -> Option<&StoredExchange> {
-        self.exchange().filter(|exchange| exchange.answer_kind().is_look())
+        self.exchange().filter(|exchange| exchange.answer_kind().is_observation())
     }
 
     pub(super) fn is_observation(&self) -> bool {
@@ -175,7 +177,7 @@ impl VisitRecord {
             VisitOutcome::Unchanged => Ending::Unchanged,
             VisitOutcome::Failed { .. } => Ending::Failed,
             VisitOutcome::Vanished(_) | VisitOutcome::Absent => match self.answer_kind() {
-                Some(AnswerKind::Redirect) => Ending::Redirected,
+                Some(ResponseKind::Redirect) => Ending::Redirected,
                 _ => Ending::Gone,
             },
         }
@@ -197,19 +199,19 @@ impl VisitRecord {
     /// The name of the error, if any.
     pub(super) fn error(&self) -> Option<&'static str> {
         match &self.answer {
-            Ok(exchange) => error_word(exchange.status, exchange.is_broken_off()),
+            Ok(exchange) => error_name(exchange.status, exchange.is_broken_off()),
             Err(failure) => Some(failure.name()),
         }
     }
 
     /// The response of the host for politeness; `None` if the host received no request.
-    pub(super) fn host_answer(&self) -> Option<HostAnswer> {
+    pub(super) fn host_response(&self) -> Option<HostResponse> {
         match &self.answer {
             Ok(exchange) => {
                 let retry_after = exchange.retry_after.as_deref();
-                Some(host_answer(exchange.status, exchange.is_broken_off(), retry_after, self.ended_at))
+                Some(host_response(exchange.status, exchange.is_broken_off(), retry_after, self.ended_at))
             }
-            Err(failure) => failure.host_answer(),
+            Err(failure) => failure.host_response(),
         }
     }
 
@@ -257,10 +259,10 @@ impl VisitRecord {
         static NONE: Validators = Validators { etag: None, last_modified: None };
         let exchange = self.exchange()?;
         let validators = match exchange.answer_kind() {
-            AnswerKind::Content => &exchange.validators,
+            ResponseKind::Content => &exchange.validators,
             // A left-out version that persists is worth its bytes. Without validators the next response contains
             // them.
-            AnswerKind::NotModified if exchange.appended.is_left_out => &NONE,
+            ResponseKind::NotModified if exchange.appended.is_left_out => &NONE,
             _ => return None,
         };
         Some((&exchange.appended.content, validators))
@@ -270,7 +272,7 @@ impl VisitRecord {
         let target = &self.target;
         match self.exchange() {
             Some(StoredExchange { status, validators, appended, .. })
-                if matches!(self.answer_kind(), Some(AnswerKind::Content | AnswerKind::NotModified)) =>
+                if matches!(self.answer_kind(), Some(ResponseKind::Content | ResponseKind::NotModified)) =>
             {
                 let before = target.digest.as_deref().zip(Some(&target.validators));
                 trust_after(target.trust, before, *status, self.is_conditional, &appended.content, validators)

@@ -16,7 +16,7 @@ use std::sync::mpsc::Receiver;
 use anyhow::Context;
 use perennial_core::http::politeness::{HostState, PolitenessConfig};
 use perennial_core::rng::Rng;
-use perennial_core::schedule::Bearings;
+use perennial_core::schedule::Checkpoint;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::SiteId;
 use tokio::sync::mpsc::UnboundedSender;
@@ -42,7 +42,7 @@ pub(super) enum RecorderMessage {
     /// The analyses of a page.
     Analyses(PageAnalyses),
     /// The scheduler's checkpoint, committed with the next visit.
-    Bearings(Box<Bearings>),
+    Checkpoint(Box<Checkpoint>),
     /// A pass over everything is complete.
     EndPass(i64, Timestamp),
     /// The local disk could not store a body. The crawl ends.
@@ -67,7 +67,7 @@ pub(super) struct Recorder {
     /// Follows the analyses with notices; `None` without rules or analysis.
     pub(super) notifying: Option<PageFollower>,
     /// The latest checkpoint that is not committed yet.
-    pub(super) bearings: Option<Bearings>,
+    pub(super) checkpoint: Option<Checkpoint>,
 }
 
 /// The messages of one commit.
@@ -75,7 +75,7 @@ pub(super) struct Recorder {
 struct Batch {
     visits: Vec<VisitRecord<FetchedExchange>>,
     analyses: Vec<PageAnalyses>,
-    bearings: Option<Bearings>,
+    checkpoint: Option<Checkpoint>,
     ended_pass: Option<(i64, Timestamp)>,
     disk_failure: Option<std::io::Error>,
 }
@@ -89,7 +89,7 @@ impl Batch {
             match message {
                 RecorderMessage::Visit(visit) => batch.visits.push(*visit),
                 RecorderMessage::Analyses(page) => batch.analyses.push(page),
-                RecorderMessage::Bearings(bearings) => batch.bearings = Some(*bearings),
+                RecorderMessage::Checkpoint(checkpoint) => batch.checkpoint = Some(*checkpoint),
                 RecorderMessage::EndPass(pass, at) => batch.ended_pass = Some((pass, at)),
                 RecorderMessage::DiskFailed(error) => batch.disk_failure = Some(error),
             }
@@ -112,7 +112,7 @@ impl Recorder {
         committed: &UnboundedSender<CommittedVisits>,
     ) -> anyhow::Result<()> {
         while let Some(mut batch) = Batch::receive(&messages) {
-            self.bearings = batch.bearings.take().or(self.bearings.take());
+            self.checkpoint = batch.checkpoint.take().or(self.checkpoint.take());
             if let Some((pass, at)) = batch.ended_pass {
                 self.writer.commit_with(|commit| commit.end_pass(pass, at))?;
             }
@@ -166,7 +166,7 @@ impl Recorder {
         let (now, rng) = (record.ended_at, self.rng.unit());
         let took = Span::from_millis(record.took.as_millis() as i64);
         let state = self.hosts.entry(record.target.site).or_default();
-        match record.host_answer() {
+        match record.host_response() {
             Some(answer) => {
                 state.record(&self.politeness, record.crawl_delay_secs, answer, took, now, rng);
             }
@@ -178,10 +178,10 @@ impl Recorder {
 
     /// Syncs the WARC file, then commits the state that refers to it.
     fn commit(&mut self, records: &mut [VisitRecord], analyses: &[PageAnalyses]) -> anyhow::Result<()> {
-        let bearings = self.bearings.take();
+        let checkpoint = self.checkpoint.take();
         self.writer.commit_with(|commit| {
-            if let Some(bearings) = &bearings {
-                commit.put_bearings(bearings)?;
+            if let Some(checkpoint) = &checkpoint {
+                commit.put_checkpoint(checkpoint)?;
             }
             analyses.iter().try_for_each(|page| page.keep(commit))?;
             records.iter_mut().try_for_each(|record| commit_visit(commit, record))

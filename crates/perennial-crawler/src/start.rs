@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, anyhow};
-use perennial_core::feed::polling::Publishing;
+use perennial_core::feed::polling::PublishingHistory;
 use perennial_core::rng::Rng;
 use perennial_core::schedule::{Budget, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
@@ -192,7 +192,7 @@ fn load_polls(
     for (page, site, visited) in followed {
         let publishing = match known.get(&page) {
             Some(feed) => learn::publishing(store, feed)?,
-            None => Publishing::default(),
+            None => PublishingHistory::default(),
         };
         polls.load(page, site, publishing, visited, now);
     }
@@ -320,7 +320,7 @@ impl CrawlBuilder<'_> {
             rng: Rng::new(self.options.seed),
             indexing: self.options.analyse.then(|| start_indexing(self.archive)).transpose()?,
             notifying: self.notifying(warn),
-            bearings: None,
+            checkpoint: None,
             writer,
         })
     }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use perennial_core::http::politeness::HostState;
+use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::http::robots::Robots;
-use perennial_core::http::verdict::{AnswerKind, Identity};
 use perennial_core::time::Timestamp;
 use perennial_warc::Compression;
 use perennial_warc::payload::{CutCause, Limits, Payload, decode};
@@ -295,7 +295,7 @@ impl VisitTask<'_> {
     }
 
     fn read_sitemap(&mut self, url: &Url, exchange: &mut FetchedExchange) -> bool {
-        if AnswerKind::of_status(exchange.fetched.status()) != AnswerKind::Content {
+        if ResponseKind::from_status(exchange.fetched.status()) != ResponseKind::Content {
             return true;
         }
         let max_bytes = if exchange.is_large { MAX_DECODED_BYTES } else { LARGE_SITEMAP_BYTES };

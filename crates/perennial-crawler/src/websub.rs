@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use perennial_core::feed::MAX_FEED_BYTES;
-use perennial_core::feed::websub::{Subscriptions, Told};
+use perennial_core::feed::websub::{HubSubscriptions, PushOutcome};
 use perennial_core::url::PageId;
 use perennial_warc::http::HttpHead;
 use perennial_warc::payload::{Limits, transferred};
@@ -39,7 +39,7 @@ const MAX_WAITING: usize = 1_024;
 
 /// The subscriptions of a crawl, and the announced feeds.
 pub(super) struct WebSub {
-    subscriptions: Arc<Mutex<Subscriptions>>,
+    subscriptions: Arc<Mutex<HubSubscriptions>>,
     /// Feeds with announced news.
     pub(super) notified: Receiver<PageId>,
     /// Permits for subscription requests.
@@ -58,7 +58,7 @@ impl WebSub {
         })?;
         listener.set_nonblocking(true)?;
         let (sender, notified) = channel(MAX_WAITING);
-        let subscriptions = Arc::new(Mutex::new(Subscriptions::new(callback)));
+        let subscriptions = Arc::new(Mutex::new(HubSubscriptions::new(callback)));
         let asking = Arc::new(Semaphore::new(MAX_ASKING));
         Ok(WebSub { subscriptions, notified, asking, listener: Some((listener, sender)) })
     }
@@ -121,13 +121,13 @@ fn word() -> String {
     format!("{:032x}", random_seed())
 }
 
-fn lock(subscriptions: &Mutex<Subscriptions>) -> MutexGuard<'_, Subscriptions> {
+fn lock(subscriptions: &Mutex<HubSubscriptions>) -> MutexGuard<'_, HubSubscriptions> {
     subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers the requests of hubs.
 struct CallbackServer {
-    subscriptions: Arc<Mutex<Subscriptions>>,
+    subscriptions: Arc<Mutex<HubSubscriptions>>,
     notified: Sender<PageId>,
     clock: Clock,
 }
@@ -155,16 +155,17 @@ impl CallbackServer {
                 Some(challenge) => ("200 OK", challenge),
                 None => ("404 Not Found", String::new()),
             },
-            "POST" => match subscriptions().told(&request.token, request.signature.as_deref(), &request.body)
-            {
-                Told::News(page) => {
-                    // With so many waiting, the feed is polled by its own pattern.
-                    let _ = self.notified.try_send(page);
-                    ("202 Accepted", String::new())
+            "POST" => {
+                match subscriptions().receive(&request.token, request.signature.as_deref(), &request.body) {
+                    PushOutcome::News(page) => {
+                        // With so many waiting, the feed is polled by its own pattern.
+                        let _ = self.notified.try_send(page);
+                        ("202 Accepted", String::new())
+                    }
+                    PushOutcome::Unsigned => ("202 Accepted", String::new()),
+                    PushOutcome::Unknown => (GONE, String::new()),
                 }
-                Told::Unsigned => ("202 Accepted", String::new()),
-                Told::Unknown => (GONE, String::new()),
-            },
+            }
             _ => ("405 Method Not Allowed", String::new()),
         }
     }

@@ -11,10 +11,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use perennial_core::page::change_status::ChangeStatus;
-use perennial_core::quality::Coherence;
+use perennial_core::quality::SnapshotCoherence;
 use perennial_core::quality::estimate::{
-    CoherenceEstimate, CompletenessEstimate, Gap, PRIOR_CHANGES, SeenVersion, Sighting, Watched,
-    coherence_bounds, completeness, gaps_of, prior_of_quiet, seen_at,
+    CaptureGap, CoherenceEstimate, CompletenessEstimate, ObservedVersion, PRIOR_CHANGES, PageObservations,
+    TimedObservation, capture_gaps, coherence_bounds, completeness, quiet_prior, version_at,
 };
 use perennial_core::schedule::Scheduler;
 use perennial_core::time::{Span, Timestamp};
@@ -48,7 +48,7 @@ pub struct SiteQuality {
     pub by_page: [f64; 3],
     /// Like `pooled`, with equal weight for every version.
     pub count: CompletenessEstimate,
-    /// Coherence of the versions closest to the requested instant.
+    /// SnapshotCoherence of the versions closest to the requested instant.
     pub coherence: CoherenceEstimate,
 }
 
@@ -67,13 +67,13 @@ impl SiteQuality {
 #[derive(Clone, Debug)]
 pub struct ArchiveQuality {
     pub sites: Vec<SiteQuality>,
-    /// Completeness over all pages of all sites. Coherence is the mean over sites (Definition 5.24).
+    /// Completeness over all pages of all sites. SnapshotCoherence is the mean over sites (Definition 5.24).
     pub all: SiteQuality,
 }
 
 /// One page: its observations and its announced changes.
 struct WatchedPage {
-    looks: Vec<Sighting>,
+    looks: Vec<TimedObservation>,
     announced: Vec<Timestamp>,
     weight: f64,
     page: PageId,
@@ -92,13 +92,13 @@ struct SiteSums {
     n_captures: u64,
     n_versions: u64,
     n_announced: u64,
-    gaps: Vec<Gap>,
+    gaps: Vec<CaptureGap>,
     shares: [f64; 3],
     /// Sums of page weights times the probability that the page changed.
     weights: [f64; 3],
 }
 
-/// Measures every site, or one, from the captures up to `until`. Coherence is measured at `at`.
+/// Measures every site, or one, from the captures up to `until`. SnapshotCoherence is measured at `at`.
 pub fn measure(
     snapshot: &Snapshot,
     site: Option<&str>,
@@ -121,8 +121,8 @@ pub fn measure(
         let mut sums = SiteSums::default();
         sums.add_pages(&pages, &believed, until);
         all.add_pages(&pages, &believed, until);
-        let versions: Vec<SeenVersion> =
-            pages.iter().filter_map(|page| seen_at(&page.looks, page.weight, at)).collect();
+        let versions: Vec<ObservedVersion> =
+            pages.iter().filter_map(|page| version_at(&page.looks, page.weight, at)).collect();
         named.push(sums.finish(store.host_of(*site)?.unwrap_or_default(), coherence_bounds(&versions)));
     }
     named.sort_by(|one, other| one.host.cmp(&other.host));
@@ -141,8 +141,8 @@ pub fn coherence_over(
     let sites = watched_pages(store, Some(site), until, followed)?;
     let pages: Vec<&WatchedPage> = sites.values().flat_map(BTreeMap::values).collect();
     let at = |at: &Timestamp| {
-        let versions: Vec<SeenVersion> =
-            pages.iter().filter_map(|page| seen_at(&page.looks, page.weight, *at)).collect();
+        let versions: Vec<ObservedVersion> =
+            pages.iter().filter_map(|page| version_at(&page.looks, page.weight, *at)).collect();
         coherence_bounds(&versions)
     };
     Ok(instants.iter().map(at).collect())
@@ -180,9 +180,9 @@ fn watched_pages(
     Ok(sites)
 }
 
-fn sighting(observation: &Observation) -> Sighting {
+fn sighting(observation: &Observation) -> TimedObservation {
     let importance = observation.status.observed_importance().get();
-    Sighting { at: observation.time, new: Some(importance).filter(|importance| *importance > 0.0) }
+    TimedObservation { at: observation.time, new: Some(importance).filter(|importance| *importance > 0.0) }
 }
 
 /// When pages changed, as the feeds and sitemaps in the archive announce. Unreadable ones are skipped.
@@ -244,7 +244,7 @@ impl SiteSums {
             self.add_page(
                 page,
                 believed,
-                if is_quiet { prior_of_quiet(n_changed, pages.len()) } else { PRIOR_CHANGES },
+                if is_quiet { quiet_prior(n_changed, pages.len()) } else { PRIOR_CHANGES },
                 until,
             );
         }
@@ -256,8 +256,11 @@ impl SiteSums {
         self.n_versions += page.looks.iter().filter(|observation| observation.new.is_some()).count() as u64;
         let (looks, announced) = (&page.looks, &page.announced);
         let expected = |from, to| believed.expected_changes(page.page, from, to);
-        let gaps =
-            gaps_of(&Watched { looks, announced, weight: page.weight, prior_changes }, until, expected);
+        let gaps = capture_gaps(
+            &PageObservations { observations: looks, announced, weight: page.weight, prior_changes },
+            until,
+            expected,
+        );
         self.n_announced += gaps.iter().map(|gap| u64::from(gap.n_announced)).sum::<u64>();
         let estimate = completeness(gaps.iter().copied());
         let [at_worst, likely] = estimate.chance_of_change;
@@ -274,7 +277,7 @@ impl SiteSums {
     }
 
     fn finish(self, host: String, coherence: CoherenceEstimate) -> SiteQuality {
-        let alike = |gap: &Gap| Gap {
+        let alike = |gap: &CaptureGap| CaptureGap {
             weight: 1.0,
             difference: gap.difference.map(|_| 1.0),
             mean_importance: 1.0,
@@ -305,7 +308,7 @@ impl SiteSums {
 
 fn mean_coherence(sites: &[SiteQuality]) -> CoherenceEstimate {
     CoherenceEstimate {
-        at_least: Coherence::mean(sites.iter().map(|site| site.coherence.at_least)),
-        at_most: Coherence::mean(sites.iter().map(|site| site.coherence.at_most)),
+        at_least: SnapshotCoherence::mean(sites.iter().map(|site| site.coherence.at_least)),
+        at_most: SnapshotCoherence::mean(sites.iter().map(|site| site.coherence.at_most)),
     }
 }

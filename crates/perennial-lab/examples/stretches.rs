@@ -69,7 +69,7 @@ impl Asked {
             spells: self.options.get("spells").map(|text| text != "false"),
             calendar: self.options.get("calendar").map(|text| text != "false"),
             floor: self.options.get("floor").map(|text| text.parse()).transpose()?,
-            clock: LocalClock::of_zone(self.options.get("zone").map_or("UTC", String::as_str))?,
+            clock: LocalClock::from_zone(self.options.get("zone").map_or("UTC", String::as_str))?,
             bounds: !self.options.contains_key("no-bounds"),
             ..Experiment::default()
         })

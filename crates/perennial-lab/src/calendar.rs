@@ -117,12 +117,12 @@ fn draw_changes(
             PageCycle::Ordinary => false,
             PageCycle::Weekly => day.weekday() == weekday,
             PageCycle::Monthly => of_month.map_or(day.in_month().1, |of_month| day.in_month().0 == of_month),
-            PageCycle::Holiday => clock.kind_of(day) == perennial_core::time::DayKind::Holiday,
+            PageCycle::Holiday => clock.day_kind(day) == perennial_core::time::DayKind::Holiday,
         };
         let mut left = if is_busy { a_busy_day } else { QUIET_CHANGES } - rng.exponential();
         while left >= 0.0 {
             let hour = rng.range(OFFICE_HOURS.0, OFFICE_HOURS.1);
-            let at = clock.start_of(day) + Span::from_millis((3.6e6 * hour) as i64);
+            let at = clock.day_start(day) + Span::from_millis((3.6e6 * hour) as i64);
             changes.push(Change { at, importance: Importance::new(rng.beta(importance, 4.0)) });
             left -= rng.exponential();
         }

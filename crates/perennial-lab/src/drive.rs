@@ -6,7 +6,7 @@
 
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::importance::Importance;
-use perennial_core::quality::Coherence;
+use perennial_core::quality::SnapshotCoherence;
 use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::PageId;
@@ -60,9 +60,9 @@ pub struct CrawlQuality {
     /// Share of the changes that was captured.
     pub completeness: Completeness,
     /// Share of a snapshot that existed at one instant; mean over queries.
-    pub coherence: Coherence,
-    /// Coherence without the versions before the first known change.
-    pub coherence_of_changed: Coherence,
+    pub coherence: SnapshotCoherence,
+    /// SnapshotCoherence without the versions before the first known change.
+    pub coherence_of_changed: SnapshotCoherence,
     /// How close captures are to the instants of the same queries.
     pub timeliness: Timeliness,
 }
@@ -130,8 +130,8 @@ fn crawl_with<S: VisitScheduler>(scheduler: &mut S, world: &World, config: &Driv
         let known = config.known.as_ref().and_then(|all| all.get(place).cloned());
         let clock = clocks.get(page.site.0 as usize).copied().unwrap_or(clock);
         let weight = page.weight as f32;
-        let group = PageInfo::group_of(&format!("{}/{}", page.site.0, page.name));
-        let info = PageInfo { weight, clock, known, group, ..PageInfo::of_site(page.site) };
+        let group = PageInfo::directory_group(&format!("{}/{}", page.site.0, page.name));
+        let info = PageInfo { weight, clock, known, group, ..PageInfo::for_site(page.site) };
         scheduler.add_page(PageId(place as u32), info);
     }
     let mut announcements = Announcements::new(world, config);
@@ -253,8 +253,8 @@ impl SimulatedCrawl {
         };
         CrawlQuality {
             completeness: completeness(pages),
-            coherence: Coherence::mean(instants().map(|at| archive_coherence(&records, at))),
-            coherence_of_changed: Coherence::mean(
+            coherence: SnapshotCoherence::mean(instants().map(|at| archive_coherence(&records, at))),
+            coherence_of_changed: SnapshotCoherence::mean(
                 instants().map(|at| archive_coherence_of_changed(&records, at)),
             ),
             timeliness: Timeliness::mean(instants().map(|at| timeliness(&records, at))),

@@ -173,7 +173,7 @@ impl Experiment {
                     learned: self.learns(),
                 }],
                 goal,
-                varying_budget: varying_budget.unwrap_or(goal.takes_pictures()),
+                varying_budget: varying_budget.unwrap_or(goal.sweeps_sites()),
                 bounds: false,
                 ..self.clone()
             };

@@ -1,11 +1,11 @@
 //! Completeness, coherence and timeliness of captures, given all changes (P-QUALITY 5; docs/papers.md, Completeness and
-//! Coherence).
+//! SnapshotCoherence).
 //!
 //! In a simulation every change is known, so these measures are exact. The changes of the web are unknown;
 //! [`perennial_core::quality::estimate`] gives bounds and expected values for an archive.
 
 use perennial_core::page::importance::Importance;
-use perennial_core::quality::{Coherence, ValidVersion, closest, coherence, ratio};
+use perennial_core::quality::{SnapshotCoherence, ValidVersion, closest, coherence, ratio};
 use perennial_core::time::Timestamp;
 use perennial_core::url::SiteId;
 
@@ -219,14 +219,14 @@ pub fn timeliness(pages: &[PageRecord<'_>], query: Timestamp) -> Timeliness {
     Timeliness { freshness: ratio(fresh, weight), blur }
 }
 
-/// Coherence of an archive at an instant: the coherence of each site's closest versions, as the mean over sites.
-pub fn archive_coherence(pages: &[PageRecord<'_>], query: Timestamp) -> Coherence {
+/// SnapshotCoherence of an archive at an instant: the coherence of each site's closest versions, as the mean over sites.
+pub fn archive_coherence(pages: &[PageRecord<'_>], query: Timestamp) -> SnapshotCoherence {
     mean_coherence(pages, query, |_| true)
 }
 
-/// Coherence without the versions before the first known change. Each of them weighs as much as the whole page, and all
+/// SnapshotCoherence without the versions before the first known change. Each of them weighs as much as the whole page, and all
 /// of them are valid together. They would hide the effect of a strategy in the first days.
-pub fn archive_coherence_of_changed(pages: &[PageRecord<'_>], query: Timestamp) -> Coherence {
+pub fn archive_coherence_of_changed(pages: &[PageRecord<'_>], query: Timestamp) -> SnapshotCoherence {
     mean_coherence(pages, query, |version| version.since > Timestamp::from_millis(i64::MIN))
 }
 
@@ -234,14 +234,14 @@ fn mean_coherence(
     pages: &[PageRecord<'_>],
     query: Timestamp,
     counts: impl Fn(&ValidVersion) -> bool,
-) -> Coherence {
+) -> SnapshotCoherence {
     let mut sites: std::collections::BTreeMap<SiteId, Vec<ValidVersion>> = std::collections::BTreeMap::new();
     for page in pages {
         if let Some(version) = valid_version(page, query).filter(&counts) {
             sites.entry(page.site).or_default().push(version);
         }
     }
-    Coherence::mean(sites.values().map(|versions| coherence(versions)))
+    SnapshotCoherence::mean(sites.values().map(|versions| coherence(versions)))
 }
 
 #[cfg(test)]
@@ -301,7 +301,7 @@ mod tests {
         assert!(close(archive_coherence(&pages, at(20)).weighted, 0.75));
         assert!(close(archive_coherence_of_changed(&pages, at(20)).weighted, 0.5));
         let pages = [page(&early, &first), page(&late, &second), page(&still, &third)];
-        assert_eq!(archive_coherence_of_changed(&pages, at(20)), Coherence::FULL);
+        assert_eq!(archive_coherence_of_changed(&pages, at(20)), SnapshotCoherence::FULL);
     }
 
     #[test]
@@ -345,8 +345,8 @@ mod tests {
     fn nothing_to_catch_is_nothing_missed() {
         assert_eq!(of(&[], &[1, 2]).share(), None);
         assert_eq!(completeness([]).pooled, 1.0);
-        assert_eq!(coherence(&[]), Coherence::FULL);
-        assert_eq!(archive_coherence(&[], at(0)), Coherence::FULL);
+        assert_eq!(coherence(&[]), SnapshotCoherence::FULL);
+        assert_eq!(archive_coherence(&[], at(0)), SnapshotCoherence::FULL);
     }
 
     fn version(weight: f64, since: i64, until: i64) -> ValidVersion {

@@ -1,7 +1,7 @@
 //! Performs the admin action of a POST ([`perennial_engine::admin`]). A GET changes nothing.
 
 use hyper::http::{HeaderValue, Response, StatusCode, header};
-use perennial_core::memento::address::Query;
+use perennial_core::memento::replay_url::QueryParameters;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -64,14 +64,14 @@ fn media_type<'r>(request: &'r Request<'_>) -> &'r str {
     request.field("content-type").unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-fn parse_form<'r>(request: &Request<'r>) -> Result<(&'r AdminAuth, Query), Problem> {
+fn parse_form<'r>(request: &Request<'r>) -> Result<(&'r AdminAuth, QueryParameters), Problem> {
     let admin = request.server.admin().ok_or_else(read_only)?;
     if media_type(request) != "application/x-www-form-urlencoded" {
         return Err(Problem::bad_request("Send the action as a form."));
     }
     let text = std::str::from_utf8(request.body)
         .map_err(|_| Problem::bad_request("The form is not valid UTF-8."))?;
-    Ok((admin, Query::parse(text)))
+    Ok((admin, QueryParameters::parse(text)))
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -108,7 +108,7 @@ fn parse_fields(body: &[u8]) -> Result<Vec<(String, String)>, String> {
 }
 
 /// Where to go after an action: a page of the dashboard.
-fn return_path(query: &Query, base: &str) -> String {
+fn return_path(query: &QueryParameters, base: &str) -> String {
     let is_ours = |back: &&str| {
         back.starts_with('/')
             && !back.starts_with("//")
@@ -146,7 +146,7 @@ mod tests {
             ("back=/a%0d%0aSet-Cookie:x", "/sites"),
             ("", "/sites"),
         ] {
-            assert_eq!(return_path(&Query::parse(form), ""), expected, "{form}");
+            assert_eq!(return_path(&QueryParameters::parse(form), ""), expected, "{form}");
         }
     }
 

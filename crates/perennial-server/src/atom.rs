@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hyper::http::{HeaderValue, Response, header};
-use perennial_core::memento::address::Query;
+use perennial_core::memento::replay_url::QueryParameters;
 use perennial_core::text::markup::escaped;
 use perennial_core::time::Timestamp;
 use url::Url;
@@ -21,7 +21,7 @@ use perennial_engine::notify::{Notice, NoticeWriter};
 const BOUNDS: WorkLimits = WorkLimits { max_found: 50, max_read: 400, max_rows: 20_000 };
 
 /// The feed of a question such as `?site=example.org&least=0.2&kind=edited&appears=ferry`.
-pub fn changes(request: &Request<'_>, query: &Query) -> Result<Response<Body>, Problem> {
+pub fn changes(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
     let question = ChangeQuery::read(|name| query.get(name), now()).map_err(Problem::bad_request)?;
     // A feed has the latest, in whatever order a page showed them.
     let question = ChangeQuery { order: ChangeOrder::Latest, ..question };

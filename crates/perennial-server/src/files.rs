@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::http::{HeaderMap, HeaderValue, Response, header};
-use perennial_core::memento::address::Query;
+use perennial_core::memento::replay_url::QueryParameters;
 
 use super::problem::Problem;
 use super::request::Request;
@@ -61,7 +61,7 @@ fn extension_of(name: &str) -> &'static str {
 }
 
 /// `/wacz/<name>.wacz?url=...` or `?site=...`: a page or a site as a file that ReplayWeb.page plays.
-pub fn wacz(request: &Request<'_>, query: &Query) -> Result<Response<Body>, Problem> {
+pub fn wacz(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
     let filter = Filter {
         page: query.get("url").map(str::to_string),
         site: query.get("site").map(str::to_string),

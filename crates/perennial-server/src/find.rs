@@ -1,7 +1,7 @@
 //! An address and an instant -> the capture to show, and what is known of it at that instant.
 
-use perennial_core::http::verdict::AnswerKind;
-use perennial_core::memento::{self, Coherence, Look};
+use perennial_core::http::response::ResponseKind;
+use perennial_core::memento::{self, PartObservation, TemporalCoherence};
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::surt::surt;
@@ -24,7 +24,7 @@ pub struct CaptureMatch {
     /// What the server said: the head of the look itself, if it has one of its own.
     pub head: HttpHead,
     /// What is known of it at the instant.
-    pub state: Coherence,
+    pub state: TemporalCoherence,
     /// The capture before it.
     pub previous: Option<Timestamp>,
     /// The capture behind it.
@@ -86,14 +86,14 @@ fn beside(around: &[Capture], capture: &Capture) -> (Option<Timestamp>, Option<T
 
 /// What the captures say about the instant. Dates of modification are read where they can decide: of the first capture behind
 /// the instant, and only if nothing else tells what was there.
-fn looks_of(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<Look> {
-    let look = |capture: &Capture| Look {
+fn looks_of(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<PartObservation> {
+    let look = |capture: &Capture| PartObservation {
         time: second_of(capture.time),
         content: url_hash(&capture.identity.to_string()),
         modified: None,
         is_held: true,
     };
-    let mut looks: Vec<Look> = around.iter().map(look).collect();
+    let mut looks: Vec<PartObservation> = around.iter().map(look).collect();
     let next = looks.partition_point(|look| look.time <= at);
     let before = next.checked_sub(1).map(|index| looks[index]);
     let is_known = before.is_some_and(|before| {
@@ -132,7 +132,7 @@ fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, 
 
 /// Whether a redirect leads to an address with its own key, as from http to https: there it would be met again.
 fn leads_to_itself(head: &HttpHead, capture: &Capture, key: &str) -> bool {
-    if capture.answer != Some(AnswerKind::Redirect) {
+    if capture.answer != Some(ResponseKind::Redirect) {
         return false;
     }
     let target =

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use perennial_core::memento::address::{Query, earliest_of, time_of_digits};
 use perennial_core::memento::date;
+use perennial_core::memento::replay_url::{QueryParameters, earliest_time, latest_time};
 use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};
@@ -143,15 +143,15 @@ pub fn timemap(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Prob
     }
     let from = |name: &str| from.map(|from| format!("&{name}={from}")).unwrap_or_default();
     match form {
-        "link" => link_timemap(request, url, from("").strip_prefix("&=").map(earliest_of)),
+        "link" => link_timemap(request, url, from("").strip_prefix("&=").map(earliest_time)),
         "cdxj" => cdx::answer(
             request,
             Dialect::Pywb,
-            &Query::parse(&format!("matchType=exact{}", from("from"))),
+            &QueryParameters::parse(&format!("matchType=exact{}", from("from"))),
             Some(url),
         ),
         "json" => {
-            let query = Query::parse(&format!("matchType=exact&output=json{}", from("from")));
+            let query = QueryParameters::parse(&format!("matchType=exact&output=json{}", from("from")));
             cdx::answer(request, Dialect::Pywb, &query, Some(url))
         }
         _ => Err(Problem::bad_request("A TimeMap is link, cdxj, json or cdx.")),
@@ -249,11 +249,11 @@ fn write_timemap(
 }
 
 /// `/wayback/available`: the closest capture that was delivered.
-pub fn available(request: &Request<'_>, query: &Query) -> Result<Response<Body>, Problem> {
+pub fn available(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
     let url = query.get("url").filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| Problem::bad_request("The parameter url is missing."))?;
     let asked = query.get("timestamp").unwrap_or_default();
-    let at = if asked.is_empty() { perennial_archive::now() } else { time_of_digits(asked) };
+    let at = if asked.is_empty() { perennial_archive::now() } else { latest_time(asked) };
     let around =
         request.served.pool.with(|snapshot| snapshot.store().captures_around(&surt(url), at, N_AROUND));
     let around = around.and_then(|around| around).map_err(|error| Problem::internal(&error))?;

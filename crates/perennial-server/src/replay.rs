@@ -3,7 +3,7 @@
 use std::io;
 
 use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use perennial_core::memento::{Modifier, ReplayAddress, When};
+use perennial_core::memento::{Modifier, ReplayUrl, RequestedTime};
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 
@@ -17,10 +17,10 @@ use crate::body::Body;
 use perennial_archive::store::Capture;
 
 /// Answers a request for one capture.
-pub fn replay(request: &Request<'_>, address: &ReplayAddress) -> Result<Response<Body>, Problem> {
-    let is_timegate = address.when == When::Unsaid && address.modifier == Modifier::Top;
+pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Body>, Problem> {
+    let is_timegate = address.when == RequestedTime::Unsaid && address.modifier == Modifier::Top;
     let at = match address.when {
-        When::At { time, .. } => time,
+        RequestedTime::At { time, .. } => time,
         _ if is_timegate => memento::accept_datetime(request)?,
         _ => perennial_archive::now(),
     };
@@ -133,12 +133,12 @@ fn problem_of(lost: NoCapture, url: &str) -> Problem {
 
 fn replay_context(
     request: &Request<'_>,
-    address: &ReplayAddress,
+    address: &ReplayUrl,
     at: Timestamp,
     found: &CaptureMatch,
 ) -> ReplayContext {
     let time = match address.when {
-        When::At { .. } => at,
+        RequestedTime::At { .. } => at,
         _ => found.capture.time,
     };
     let status = found.head.status().or(found.holder.status).unwrap_or(200);
@@ -164,10 +164,10 @@ fn replay_context(
 /// carry the page's time.
 fn redirect_to_exact(
     request: &Request<'_>,
-    address: &ReplayAddress,
+    address: &ReplayUrl,
     found: &CaptureMatch,
 ) -> Option<Response<Body>> {
-    let When::At { time, n_digits } = address.when else { return None };
+    let RequestedTime::At { time, n_digits } = address.when else { return None };
     let is_exact = n_digits == 14 && time.as_secs() == found.capture.time.as_secs();
     if is_exact || n_digits == 14 && address.modifier != Modifier::Top {
         return None;

@@ -1,6 +1,6 @@
 //! What is replayed, at which instant and where: the input of rewriting.
 
-use perennial_core::memento::{Coherence, Modifier};
+use perennial_core::memento::{Modifier, TemporalCoherence};
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 
@@ -26,7 +26,7 @@ pub struct ReplayContext {
     /// The status that the client receives.
     pub status: u16,
     /// What is known about the capture at the instant.
-    pub state: Coherence,
+    pub state: TemporalCoherence,
 }
 
 impl ReplayContext {

@@ -2,7 +2,7 @@
 
 use hyper::http::Response;
 use hyper::http::request::Parts;
-use perennial_core::memento::address::Query;
+use perennial_core::memento::replay_url::QueryParameters;
 use perennial_core::url::canonical::host_name;
 
 use super::body::Body;
@@ -28,7 +28,7 @@ pub struct Request<'a> {
     pub admin: AdminAccess<'a>,
     /// The target after the path of its route, as the client wrote it.
     pub rest: &'a str,
-    pub query: Query,
+    pub query: QueryParameters,
     pub form: Form,
     /// The body of a POST.
     pub body: &'a [u8],

@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use maud::Markup;
-use perennial_core::memento::address::{Query, unescape};
-use perennial_core::memento::{ReplayAddress, When};
+use perennial_core::memento::replay_url::{QueryParameters, unescape};
+use perennial_core::memento::{ReplayUrl, RequestedTime};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
@@ -336,7 +336,7 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
     }
     let path = target.split('?').next().unwrap_or_default();
     let RouteMatch { served, route, rest, query } = found.ok_or_else(|| Problem::no_such_page(path))?;
-    let query = Query::parse(query);
+    let query = QueryParameters::parse(query);
     let is_json = route.is_api || query.get("format") == Some("json");
     let session = server.admin().and_then(|admin| admin.form_token(parts));
     let admin = match (&session, server.admin()) {
@@ -465,21 +465,21 @@ fn no_url() -> Problem {
 
 /// Replays an archived URL, or lists its captures.
 fn show_url(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem> {
-    let address = ReplayAddress::parse(rest).ok_or_else(no_url)?;
+    let address = ReplayUrl::parse(rest).ok_or_else(no_url)?;
     match address.when {
-        When::Unsaid | When::At { .. } => replay(request, &address),
+        RequestedTime::Unsaid | RequestedTime::At { .. } => replay(request, &address),
         _ if request.origin == Origin::Replay => Err(Problem::no_such_page("A calendar")),
-        When::All => match address.url.split_once("*?after=") {
+        RequestedTime::All => match address.url.split_once("*?after=") {
             Some((prefix, after)) => calendar::addresses(request, prefix, Some(&unescape(after, true))),
             None => match address.url.strip_suffix('*') {
                 Some(prefix) => calendar::addresses(request, prefix, None),
                 None => calendar::calendar(request, &address.url, None),
             },
         },
-        When::Within { from, n_digits: 1..=4, .. } => {
+        RequestedTime::Within { from, n_digits: 1..=4, .. } => {
             calendar::calendar(request, &address.url, from.to_digits14()[..4].parse().ok())
         }
-        When::Within { from, to, .. } => calendar::captures(request, &address.url, from, to),
+        RequestedTime::Within { from, to, .. } => calendar::captures(request, &address.url, from, to),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use perennial_core::schedule::{Ranked, Scheduler};
+use perennial_core::schedule::{RankedPage, Scheduler};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
@@ -55,7 +55,7 @@ pub(crate) struct Summary {
     /// URLs that may have no page.
     pub(crate) n_probes: u64,
     /// Pages by urgency, with their rank from 0.
-    pub(crate) ranks: HashMap<PageId, (usize, Ranked)>,
+    pub(crate) ranks: HashMap<PageId, (usize, RankedPage)>,
     /// Bytes of text in important versions, and of all searchable text.
     pub(crate) text_bytes: Option<(u64, u64)>,
     /// Largest first.

@@ -16,7 +16,7 @@ use perennial_archive::store::{LookRow, ShownText, Texts};
 use perennial_archive::{Archive, ArchiveWriter};
 use perennial_core::page::segment::BlockRole;
 use perennial_core::rng::Rng;
-use perennial_core::search::Query;
+use perennial_core::search::TextQuery;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use perennial_engine::search::{SearchQuery, find_pages};
@@ -126,7 +126,7 @@ fn make_pages(archive: &Archive, n_pages: u64) -> anyhow::Result<Vec<PageId>> {
 }
 
 /// A word, two words of one passage, three words in a row, the beginning of a word.
-fn questions(n_pages: u64) -> anyhow::Result<Vec<Query>> {
+fn questions(n_pages: u64) -> anyhow::Result<Vec<TextQuery>> {
     let mut rng = Rng::from_parts(&[5]);
     let mut asked = Vec::new();
     for number in 0..N_QUESTIONS {
@@ -139,15 +139,15 @@ fn questions(n_pages: u64) -> anyhow::Result<Vec<Query>> {
             2 => format!("\"{}\"", words[at..at + 3].join(" ")),
             _ => format!("{}* {}", words[at], words[at + 1]),
         };
-        asked.push(Query::parse(&question)?);
+        asked.push(TextQuery::parse(&question)?);
     }
     Ok(asked)
 }
 
 fn tell(
     name: &str,
-    questions: &[Query],
-    mut ask: impl FnMut(&Query) -> anyhow::Result<usize>,
+    questions: &[TextQuery],
+    mut ask: impl FnMut(&TextQuery) -> anyhow::Result<usize>,
 ) -> anyhow::Result<()> {
     let (mut millis, mut n_found) = (Vec::new(), 0);
     for query in questions {
@@ -164,7 +164,7 @@ fn tell(
 }
 
 /// The same texts, a row for each version.
-fn whole_versions(dir: &Path, n_pages: u64, questions: &[Query]) -> anyhow::Result<()> {
+fn whole_versions(dir: &Path, n_pages: u64, questions: &[TextQuery]) -> anyhow::Result<()> {
     let mut connection = Connection::open(dir.join("versions.db"))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;

@@ -16,7 +16,7 @@ use std::path::Path;
 use perennial::demo::LivingWeb;
 use perennial_archive::Archive;
 use perennial_archive::store::{Store, Texts};
-use perennial_core::search::{Query, Stay};
+use perennial_core::search::{PassagePresence, TextQuery};
 use perennial_core::time::{Span, Timestamp};
 use perennial_engine::search::{SearchQuery, find_pages};
 
@@ -66,14 +66,14 @@ fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Ti
 }
 
 /// The stays of a text by what the WARC files hold.
-fn stays_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<Stay> {
-    let mut stays: Vec<Stay> = Vec::new();
+fn stays_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<PassagePresence> {
+    let mut stays: Vec<PassagePresence> = Vec::new();
     let mut before: Option<(Timestamp, bool)> = None;
     for (time, html) in looks {
         let has = html.contains(text);
         let had = before.is_some_and(|(_, had)| had);
         match (had, has, stays.last_mut()) {
-            (false, true, _) => stays.push(Stay {
+            (false, true, _) => stays.push(PassagePresence {
                 absent_until: before.map(|(time, _)| time),
                 first: *time,
                 last: *time,
@@ -102,7 +102,7 @@ fn looks_of(archive: &Archive, store: &Store, url: &str) -> anyhow::Result<Vec<(
 }
 
 /// Whether a stay lies around the truth as closely as looks allow.
-fn is_true(stay: &Stay, truth: &[(Timestamp, Timestamp)]) -> bool {
+fn is_true(stay: &PassagePresence, truth: &[(Timestamp, Timestamp)]) -> bool {
     let began = truth.iter().any(|(from, until)| {
         *from <= stay.first + ROUNDING
             && stay.first < *until + ROUNDING
@@ -142,7 +142,7 @@ fn main() -> anyhow::Result<()> {
             known = (url.clone(), looks_of(&archive, &store, url)?);
         }
         let expected = stays_by_bytes(&known.1, text);
-        let query = Query::parse(&format!("\"{text}\""))?;
+        let query = TextQuery::parse(&format!("\"{text}\""))?;
         let question = SearchQuery { url: Some(url), limit: 1, ..SearchQuery::default() };
         let found = find_pages(&store, &texts, &query, &question)?.hits;
         let stays = found.into_iter().next().map(|hit| hit.stays).unwrap_or_default();

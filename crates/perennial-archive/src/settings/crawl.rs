@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use perennial_core::http::politeness::PolitenessConfig;
-use perennial_core::schedule::amounts::parse_budget;
+use perennial_core::schedule::units::parse_budget;
 use perennial_core::schedule::{Budget, Goal, GoalError};
 use perennial_core::time::Span;
 use url::Url;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
-use perennial_core::notice::{ChangeKind, Condition, OperationFilter, Place, Wording};
+use perennial_core::notice::{ChangeCondition, ChangeKind, OperationFilter, PageFilter, Wording};
 use perennial_core::url::canonical;
 use toml_edit::{Array, ArrayOfTables, Item, Table, value};
 use url::Url;
@@ -24,7 +24,7 @@ pub struct NotifyRule {
     /// Where its notices go.
     pub to: Target,
     /// Which changes.
-    pub condition: Condition,
+    pub condition: ChangeCondition,
     /// Where `perennial serve` answers, for links in notices.
     pub link: Option<Url>,
     /// A file whose first line is sent as a bearer token; relative to the archive's folder.
@@ -127,16 +127,16 @@ pub fn parse_mailbox(text: &str) -> Result<String, String> {
 }
 
 /// The host of a site, or the address of a page.
-pub fn parse_place(text: &str) -> Result<Place, String> {
+pub fn parse_place(text: &str) -> Result<PageFilter, String> {
     if text.contains("://") {
         let url = canonical::parse(text).ok_or("write a page as https://example.org/prices")?;
-        return Ok(Place::Page(url.into()));
+        return Ok(PageFilter::Page(url.into()));
     }
     let is_host = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/');
     let cure = || {
         "write the host of a site, such as example.org, or a page as https://example.org/prices".to_owned()
     };
-    is_host.then(|| Place::Site(text.to_ascii_lowercase())).ok_or_else(cure)
+    is_host.then(|| PageFilter::Site(text.to_ascii_lowercase())).ok_or_else(cure)
 }
 
 /// The name of a rule.
@@ -168,7 +168,7 @@ impl NotifyRule {
         }
         let name = reader.parsed("name", parse_name);
         let to = reader.parsed("to", str::parse);
-        let condition = Condition {
+        let condition = ChangeCondition {
             place: reader.parsed("place", parse_place).unwrap_or_default(),
             selector: reader.parsed("selector", parse_selector),
             least_importance: reader.number("least_importance", 0.0..=1.0).unwrap_or_default(),
@@ -285,9 +285,9 @@ fn to_toml(rule: &NotifyRule) -> Table {
     put(
         "place",
         match &condition.place {
-            Place::Anywhere => None,
-            Place::Site(host) => Some(host.clone()),
-            Place::Page(url) => Some(url.clone()),
+            PageFilter::Anywhere => None,
+            PageFilter::Site(host) => Some(host.clone()),
+            PageFilter::Page(url) => Some(url.clone()),
         },
     );
     put("selector", condition.selector.as_ref().map(ToString::to_string));
@@ -349,7 +349,7 @@ mod tests {
         let rule = NotifyRule {
             name: "prices \"x\"".into(),
             to: "slack:https://hooks.example/a".parse().unwrap(),
-            condition: Condition {
+            condition: ChangeCondition {
                 place: parse_place("https://example.org/p").unwrap(),
                 selector: Some(parse_selector("#a > .b").unwrap()),
                 least_importance: 0.25,

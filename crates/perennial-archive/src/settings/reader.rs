@@ -11,7 +11,7 @@ use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Span;
 use toml_edit::{Array, Item, TableLike, TomlError, Value};
 
-use perennial_core::schedule::amounts::parse_bytes;
+use perennial_core::schedule::units::parse_bytes;
 
 /// More mistakes than this are counted, not told.
 const MAX_TOLD: usize = 20;

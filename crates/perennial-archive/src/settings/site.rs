@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use perennial_core::page::segment::{SegmentConfig, Selector};
 use perennial_core::schedule::Goal;
-use perennial_core::schedule::amounts::{write_budget, write_bytes};
+use perennial_core::schedule::units::{write_budget, write_bytes};
 use perennial_core::time::LocalClock;
 use perennial_core::url::canonical;
 use perennial_core::url::scope::{Scope, ScopeError, ScopeKind, bare_host};
@@ -175,7 +175,7 @@ pub fn parse_tag(text: &str) -> Result<String, String> {
 
 /// The clock of a zone by its IANA name.
 pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
-    LocalClock::of_zone(text).map(Arc::new).map_err(|error| error.to_string())
+    LocalClock::from_zone(text).map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// A day as people write it.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use perennial_core::page::segment::Selector;
-use perennial_core::schedule::amounts::{write_budget, write_bytes};
+use perennial_core::schedule::units::{write_budget, write_bytes};
 use perennial_core::url::canonical;
 use regex::Regex;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value, value};
@@ -225,7 +225,7 @@ mod tests {
             paused: true,
             allowance: Allowance {
                 visits: Some(
-                    perennial_core::schedule::amounts::parse_budget(
+                    perennial_core::schedule::units::parse_budget(
                         "2.5/90s",
                         perennial_core::time::Span::ZERO,
                     )

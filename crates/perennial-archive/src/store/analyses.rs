@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use perennial_core::http::verdict::Identity;
+use perennial_core::http::response::Identity;
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::page::importance::Importance;
 use perennial_core::page::noise::NoiseHistory;

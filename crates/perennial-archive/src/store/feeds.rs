@@ -4,7 +4,7 @@
 //! however often it was seen: columns are the earliest, the latest, or belong to the latest time. What was lost between two polls is not
 //! stored; it follows from when items were first and last seen.
 
-use perennial_core::feed::{FeedFormat, Pace};
+use perennial_core::feed::{FeedFormat, PollHints};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
@@ -23,7 +23,7 @@ pub struct FeedRow {
     /// The hub that tells subscribers of new items.
     pub hub: Option<String>,
     /// How often it wants to be asked.
-    pub pace: Pace,
+    pub pace: PollHints,
     /// `lastBuildDate` or the like, where it has one.
     pub updated: Option<Timestamp>,
     /// `Last-Modified` of the answer; the state does not keep it.
@@ -86,7 +86,7 @@ pub struct KnownFeed {
     /// The hub that tells of its news.
     pub hub: Option<String>,
     /// How often it wants to be asked.
-    pub pace: Pace,
+    pub pace: PollHints,
     /// Whether it has a date of its last change.
     pub has_updated: bool,
     /// When it was first read.
@@ -179,7 +179,8 @@ impl Commit<'_> {
     /// Stores what a capture of a feed says.
     pub(super) fn put_feed(&mut self, page: u32, time: Timestamp, feed: &FeedRow) -> anyhow::Result<()> {
         let time = time.as_millis();
-        let Pace { ttl_minutes, skip_hours, skip_days, update_period_secs, update_frequency } = feed.pace;
+        let PollHints { ttl_minutes, skip_hours, skip_days, update_period_secs, update_frequency } =
+            feed.pace;
         self.transaction
             .prepare_cached(
                 "INSERT INTO feeds (page, format, title, skip_hours, skip_days, first_read, last_read)
@@ -417,7 +418,7 @@ impl Store {
 }
 
 fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
-    let pace = Pace {
+    let pace = PollHints {
         ttl_minutes: row.get(6)?,
         skip_hours: row.get(7)?,
         skip_days: row.get(8)?,

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use anyhow::Context;
 use perennial_core::http::politeness::HostState;
+use perennial_core::http::response::{Identity, Validators};
 use perennial_core::http::validator::ValidatorTrust;
-use perennial_core::http::verdict::{Identity, Validators};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};

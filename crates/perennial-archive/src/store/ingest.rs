@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::time::Timestamp;
 use perennial_core::url::canonical::site_name;
 use perennial_core::url::{PageId, SiteId};
@@ -72,7 +72,7 @@ pub struct CaptureRow {
     /// Whether the bytes agree with the digests that the record claims: only then may others refer to it.
     pub is_sound: bool,
     /// What kind of answer it is; `None` when it is no look at a page.
-    pub answer: Option<AnswerKind>,
+    pub answer: Option<ResponseKind>,
     /// Identity of the answer, where that is not the digest: the target of a redirect, or the digest of a payload that was
     /// left out.
     pub identity: Option<Identity>,
@@ -266,7 +266,7 @@ impl<'t> Commit<'t> {
         let capture = self.put_capture(page, file, row)?;
         self.touch_page(page, row)?;
         // A version that was left out is none of which the archive has the payload, nor is a 304 that confirms it.
-        let is_left_out = row.answer == Some(AnswerKind::NotModified) && row.identity.is_some();
+        let is_left_out = row.answer == Some(ResponseKind::NotModified) && row.identity.is_some();
         if matches!(row.kind, Kind::Response | Kind::Revisit | Kind::Resource) && !is_left_out {
             self.put_version(page, capture, row)?;
         }

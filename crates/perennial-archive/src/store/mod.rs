@@ -13,7 +13,7 @@
 //! | `analyses`, `trees`, `packed` | results of analyses and their block trees <-> rows and bytes |
 //! | `observations`, `steps` | captures and analyses -> observations of a page; steps from version to version |
 //! | `changes`, `overview` | a list of changes that continues at a cursor; what the dashboard shows of a page or site |
-//! | `frontier`, `spent`, `bearings` | URLs between visits, visits and bytes spent, scheduler state <-> tables |
+//! | `frontier`, `spent`, `checkpoint` | URLs between visits, visits and bytes spent, scheduler state <-> tables |
 //! | `feeds`, `links`, `runs` | feeds and items, the link graph, files of the index <-> tables |
 //! | `aside` | records that could not be imported or analysed <-> the quarantine table |
 //! | `checks` | the state -> pages for which an invariant does not hold |
@@ -24,8 +24,8 @@
 mod analyses;
 mod around;
 mod aside;
-mod bearings;
 mod changes;
+mod checkpoint;
 mod checks;
 mod chosen;
 mod feeds;

@@ -3,7 +3,7 @@
 //! For an observation that was analysed its analysis says what it showed. Another is judged by its answer and the answer before it
 //! ([`ChangeStatus::between`]).
 
-use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
@@ -54,24 +54,24 @@ pub struct Observation {
 }
 
 /// The number in the state file.
-pub(super) fn answer_code(kind: AnswerKind) -> i64 {
+pub(super) fn answer_code(kind: ResponseKind) -> i64 {
     match kind {
-        AnswerKind::Content => 0,
-        AnswerKind::NotModified => 1,
-        AnswerKind::Redirect => 2,
-        AnswerKind::Gone => 3,
-        AnswerKind::Failed => 4,
+        ResponseKind::Content => 0,
+        ResponseKind::NotModified => 1,
+        ResponseKind::Redirect => 2,
+        ResponseKind::Gone => 3,
+        ResponseKind::Failed => 4,
     }
 }
 
 /// From the number in the state file.
-pub(super) fn answer_of(code: i64) -> AnswerKind {
+pub(super) fn answer_of(code: i64) -> ResponseKind {
     match code {
-        0 => AnswerKind::Content,
-        1 => AnswerKind::NotModified,
-        2 => AnswerKind::Redirect,
-        3 => AnswerKind::Gone,
-        _ => AnswerKind::Failed,
+        0 => ResponseKind::Content,
+        1 => ResponseKind::NotModified,
+        2 => ResponseKind::Redirect,
+        3 => ResponseKind::Gone,
+        _ => ResponseKind::Failed,
     }
 }
 
@@ -170,7 +170,7 @@ impl Store {
                     ChangeStatus::between(before, answer, &identity)
                 }
             };
-            was_page |= matches!(answer, AnswerKind::Content | AnswerKind::NotModified);
+            was_page |= matches!(answer, ResponseKind::Content | ResponseKind::NotModified);
             before = Some(identity);
             if let Some(status) = status {
                 each(watched.observation(time, status, analysed.is_some()))?;

@@ -1,7 +1,7 @@
 //! Queries -> counts, a page's captures and versions, all captures that pass a filter.
 
-use perennial_core::http::verdict::{AnswerKind, Identity};
-use perennial_core::notice::Place;
+use perennial_core::http::response::{Identity, ResponseKind};
+use perennial_core::notice::PageFilter;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
@@ -28,7 +28,7 @@ pub struct Capture {
     /// What tells the payload from every other: its SHA-256; `None` where nobody could tell.
     pub content: Option<String>,
     /// What kind of answer it is; `None` when it is no look at a page.
-    pub answer: Option<AnswerKind>,
+    pub answer: Option<ResponseKind>,
     /// Identity of the answer: the payload's content, or the target of a redirect.
     pub identity: Identity,
     pub file: String,
@@ -46,13 +46,13 @@ impl Capture {
 
     /// Whether it is a version that was left out, of which the delta is stored.
     pub fn is_delta(&self) -> bool {
-        self.kind == Kind::Metadata && self.answer == Some(AnswerKind::Content)
+        self.kind == Kind::Metadata && self.answer == Some(ResponseKind::Content)
     }
 
     /// Whether its record shows a page, by itself or as a revisit that other tools follow.
     pub fn is_whole(&self) -> bool {
         let is_delivered = self.status.is_some_and(|status| (200..300).contains(&status));
-        self.kind <= Kind::Revisit && is_delivered && self.answer != Some(AnswerKind::Failed)
+        self.kind <= Kind::Revisit && is_delivered && self.answer != Some(ResponseKind::Failed)
     }
 }
 
@@ -73,11 +73,11 @@ pub struct Filter {
 
 impl Filter {
     /// Where these captures are.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> PageFilter {
         match (&self.page, &self.site) {
-            (Some(url), _) => Place::Page(url.clone()),
-            (None, Some(host)) => Place::Site(host.clone()),
-            (None, None) => Place::Anywhere,
+            (Some(url), _) => PageFilter::Page(url.clone()),
+            (None, Some(host)) => PageFilter::Site(host.clone()),
+            (None, None) => PageFilter::Anywhere,
         }
     }
 }

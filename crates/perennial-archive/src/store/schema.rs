@@ -4,7 +4,7 @@
 //! empty file, so a step may leave new columns empty when filling them needs the WARC files.
 
 use anyhow::bail;
-use perennial_core::http::verdict::Identity;
+use perennial_core::http::response::Identity;
 use rusqlite::{Connection, params};
 
 use super::aside::SetAside;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use perennial_core::page::segment::BlockRole;
-use perennial_core::search::{Clause, Query, Stay, terms};
+use perennial_core::search::{Clause, PassagePresence, TextQuery, terms};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
@@ -91,7 +91,7 @@ pub struct FoundStay {
     /// The passage.
     pub text: String,
     /// From when to when.
-    pub stay: Stay,
+    pub stay: PassagePresence,
 }
 
 /// Which stays: all conditions that are given must hold.
@@ -213,7 +213,7 @@ impl Texts {
     /// At most `limit` stays of passages that answer, passages that came last first, and whether there are more.
     pub fn find(
         &self,
-        query: &Query,
+        query: &TextQuery,
         filter: &StayFilter<'_>,
         limit: usize,
     ) -> anyhow::Result<(Vec<FoundStay>, bool)> {
@@ -239,7 +239,7 @@ impl Texts {
                 page,
                 role: BlockRole::from_name(row.get_ref(1)?.as_str()?),
                 text: row.get(2)?,
-                stay: Stay {
+                stay: PassagePresence {
                     absent_until: time(3)?,
                     first: Timestamp::from_millis(row.get(4)?),
                     last: Timestamp::from_millis(row.get(5)?),
@@ -253,7 +253,7 @@ impl Texts {
     /// The looks in a span at which a passage that answers came or went, if they are at most `limit`.
     pub fn turns(
         &self,
-        query: &Query,
+        query: &TextQuery,
         turn: Turn,
         (since, until): (Option<Timestamp>, Option<Timestamp>),
         limit: usize,
@@ -334,7 +334,7 @@ impl Texts {
     /// must be looked at to tell.
     pub fn count_before(
         &self,
-        query: &Query,
+        query: &TextQuery,
         since: Timestamp,
         pages: Option<&[PageId]>,
         most: u64,
@@ -478,7 +478,7 @@ impl TextCommit<'_> {
 }
 
 /// The question in the language of the full-text index. Every word is quoted, so nothing in it is an operator.
-fn expression(query: &Query) -> String {
+fn expression(query: &TextQuery) -> String {
     let clause = |clause: &Clause| {
         format!("\"{}\"{}", clause.words.join(" "), if clause.is_prefix { " *" } else { "" })
     };

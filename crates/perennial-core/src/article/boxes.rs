@@ -1,12 +1,12 @@
-//! Elements -> what they are for, by their tag, role, class and identifier: navigation, comments, advertisements, captions.
+//! Elements -> their purpose, by tag, role, class and identifier: navigation, comments, advertisements, captions.
 //!
-//! The words are hints, not laws: sites call an article's own text `widget` or `highlight`. A box therefore counts only when it
-//! holds little of the page's running text, each kind with its own bound ([`BoxKind::max_share`]), and the extraction tries again with
-//! fewer kinds where too little is left.
+//! Names are only hints: some sites call an article's own text `widget` or `highlight`. So a box counts only if it
+//! contains little of the page's running text. Each kind has its own limit ([`BoxKind::max_share`]). If too little
+//! text is left, the extraction tries again with fewer kinds.
 
 use crate::text::dom::DomNode;
 
-/// What a box is for. The discriminants are bits.
+/// The purpose of a box. The discriminants are bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub(super) enum BoxKind {
@@ -25,15 +25,15 @@ pub(super) enum BoxKind {
     Form = 1 << 12,
     Biography = 1 << 13,
     Teaser = 1 << 14,
-    /// By the way the page is built ([`super::beside`]), not by a name.
-    Beside = 1 << 15,
+    /// By the structure of the page ([`super::surroundings`]), not by a name.
+    Surrounding = 1 << 15,
 }
 
 /// A set of kinds.
-pub(super) type Kinds = u16;
+pub(super) type BoxKinds = u16;
 
 impl BoxKind {
-    /// The share of the page's running text above which a box of this kind is none.
+    /// The maximum share of the page's running text in a box of this kind.
     pub(super) fn max_share(self) -> f32 {
         match self {
             BoxKind::Meta => 0.12,
@@ -43,17 +43,17 @@ impl BoxKind {
             BoxKind::Navigation | BoxKind::Related | BoxKind::Teaser => 0.35,
             BoxKind::Aside | BoxKind::Notice => 0.5,
             BoxKind::Comments => 0.9,
-            BoxKind::Beside => 1.0,
+            BoxKind::Surrounding => 1.0,
         }
     }
 
-    pub(super) fn bit(self) -> Kinds {
+    pub(super) fn bit(self) -> BoxKinds {
         self as u16
     }
 }
 
-/// The kind of an element, if its names tell one.
-pub(super) fn kind_of(node: &DomNode) -> Option<BoxKind> {
+/// The kind of an element, according to its names.
+pub(super) fn box_kind(node: &DomNode) -> Option<BoxKind> {
     let by_tag = match node.tag() {
         "" | "html" | "body" | "article" | "main" => return None,
         "nav" | "menu" => Some(BoxKind::Navigation),
@@ -76,13 +76,13 @@ pub(super) fn kind_of(node: &DomNode) -> Option<BoxKind> {
     by_role.or_else(|| by_names(node)).or_else(|| by_hiding(node)).or(by_tag)
 }
 
-/// The kind that class and identifier tell: the one that leaves least doubt first.
+/// The kind according to class and identifier; the least ambiguous word wins.
 fn by_names(node: &DomNode) -> Option<BoxKind> {
     let names = [node.attribute("class"), node.attribute("id"), node.attribute("data-component")];
     let mut best: Option<(u8, BoxKind)> = None;
     for name in names.into_iter().flatten() {
         for_each_word(name, |word| {
-            if let Some((rank, kind)) = kind_of_word(word)
+            if let Some((rank, kind)) = word_kind(word)
                 && best.is_none_or(|(known, _)| rank < known)
             {
                 best = Some((rank, kind));
@@ -92,7 +92,7 @@ fn by_names(node: &DomNode) -> Option<BoxKind> {
     best.map(|(_, kind)| kind)
 }
 
-/// What classes of well-known style sheets keep from being seen.
+/// Hidden elements, according to the classes of well-known style sheets.
 fn by_hiding(node: &DomNode) -> Option<BoxKind> {
     const HIDDEN: [&str; 9] = [
         "sr-only",
@@ -109,10 +109,10 @@ fn by_hiding(node: &DomNode) -> Option<BoxKind> {
     names.any(|name| HIDDEN.contains(&name)).then_some(BoxKind::Notice)
 }
 
-/// Names longer than this are generated.
+/// Longer names are generated.
 const MAX_NAME_BYTES: usize = 400;
 
-/// Calls with each word of a name, in small letters: `relatedPosts_list` has three.
+/// Calls `call` with each word of a name in lower case: `relatedPosts_list` has three.
 pub(super) fn for_each_word(name: &str, mut call: impl FnMut(&str)) {
     let name = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
     let mut word = String::with_capacity(24);
@@ -133,8 +133,8 @@ pub(super) fn for_each_word(name: &str, mut call: impl FnMut(&str)) {
     }
 }
 
-/// Kind and rank of a word; a lower rank decides.
-fn kind_of_word(word: &str) -> Option<(u8, BoxKind)> {
+/// Rank and kind of a word; the lowest rank wins.
+fn word_kind(word: &str) -> Option<(u8, BoxKind)> {
     use BoxKind::*;
     Some(match word {
         "comment" | "comments" | "commentlist" | "commentary" | "disqus" | "respond" | "replies"
@@ -182,7 +182,7 @@ fn kind_of_word(word: &str) -> Option<(u8, BoxKind)> {
     })
 }
 
-/// Whether an element says of itself that it holds an article's text.
+/// Whether the names of an element mark it as the text of an article.
 pub(super) fn is_marked_body(node: &DomNode) -> bool {
     const MARKS: [&str; 17] = [
         "articlebody",
@@ -207,7 +207,7 @@ pub(super) fn is_marked_body(node: &DomNode) -> bool {
         return true;
     }
     let names = [node.attribute("class"), node.attribute("id")].into_iter().flatten();
-    // Few names end so, and each is looked at for every element.
+    // Checks the last letter first, because this runs for every element and few names pass.
     let may_be = |name: &&str| {
         (7..=60).contains(&name.len())
             && matches!(

@@ -1,18 +1,17 @@
-//! The zones of a page in which readers answer, and what they wrote.
+//! The comment sections of a page, and their comments.
 //!
-//! A zone is known by its names ([`super::boxes`]), or by a heading that counts answers. What is in it is no part of the object, so
-//! that a new comment makes no new version of it (P-FEED 4.3).
+//! A section is identified by its names ([`super::boxes`]), or by a heading that counts comments. Its content does
+//! not belong to the article, so a new comment does not make a new version (P-FEED 4.3).
 
 use super::boxes::BoxKind;
 use super::leaves::LeafKind;
-use super::page::Page;
+use super::page::LeafPage;
 use super::phrases::{folded, is_byline, is_comment_heading, is_furniture};
 
-/// Comments that are kept.
 const MAX_COMMENTS: usize = 10_000;
 
-/// The leaf from which on readers answer, by its heading, where no element says so. `first` is the first leaf of the object.
-pub(super) fn begin(page: &Page<'_>, first: usize) -> Option<usize> {
+/// The heading of comments outside of a named section. `first` is the first leaf of the article.
+pub(super) fn begin(page: &LeafPage<'_>, first: usize) -> Option<usize> {
     let zone = BoxKind::Comments.bit();
     (first + 1..page.n_leaves()).find(|&index| {
         let leaf = page.leaf(index);
@@ -24,8 +23,8 @@ pub(super) fn begin(page: &Page<'_>, first: usize) -> Option<usize> {
     })
 }
 
-/// The end of the zone that begins with a heading: as far as the nearest element around it that holds more than the heading.
-pub(super) fn end(page: &Page<'_>, heading: usize) -> usize {
+/// The end of the section below a heading: that of the nearest enclosing element with more than the heading.
+pub(super) fn end(page: &LeafPage<'_>, heading: usize) -> usize {
     let dom = page.leaves.dom;
     let mut node = page.leaf(heading).block;
     loop {
@@ -38,11 +37,11 @@ pub(super) fn end(page: &Page<'_>, heading: usize) -> usize {
     }
 }
 
-/// A zone has more text than its form.
+/// A section has more text than its form.
 const MIN_ZONE_LENGTH: f32 = 40.0;
 
-/// What readers wrote.
-pub(super) fn texts(page: &Page<'_>, by_heading: Option<usize>) -> Vec<String> {
+/// The texts of the comments.
+pub(super) fn texts(page: &LeafPage<'_>, by_heading: Option<usize>) -> Vec<String> {
     let zone = BoxKind::Comments.bit();
     let other = BoxKind::Form.bit();
     let by_heading = by_heading.map(|from| from + 1..end(page, from)).unwrap_or_default();

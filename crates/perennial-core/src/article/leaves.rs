@@ -1,83 +1,79 @@
-//! A parsed page -> its leaves: the lines and paragraphs that a reader sees, each with the element that holds it.
+//! A parsed page -> its leaves: the visible lines and paragraphs, each with its element.
 //!
-//! Runs of inline elements are joined, so that `<b>` or `<a>` does not break a sentence (P-FEED 4.2; docs/papers.md); two line
-//! breaks in a row end a leaf. All later steps work on leaves and on ranges of them: the leaves below an element are
-//! contiguous, so that what an element holds is a difference of two sums.
+//! Inline elements are joined, so `<b>` or `<a>` does not split a sentence (P-FEED 4.2; docs/papers.md). Two
+//! line breaks in a row end a leaf. All later steps use leaves and ranges of leaves. The leaves below an element are
+//! contiguous, so a sum over them is the difference of two prefix sums.
 
 use crate::text::dom::{Dom, DomKind, DomNode};
 use crate::url::canonical::host_name;
 
-/// What kind of line a leaf is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LeafKind {
-    /// Running text.
     Text,
     /// `h1` to `h6`, by its level.
     Heading(u8),
-    /// An entry of a list.
     Item,
-    /// A cell of a table.
     Cell,
     /// Text with its own line breaks, such as code.
     Preformatted,
-    /// What is written below a picture.
+    /// The caption of a picture.
     Caption,
 }
 
-/// One line or paragraph.
 #[derive(Debug)]
-pub(super) struct Leaf {
+pub(super) struct TextLeaf {
     /// The first node of its text.
     pub(super) node: u32,
-    /// The last one.
+    /// The last node of its text.
     pub(super) last: u32,
     /// The nearest block element around it.
     pub(super) block: u32,
     pub(super) kind: LeafKind,
-    /// With single spaces; line breaks where the page has them.
+    /// With single spaces; line breaks are kept.
     pub(super) text: String,
-    /// Letters, those of scripts without spaces counted for more.
+    /// Number of letters. Letters of scripts without spaces count more.
     pub(super) length: f32,
-    /// The share of `text` that stands in links.
+    /// The share of `text` in links.
     pub(super) link_share: f32,
-    /// Whether none of its links leads to another page of the same site.
+    /// Whether none of its links leads to a different page of the same site.
     pub(super) leads_out: bool,
-    /// Whether it is part of running text: long enough, not made of links, with the marks of a sentence.
+    /// Whether it is running text: long enough, not mostly links, with punctuation.
     pub(super) is_good: bool,
 }
 
-/// The leaves of a page, and which of them stand below each element.
+/// The leaves of a page, with their positions.
 pub(super) struct Leaves<'d> {
     pub(super) dom: &'d Dom,
-    pub(super) leaves: Vec<Leaf>,
-    /// By node: how many leaves begin before it. One entry more than there are nodes.
+    pub(super) leaves: Vec<TextLeaf>,
+    /// By node: the number of leaves that begin before it, with one extra entry at the end.
     n_before: Vec<u32>,
 }
 
-/// A character of a script without spaces says as much as this many letters.
+/// The weight of a character of a script without spaces, in letters.
 const DENSE_SCRIPT: f32 = 2.5;
-/// Running text has at least this length.
+/// The minimum length of running text.
 const MIN_GOOD_LENGTH: f32 = 40.0;
-/// Above this length it needs no mark of a sentence.
+/// Longer text needs no punctuation.
 const LONG_LENGTH: f32 = 80.0;
-/// The share of a paragraph that links may take.
+/// The maximum share of links in a paragraph.
 const MAX_LINK_SHARE: f32 = 0.4;
-/// With more unlinked letters than [`LONG_LENGTH`], links may take this.
+/// The same with more than [`LONG_LENGTH`] letters outside of links.
 const MAX_LONG_LINK_SHARE: f32 = 0.75;
 
 impl<'d> Leaves<'d> {
-    /// All leaves of the body.
-    pub(super) fn of(dom: &'d Dom, url: Option<&str>) -> Leaves<'d> {
+    pub(super) fn from_dom(dom: &'d Dom, url: Option<&str>) -> Leaves<'d> {
         let host = url.and_then(host_name).or_else(|| own_host(dom));
-        let mut reader = Reader { dom, block_of: vec![0; dom.nodes.len()], open: None, leaves: Vec::new() };
-        let mut links: Vec<Link> = vec![Link::None; dom.nodes.len()];
+        let mut reader =
+            LeafCollector { dom, block_of: vec![0; dom.nodes.len()], open: None, leaves: Vec::new() };
+        let mut links: Vec<LinkReach> = vec![LinkReach::None; dom.nodes.len()];
         let mut n_before = Vec::with_capacity(dom.nodes.len() + 1);
         let mut node = 0;
         let mut hidden_until = 0;
         while node < dom.nodes.len() {
             let source = &dom.nodes[node];
             let parent = source.parent.map_or(node, |parent| parent as usize);
-            links[node] = if source.tag() == "a" { Link::of(source, host) } else { links[parent] };
+            links[node] =
+                if source.tag() == "a" { LinkReach::from_anchor(source, host) } else { links[parent] };
             n_before.push(reader.n_leaves() as u32);
             if node >= hidden_until {
                 if is_unseen(source) {
@@ -93,7 +89,7 @@ impl<'d> Leaves<'d> {
         Leaves { dom, leaves: reader.leaves, n_before }
     }
 
-    /// The leaf that stands around or below a node, or ends before it.
+    /// The leaf around or below a node, or the last one before it.
     pub(super) fn near(&self, node: u32) -> Option<usize> {
         let end = self.dom.nodes[node as usize].end;
         (self.n_before[end as usize] as usize).checked_sub(1)
@@ -106,25 +102,25 @@ impl<'d> Leaves<'d> {
     }
 }
 
-/// Where a text leads.
+/// The target of a link.
 #[derive(Clone, Copy, PartialEq)]
-enum Link {
+enum LinkReach {
     None,
     /// To a page of the same site.
     Within,
-    /// To another site, or to a place on the same page.
+    /// To another site, or within the same page.
     Out,
 }
 
-impl Link {
-    fn of(anchor: &DomNode, own_host: Option<&str>) -> Link {
+impl LinkReach {
+    fn from_anchor(anchor: &DomNode, own_host: Option<&str>) -> LinkReach {
         match (anchor.attribute("href"), own_host) {
-            (None, _) => Link::None,
-            (Some(href), _) if href.starts_with('#') => Link::Out,
+            (None, _) => LinkReach::None,
+            (Some(href), _) if href.starts_with('#') => LinkReach::Out,
             (Some(href), Some(own)) if host_name(href).is_some_and(|host| !is_same_site(host, own)) => {
-                Link::Out
+                LinkReach::Out
             }
-            _ => Link::Within,
+            _ => LinkReach::Within,
         }
     }
 }
@@ -135,7 +131,7 @@ fn is_same_site(host: &str, own: &str) -> bool {
     host == own || host.ends_with(&format!(".{own}")) || own.ends_with(&format!(".{host}"))
 }
 
-/// The host that a page names as its own.
+/// The page's own host, according to its metadata.
 fn own_host(dom: &Dom) -> Option<&str> {
     let head = dom.child_of_root("head")?;
     let of = |node: &'_ DomNode| -> Option<usize> {
@@ -161,32 +157,31 @@ fn own_host(dom: &Dom) -> Option<&str> {
     found[0].or(found[1])
 }
 
-/// A leaf that is being read.
-struct OpenLeaf {
+/// A leaf during parsing.
+struct LeafDraft {
     node: u32,
     last: u32,
     block: u32,
     text: String,
     n_linked: usize,
     n_linked_out: usize,
-    /// Line breaks since the last word.
     n_breaks: u8,
 }
 
-struct Reader<'d> {
+struct LeafCollector<'d> {
     dom: &'d Dom,
-    /// By node: the nearest block element, itself included.
+    /// By node: the nearest block element, including itself.
     block_of: Vec<u32>,
-    open: Option<OpenLeaf>,
-    leaves: Vec<Leaf>,
+    open: Option<LeafDraft>,
+    leaves: Vec<TextLeaf>,
 }
 
-impl Reader<'_> {
+impl LeafCollector<'_> {
     fn n_leaves(&self) -> usize {
         self.leaves.len() + usize::from(self.open.is_some())
     }
 
-    fn read(&mut self, node: usize, parent: usize, link: Link) {
+    fn read(&mut self, node: usize, parent: usize, link: LinkReach) {
         match &self.dom.nodes[node].kind {
             DomKind::Text(text) => {
                 self.block_of[node] = self.block_of[parent];
@@ -205,7 +200,7 @@ impl Reader<'_> {
         }
     }
 
-    fn take(&mut self, node: usize, text: &str, link: Link) {
+    fn take(&mut self, node: usize, text: &str, link: LinkReach) {
         let block = self.block_of[node];
         if self.open.as_ref().is_some_and(|open| open.block != block) {
             self.close();
@@ -215,7 +210,7 @@ impl Reader<'_> {
             if is_blank {
                 return;
             }
-            let open = OpenLeaf {
+            let open = LeafDraft {
                 node: node as u32,
                 last: node as u32,
                 block,
@@ -238,8 +233,8 @@ impl Reader<'_> {
             open.n_breaks = 0;
             open.last = node as u32;
             let n_added = open.text.len() - before;
-            open.n_linked += if link == Link::None { 0 } else { n_added };
-            open.n_linked_out += if link == Link::Out { n_added } else { 0 };
+            open.n_linked += if link == LinkReach::None { 0 } else { n_added };
+            open.n_linked_out += if link == LinkReach::Out { n_added } else { 0 };
         }
     }
 
@@ -258,9 +253,9 @@ impl Reader<'_> {
         let n_leading = open.text.len() - open.text.trim_start().len();
         open.text.drain(..n_leading);
         let link_share = open.n_linked as f32 / open.text.len().max(1) as f32;
-        let kind = kind_of(self.dom, open.block);
-        let length = length_of(&open.text);
-        self.leaves.push(Leaf {
+        let kind = leaf_kind(self.dom, open.block);
+        let length = text_length(&open.text);
+        self.leaves.push(TextLeaf {
             node: open.node,
             last: open.last,
             block: open.block,
@@ -274,7 +269,7 @@ impl Reader<'_> {
     }
 }
 
-/// Appends the words of `text` with single spaces; after a line break they begin a new line.
+/// Appends the words of `text` with single spaces, on a new line after a line break.
 fn push_words(line: &mut String, text: &str, is_broken: bool) {
     let begins_with_space = text.starts_with(is_space);
     let mut is_first = true;
@@ -294,12 +289,12 @@ fn push_words(line: &mut String, text: &str, is_broken: bool) {
     }
 }
 
-/// White space, and what is used as such.
+/// White space, including invisible separators.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}')
 }
 
-pub(super) fn length_of(text: &str) -> f32 {
+pub(super) fn text_length(text: &str) -> f32 {
     if text.is_ascii() {
         return text.len() as f32;
     }
@@ -321,13 +316,13 @@ fn is_good(text: &str, length: f32, link_share: f32, kind: LeafKind) -> bool {
     !is_linked && (length >= LONG_LENGTH || has_sentence_mark(text))
 }
 
-/// Whether a text has what ends or divides sentences, in any of the common scripts.
+/// Whether a text contains punctuation of sentences, in any common script.
 pub(super) fn has_sentence_mark(text: &str) -> bool {
     text.contains(['.', ',', '!', '?', ';', ':', '…', '。', '、', '，', '！', '？', '।', '؟', '،', '۔'])
 }
 
-/// The kind of a leaf by the elements around its block, up to the nearest that says so.
-fn kind_of(dom: &Dom, block: u32) -> LeafKind {
+/// The kind of a leaf, from the nearest element around its block that determines it.
+fn leaf_kind(dom: &Dom, block: u32) -> LeafKind {
     let mut node = Some(block);
     for _ in 0..4 {
         let Some(index) = node else { break };
@@ -349,7 +344,7 @@ fn kind_of(dom: &Dom, block: u32) -> LeafKind {
     LeafKind::Text
 }
 
-/// Whether nothing of an element is shown, whatever its style.
+/// Whether an element is never displayed.
 fn is_unseen(node: &DomNode) -> bool {
     let tag = node.tag();
     if tag.is_empty() {
@@ -391,7 +386,7 @@ fn is_hidden(node: &DomNode) -> bool {
     is_styled_away || node.attribute("hidden").is_some()
 }
 
-/// Elements that stand within a line. Unknown ones do too, as in browsers.
+/// Elements within a line, including unknown ones, as in browsers.
 fn is_inline(tag: &str) -> bool {
     !matches!(
         tag,

@@ -1,6 +1,6 @@
-//! What a page says of its object apart from the text: title, author, time, description, categories.
+//! The metadata of an article in a page: title, author, time, description, categories.
 //!
-//! Sources in the order in which they are believed: JSON-LD, then `meta`, then microdata, then what stands on the page.
+//! The sources in order of trust: JSON-LD, `meta`, microdata, visible elements.
 
 use serde_json::Value;
 
@@ -8,17 +8,16 @@ use crate::text::dom::{Dom, DomKind, DomNode};
 use crate::time::Timestamp;
 use crate::time::dates;
 
-/// Scripts of JSON-LD that are read, and their length.
+/// JSON-LD scripts that are read, and their maximum length.
 const MAX_SCRIPTS: usize = 16;
 const MAX_SCRIPT_BYTES: usize = 1 << 20;
-/// Objects of JSON-LD that are looked at.
+/// JSON-LD records that are read.
 const MAX_RECORDS: usize = 2_000;
-/// Longer fields are cut.
+/// Longer fields are truncated.
 const MAX_FIELD_BYTES: usize = 2_000;
-/// Names of categories that are kept.
 const MAX_CATEGORIES: usize = 50;
 
-/// Fields of one source. Empty texts are unknown.
+/// The fields of one source. Empty texts are unknown.
 #[derive(Clone, Default, Debug, PartialEq)]
 pub(super) struct Metadata {
     pub(super) title: String,
@@ -31,8 +30,8 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// All that a page says of its object.
-    pub(super) fn of(dom: &Dom) -> Metadata {
+    /// Collects the metadata of a page.
+    pub(super) fn from_dom(dom: &Dom) -> Metadata {
         let mut found = Metadata::default();
         let mut plain_title = String::new();
         let mut n_scripts = 0;
@@ -44,7 +43,7 @@ impl Metadata {
                     found.fill(from_json_ld(&dom.text_content(index as u32)));
                 }
                 "title" if plain_title.is_empty() && node.is_html() => {
-                    plain_title = field(&dom.text_content(index as u32))
+                    plain_title = clean_field(&dom.text_content(index as u32))
                 }
                 "meta" => {}
                 "" => {}
@@ -60,7 +59,7 @@ impl Metadata {
         found
     }
 
-    /// Takes from another source what is unknown.
+    /// Adds the fields of another source that are still unknown.
     fn fill(&mut self, other: Metadata) {
         let fill = |own: &mut String, other: String| {
             if own.is_empty() {
@@ -84,24 +83,25 @@ impl Metadata {
         let is_author = property == "author"
             || node.attribute("rel").is_some_and(|rel| rel.split(' ').any(|r| r == "author"));
         if self.author.is_empty() && is_author {
-            self.author = clean_author(&text_of(dom, index, node));
+            self.author = clean_author(&element_text(dom, index, node));
         }
         if self.time.is_none() {
             let is_time =
                 property == "datePublished" || node.tag() == "time" || node.attribute("pubdate").is_some();
             if is_time {
                 let value = node.attribute("datetime").or(node.attribute("content"));
-                self.time =
-                    value.and_then(dates::of_page).or_else(|| dates::find(&text_of(dom, index, node)));
+                self.time = value
+                    .and_then(dates::parse_lenient)
+                    .or_else(|| dates::find(&element_text(dom, index, node)));
             }
         }
     }
 }
 
-/// The text of an element, bounded before it is joined.
-fn text_of(dom: &Dom, index: u32, node: &DomNode) -> String {
+/// The text of an element, truncated before it is joined.
+fn element_text(dom: &Dom, index: u32, node: &DomNode) -> String {
     if let Some(content) = node.attribute("content") {
-        return field(content);
+        return clean_field(content);
     }
     let mut text = String::new();
     for inner in &dom.nodes[index as usize..node.end as usize] {
@@ -113,11 +113,11 @@ fn text_of(dom: &Dom, index: u32, node: &DomNode) -> String {
             break;
         }
     }
-    field(&text)
+    clean_field(&text)
 }
 
-/// A text with single spaces, cut where it is too long.
-fn field(text: &str) -> String {
+/// Collapses white space and truncates.
+fn clean_field(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MAX_FIELD_BYTES)];
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -126,7 +126,7 @@ fn is_json_ld(node: &DomNode) -> bool {
     node.attribute("type").is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/ld+json"))
 }
 
-/// The first record of an article; broken JSON says nothing.
+/// The first article in a JSON-LD script; invalid JSON is ignored.
 fn from_json_ld(text: &str) -> Metadata {
     if text.len() > MAX_SCRIPT_BYTES {
         return Metadata::default();
@@ -143,7 +143,7 @@ fn from_json_ld(text: &str) -> Metadata {
             Value::Array(values) => pending.extend(values.iter().rev()),
             Value::Object(record) => {
                 if is_article(record.get("@type")) {
-                    return of_record(record);
+                    return from_record(record);
                 }
                 pending.extend(
                     ["@graph", "mainEntity", "mainEntityOfPage"].iter().filter_map(|name| record.get(*name)),
@@ -167,9 +167,9 @@ fn is_article(kind: Option<&Value>) -> bool {
     }
 }
 
-fn of_record(record: &serde_json::Map<String, Value>) -> Metadata {
+fn from_record(record: &serde_json::Map<String, Value>) -> Metadata {
     let text = |name: &str| {
-        record.get(name).and_then(Value::as_str).map(|text| field(&unescaped(text))).unwrap_or_default()
+        record.get(name).and_then(Value::as_str).map(|text| clean_field(&unescaped(text))).unwrap_or_default()
     };
     let title = Some(text("headline")).filter(|title| !title.is_empty()).unwrap_or_else(|| text("name"));
     let time = [text("datePublished"), text("dateCreated"), text("uploadDate")];
@@ -182,7 +182,7 @@ fn of_record(record: &serde_json::Map<String, Value>) -> Metadata {
             .map(|name| clean_author(name))
             .collect::<Vec<_>>()
             .join(", "),
-        time: time.iter().find_map(|text| dates::of_page(text)),
+        time: time.iter().find_map(|text| dates::parse_lenient(text)),
         description: text("description"),
         categories: categories.collect(),
         ..Metadata::default()
@@ -192,9 +192,9 @@ fn of_record(record: &serde_json::Map<String, Value>) -> Metadata {
 /// Names in a text, a record, or a list of either.
 fn names(value: Option<&Value>) -> Vec<String> {
     let one = |value: &Value| match value {
-        Value::String(text) => Some(field(&unescaped(text))),
+        Value::String(text) => Some(clean_field(&unescaped(text))),
         Value::Object(record) => {
-            record.get("name").and_then(Value::as_str).map(|text| field(&unescaped(text)))
+            record.get("name").and_then(Value::as_str).map(|text| clean_field(&unescaped(text)))
         }
         _ => None,
     };
@@ -206,7 +206,7 @@ fn names(value: Option<&Value>) -> Vec<String> {
     found.into_iter().filter(|name: &String| !name.is_empty()).collect()
 }
 
-/// Titles in JSON-LD are often escaped as if they stood in HTML.
+/// Titles in JSON-LD are often escaped as in HTML.
 fn unescaped(text: &str) -> String {
     if !text.contains('&') {
         return text.to_owned();
@@ -230,7 +230,7 @@ fn unescaped(text: &str) -> String {
     .fold(text.to_owned(), |text, (name, character)| text.replace(name, character))
 }
 
-/// Fields of `meta`, each with the names under which it goes, the most telling first.
+/// Fields of `meta` elements, each with its names in order of trust.
 fn from_meta(dom: &Dom) -> Metadata {
     const TITLE: [&str; 5] = ["og:title", "twitter:title", "dc.title", "citation_title", "parsely-title"];
     const AUTHOR: [&str; 8] = [
@@ -276,17 +276,18 @@ fn from_meta(dom: &Dom) -> Metadata {
         metas.iter().filter(move |(name, _)| name == wanted).map(|&(_, value)| value)
     };
     let first = |names: &[&'static str]| {
-        names.iter().flat_map(all).map(field).find(|value| !value.is_empty()).unwrap_or_default()
+        names.iter().flat_map(all).map(clean_field).find(|value| !value.is_empty()).unwrap_or_default()
     };
     let author = AUTHOR.iter().flat_map(all).map(clean_author).find(|author| !author.is_empty());
     let categories = CATEGORIES.iter().map(|name| {
-        let parts = all(name).flat_map(|value| value.split(',')).map(field).filter(|part| !part.is_empty());
+        let parts =
+            all(name).flat_map(|value| value.split(',')).map(clean_field).filter(|part| !part.is_empty());
         parts.take(MAX_CATEGORIES).collect::<Vec<_>>()
     });
     Metadata {
         title: first(&TITLE),
         author: author.unwrap_or_default(),
-        time: TIME.iter().flat_map(all).find_map(dates::of_page),
+        time: TIME.iter().flat_map(all).find_map(dates::parse_lenient),
         description: first(&DESCRIPTION),
         categories: categories.into_iter().find(|found| !found.is_empty()).unwrap_or_default(),
         site: first(&["og:site_name", "application-name"]),
@@ -294,9 +295,9 @@ fn from_meta(dom: &Dom) -> Metadata {
     }
 }
 
-/// A name without "by" before it; an address is no name.
+/// A name without a leading "by"; empty for URLs and mail addresses.
 pub(super) fn clean_author(text: &str) -> String {
-    let text = field(text);
+    let text = clean_field(text);
     let small = text.to_lowercase();
     if small.contains("://") || text.contains('@') || text.len() > 150 {
         return String::new();
@@ -307,7 +308,7 @@ pub(super) fn clean_author(text: &str) -> String {
     text.get(cut..).unwrap_or(&text).trim().to_owned()
 }
 
-/// A title without the name of the site behind or before it.
+/// A title without the name of the site before or after it.
 pub(super) fn without_site(title: &str, site: &str) -> String {
     if site.is_empty() {
         return title.to_owned();

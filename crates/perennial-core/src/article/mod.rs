@@ -1,29 +1,28 @@
-//! A page and what is known of it -> the object that it holds: an article, a post, a message; and whether two of them are versions of
-//! one another.
+//! A page and its context -> the article that it contains: an article, a post, a message. Also: whether two articles
+//! are versions of each other.
 //!
-//! P-FEED (docs/papers.md) finds an object by the words of the feed item that announces it. This module does it in more steps, each
-//! with its own question:
-//!
+//! P-FEED (docs/papers.md) finds an article by the words of the feed item that announces it. This module needs more
+//! steps:
 //! | module | what becomes what |
 //! |---|---|
 //! | `leaves` | a parsed page -> its lines and paragraphs |
-//! | `boxes` | elements -> what they are for: navigation, comments, captions |
-//! | `beside` | elements -> what stands beside the article by how the page is built |
-//! | `context` | title and description -> grams and concepts |
-//! | `template` | other pages of the site -> lines that are no part of any object |
+//! | `boxes` | elements -> their purpose: navigation, comments, captions |
+//! | `surroundings` | elements -> boxes around the article, by the structure of the page |
+//! | `context` | title and description -> grams |
+//! | `template` | other pages of the site -> lines that do not belong to any article |
 //! | `page` | all of these -> the sums from which a wrapper is chosen |
-//! | `wrapper` | sums -> the element around the object |
-//! | `phrases` | a line -> whether it calls, leads on, or tells who wrote |
-//! | `select` | a wrapper -> the leaves that are the object's own |
-//! | `several` | a page with several objects -> the part of one |
-//! | `comments` | a page -> what readers answered |
-//! | `metadata`, `byline` | what a page says of its object -> title, author, time, categories |
+//! | `wrapper` | sums -> the element around the article |
+//! | `phrases` | a line -> whether it is a call to action, a link to other pages, or a byline |
+//! | `select` | a wrapper -> the article's own leaves |
+//! | `parts` | a page with several articles -> the part with one of them |
+//! | `comments` | a page -> its comments |
+//! | `metadata`, `byline` | a page -> title, author, time, categories |
 //! | `references` | leaves -> links and images |
-//! | [`version`] | two objects -> whether they are one version, and what was edited |
+//! | [`version`] | two articles -> whether they are one version, and the edits between them |
 //!
-//! Work is linear in the page, which [`crate::text::dom`] bounds. Nothing here can fail: a page without an object gives an empty one.
+//! The work is linear in the page, which [`crate::text::dom`] limits. Nothing here can fail: a page without an
+//! article gives an empty one.
 
-mod beside;
 mod boxes;
 mod byline;
 mod comments;
@@ -31,10 +30,11 @@ mod context;
 mod leaves;
 mod metadata;
 mod page;
+mod parts;
 mod phrases;
 mod references;
 mod select;
-mod several;
+mod surroundings;
 mod template;
 mod wrapper;
 
@@ -45,9 +45,9 @@ use crate::time::Timestamp;
 use crate::time::dates;
 use boxes::BoxKind;
 use metadata::Metadata;
-use page::Page;
-use references::Base;
-use several::Part;
+use page::LeafPage;
+use parts::ArticlePart;
+use references::UrlBase;
 use wrapper::Wrapper;
 
 pub use context::{Grams, word_hashes};
@@ -57,124 +57,113 @@ pub use template::{MAX_NEIGHBOURS, Template};
 /// Words of a gram (P-FEED 4.2: "we start with n = 3 which gave best results").
 const GRAM_WORDS: usize = 3;
 
-/// What is known of an object before its page is read. All of it may be missing.
+/// Known facts about an article before its page is read. Each may be missing.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Context<'a> {
-    /// Its title, as a feed gives it.
+pub struct ArticleContext<'a> {
+    /// The title in a feed.
     pub title: Option<&'a str>,
-    /// Its description, as a feed gives it; it may have markup.
+    /// The description in a feed, which may contain markup.
     pub description: Option<&'a str>,
-    /// The address of its page, against which links are resolved.
+    /// The page's URL, which resolves relative links.
     pub url: Option<&'a str>,
-    /// What its page shares with others of the site.
+    /// The common lines of the site's pages.
     pub template: Option<&'a Template>,
 }
 
-/// A link in the text of an object.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Link {
-    /// The words that are linked.
+pub struct ArticleLink {
     pub text: String,
-    /// Where they lead.
     pub address: String,
 }
 
-/// An image of an object.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Image {
-    /// Where it is.
+pub struct ArticleImage {
     pub address: String,
-    /// Its caption, else its alternative text.
+    /// Its caption, or its alternative text.
     pub description: String,
 }
 
-/// What a page holds that would be announced, dated and quoted by itself. Empty texts are unknown.
+/// The part of a page that would be announced, dated and quoted on its own. Empty texts are unknown.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Object {
-    /// Its headline, as the page shows it.
+pub struct Article {
+    /// Its headline on the page.
     pub title: String,
-    /// What stands between headline and text, where it is apart from the text.
+    /// The text between headline and body, if it is separate.
     pub lead: String,
-    /// When it was published, as the page says.
+    /// Its time of publication, according to the page.
     pub time: Option<Timestamp>,
-    /// Who wrote it.
     pub author: String,
     /// Sections and keywords.
     pub categories: Vec<String>,
-    /// Its text: paragraphs with an empty line between them.
+    /// Its paragraphs, separated by empty lines.
     pub text: String,
-    /// The links in the text.
-    pub links: Vec<Link>,
-    /// The images.
-    pub images: Vec<Image>,
-    /// Where it stands in the page, as a selector for people.
+    pub links: Vec<ArticleLink>,
+    pub images: Vec<ArticleImage>,
+    /// Its element, as a readable selector.
     pub wrapper: String,
-    /// What readers answered, which is no part of it.
+    /// The comments of readers, which do not belong to the article.
     pub comments: Vec<String>,
-    /// The address of the answers, if the page has any.
+    /// The URL of the comments, if any.
     pub comments_address: String,
 }
 
-/// The object of a page.
-pub fn extract(dom: &Dom, context: &Context<'_>) -> Object {
-    let metadata = Metadata::of(dom);
+/// Extracts the article of a page.
+pub fn extract(dom: &Dom, context: &ArticleContext<'_>) -> Article {
+    let metadata = Metadata::from_dom(dom);
     let is_announced = context.title.is_some() || context.description.is_some();
     let title = context.title.unwrap_or(&metadata.title);
     let announced = context.description.map(plain_text);
     let description = announced.as_deref().unwrap_or(if is_announced { "" } else { &metadata.description });
-    let mut page = Page::of(dom, &Grams::of(&[title, description], GRAM_WORDS), context);
+    let mut page = LeafPage::new(dom, &Grams::new(&[title, description], GRAM_WORDS), context);
     let part =
-        if is_announced { several::part_of(&page, title, is_named(&page, &metadata, title)) } else { None };
+        if is_announced { parts::find_part(&page, title, is_named(&page, &metadata, title)) } else { None };
     page.is_bounded |= part.is_some();
-    if let Some(Part::Element(node)) = part {
-        page.take_in(node);
+    if let Some(ArticlePart::Element(node)) = part {
+        page.include(node);
     }
     let Some(found) = find(&page, title, part) else {
-        return Object { title: title.to_owned(), ..Object::default() };
+        return Article { title: title.to_owned(), ..Article::default() };
     };
     describe(&page, context, &metadata, title, &found)
 }
 
-/// The text of a description, which feeds give with markup or without.
+/// The text of a description, which may contain markup.
 pub fn plain_text(description: &str) -> std::borrow::Cow<'_, str> {
     if !description.contains(['<', '&']) {
         return description.into();
     }
     let dom = Dom::parse(description);
-    let leaves = leaves::Leaves::of(&dom, None).leaves;
+    let leaves = leaves::Leaves::from_dom(&dom, None).leaves;
     leaves.iter().map(|leaf| leaf.text.as_str()).collect::<Vec<_>>().join("\n").into()
 }
 
-/// A line or paragraph of a page.
-pub struct Line {
-    /// The first node of its text.
+pub struct PageLine {
     pub node: u32,
-    /// The nearest block element around it.
     pub block: u32,
-    /// With single spaces; line breaks where the page has them.
+    /// With single spaces; line breaks are kept.
     pub text: String,
-    /// Whether a reader wrote it below the object.
+    /// Whether it is part of a comment.
     pub is_comment: bool,
 }
 
-/// The lines of a page, for who finds its object by other rules.
-pub fn lines(dom: &Dom) -> Vec<Line> {
-    let Page { leaves, kinds, .. } = Page::of(dom, &Grams::default(), &Context::default());
-    let line = |(leaf, kinds): (leaves::Leaf, boxes::Kinds)| {
+/// The lines of a page, for other extraction methods.
+pub fn lines(dom: &Dom) -> Vec<PageLine> {
+    let LeafPage { leaves, kinds, .. } = LeafPage::new(dom, &Grams::default(), &ArticleContext::default());
+    let line = |(leaf, kinds): (leaves::TextLeaf, boxes::BoxKinds)| {
         let is_comment = kinds & BoxKind::Comments.bit() != 0;
-        Line { node: leaf.node, block: leaf.block, text: leaf.text, is_comment }
+        PageLine { node: leaf.node, block: leaf.block, text: leaf.text, is_comment }
     };
     leaves.leaves.into_iter().zip(kinds).map(line).collect()
 }
 
-/// The title and the description that a page gives itself.
+/// Title and description in the page's metadata.
 pub fn title_and_description(dom: &Dom) -> (String, String) {
-    let Metadata { title, description, .. } = Metadata::of(dom);
+    let Metadata { title, description, .. } = Metadata::from_dom(dom);
     (title, description)
 }
 
-/// Whether the page is named after the object: by its own title, or by its only `h1`.
-fn is_named(page: &Page<'_>, metadata: &Metadata, title: &str) -> bool {
+/// Whether the page has the article's title, in its metadata or in its only `h1`.
+fn is_named(page: &LeafPage<'_>, metadata: &Metadata, title: &str) -> bool {
     let title = phrases::folded(title);
     let own = phrases::folded(&metadata.title);
     let is_in_own = !title.is_empty() && (own.contains(&title) || own.len() > 15 && title.contains(&own));
@@ -187,8 +176,8 @@ fn is_named(page: &Page<'_>, metadata: &Metadata, title: &str) -> bool {
     is_in_own || is_only_heading
 }
 
-/// An object in its page, by leaves.
-struct Found {
+/// The leaves of an article.
+struct ArticleLeaves {
     wrapper: Wrapper,
     title: Option<usize>,
     lead: Vec<usize>,
@@ -196,12 +185,12 @@ struct Found {
     comments_from: Option<usize>,
 }
 
-fn find(page: &Page<'_>, title: &str, part: Option<Part>) -> Option<Found> {
-    if let Some(Part::Section(heading, end)) = part {
+fn find(page: &LeafPage<'_>, title: &str, part: Option<ArticlePart>) -> Option<ArticleLeaves> {
+    if let Some(ArticlePart::Section(heading, end)) = part {
         return section(page, heading, end);
     }
     let root = match part {
-        Some(Part::Element(node)) => node,
+        Some(ArticlePart::Element(node)) => node,
         _ => 0,
     };
     let wrapper = wrapper::find(page, root)?;
@@ -215,53 +204,53 @@ fn find(page: &Page<'_>, title: &str, part: Option<Part>) -> Option<Found> {
     }
     let mut lead = select::lead(page, &text, title_leaf);
     lead.retain(|&index| page.leaves.below(root).contains(&index));
-    Some(Found { wrapper, title: title_leaf, lead, text, comments_from })
+    Some(ArticleLeaves { wrapper, title: title_leaf, lead, text, comments_from })
 }
 
-/// An object that is a run of leaves below a heading.
-fn section(page: &Page<'_>, heading: usize, end: usize) -> Option<Found> {
+/// An article that consists of the leaves below a heading.
+fn section(page: &LeafPage<'_>, heading: usize, end: usize) -> Option<ArticleLeaves> {
     let node = page.leaves.dom.nodes[page.leaf(heading).block as usize].parent?;
     let wrapper = Wrapper { node, dropped: wrapper::SURE, n_good: 0.0 };
     let mut text = select::select_from(page, &wrapper, (heading + 1..end).collect(), "");
     text.retain(|&index| page.kinds[index] & BoxKind::Meta.bit() == 0 || page.leaf(index).is_good);
-    Some(Found { wrapper, title: Some(heading), lead: Vec::new(), text, comments_from: None })
+    Some(ArticleLeaves { wrapper, title: Some(heading), lead: Vec::new(), text, comments_from: None })
 }
 
 fn describe(
-    page: &Page<'_>,
-    context: &Context<'_>,
+    page: &LeafPage<'_>,
+    context: &ArticleContext<'_>,
     metadata: &Metadata,
     title: &str,
-    found: &Found,
-) -> Object {
+    found: &ArticleLeaves,
+) -> Article {
     let texts = |leaves: &[usize]| {
         leaves.iter().map(|&index| page.leaf(index).text.as_str()).collect::<Vec<_>>().join("\n\n")
     };
-    let base = Base::of(page, context.url);
+    let base = UrlBase::new(page, context.url);
     let shown = found.title.map(|index| page.leaf(index).text.clone());
     let text = texts(&found.text);
     let images = references::images(page, &found.wrapper, &base);
-    Object {
+    Article {
         title: shown.filter(|shown| is_headline(shown, title)).unwrap_or_else(|| title.to_owned()),
         lead: texts(&found.lead),
         time: metadata
             .time
             .or_else(|| byline::time_near(page, found.title, &found.text))
-            .or_else(|| context.url.and_then(dates::in_address)),
+            .or_else(|| context.url.and_then(dates::find_in_url)),
         author: Some(metadata.author.clone())
             .filter(|author| !author.is_empty())
             .unwrap_or_else(|| byline::author_near(page, found.title, &found.text)),
         categories: metadata.categories.clone(),
         links: references::links(page, &found.wrapper, &found.text, &base),
-        images: if images.is_empty() { image_of(&metadata.image, &base) } else { images },
-        wrapper: references::path_of(page, found.wrapper.node),
+        images: if images.is_empty() { lead_image(&metadata.image, &base) } else { images },
+        wrapper: references::selector_path(page, found.wrapper.node),
         comments: comments::texts(page, found.comments_from),
         comments_address: comments_address(page, context, &base),
         text,
     }
 }
 
-/// Whether a heading may stand for the title that is known: it has some of its words, or nothing is known.
+/// Whether a heading can replace the known title: it shares words with it, or no title is known.
 fn is_headline(shown: &str, title: &str) -> bool {
     let known: std::collections::HashSet<u64> = context::word_hashes(title).collect();
     let own: Vec<u64> = context::word_hashes(shown).collect();
@@ -269,12 +258,15 @@ fn is_headline(shown: &str, title: &str) -> bool {
     !own.is_empty() && (known.is_empty() || n_shared * 2 >= own.len().min(known.len()))
 }
 
-fn image_of(address: &str, base: &Base) -> Vec<Image> {
-    base.resolve(address).map(|address| Image { address, description: String::new() }).into_iter().collect()
+fn lead_image(address: &str, base: &UrlBase) -> Vec<ArticleImage> {
+    base.resolve(address)
+        .map(|address| ArticleImage { address, description: String::new() })
+        .into_iter()
+        .collect()
 }
 
-/// The feed of the answers, else the element that holds them.
-fn comments_address(page: &Page<'_>, context: &Context<'_>, base: &Base) -> String {
+/// The feed of the comments, or the element that contains them.
+fn comments_address(page: &LeafPage<'_>, context: &ArticleContext<'_>, base: &UrlBase) -> String {
     let dom = page.leaves.dom;
     let is_feed = |node: &&crate::text::dom::DomNode| {
         let is_named =
@@ -284,7 +276,7 @@ fn comments_address(page: &Page<'_>, context: &Context<'_>, base: &Base) -> Stri
             && (is_named("title") || is_named("href"))
     };
     let mut feeds = dom.nodes.iter().filter(is_feed).filter_map(|node| node.attribute("href"));
-    // A site's feed of all comments comes first; the page's own stands last.
+    // The feed of all comments of a site comes first, that of the page last.
     if let Some(address) = feeds.next_back().and_then(|href| base.resolve(href)) {
         return address;
     }

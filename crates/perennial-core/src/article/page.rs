@@ -1,39 +1,39 @@
-//! Leaves and boxes of one page, with the sums from which a wrapper is chosen.
+//! Leaves and boxes of one page, with the sums that determine the wrapper.
 
-use super::Context;
-use super::beside;
-use super::boxes::{BoxKind, Kinds, kind_of};
+use super::ArticleContext;
+use super::boxes::{BoxKind, BoxKinds, box_kind};
 use super::context::Grams;
-use super::leaves::{Leaf, LeafKind, Leaves};
+use super::leaves::{LeafKind, Leaves, TextLeaf};
+use super::surroundings;
 use crate::text::dom::Dom;
 
-/// What is known of each leaf and element of a page.
-pub(super) struct Page<'d> {
+/// The data about each leaf and element of a page.
+pub(super) struct LeafPage<'d> {
     pub(super) leaves: Leaves<'d>,
-    /// By leaf: the kinds of the boxes that hold it.
-    pub(super) kinds: Vec<Kinds>,
+    /// By leaf: the kinds of the boxes around it.
+    pub(super) kinds: Vec<BoxKinds>,
     /// The same by node.
-    pub(super) node_kinds: Vec<Kinds>,
-    /// By leaf: whether it stands on other pages of the site too.
+    pub(super) node_kinds: Vec<BoxKinds>,
+    /// By leaf: whether it also occurs on other pages of the site.
     pub(super) is_template: Vec<bool>,
-    /// By leaf: grams of the context.
+    /// By leaf: its grams of the context.
     pub(super) grams: Vec<Vec<u64>>,
-    /// Whether it is known from elsewhere where the object ends, so that no line has to be judged by its words.
+    /// Whether the end of the article is known, so no line has to be judged by its words.
     pub(super) is_bounded: bool,
-    /// Outermost zones of comments.
+    /// Outermost comment sections.
     pub(super) comment_zones: Vec<u32>,
 }
 
-impl<'d> Page<'d> {
-    pub(super) fn of(dom: &'d Dom, grams: &Grams, context: &Context<'_>) -> Page<'d> {
-        let leaves = Leaves::of(dom, context.url);
+impl<'d> LeafPage<'d> {
+    pub(super) fn new(dom: &'d Dom, grams: &Grams, context: &ArticleContext<'_>) -> LeafPage<'d> {
+        let leaves = Leaves::from_dom(dom, context.url);
         let is_template = match context.template {
             Some(template) => leaves.leaves.iter().map(|leaf| template.holds(&leaf.text)).collect(),
             None => vec![false; leaves.leaves.len()],
         };
         let found = leaves.leaves.iter().map(|leaf| grams.found_in(&leaf.text)).collect();
         let is_bounded = context.template.is_some_and(|template| template.n_pages() >= MIN_KNOWN_PAGES);
-        let mut page = Page {
+        let mut page = LeafPage {
             leaves,
             kinds: Vec::new(),
             node_kinds: Vec::new(),
@@ -46,7 +46,7 @@ impl<'d> Page<'d> {
         page
     }
 
-    pub(super) fn leaf(&self, index: usize) -> &Leaf {
+    pub(super) fn leaf(&self, index: usize) -> &TextLeaf {
         &self.leaves.leaves[index]
     }
 
@@ -54,19 +54,19 @@ impl<'d> Page<'d> {
         self.leaves.leaves.len()
     }
 
-    /// Sums over leaves, from which the sum below any element is a difference.
-    pub(super) fn sums(&self, value: impl Fn(usize) -> f32) -> Sums {
-        Sums::of_values((0..self.n_leaves()).map(value))
+    /// Prefix sums over leaves, so the sum below any element is a difference.
+    pub(super) fn sums(&self, value: impl Fn(usize) -> f32) -> LeafSums {
+        LeafSums::new((0..self.n_leaves()).map(value))
     }
 
-    /// Which boxes hold each leaf; those that hold too much of the running text are none.
+    /// Finds the boxes around each leaf. A box with too much running text does not count.
     fn find_boxes(&mut self) {
         let good = self.sums(|index| if self.leaf(index).is_good { self.leaf(index).length } else { 0.0 });
         let total = good.all().max(1.0);
         let dom = self.leaves.dom;
-        let mut by_node: Vec<Kinds> = vec![0; dom.nodes.len()];
+        let mut by_node: Vec<BoxKinds> = vec![0; dom.nodes.len()];
         let mut zones = Vec::new();
-        // What the names of each element say, however much it holds.
+        // The kind by name of each element, regardless of its size.
         let mut named: Vec<Option<BoxKind>> = vec![None; dom.nodes.len()];
         for (index, node) in dom.nodes.iter().enumerate() {
             let above = node.parent.map_or(0, |parent| by_node[parent as usize]);
@@ -75,7 +75,7 @@ impl<'d> Page<'d> {
             if below.is_empty() || node.tag().is_empty() {
                 continue;
             }
-            named[index] = kind_of(node);
+            named[index] = box_kind(node);
             if let Some(kind) = named[index] {
                 let share = good.of(below.clone()) / total;
                 if share <= f64::from(kind.max_share()) {
@@ -87,7 +87,7 @@ impl<'d> Page<'d> {
             }
         }
         self.kinds = self.leaves.leaves.iter().map(|leaf| by_node[leaf.node as usize]).collect();
-        for (node, kind) in beside::find(&self.leaves, &self.kinds, &named) {
+        for (node, kind) in surroundings::find(&self.leaves, &self.kinds, &named) {
             self.put_in_box(&mut by_node, node, kind);
             if kind == BoxKind::Comments {
                 zones.push(node);
@@ -97,9 +97,9 @@ impl<'d> Page<'d> {
         self.comment_zones = zones;
     }
 
-    /// Everything below an element is in a box of this kind.
-    fn put_in_box(&mut self, by_node: &mut [Kinds], node: u32, kind: BoxKind) {
-        // Boxes are found at any depth, so one that lies in another of its kind is done already.
+    /// Puts everything below an element into a box of this kind.
+    fn put_in_box(&mut self, by_node: &mut [BoxKinds], node: u32, kind: BoxKind) {
+        // Boxes exist at any depth, so a box inside one of the same kind is already done.
         if by_node[node as usize] & kind.bit() != 0 {
             return;
         }
@@ -109,14 +109,14 @@ impl<'d> Page<'d> {
         self.kinds[below].iter_mut().for_each(|kinds| *kinds |= kind.bit());
     }
 
-    /// What is below an element is not beside the object: the object is there.
-    pub(super) fn take_in(&mut self, node: u32) {
+    /// Removes everything below an element from the surroundings, because the article is there.
+    pub(super) fn include(&mut self, node: u32) {
         let below = self.leaves.below(node);
-        self.kinds[below].iter_mut().for_each(|kinds| *kinds &= !BoxKind::Beside.bit());
+        self.kinds[below].iter_mut().for_each(|kinds| *kinds &= !BoxKind::Surrounding.bit());
     }
 
-    /// What a leaf says for the element that holds it.
-    pub(super) fn value(&self, index: usize, dropped: Kinds) -> f32 {
+    /// The value of a leaf for the elements around it.
+    pub(super) fn value(&self, index: usize, dropped: BoxKinds) -> f32 {
         if self.kinds[index] & dropped != 0 || self.is_template[index] {
             return 0.0;
         }
@@ -131,23 +131,23 @@ impl<'d> Page<'d> {
     }
 }
 
-/// So many pages of a site show what all of them have.
+/// This many pages of a site reveal its template.
 const MIN_KNOWN_PAGES: usize = 5;
-/// What a gram of the context adds to a leaf, in letters.
+/// The bonus of a gram of the context, in letters.
 const GRAM_BONUS: f32 = 30.0;
-/// Grams of one leaf that count.
+/// Grams per leaf that count.
 const MAX_GRAMS: usize = 20;
-/// What a letter in a list, a table or code counts where it is no running text.
+/// The value of a letter in a list, a table or code outside of running text.
 const LISTED_WORTH: f32 = 0.3;
-/// What a letter in a link takes away.
+/// The penalty of a letter in a link.
 const LINK_PENALTY: f32 = 0.6;
 
-/// Sums over leaves.
-pub(super) struct Sums(Vec<f64>);
+/// Prefix sums over leaves.
+pub(super) struct LeafSums(Vec<f64>);
 
-impl Sums {
-    /// One value for each leaf, in order.
-    pub(super) fn of_values(values: impl ExactSizeIterator<Item = f32>) -> Sums {
+impl LeafSums {
+    /// From one value per leaf, in order.
+    pub(super) fn new(values: impl ExactSizeIterator<Item = f32>) -> LeafSums {
         let mut sums = Vec::with_capacity(values.len() + 1);
         let mut sum = 0.0;
         sums.push(0.0);
@@ -155,7 +155,7 @@ impl Sums {
             sum += f64::from(value);
             sums.push(sum);
         }
-        Sums(sums)
+        LeafSums(sums)
     }
 
     pub(super) fn of(&self, range: std::ops::Range<usize>) -> f64 {

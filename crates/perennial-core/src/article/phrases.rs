@@ -1,6 +1,6 @@
-//! Lines that sites put around an article in so many words: calls to read on, to subscribe, to share; bylines; dates.
+//! Phrases that sites put around an article: calls to read on, to subscribe, to share; bylines; dates.
 //!
-//! Each question is asked of a line that stands where such lines stand, and of its beginning, so that an article that speaks of
+//! Each test applies only to lines where such phrases occur, and mostly to their beginnings. So an article about
 //! newsletters loses nothing.
 
 use std::sync::LazyLock;
@@ -10,19 +10,19 @@ use crate::time::dates;
 /// A list of phrases, one per line of its file.
 pub(super) type Phrases = LazyLock<Vec<&'static str>>;
 
-/// Lines that are never part of an object, in small letters and without marks at their ends.
+/// Whole lines that never belong to an article, in lower case and without punctuation at their ends.
 static FURNITURE: Phrases = LazyLock::new(|| include_str!("phrases/furniture.txt").lines().collect());
 
-/// How a line begins that leads to other pages.
+/// The beginnings of lines that link to other pages.
 static READ_ON: Phrases = LazyLock::new(|| include_str!("phrases/read_on.txt").lines().collect());
 
-/// How a line begins, or what it says, that asks for something.
+/// The beginnings of lines that ask for an action.
 static ASKS: Phrases = LazyLock::new(|| include_str!("phrases/asks.txt").lines().collect());
 
-/// What such a line says somewhere.
+/// Phrases anywhere in such lines.
 static ASKS_WITHIN: Phrases = LazyLock::new(|| include_str!("phrases/asks_within.txt").lines().collect());
 
-/// Small letters, single spaces, no marks at the ends; bounded, because only short lines are asked about.
+/// Lower case, single spaces, no punctuation at the ends; truncated, because only short lines matter.
 pub fn folded(line: &str) -> String {
     let line = &line[..line.floor_char_boundary(300)];
     let small = line.to_lowercase();
@@ -30,18 +30,18 @@ pub fn folded(line: &str) -> String {
     trimmed.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a whole line is the site's furniture.
+/// Whether a whole line is boilerplate.
 pub(super) fn is_furniture(folded: &str) -> bool {
     folded.len() <= 40 && FURNITURE.contains(&folded.trim_end_matches(':'))
 }
 
 /// Whether a line leads to other pages.
-pub(super) fn leads_on(folded: &str) -> bool {
+pub(super) fn leads_elsewhere(folded: &str) -> bool {
     begins_with(folded, &READ_ON)
 }
 
 /// Whether a line asks the reader to do something.
-pub(super) fn asks(folded: &str) -> bool {
+pub(super) fn asks_for_action(folded: &str) -> bool {
     begins_with(folded, &ASKS) || ASKS_WITHIN.iter().any(|phrase| folded.contains(phrase))
 }
 
@@ -49,7 +49,7 @@ fn begins_with(folded: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| folded.starts_with(phrase))
 }
 
-/// Whether a short line lists what the page is filed under.
+/// Whether a short line lists tags or categories.
 pub(super) fn is_filing(folded: &str) -> bool {
     const STARTS: [&str; 17] = [
         "tags:",
@@ -73,7 +73,7 @@ pub(super) fn is_filing(folded: &str) -> bool {
     folded.len() <= 160 && begins_with(folded, &STARTS)
 }
 
-/// Whether a short line tells who wrote, or when.
+/// Whether a short line contains the author or the date.
 pub(super) fn is_byline(folded: &str) -> bool {
     const WHO: [&str; 11] = [
         "by ",
@@ -89,7 +89,8 @@ pub(super) fn is_byline(folded: &str) -> bool {
         "text:",
     ];
     static WHEN: Phrases = LazyLock::new(|| include_str!("phrases/dated.txt").lines().collect());
-    // "Updated dependencies" and "By the end of the year" begin text: a time has digits, and a name has few words.
+    // "Updated dependencies" and "By the end of the year" begin text, so a time needs digits, and a name has few
+    // words.
     let has_digit = || folded.contains(|c: char| c.is_ascii_digit());
     let is_name = || folded.split_whitespace().count() <= MAX_BYLINE_WORDS;
     folded.len() <= 120
@@ -100,16 +101,16 @@ pub(super) fn is_byline(folded: &str) -> bool {
             || folded.ends_with("min read"))
 }
 
-/// Words of a line that tells who wrote.
+/// The maximum number of words in a byline.
 const MAX_BYLINE_WORDS: usize = 9;
 
-/// Whether a line is a date with a name or two: no sentence, but a whole date.
+/// Whether a line is a full date with a name or two, and not a sentence.
 fn is_dated(folded: &str) -> bool {
     let n_words = folded.split_whitespace().count();
     folded.len() <= 90 && n_words <= 14 && !folded.contains(". ") && dates::find(folded).is_some()
 }
 
-/// Whether a line is a date and little else: at least a year or a time, a third of it digits.
+/// Whether a line is little more than a date: a year or a time, with at least a fifth of its characters digits.
 pub(super) fn is_date_like(folded: &str) -> bool {
     let n_letters = folded.chars().filter(|c| c.is_alphabetic()).count();
     let n_digits = folded.chars().filter(char::is_ascii_digit).count();
@@ -127,11 +128,11 @@ pub(super) fn is_date_like(folded: &str) -> bool {
     (has_year || has_clock) && n_letters <= 30 && n_digits * 4 >= n_letters
 }
 
-/// How a line begins that heads what readers wrote.
+/// The beginnings of headings of comments.
 static COMMENT_STARTS: Phrases =
     LazyLock::new(|| include_str!("phrases/comment_headings.txt").lines().collect());
 
-/// Whether a short line is the heading of what readers wrote: `12 comments`, `Comments (3)`, `3 thoughts on ...`.
+/// Whether a short line is the heading of comments: `12 comments`, `Comments (3)`, `3 thoughts on ...`.
 pub(super) fn is_comment_heading(folded: &str) -> bool {
     static WORDS: Phrases = LazyLock::new(|| include_str!("phrases/comment_words.txt").lines().collect());
     let plain: String =
@@ -141,7 +142,7 @@ pub(super) fn is_comment_heading(folded: &str) -> bool {
     let first = words.next().unwrap_or_default();
     let n_more = words.count();
     let has_count = folded.starts_with(|c: char| c.is_ascii_digit());
-    // An article may have a part named so: alone they tell nothing.
+    // These words need a count, because a section of an article may have such a heading.
     const WITH_COUNT: [&str; 7] =
         ["responses", "response", "replies", "antworten", "réponses", "respuestas", "respostas"];
     let is_counted = has_count

@@ -1,40 +1,40 @@
-//! The leaves of an object -> its links and images, and where it stands in the page.
+//! The leaves of an article -> its links and images, and its position in the page.
 
 use url::Url;
 
 use super::boxes::BoxKind;
-use super::page::Page;
+use super::page::LeafPage;
 use super::wrapper::Wrapper;
-use super::{Image, Link};
+use super::{ArticleImage, ArticleLink};
 use crate::text::dom::DomNode;
 
-/// References of one object that are kept.
+/// The maximum number of links, and of images.
 const MAX_REFERENCES: usize = 2_000;
-/// Longer addresses are left out.
+/// Longer URLs are left out.
 const MAX_URL_BYTES: usize = 8_192;
-/// Images that say that they are smaller in one direction are marks and counters.
+/// Images with a smaller width or height are icons and counters.
 const MIN_SIDE: u32 = 40;
-/// Longer descriptions are cut.
+/// Longer descriptions are truncated.
 const MAX_TEXT_BYTES: usize = 2_000;
-/// Elements of a path that are named.
+/// The maximum number of elements in a path.
 const MAX_PATH: usize = 64;
 
-/// Addresses against which a page's own are resolved.
-pub(super) struct Base(Option<Url>);
+/// The base URL of a page.
+pub(super) struct UrlBase(Option<Url>);
 
-impl Base {
-    /// The page's address, and what its `base` element makes of it.
-    pub(super) fn of(page: &Page<'_>, url: Option<&str>) -> Base {
+impl UrlBase {
+    /// The page's URL, modified by its `base` element.
+    pub(super) fn new(page: &LeafPage<'_>, url: Option<&str>) -> UrlBase {
         let own = url.and_then(|url| Url::parse(url).ok());
         let named = page.leaves.dom.base_href().filter(|href| href.len() <= MAX_URL_BYTES);
         let joined = named.and_then(|href| match &own {
             Some(own) => own.join(href).ok(),
             None => Url::parse(href).ok(),
         });
-        Base(joined.or(own))
+        UrlBase(joined.or(own))
     }
 
-    /// An address as it is reached from the page; as it is written where the page's own is unknown.
+    /// Resolves a URL; without a base it stays as written.
     pub(super) fn resolve(&self, href: &str) -> Option<String> {
         let href = href.trim();
         if href.is_empty() || href.len() > MAX_URL_BYTES || href.starts_with('#') {
@@ -53,10 +53,15 @@ impl Base {
     }
 }
 
-/// The links in the text of an object, each address once.
-pub(super) fn links(page: &Page<'_>, wrapper: &Wrapper, kept: &[usize], base: &Base) -> Vec<Link> {
+/// The links in the text of an article, each URL once.
+pub(super) fn links(
+    page: &LeafPage<'_>,
+    wrapper: &Wrapper,
+    kept: &[usize],
+    base: &UrlBase,
+) -> Vec<ArticleLink> {
     let dom = page.leaves.dom;
-    let mut links: Vec<Link> = Vec::new();
+    let mut links: Vec<ArticleLink> = Vec::new();
     let mut known = std::collections::HashSet::new();
     for node in wrapper.node..dom.nodes[wrapper.node as usize].end {
         let source = &dom.nodes[node as usize];
@@ -67,18 +72,18 @@ pub(super) fn links(page: &Page<'_>, wrapper: &Wrapper, kept: &[usize], base: &B
             .is_some_and(|leaf| page.leaf(leaf).last >= node && kept.binary_search(&leaf).is_ok());
         let Some(address) = base.resolve(href).filter(|_| is_kept) else { continue };
         if links.len() < MAX_REFERENCES && known.insert(address.clone()) {
-            links.push(Link { text: text_below(page, node), address });
+            links.push(ArticleLink { text: text_below(page, node), address });
         }
     }
     links
 }
 
-/// The images of an object with what stands below them, each address once. Boxes around images are often called captions or
-/// galleries, so these count here.
-pub(super) fn images(page: &Page<'_>, wrapper: &Wrapper, base: &Base) -> Vec<Image> {
+/// The images of an article with their captions, each URL once. Boxes around images are often named captions or
+/// galleries, so these kinds count here.
+pub(super) fn images(page: &LeafPage<'_>, wrapper: &Wrapper, base: &UrlBase) -> Vec<ArticleImage> {
     let dom = page.leaves.dom;
     let dropped = wrapper.dropped & !(BoxKind::Caption.bit() | BoxKind::Header.bit());
-    let mut images: Vec<Image> = Vec::new();
+    let mut images: Vec<ArticleImage> = Vec::new();
     let mut known = std::collections::HashSet::new();
     for node in wrapper.node..dom.nodes[wrapper.node as usize].end {
         let source = &dom.nodes[node as usize];
@@ -90,7 +95,7 @@ pub(super) fn images(page: &Page<'_>, wrapper: &Wrapper, base: &Base) -> Vec<Ima
             names.iter().filter_map(|name| source.attribute(name)).find_map(|href| base.resolve(href));
         let Some(address) = address else { continue };
         if images.len() < MAX_REFERENCES && known.insert(address.clone()) {
-            images.push(Image { address, description: description_of(page, node) });
+            images.push(ArticleImage { address, description: image_description(page, node) });
         }
     }
     images
@@ -103,18 +108,18 @@ fn is_small(image: &DomNode) -> bool {
     })
 }
 
-/// The caption of the figure around an image, else its alternative text.
-fn description_of(page: &Page<'_>, image: u32) -> String {
+/// The caption of the figure around an image, or its alternative text.
+fn image_description(page: &LeafPage<'_>, image: u32) -> String {
     let dom = page.leaves.dom;
     let figure =
         std::iter::successors(dom.nodes[image as usize].parent, |&node| dom.nodes[node as usize].parent)
             .take(6)
             .find(|&node| dom.nodes[node as usize].tag() == "figure");
     let caption = figure.map(|figure| text_below(page, figure)).filter(|text| !text.is_empty());
-    caption.unwrap_or_else(|| bounded(dom.nodes[image as usize].attribute("alt").unwrap_or_default()))
+    caption.unwrap_or_else(|| collapsed(dom.nodes[image as usize].attribute("alt").unwrap_or_default()))
 }
 
-fn text_below(page: &Page<'_>, node: u32) -> String {
+fn text_below(page: &LeafPage<'_>, node: u32) -> String {
     let dom = page.leaves.dom;
     let mut text = String::new();
     for inner in &dom.nodes[node as usize..dom.nodes[node as usize].end as usize] {
@@ -125,24 +130,24 @@ fn text_below(page: &Page<'_>, node: u32) -> String {
             }
         }
     }
-    bounded(&text)
+    collapsed(&text)
 }
 
-fn bounded(text: &str) -> String {
+fn collapsed(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_TEXT_BYTES)].split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Where an element stands, as a selector that people can read: `body > div#main > article.post`.
-pub(super) fn path_of(page: &Page<'_>, node: u32) -> String {
+/// The position of an element as a readable selector: `body > div#main > article.post`.
+pub(super) fn selector_path(page: &LeafPage<'_>, node: u32) -> String {
     let dom = page.leaves.dom;
     let above = std::iter::successors(Some(node), |&node| dom.nodes[node as usize].parent).take(MAX_PATH);
-    let mut names: Vec<String> = above.map(|node| name_of(&dom.nodes[node as usize])).collect();
+    let mut names: Vec<String> = above.map(|node| element_name(&dom.nodes[node as usize])).collect();
     names.pop_if(|name| name.starts_with("html"));
     names.reverse();
     names.join(" > ")
 }
 
-fn name_of(node: &DomNode) -> String {
+fn element_name(node: &DomNode) -> String {
     let is_plain =
         |name: &&str| !name.is_empty() && name.len() <= 60 && !name.contains(['>', ' ', '#', '"', '\'']);
     let id = node.attribute("id").map(str::trim).filter(is_plain).map(|id| format!("#{id}"));

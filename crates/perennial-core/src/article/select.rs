@@ -1,44 +1,44 @@
-//! A wrapper -> the leaves of it that are the object's own: what stands before, between and behind them goes.
+//! A wrapper -> the article's own leaves, without the lines before, between and after them.
 
 use super::boxes::BoxKind;
-use super::leaves::{Leaf, LeafKind};
-use super::page::Page;
-use super::phrases::{asks, folded, is_byline, is_filing, is_furniture, leads_on};
+use super::leaves::{LeafKind, TextLeaf};
+use super::page::LeafPage;
+use super::phrases::{asks_for_action, folded, is_byline, is_filing, is_furniture, leads_elsewhere};
 use super::wrapper::Wrapper;
 
-/// A heading of related pages cuts the rest when less than this share of the text stands behind it.
+/// A heading of related pages ends the text if less than this share of the text follows.
 const MAX_TAIL: f64 = 0.3;
 
-/// A longer line is no heading of other pages.
+/// A longer line is not a heading of related pages.
 const MAX_HEADING_LENGTH: f32 = 80.0;
-/// A longer paragraph does not only ask for something.
+/// A longer paragraph is more than a call to action.
 const MAX_ASKING_LENGTH: f32 = 400.0;
-/// A longer paragraph is no furniture, whatever it begins with.
+/// A longer paragraph is not boilerplate, whatever it begins with.
 const MAX_FURNITURE_LENGTH: f32 = 300.0;
-/// A line with so large a share of links is a link.
+/// A line with at least this share of links is a link.
 const LINK: f32 = 0.9;
 /// A heading with a larger share of links is a link.
 const MAX_LINKED_HEADING: f32 = 0.3;
-/// What leads away has this share of links.
+/// The minimum share of links in related content.
 const MIN_TAIL_LINKED: f32 = 0.25;
-/// It is no larger a share of the text: references of an encyclopedia are links too.
+/// The maximum share of the text in related content, because references of an encyclopedia are links too.
 const MAX_LED_TAIL: f32 = 0.15;
-/// An entry of a list that leads on is a link in part.
+/// The minimum share of links in an entry of a list of related pages.
 const MIN_ENTRY_LINK: f32 = 0.2;
-/// A line that leads on is a link in part, or shorter than this.
+/// A line that leads to other pages is partly a link, or shorter than this.
 const MAX_WAY_LENGTH: f32 = 40.0;
 
-/// A lead has at least this length.
+/// The minimum length of a lead.
 const MIN_LEAD_LENGTH: f32 = 40.0;
-/// Longer text before the wrapper is no lead.
+/// Longer text before the wrapper is not a lead.
 const MAX_LEAD_LENGTH: f32 = 1200.0;
-/// Leaves of a lead.
+/// Maximum number of leaves in a lead.
 const MAX_LEAD_LEAVES: usize = 3;
-/// Leaves between the title and the object in which a lead is looked for.
+/// Maximum number of leaves between the title and the article that are searched for a lead.
 const MAX_LEAD_DISTANCE: usize = 40;
 
-/// The lead: what stands between the title and the text, outside of the wrapper or in its header.
-pub(super) fn lead(page: &Page<'_>, kept: &[usize], title_leaf: Option<usize>) -> Vec<usize> {
+/// The lead: the text between the title and the body, outside of the wrapper or in its header.
+pub(super) fn lead(page: &LeafPage<'_>, kept: &[usize], title_leaf: Option<usize>) -> Vec<usize> {
     let Some(&first) = kept.first() else { return Vec::new() };
     let Some(from) = title_leaf.filter(|&title| title < first && first - title <= MAX_LEAD_DISTANCE) else {
         return Vec::new();
@@ -55,8 +55,8 @@ pub(super) fn lead(page: &Page<'_>, kept: &[usize], title_leaf: Option<usize>) -
             && is_lead
             && leaf.length <= MAX_LEAD_LENGTH
             && !is_byline(&line)
-            && !asks(&line)
-            && !leads_on(&line)
+            && !asks_for_action(&line)
+            && !leads_elsewhere(&line)
         {
             lead.push(index);
             if lead.len() == MAX_LEAD_LEAVES {
@@ -70,8 +70,8 @@ pub(super) fn lead(page: &Page<'_>, kept: &[usize], title_leaf: Option<usize>) -
     lead
 }
 
-/// The leaf that holds the title: the heading nearest to the text that repeats it, else the last `h1` before it.
-pub(super) fn title_leaf(page: &Page<'_>, wrapper: &Wrapper, title: &str) -> Option<usize> {
+/// The leaf with the title: the heading nearest to the text that repeats it, or the last `h1` before it.
+pub(super) fn title_leaf(page: &LeafPage<'_>, wrapper: &Wrapper, title: &str) -> Option<usize> {
     let title = folded(title);
     let below = page.leaves.below(wrapper.node);
     let first_good = below.clone().find(|&index| page.leaf(index).is_good).unwrap_or(below.start);
@@ -84,21 +84,21 @@ pub(super) fn title_leaf(page: &Page<'_>, wrapper: &Wrapper, title: &str) -> Opt
     by_text.or_else(|| before.clone().find(|&index| matches!(page.leaf(index).kind, LeafKind::Heading(1))))
 }
 
-/// The leaves of the object, in order.
-pub(super) fn select(page: &Page<'_>, wrapper: &Wrapper, title: &str) -> Vec<usize> {
+/// The leaves of the article, in order.
+pub(super) fn select(page: &LeafPage<'_>, wrapper: &Wrapper, title: &str) -> Vec<usize> {
     select_from(page, wrapper, page.leaves.below(wrapper.node).collect(), title)
 }
 
 /// The same for some leaves of the wrapper.
 pub(super) fn select_from(
-    page: &Page<'_>,
+    page: &LeafPage<'_>,
     wrapper: &Wrapper,
     mut kept: Vec<usize>,
     title: &str,
 ) -> Vec<usize> {
     kept.retain(|&index| page.kinds[index] & wrapper.dropped == 0 && !page.is_template[index]);
-    drop_led_lists(page, &mut kept);
-    cut_at_way(page, &mut kept);
+    drop_related_lists(page, &mut kept);
+    cut_at_related_heading(page, &mut kept);
     drop_furniture(page, &mut kept);
     drop_head(page, &mut kept, title);
     drop_before_byline(page, &mut kept);
@@ -106,14 +106,14 @@ pub(super) fn select_from(
     kept
 }
 
-/// Lines of one word that say what to do, and links that lead away between paragraphs.
-fn drop_furniture(page: &Page<'_>, kept: &mut Vec<usize>) {
+/// Removes boilerplate lines, and links to other pages between paragraphs.
+fn drop_furniture(page: &LeafPage<'_>, kept: &mut Vec<usize>) {
     let length = |is_link: bool| -> f32 {
         let of_kind =
             kept.iter().map(|&index| page.leaf(index)).filter(|leaf| (leaf.link_share >= LINK) == is_link);
         of_kind.map(|leaf| leaf.length).sum()
     };
-    // A page that consists of links keeps them: they are what it is about.
+    // A page of mostly links keeps them, because they are its subject.
     let drops_links = length(true) < length(false);
     kept.retain(|&index| {
         let leaf = page.leaf(index);
@@ -121,17 +121,17 @@ fn drop_furniture(page: &Page<'_>, kept: &mut Vec<usize>) {
             return true;
         }
         let line = folded(&leaf.text);
-        let is_way = leads_on(&line) && (leaf.link_share > 0.3 || leaf.length < MAX_WAY_LENGTH);
+        let is_way = leads_elsewhere(&line) && (leaf.link_share > 0.3 || leaf.length < MAX_WAY_LENGTH);
         let is_link =
             leaf.link_share >= LINK && drops_links && !leaf.leads_out && leaf.kind != LeafKind::Cell;
         !(is_furniture(&line) || is_way || is_link)
     });
 }
 
-/// What stands before the first running text: copies of the title, who wrote it and when.
-fn drop_head(page: &Page<'_>, kept: &mut Vec<usize>, title: &str) {
+/// Removes lines before the first running text: copies of the title and bylines.
+fn drop_head(page: &LeafPage<'_>, kept: &mut Vec<usize>, title: &str) {
     let title = folded(title);
-    let is_text = |leaf: &Leaf| leaf.is_good && !is_byline(&folded(&leaf.text));
+    let is_text = |leaf: &TextLeaf| leaf.is_good && !is_byline(&folded(&leaf.text));
     // Without running text the head is short.
     let first_good = kept.iter().position(|&index| is_text(page.leaf(index))).unwrap_or(MAX_HEAD_LEAVES);
     let mut place = 0;
@@ -147,12 +147,12 @@ fn drop_head(page: &Page<'_>, kept: &mut Vec<usize>, title: &str) {
     });
 }
 
-/// Leaves at the beginning in which a byline is looked for, and how much may stand before it.
+/// Leaves and letters at the beginning that are searched for a byline.
 const MAX_HEAD_LEAVES: usize = 5;
 const MAX_HEAD_LENGTH: f32 = 400.0;
 
-/// Who wrote it and when often stands between the lead and the text: what is before that line is not text.
-fn drop_before_byline(page: &Page<'_>, kept: &mut Vec<usize>) {
+/// Removes the text before a byline, because the byline often comes between the lead and the body.
+fn drop_before_byline(page: &LeafPage<'_>, kept: &mut Vec<usize>) {
     if page.is_bounded || kept.len() < 2 * MAX_HEAD_LEAVES {
         return;
     }
@@ -176,29 +176,30 @@ pub(super) fn is_title_copy(line: &str, title: &str) -> bool {
         && (line == title || line.len() > 15 && (title.starts_with(line) || line.starts_with(title)))
 }
 
-fn is_behind(line: &str) -> bool {
+fn is_trailing_line(line: &str) -> bool {
     is_byline(line) || is_filing(line)
 }
 
-/// A line that leads on, and the list of links to other pages of the site right below it, anywhere in the text.
-fn drop_led_lists(page: &Page<'_>, kept: &mut Vec<usize>) {
-    let is_entry = |leaf: &Leaf| {
+/// Removes lines that lead to other pages, with the lists of links right below them.
+fn drop_related_lists(page: &LeafPage<'_>, kept: &mut Vec<usize>) {
+    let is_entry = |leaf: &TextLeaf| {
         let is_listed = leaf.kind == LeafKind::Item && leaf.link_share > MIN_ENTRY_LINK;
         (is_listed || leaf.link_share >= LINK) && !leaf.leads_out
     };
     let mut is_led = false;
     kept.retain(|&index| {
         let leaf = page.leaf(index);
-        let leads =
-            leaf.length <= MAX_HEADING_LENGTH && leaf.link_share < LINK && leads_on(&folded(&leaf.text));
+        let leads = leaf.length <= MAX_HEADING_LENGTH
+            && leaf.link_share < LINK
+            && leads_elsewhere(&folded(&leaf.text));
         is_led = leads || is_led && is_entry(leaf);
         leads || !is_led
     });
 }
 
-/// What follows a heading of other pages near the end is not the object's, where it mostly leads on too: behind a line that is itself a
-/// link the text may go on.
-fn cut_at_way(page: &Page<'_>, kept: &mut Vec<usize>) {
+/// Ends the text at a late heading of related pages if mostly links follow. After a heading that is itself a link the
+/// text may continue.
+fn cut_at_related_heading(page: &LeafPage<'_>, kept: &mut Vec<usize>) {
     if page.is_bounded {
         return;
     }
@@ -207,7 +208,7 @@ fn cut_at_way(page: &Page<'_>, kept: &mut Vec<usize>) {
         let leaf = page.leaf(kept[place]);
         leaf.length <= MAX_HEADING_LENGTH
             && leaf.link_share < MAX_LINKED_HEADING
-            && leads_on(&folded(&leaf.text))
+            && leads_elsewhere(&folded(&leaf.text))
     };
     let leads_away = |&place: &usize| {
         let behind = kept[place + 1..].iter().map(|&index| page.leaf(index));
@@ -216,35 +217,38 @@ fn cut_at_way(page: &Page<'_>, kept: &mut Vec<usize>) {
         });
         linked >= MIN_TAIL_LINKED * length && length <= MAX_LED_TAIL * total
     };
-    if let Some(cut) = late(page, kept).filter(leads).find(leads_away) {
+    if let Some(cut) = late_positions(page, kept).filter(leads).find(leads_away) {
         kept.truncate(cut);
     }
 }
 
-/// What stands behind the object: a heading of other pages with all that follows, lines that ask for something, headings without text, dates, tags.
-fn drop_tail(page: &Page<'_>, kept: &mut Vec<usize>) {
+/// Removes lines after the article: related pages, calls to action, headings without text, dates, tags.
+fn drop_tail(page: &LeafPage<'_>, kept: &mut Vec<usize>) {
     if page.is_bounded {
         return;
     }
-    if let Some(cut) = late(page, kept).find(|&place| {
+    if let Some(cut) = late_positions(page, kept).find(|&place| {
         let leaf = page.leaf(kept[place]);
-        leaf.length <= MAX_HEADING_LENGTH && leads_on(&folded(&leaf.text))
+        leaf.length <= MAX_HEADING_LENGTH && leads_elsewhere(&folded(&leaf.text))
     }) {
         kept.truncate(cut);
     }
-    let asking: Vec<usize> = late(page, kept)
+    let asking: Vec<usize> = late_positions(page, kept)
         .map(|place| kept[place])
-        .filter(|&index| page.leaf(index).length < MAX_ASKING_LENGTH && asks(&folded(&page.leaf(index).text)))
+        .filter(|&index| {
+            page.leaf(index).length < MAX_ASKING_LENGTH && asks_for_action(&folded(&page.leaf(index).text))
+        })
         .collect();
     kept.retain(|index| asking.binary_search(index).is_err());
-    let is_loose = |leaf: &Leaf| matches!(leaf.kind, LeafKind::Heading(_)) || is_behind(&folded(&leaf.text));
+    let is_loose =
+        |leaf: &TextLeaf| matches!(leaf.kind, LeafKind::Heading(_)) || is_trailing_line(&folded(&leaf.text));
     while kept.len() > 1 && kept.last().is_some_and(|&last| is_loose(page.leaf(last))) {
         kept.pop();
     }
 }
 
-/// The places in the last part of a text.
-fn late(page: &Page<'_>, kept: &[usize]) -> std::ops::Range<usize> {
+/// The positions in the last part of a text.
+fn late_positions(page: &LeafPage<'_>, kept: &[usize]) -> std::ops::Range<usize> {
     let length = |index: &usize| f64::from(page.leaf(*index).length);
     let total: f64 = kept.iter().map(length).sum();
     let mut before = 0.0;

@@ -1,8 +1,8 @@
-//! Pages written for one question each -> what is found in them; and properties over any page.
+//! Pages written for one case each -> the extracted articles; and properties of any page.
 
 use proptest::prelude::*;
 
-use super::version::{Edit, Field, Run, compare_words, edits, n_edited, same_version};
+use super::version::{Edit, EditedField, WordRun, compare_words, edits, n_edited, same_version};
 use super::*;
 
 const FIRST: &str =
@@ -20,8 +20,8 @@ fn text() -> String {
     [FIRST, SECOND, THIRD].join("\n\n")
 }
 
-fn found(html: &str) -> Object {
-    extract(&Dom::parse(html), &Context::default())
+fn found(html: &str) -> Article {
+    extract(&Dom::parse(html), &ArticleContext::default())
 }
 
 fn page(before: &str, after: &str) -> String {
@@ -66,7 +66,7 @@ fn boxes_inside_the_text_are_cut_out() {
         "<p>Read more: <a href=/c>All about bridges</a></p>",
         "<div style='display: none'><p>Hidden words that nobody sees, but which are as long as a sentence.</p></div>",
     ];
-    // A box may hold a fifth of the running text at most, so the text is longer than three paragraphs.
+    // A box may contain at most a fifth of the running text, so the text is longer than three paragraphs.
     for inner in boxes {
         let html = format!("<body><article>{}{inner}{}</article>", paragraphs(), paragraphs());
         assert_eq!(found(&html).text, format!("{}\n\n{}", text(), text()), "{inner}");
@@ -120,7 +120,7 @@ fn metadata_by_source() {
         "articleSection":"Town"}]}</script>"#;
     let meta = "<meta property=og:title content='From meta'><meta name=author content='Cy Fox'>
         <meta property=article:published_time content=2018-01-02><meta name=keywords content='bridge, town'>";
-    let of = |head: &str| Metadata::of(&Dom::parse(&format!("<head>{head}</head>")));
+    let of = |head: &str| Metadata::from_dom(&Dom::parse(&format!("<head>{head}</head>")));
     let both = of(&format!("{meta}{record}"));
     assert_eq!((both.title.as_str(), both.author.as_str()), ("From JSON", "Ann Lee, Bo Ray"));
     assert_eq!(
@@ -145,17 +145,17 @@ fn links_and_images_of_the_text_alone() {
     );
     let object = extract(
         &Dom::parse(&html),
-        &Context { url: Some("http://a.example/news/1.html"), ..Context::default() },
+        &ArticleContext { url: Some("http://a.example/news/1.html"), ..ArticleContext::default() },
     );
-    let link = Link { text: "the plan".into(), address: "http://a.example/news/plan.html".into() };
-    let image = Image {
+    let link = ArticleLink { text: "the plan".into(), address: "http://a.example/news/plan.html".into() };
+    let image = ArticleImage {
         address: "http://a.example/news/bridge.jpg".into(),
         description: "The bridge in 1890".into(),
     };
     assert_eq!((object.links, object.images), (vec![link], vec![image]));
 }
 
-/// Three posts on a page, each form a way in which sites build them.
+/// Three posts on a page, in one of several common forms.
 fn posts(form: &str) -> (String, [(&'static str, &'static str); 3]) {
     let posts = [
         ("First post of the week", FIRST),
@@ -178,8 +178,11 @@ fn several_posts_on_a_page_stay_apart() {
     for form in ["div", "article", "row", "flat"] {
         let (html, posts) = posts(form);
         for (title, text) in posts {
-            let context =
-                Context { title: Some(title), description: Some(&text[..60]), ..Context::default() };
+            let context = ArticleContext {
+                title: Some(title),
+                description: Some(&text[..60]),
+                ..ArticleContext::default()
+            };
             let object = extract(&Dom::parse(&html), &context);
             assert_eq!((object.title.as_str(), object.text.as_str()), (title, text), "{form}");
         }
@@ -196,12 +199,15 @@ fn what_stands_on_most_neighbours_is_no_part_of_the_object() {
     };
     let html = format!("<body><div>{}<p>{standing}</p></div>", paragraphs());
     let pages: Vec<Dom> = (0..4).map(|n| Dom::parse(&other(n))).collect();
-    let template = Template::of(&pages);
+    let template = Template::from_neighbours(&pages);
     assert_eq!(template.n_pages(), 4);
-    let with = extract(&Dom::parse(&html), &Context { template: Some(&template), ..Context::default() });
+    let with = extract(
+        &Dom::parse(&html),
+        &ArticleContext { template: Some(&template), ..ArticleContext::default() },
+    );
     assert_eq!(with.text, text());
     assert!(found(&html).text.contains(standing), "without neighbours it is a paragraph like any other");
-    assert!(!Template::of(&pages[..1]).holds(standing), "one page is no evidence");
+    assert!(!Template::from_neighbours(&pages[..1]).holds(standing), "one page is no evidence");
 }
 
 #[test]
@@ -226,18 +232,22 @@ fn versions() {
 
 #[test]
 fn edits_tell_the_headline_first() {
-    let of = |title: &str, text: &str| Object { title: title.into(), text: text.into(), ..Object::default() };
+    let of =
+        |title: &str, text: &str| Article { title: title.into(), text: text.into(), ..Article::default() };
     let found =
         edits(&of("Bridge to fall", "It is old and grey."), &of("Bridge to stand", "It is grey, now."));
-    let headline =
-        vec![Run::Kept("Bridge to".into()), Run::TakenOut("fall".into()), Run::Added("stand".into())];
-    assert_eq!(found[0], Edit { field: Field::Title, runs: headline });
-    assert_eq!(found[1].field, Field::Text);
+    let headline = vec![
+        WordRun::Kept("Bridge to".into()),
+        WordRun::TakenOut("fall".into()),
+        WordRun::Added("stand".into()),
+    ];
+    assert_eq!(found[0], Edit { field: EditedField::Title, runs: headline });
+    assert_eq!(found[1].field, EditedField::Text);
     assert_eq!(n_edited(&found), (4, 3));
     assert_eq!(edits(&of("a", "b  c"), &of("a", "b\nc")), []);
 }
 
-/// The longest common subsequence, by the table.
+/// The longest common subsequence, by dynamic programming.
 fn n_common(a: &[&str], b: &[&str]) -> usize {
     let mut row = vec![0; b.len() + 1];
     for x in a {
@@ -264,7 +274,11 @@ fn hostile_pages_end() {
     let links = "<a href=/x>y</a> ".repeat(50_000);
     let headings = "<h2>Same title</h2><p>x".repeat(20_000);
     for html in [deep, wide, links, headings] {
-        let context = Context { title: Some("Same title"), description: Some(FIRST), ..Context::default() };
+        let context = ArticleContext {
+            title: Some("Same title"),
+            description: Some(FIRST),
+            ..ArticleContext::default()
+        };
         let object = extract(&Dom::parse(&html), &context);
         assert!(object.text.len() <= html.len());
     }
@@ -283,9 +297,9 @@ proptest! {
         let html: String = picks.iter().map(|&pick| PARTS[pick]).collect();
         let dom = Dom::parse(&html);
         let title = has_context.then_some("Same title");
-        let context = Context { title, url: Some("http://a.example/"), ..Context::default() };
+        let context = ArticleContext { title, url: Some("http://a.example/"), ..ArticleContext::default() };
         let object = extract(&dom, &context);
-        // Whatever is in the text stands on the page, in the same order.
+        // The text occurs on the page in the same order.
         let all = dom.text_content(0);
         let mut rest = all.chars();
         prop_assert!(object.text.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|other| other == c)), "{html}");
@@ -298,21 +312,21 @@ proptest! {
         let runs = compare_words(&a, &b);
         let side = |wants_old: bool| -> Vec<String> {
             let words = runs.iter().filter_map(|run| match run {
-                Run::Kept(words) => Some(words),
-                Run::TakenOut(words) => wants_old.then_some(words),
-                Run::Added(words) => (!wants_old).then_some(words),
+                WordRun::Kept(words) => Some(words),
+                WordRun::TakenOut(words) => wants_old.then_some(words),
+                WordRun::Added(words) => (!wants_old).then_some(words),
             });
             words.flat_map(|words| words.split(' ').map(str::to_owned)).collect()
         };
         let (old, new): (Vec<&str>, Vec<&str>) = (a.split_whitespace().collect(), b.split_whitespace().collect());
         prop_assert_eq!(side(true), old.clone());
         prop_assert_eq!(side(false), new.clone());
-        let n_kept: usize = runs.iter().map(|run| if let Run::Kept(words) = run { words.split(' ').count() } else { 0 }).sum();
+        let n_kept: usize = runs.iter().map(|run| if let WordRun::Kept(words) = run { words.split(' ').count() } else { 0 }).sum();
         prop_assert_eq!(n_kept, n_common(&old, &new));
     }
 }
 
-/// Cards that each lead to another page of the site, more of them than there is article.
+/// Cards that each link to another page of the site, with more text than the article.
 fn cards(n: usize) -> String {
     let card = |at: usize| {
         format!(
@@ -333,7 +347,7 @@ fn cards_beside_an_article_are_no_part_of_it() {
     let object = found(&html);
     assert!(object.text.starts_with(FIRST) && object.text.ends_with(FIRST), "{}", object.text);
     assert!(!object.text.contains("tells, in a line"), "{}", object.text);
-    // Where nothing else is there, they are what the page is about.
+    // Without other content they are the subject of the page.
     let list = found(&format!("<title>News</title><div>{}</div>", cards(20)));
     assert_eq!(list.text.matches("tells, in a line").count(), 20, "{}", list.text);
 }
@@ -364,7 +378,7 @@ fn answers_are_known_by_the_offer_to_answer_them() {
     let object = found(&html);
     assert_eq!(object.text, text());
     assert_eq!(object.comments.iter().filter(|comment| said.contains(&comment.as_str())).count(), 2);
-    // In a forum the first of them is what the others answer.
+    // In a forum the others reply to the first post.
     let forum =
         format!("<title>Bridge</title><div id=t>{}</div>", [FIRST, said[0], said[1]].map(answer).concat());
     let object = found(&forum);

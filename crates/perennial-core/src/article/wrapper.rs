@@ -1,38 +1,39 @@
-//! Leaves and boxes -> the element that wraps the object, and which of its leaves belong to it.
+//! Leaves and boxes -> the element that wraps the article, and the leaves that belong to it.
 
-use super::boxes::{BoxKind, Kinds, is_marked_body};
-use super::page::{Page, Sums};
+use super::boxes::{BoxKind, BoxKinds, is_marked_body};
+use super::page::{LeafPage, LeafSums};
 
-/// The element around an object, and the kinds of boxes that were left out of it.
+/// The element around an article, and the kinds of boxes left out of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wrapper {
     pub(super) node: u32,
-    pub(super) dropped: Kinds,
-    /// Running text below it.
+    pub(super) dropped: BoxKinds,
+    /// Length of the running text below it.
     pub(super) n_good: f64,
 }
 
-/// Kinds of boxes that are hardly ever named by mistake.
-pub(super) const SURE: Kinds = BoxKind::Comments as Kinds
-    | BoxKind::Newsletter as Kinds
-    | BoxKind::Advertisement as Kinds
-    | BoxKind::Share as Kinds
-    | BoxKind::Related as Kinds
-    | BoxKind::Beside as Kinds;
-/// Kinds of boxes that are left out, from all to the least doubtful ones.
-const LEVELS: [Kinds; 3] = [Kinds::MAX, SURE, BoxKind::Comments as Kinds | BoxKind::Beside as Kinds];
-/// A level is taken when it keeps this share of the most that any level keeps.
+/// Kinds of boxes with reliable names.
+pub(super) const SURE: BoxKinds = BoxKind::Comments as BoxKinds
+    | BoxKind::Newsletter as BoxKinds
+    | BoxKind::Advertisement as BoxKinds
+    | BoxKind::Share as BoxKinds
+    | BoxKind::Related as BoxKinds
+    | BoxKind::Surrounding as BoxKinds;
+/// Kinds of boxes to leave out: all, the reliable ones, and the most reliable ones.
+const LEVELS: [BoxKinds; 3] =
+    [BoxKinds::MAX, SURE, BoxKind::Comments as BoxKinds | BoxKind::Surrounding as BoxKinds];
+/// The minimum share of running text that a level keeps, compared with the best level.
 const MIN_KEPT: f64 = 0.3;
-/// The wrapper is the child that holds this share of what its parent holds.
+/// The search descends to a child with this share of its parent's value.
 const DESCENT: f64 = 0.85;
 
-/// An element that says that it is the article needs this share of the wrapper's running text.
+/// The minimum share of the wrapper's running text in an element marked as article.
 const MIN_MARKED: f64 = 0.5;
-/// It needs this share of what all such elements hold.
+/// The minimum share of the text of all marked elements in it.
 const MIN_OF_MARKED: f64 = 0.85;
 
-/// The wrapper of the object below a node.
-pub(super) fn find(page: &Page<'_>, root: u32) -> Option<Wrapper> {
+/// The wrapper of the article below a node.
+pub(super) fn find(page: &LeafPage<'_>, root: u32) -> Option<Wrapper> {
     let found: Vec<Wrapper> = LEVELS.iter().filter_map(|&dropped| at_level(page, root, dropped)).collect();
     let most = found.iter().map(|wrapper| wrapper.n_good).fold(0.0, f64::max);
     found
@@ -41,8 +42,8 @@ pub(super) fn find(page: &Page<'_>, root: u32) -> Option<Wrapper> {
         .or_else(|| without_running_text(page, root))
 }
 
-/// A status, a picture with a line below it: no running text, but an element that says that it is the object.
-fn without_running_text(page: &Page<'_>, root: u32) -> Option<Wrapper> {
+/// Finds an element marked as article that has no running text, such as a status or a picture with a caption.
+fn without_running_text(page: &LeafPage<'_>, root: u32) -> Option<Wrapper> {
     let dom = page.leaves.dom;
     let dropped = LEVELS[0];
     let kept =
@@ -57,7 +58,7 @@ fn without_running_text(page: &Page<'_>, root: u32) -> Option<Wrapper> {
     Some(Wrapper { node, dropped, n_good: 0.0 })
 }
 
-fn at_level(page: &Page<'_>, root: u32, dropped: Kinds) -> Option<Wrapper> {
+fn at_level(page: &LeafPage<'_>, root: u32, dropped: BoxKinds) -> Option<Wrapper> {
     let dom = page.leaves.dom;
     let sums = page.sums(|index| page.value(index, dropped));
     let score = |node: u32| sums.of(page.leaves.below(node));
@@ -65,6 +66,7 @@ fn at_level(page: &Page<'_>, root: u32, dropped: Kinds) -> Option<Wrapper> {
     for node in root..dom.nodes[root as usize].end {
         if !dom.nodes[node as usize].tag().is_empty() {
             let score = score(node);
+            // Of nested elements with the same score the innermost one wins, because it comes later.
             if best.is_none_or(|(_, most)| score >= most) {
                 best = Some((node, score));
             }
@@ -83,7 +85,7 @@ fn at_level(page: &Page<'_>, root: u32, dropped: Kinds) -> Option<Wrapper> {
         let is_kept = page.kinds[index] & dropped == 0 && page.leaf(index).is_good;
         if is_kept { page.leaf(index).length } else { 0.0 }
     });
-    // A single paragraph is not a wrapper: its container is.
+    // The wrapper is a container, not a single paragraph.
     while node != root
         && !is_container(dom.nodes[node as usize].tag())
         && let Some(parent) = dom.nodes[node as usize].parent
@@ -95,9 +97,9 @@ fn at_level(page: &Page<'_>, root: u32, dropped: Kinds) -> Option<Wrapper> {
     Some(Wrapper { node: marked.unwrap_or(node), dropped, n_good })
 }
 
-/// By node: whether paragraphs of running text stand right below it. Then it is the text's own container, and what is beside them in
-/// deeper elements belongs to the same text.
-fn parents_of_paragraphs(page: &Page<'_>, dropped: Kinds) -> Vec<bool> {
+/// By node: whether paragraphs of running text are its direct children. Then it is the container of the text,
+/// including deeper elements next to them.
+fn parents_of_paragraphs(page: &LeafPage<'_>, dropped: BoxKinds) -> Vec<bool> {
     let nodes = &page.leaves.dom.nodes;
     let mut has = vec![false; nodes.len()];
     for index in 0..page.n_leaves() {
@@ -114,9 +116,9 @@ fn parents_of_paragraphs(page: &Page<'_>, dropped: Kinds) -> Vec<bool> {
     has
 }
 
-/// The outermost element below a wrapper that says that it is the article, and holds most of what such elements hold: text
-/// that is cut into several of them stays together.
-fn marked_below(page: &Page<'_>, wrapper: u32, n_good: f64, good: &Sums) -> Option<u32> {
+/// The outermost element below a wrapper that is marked as article and contains most of the marked text. So a text
+/// split into several such elements stays together.
+fn marked_below(page: &LeafPage<'_>, wrapper: u32, n_good: f64, good: &LeafSums) -> Option<u32> {
     let nodes = &page.leaves.dom.nodes;
     let is_article = |node: u32| nodes[node as usize].tag() == "article";
     let is_body =
@@ -141,7 +143,7 @@ fn marked_below(page: &Page<'_>, wrapper: u32, n_good: f64, good: &Sums) -> Opti
     largest(article.unwrap_or(wrapper), &is_body).or(article)
 }
 
-/// Elements that may wrap an object: never a paragraph, an entry of a list or a heading (P-FEED 4.2).
+/// Elements that can wrap an article; never a paragraph, a list item or a heading (P-FEED 4.2).
 pub(super) fn is_container(tag: &str) -> bool {
     matches!(
         tag,

@@ -1,71 +1,70 @@
-//! One bit for each transition of a window, and the measures that are counts of them (P-NEAR 3.3).
+//! Sets of transitions as bits, and the measures that count them (P-NEAR 3.3).
 
-/// The transitions of a window in which something holds.
+/// A set of transitions in a window.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Bits {
+pub struct TransitionBits {
     pub(super) words: Vec<u64>,
 }
 
-impl Bits {
-    /// A window in which it holds nowhere.
-    pub fn none(n_transitions: usize) -> Bits {
-        Bits { words: vec![0; n_transitions.div_ceil(64)] }
+impl TransitionBits {
+    /// The empty set.
+    pub fn none(n_transitions: usize) -> TransitionBits {
+        TransitionBits { words: vec![0; n_transitions.div_ceil(64)] }
     }
 
-    /// Says that it holds in a transition.
+    /// Adds a transition.
     pub fn set(&mut self, transition: usize) {
         self.words[transition / 64] |= 1 << (transition % 64);
     }
 
-    /// Whether it holds in a transition.
+    /// Whether the set contains a transition.
     pub fn has(&self, transition: usize) -> bool {
         self.words[transition / 64] >> (transition % 64) & 1 != 0
     }
 
-    /// In how many transitions it holds.
     pub fn count(&self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// In how many transitions both hold.
-    pub fn count_with(&self, other: &Bits) -> u32 {
+    /// The size of the intersection.
+    pub fn count_with(&self, other: &TransitionBits) -> u32 {
         self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones()).sum()
     }
 
-    /// Where both hold.
-    pub fn and(&self, other: &Bits) -> Bits {
-        Bits { words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect() }
+    /// The intersection.
+    pub fn and(&self, other: &TransitionBits) -> TransitionBits {
+        TransitionBits { words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect() }
     }
 }
 
-/// How often two things held: each alone and both at once, among `n` transitions (Table 1 of P-NEAR).
+/// How often two events occurred, separately and together, among `n` transitions (Table 1 of P-NEAR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
-    /// Transitions.
+pub struct CoOccurrence {
     pub n: u32,
-    /// Where the first held.
+    /// Transitions with the first event.
     pub first: u32,
-    /// Where the second held.
+    /// Transitions with the second event.
     pub second: u32,
-    /// Where both held.
+    /// Transitions with both events.
     pub both: u32,
 }
 
-impl Counts {
-    /// The correlation of change (Definition 3), the phi coefficient. Where one of the two held always or never there is
-    /// none.
+impl CoOccurrence {
+    /// The correlation of change (Definition 3), the phi coefficient; `None` if one of the events occurred always or
+    /// never.
     pub fn correlation(&self) -> Option<f64> {
         let [n, first, second, both] = [self.n, self.first, self.second, self.both].map(f64::from);
         let spread = first * (n - first) * second * (n - second);
         (spread > 0.0).then(|| (n * both - first * second) / spread.sqrt())
     }
 
-    /// The confidence of "when the first holds, the second does not" (Definition 6).
+    /// The confidence of "if the first occurs, the second does not" (Definition 6).
     pub fn confidence(&self) -> f64 {
         if self.first == 0 { 0.0 } else { f64::from(self.first - self.both) / f64::from(self.first) }
     }
 
-    /// The probability that two independent things coincide so rarely, or so often (Fisher's exact test, one side).
+    /// The probability that two independent events coincide this rarely, or this often (Fisher's exact test, one
+    /// side).
     pub fn by_chance(&self) -> f64 {
         let [n, first, second, both] = [self.n, self.first, self.second, self.both].map(|n| n as usize);
         let ln_choose = |n: usize, k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
@@ -90,17 +89,17 @@ mod tests {
 
     #[test]
     fn correlation_is_that_of_example_3() {
-        assert_eq!(Counts { n: 3, first: 2, second: 1, both: 0 }.correlation(), Some(-1.0));
-        assert_eq!(Counts { n: 3, first: 3, second: 1, both: 1 }.correlation(), None);
-        assert_eq!(Counts { n: 3, first: 2, second: 0, both: 0 }.correlation(), None);
-        assert_eq!(Counts { n: 4, first: 2, second: 2, both: 2 }.correlation(), Some(1.0));
-        assert_eq!(Counts { n: 4, first: 2, second: 2, both: 1 }.confidence(), 0.5);
+        assert_eq!(CoOccurrence { n: 3, first: 2, second: 1, both: 0 }.correlation(), Some(-1.0));
+        assert_eq!(CoOccurrence { n: 3, first: 3, second: 1, both: 1 }.correlation(), None);
+        assert_eq!(CoOccurrence { n: 3, first: 2, second: 0, both: 0 }.correlation(), None);
+        assert_eq!(CoOccurrence { n: 4, first: 2, second: 2, both: 2 }.correlation(), Some(1.0));
+        assert_eq!(CoOccurrence { n: 4, first: 2, second: 2, both: 1 }.confidence(), 0.5);
     }
 
     #[test]
     fn chance_is_that_of_counting_all_ways() {
-        // Six transitions, three with a change in each: of the 20 ways one never coincides and one always does.
-        let chance = |both| Counts { n: 6, first: 3, second: 3, both }.by_chance();
+        // Six transitions, three with each event: in one of 20 arrangements they never coincide, and in one always.
+        let chance = |both| CoOccurrence { n: 6, first: 3, second: 3, both }.by_chance();
         for (both, expected) in [(0, 1.0 / 20.0), (3, 1.0 / 20.0), (1, 10.0 / 20.0)] {
             assert!((chance(both) - expected).abs() < 1e-12, "{both}");
         }
@@ -108,9 +107,9 @@ mod tests {
 
     #[test]
     fn bits_count_across_words() {
-        let mut bits = Bits::none(130);
+        let mut bits = TransitionBits::none(130);
         [0, 63, 64, 129].into_iter().for_each(|transition| bits.set(transition));
-        let mut other = Bits::none(130);
+        let mut other = TransitionBits::none(130);
         [63, 129, 128].into_iter().for_each(|transition| other.set(transition));
         assert_eq!((bits.count(), bits.count_with(&other), bits.and(&other).count()), (4, 2, 2));
         assert!(bits.has(129) && !bits.has(128));

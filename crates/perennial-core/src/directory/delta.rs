@@ -1,33 +1,32 @@
 //! Versions of a site -> the General Delta Tree: for each node, the transitions in which it changed significantly
 //! (P-NEAR 4.1, Definitions 1, 2 and 11).
 //!
-//! A version is handed in as its differences from the one before and costs as much as these: each changed page and each
-//! directory above one is touched once. The window slides by itself. The bits of a node lie in a ring; those that fell out
-//! of the window are cleared when the node is touched next, and masked until then.
+//! The input of a version is its differences from the previous one, and the work is proportional to them: each
+//! changed page and each directory above one is updated once. The window slides automatically. The bits of a node
+//! form a ring. Bits outside of the window are cleared at the node's next update, and masked until then.
 
-use super::bits::Bits;
-use super::tree::{Node, Tree};
+use super::bits::TransitionBits;
+use super::tree::{DirectoryNode, DirectoryTree};
 
-/// What happened to a page between two versions.
+/// A page's change between two versions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PageTransition {
-    /// It was not there before.
+    /// The page is new.
     Inserted,
-    /// It is not there any more.
+    /// The page is gone.
     Deleted,
-    /// Its content is another. The number says how much of it, from 0 to 1: the paper counts 1, and suggests in its section
-    /// 8 to do better.
+    /// The content changed, by this share from 0 to 1. The paper always counts 1, and its section 8 suggests shares.
     Updated(f32),
 }
 
-/// What is recorded of a directory and a transition in which something below it changed.
+/// A directory's change in one transition.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Degree {
+pub struct ChangeDegree {
     /// The transition, counted from the first one ever.
     pub transition: u32,
     /// DoC: the share of the consolidated subtree that changed.
     pub degree: f32,
-    /// How many pages changed.
+    /// Number of changed pages.
     pub n_pages: u32,
 }
 
@@ -36,40 +35,39 @@ pub struct Degree {
 pub enum Significance {
     /// From this DoC on. Only bits are kept.
     From(f64),
-    /// Decided when rules are mined: the degrees are kept beside the bits, which say whether anything changed.
+    /// Decided by the miner: degrees are kept in addition to the bits, which show any change.
     Later,
 }
 
 /// The union tree with a bit for each node and transition.
 #[derive(Clone, Debug)]
 pub struct DeltaTree {
-    tree: Tree,
+    tree: DirectoryTree,
     significance: Significance,
-    /// Length of the window in transitions.
     window: usize,
     n_transitions: u32,
-    /// Nodes of the subtree that are there now, with the node itself; 0 when it is not there.
+    /// Number of existing nodes in the subtree, including the node itself; 0 if it does not exist.
     size: Vec<u32>,
-    /// The last transition that touched the node, plus one.
+    /// The last transition that updated the node, plus one.
     touched: Vec<u32>,
     bits: Vec<u64>,
-    /// Degrees by directory, oldest first; empty for pages and where only bits are kept.
-    degrees: Vec<Vec<Degree>>,
+    /// Degrees by directory, oldest first; empty for pages, and if only bits are kept.
+    degrees: Vec<Vec<ChangeDegree>>,
     scratch: Scratch,
 }
 
 /// Sums of one transition, by directory.
 #[derive(Clone, Debug, Default)]
 struct Scratch {
-    sums: Vec<Sums>,
-    /// Directories that were touched, by level.
+    sums: Vec<DirectorySums>,
+    /// Updated directories by level.
     by_level: Vec<Vec<u32>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct DirectorySums {
     is_listed: bool,
-    /// Nodes that came, less nodes that went.
+    /// Added nodes minus removed nodes.
     growth: i64,
     n_inserted: u32,
     n_pages: u32,
@@ -77,13 +75,13 @@ struct Sums {
 }
 
 impl DeltaTree {
-    /// A tree without versions, which remembers `window` transitions.
+    /// A tree without versions and with a window of this many transitions.
     pub fn new(site: &str, window: usize, significance: Significance) -> DeltaTree {
-        DeltaTree::with_tree(Tree::new(site), window, significance)
+        DeltaTree::with_tree(DirectoryTree::new(site), window, significance)
     }
 
-    /// The same over the nodes of a tree that is there.
-    pub fn with_tree(tree: Tree, window: usize, significance: Significance) -> DeltaTree {
+    /// The same with the nodes of an existing tree.
+    pub fn with_tree(tree: DirectoryTree, window: usize, significance: Significance) -> DeltaTree {
         DeltaTree {
             tree,
             significance,
@@ -98,21 +96,20 @@ impl DeltaTree {
     }
 
     /// The union of all versions.
-    pub fn tree(&self) -> &Tree {
+    pub fn tree(&self) -> &DirectoryTree {
         &self.tree
     }
 
-    /// The node of a page, a new one if it was never met.
-    pub fn page(&mut self, path: &str) -> Node {
+    /// The node of a page, which is added if it is new.
+    pub fn page(&mut self, path: &str) -> DirectoryNode {
         self.tree.page(path)
     }
 
-    /// Transitions in the window so far.
+    /// Number of transitions in the window so far.
     pub fn n_transitions(&self) -> usize {
         self.window.min(self.n_transitions as usize)
     }
 
-    /// Transitions that the window can hold.
     pub fn window(&self) -> usize {
         self.window
     }
@@ -122,36 +119,35 @@ impl DeltaTree {
         self.n_transitions - self.n_transitions() as u32
     }
 
-    /// Which DoC is significant.
     pub fn significance(&self) -> Significance {
         self.significance
     }
 
-    /// Nodes of the present subtree, with the directory itself; 0 when it is not there.
-    pub fn size(&self, node: Node) -> u32 {
+    /// Number of existing nodes in the subtree, including the directory itself; 0 if it does not exist.
+    pub fn size(&self, node: DirectoryNode) -> u32 {
         self.size.get(node.0 as usize).copied().unwrap_or(0)
     }
 
-    /// Takes in the first version: its pages are there, and no transition is counted.
-    pub fn begin(&mut self, pages: impl IntoIterator<Item = Node>) {
-        self.take_in(pages.into_iter().map(|page| (page, PageTransition::Inserted)), false);
+    /// Adds the pages of the first version, without counting a transition.
+    pub fn begin(&mut self, pages: impl IntoIterator<Item = DirectoryNode>) {
+        self.record_version(pages.into_iter().map(|page| (page, PageTransition::Inserted)), false);
     }
 
-    /// Takes in the next version by its differences. A change that cannot be, such as the deletion of a page that is not
-    /// there, is passed over; the number of these is returned.
-    pub fn add(&mut self, changes: impl IntoIterator<Item = (Node, PageTransition)>) -> usize {
+    /// Adds a version by its differences. Impossible changes, such as the deletion of a missing page, are skipped;
+    /// their number is returned.
+    pub fn add(&mut self, changes: impl IntoIterator<Item = (DirectoryNode, PageTransition)>) -> usize {
         self.n_transitions += 1;
-        self.take_in(changes, true)
+        self.record_version(changes, true)
     }
 
-    fn take_in(
+    fn record_version(
         &mut self,
-        changes: impl IntoIterator<Item = (Node, PageTransition)>,
+        changes: impl IntoIterator<Item = (DirectoryNode, PageTransition)>,
         is_transition: bool,
     ) -> usize {
         self.grow();
         let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.sums.resize(self.tree.len(), Sums::default());
+        scratch.sums.resize(self.tree.len(), DirectorySums::default());
         scratch.by_level.resize(self.tree.len().min(256), Vec::new());
         let mut n_passed_over = 0;
         for (page, change) in changes {
@@ -167,10 +163,15 @@ impl DeltaTree {
             };
             self.size[page.0 as usize] = u32::from(growth == 1 || is_there && growth == 0);
             if is_transition {
-                self.note(page, changed, 1);
+                self.record_degree(page, changed, 1);
             }
-            let sums =
-                Sums { growth, n_inserted: u32::from(growth == 1), n_pages: 1, changed, ..Sums::default() };
+            let sums = DirectorySums {
+                growth,
+                n_inserted: u32::from(growth == 1),
+                n_pages: 1,
+                changed,
+                ..DirectorySums::default()
+            };
             scratch.add(&self.tree, page, sums);
         }
         self.settle(&mut scratch, is_transition);
@@ -178,7 +179,7 @@ impl DeltaTree {
         n_passed_over
     }
 
-    /// Makes place for the nodes of the tree. Capacity grows by an eighth and not by half, so that little lies idle.
+    /// Makes room for the nodes of the tree. Capacity grows by an eighth instead of doubling, to waste little memory.
     fn grow(&mut self) {
         let (n, stride) = (self.tree.len(), self.window.div_ceil(64));
         if self.size.capacity() < n {
@@ -195,7 +196,7 @@ impl DeltaTree {
         }
     }
 
-    /// From the deepest directories up: sizes, degrees, bits.
+    /// Updates sizes, degrees and bits, the deepest directories first.
     fn settle(&mut self, scratch: &mut Scratch, is_transition: bool) {
         for level in (0..scratch.by_level.len()).rev() {
             let mut directories = std::mem::take(&mut scratch.by_level[level]);
@@ -213,16 +214,16 @@ impl DeltaTree {
                 self.size[at] = (i64::from(before) + sums.growth).max(0) as u32;
                 if is_transition {
                     let n_consolidated = f64::from(before + sums.n_inserted).max(1.0);
-                    self.note(Node(directory), sums.changed / n_consolidated, sums.n_pages);
+                    self.record_degree(DirectoryNode(directory), sums.changed / n_consolidated, sums.n_pages);
                 }
-                scratch.add(&self.tree, Node(directory), sums);
+                scratch.add(&self.tree, DirectoryNode(directory), sums);
             }
             scratch.by_level[level] = directories;
         }
     }
 
-    /// Notes the DoC of a node in the current transition.
-    fn note(&mut self, node: Node, degree: f64, n_pages: u32) {
+    /// Records the DoC of a node in the current transition.
+    fn record_degree(&mut self, node: DirectoryNode, degree: f64, n_pages: u32) {
         let at = node.0 as usize;
         self.expire(at);
         self.touched[at] = self.n_transitions;
@@ -237,37 +238,37 @@ impl DeltaTree {
         if self.significance == Significance::Later && degree > 0.0 && !self.tree.is_page(node) {
             let oldest = self.oldest();
             let degrees = &mut self.degrees[at];
-            // A batch at a time, so that a degree is moved as often as it is kept.
+            // Removes expired degrees in batches, so each degree is moved about once.
             let n_expired = degrees.partition_point(|degree| degree.transition < oldest);
             if n_expired > degrees.len() / 2 {
                 degrees.drain(..n_expired);
             }
-            degrees.push(Degree { transition: self.n_transitions - 1, degree: degree as f32, n_pages });
+            degrees.push(ChangeDegree { transition: self.n_transitions - 1, degree: degree as f32, n_pages });
         }
     }
 
-    /// Clears the bits of transitions after the one that touched the node last: they are those of a window ago.
+    /// Clears the bits of transitions since the node's last update, which are from the previous round of the ring.
     fn expire(&mut self, at: usize) {
         let stride = self.window.div_ceil(64);
         let (from, to) = (self.touched[at], self.n_transitions);
         clear_ring(&mut self.bits[at * stride..(at + 1) * stride], self.window, from, to);
     }
 
-    /// The transitions of the window in which a node changed significantly, by their place in the ring. All nodes have the
-    /// same places, so that they can be compared.
-    pub fn bits(&self, node: Node) -> Bits {
+    /// The transitions of the window in which a node changed significantly, by their position in the ring. The
+    /// positions are the same for all nodes, so bits can be compared.
+    pub fn bits(&self, node: DirectoryNode) -> TransitionBits {
         let (at, stride) = (node.0 as usize, self.window.div_ceil(64));
         let Some(words) = self.bits.get(at * stride..(at + 1) * stride) else {
-            return Bits::none(self.window);
+            return TransitionBits::none(self.window);
         };
         let mut words = words.to_vec();
         clear_ring(&mut words, self.window, self.touched[at], self.n_transitions);
-        Bits { words }
+        TransitionBits { words }
     }
 
-    /// The same for a DoC of `alpha`, where degrees are kept.
-    pub fn bits_from(&self, node: Node, alpha: f64) -> Bits {
-        let mut bits = Bits::none(self.window);
+    /// The same for a DoC of `alpha`, if degrees are kept.
+    pub fn bits_from(&self, node: DirectoryNode, alpha: f64) -> TransitionBits {
+        let mut bits = TransitionBits::none(self.window);
         for degree in self.degrees(node).filter(|degree| f64::from(degree.degree) >= alpha) {
             bits.set(degree.transition as usize % self.window);
         }
@@ -275,22 +276,21 @@ impl DeltaTree {
     }
 
     /// The degrees of a directory within the window, oldest first; transitions without a change have none.
-    pub fn degrees(&self, node: Node) -> impl DoubleEndedIterator<Item = &Degree> + Clone {
-        let all: &[Degree] = self.degrees.get(node.0 as usize).map_or(&[], Vec::as_slice);
+    pub fn degrees(&self, node: DirectoryNode) -> impl DoubleEndedIterator<Item = &ChangeDegree> + Clone {
+        let all: &[ChangeDegree] = self.degrees.get(node.0 as usize).map_or(&[], Vec::as_slice);
         let oldest = self.oldest();
         all[all.partition_point(|degree| degree.transition < oldest)..].iter()
     }
 
     /// Whether nothing in a subtree changed within the window: it is static.
-    pub fn is_static(&self, node: Node) -> bool {
+    pub fn is_static(&self, node: DirectoryNode) -> bool {
         self.touched.get(node.0 as usize).is_none_or(|&touched| touched <= self.oldest())
     }
 
-    /// Bytes that the tree and its bits take.
     pub fn n_bytes(&self) -> usize {
         let columns = 4 * (self.size.capacity() + self.touched.capacity()) + 8 * self.bits.capacity();
         let degrees: usize = self.degrees.iter().map(|d| 24 + 12 * d.capacity()).sum();
-        let scratch = std::mem::size_of::<Sums>() * self.scratch.sums.capacity()
+        let scratch = std::mem::size_of::<DirectorySums>() * self.scratch.sums.capacity()
             + self.scratch.by_level.iter().map(|level| 24 + 4 * level.capacity()).sum::<usize>();
         self.tree.n_bytes() + columns + degrees + scratch
     }
@@ -298,7 +298,7 @@ impl DeltaTree {
 
 impl Scratch {
     /// Adds the sums of a node to those of its directory.
-    fn add(&mut self, tree: &Tree, node: Node, sums: Sums) {
+    fn add(&mut self, tree: &DirectoryTree, node: DirectoryNode, sums: DirectorySums) {
         let Some(parent) = tree.parent(node) else { return };
         let above = &mut self.sums[parent.0 as usize];
         above.growth += sums.growth;

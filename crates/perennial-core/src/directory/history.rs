@@ -1,35 +1,32 @@
-//! Versions of a site -> a [`SiteHistory`]: what came, changed and went from one version to the next.
+//! Versions of a site -> a [`SiteHistory`]: added, changed and removed pages by version.
 
 use super::delta::{DeltaTree, PageTransition, Significance};
-use super::tree::{Node, Tree};
+use super::tree::{DirectoryNode, DirectoryTree};
 
-/// One page in one transition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageChange {
     /// Number of the page within its history.
     pub page: u32,
-    /// What happened.
     pub change: PageTransition,
-    /// Bytes of the page after it; 0 when not known.
+    /// Size of the page afterwards; 0 if unknown.
     pub bytes: u32,
 }
 
 /// One version of a site.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteVersion {
-    /// When it was taken, as the file says it.
+    /// As in the source of the history.
     pub date: String,
-    /// The differences from the version before; of the first version, all pages.
+    /// The differences from the previous version; for the first version, all pages.
     pub changes: Vec<PageChange>,
 }
 
-/// What kind of files the pages of a history are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SiteKind {
-    /// As they are served.
+    /// As served.
     #[default]
     Served,
-    /// The sources of a generator, whose directories only resemble addresses.
+    /// The sources of a site generator, whose directories only resemble URLs.
     Source,
 }
 
@@ -38,26 +35,24 @@ pub enum SiteKind {
 pub struct SiteHistory {
     /// The site, or the name of the file.
     pub name: String,
-    /// Whether pages are as served.
     pub kind: SiteKind,
     /// The union of all versions.
-    pub tree: Tree,
+    pub tree: DirectoryTree,
     /// The node of each page, by its number.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<DirectoryNode>,
     /// Oldest first.
     pub versions: Vec<SiteVersion>,
-    /// Changes that cannot be, such as the removal of an unknown page; they were passed over.
+    /// Number of impossible changes, such as the removal of an unknown page. They were skipped.
     pub n_aside: usize,
     present: Vec<bool>,
 }
 
 impl SiteHistory {
-    /// A history without versions.
     pub fn new(name: &str) -> SiteHistory {
         SiteHistory {
             name: name.to_owned(),
             kind: SiteKind::Served,
-            tree: Tree::new(name),
+            tree: DirectoryTree::new(name),
             nodes: Vec::new(),
             versions: Vec::new(),
             n_aside: 0,
@@ -65,19 +60,19 @@ impl SiteHistory {
         }
     }
 
-    /// Begins the next version.
+    /// Starts the next version.
     pub fn begin_version(&mut self, date: &str) {
         self.versions.push(SiteVersion { date: date.to_owned(), changes: Vec::new() });
     }
 
-    /// The number of a new page.
+    /// Adds a page and returns its number.
     pub fn add_page(&mut self, path: &str) -> u32 {
         self.nodes.push(self.tree.page(path));
         self.present.push(false);
         self.nodes.len() as u32 - 1
     }
 
-    /// Adds a change to the latest version. One that cannot be is passed over and counted.
+    /// Adds a change to the latest version. An impossible one is skipped and counted.
     pub fn add_change(&mut self, page: u32, change: PageTransition, bytes: u32) {
         let is_there = &mut self.present[page as usize];
         let is_possible = *is_there != matches!(change, PageTransition::Inserted);
@@ -90,7 +85,7 @@ impl SiteHistory {
         }
     }
 
-    /// The General Delta Tree of some transitions, from the pages that were there before them.
+    /// The General Delta Tree of some transitions, starting from the pages that existed before them.
     pub fn delta<'a>(
         &self,
         pages_before: impl IntoIterator<Item = u32>,

@@ -1,22 +1,22 @@
-//! Names of files and folders -> small numbers, each name kept once.
+//! Names of files and folders -> small numbers.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// All names that were met, end to end in one text.
+/// All names, concatenated in one string.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labels {
     text: String,
     ends: Vec<u32>,
-    /// Hash of a name -> its number. Where two names have one hash, the later one is found at the next free number: with a
-    /// keyed hash of 64 bits nobody can make that happen often.
+    /// Hash of a name -> its number. If two names have the same hash, the later one uses the next free hash. The hash
+    /// has a key and 64 bits, so nobody can cause that often.
     by_hash: HashMap<u64, u32>,
 }
 
 impl Labels {
-    /// The number of a name, a new one if it was never met.
+    /// The number of a name, which is added if it is new.
     pub(super) fn number(&mut self, name: &str) -> u32 {
-        let mut slot = hash_of(name);
+        let mut slot = hash(name);
         loop {
             match self.by_hash.get(&slot) {
                 Some(&number) if self.name(number) == name => return number,
@@ -31,9 +31,9 @@ impl Labels {
         number
     }
 
-    /// The number of a name that was met.
+    /// The number of a known name.
     pub(super) fn find(&self, name: &str) -> Option<u32> {
-        let mut slot = hash_of(name);
+        let mut slot = hash(name);
         loop {
             let number = *self.by_hash.get(&slot)?;
             if self.name(number) == name {
@@ -43,7 +43,6 @@ impl Labels {
         }
     }
 
-    /// The name of a number.
     pub(super) fn name(&self, number: u32) -> &str {
         let at = number as usize;
         let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
@@ -55,7 +54,7 @@ impl Labels {
     }
 }
 
-fn hash_of(name: &str) -> u64 {
+fn hash(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
     hasher.finish()

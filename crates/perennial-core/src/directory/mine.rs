@@ -1,39 +1,41 @@
-//! The General Delta Tree -> rules "when these change, that one below them does not" (P-NEAR 3.4 and 4.2).
+//! The General Delta Tree -> rules of the form "if these change, that one below them does not" (P-NEAR 3.4 and 4.2).
 //!
-//! From a starting directory the tree is walked down with a chain of directories that change together (a positive evolution
-//! pattern). A child that keeps the chain frequent extends it; a child that is rarely with it, and negatively correlated, ends
-//! it as the tail of a rule; any other is walked through with the chain unchanged. So the rules are found that no pattern and
-//! no other rule subsumes (Lemma 1), and a directory is never in the head of one rule and the tail of another (Lemma 2).
+//! From a starting directory the search descends with a chain of directories that change together (a positive
+//! evolution pattern). A child that keeps the chain frequent extends it. A child that rarely changes with it and is
+//! negatively correlated ends it, as the tail of a rule. Any other child is passed with the chain unchanged. This
+//! finds the rules that no pattern and no other rule subsumes (Lemma 1). No directory is in the head of one rule and
+//! the tail of another (Lemma 2).
 
-use super::bits::{Bits, Counts};
+use super::bits::{CoOccurrence, TransitionBits};
 use super::delta::{DeltaTree, Significance};
-use super::tree::{Node, Tree};
+use super::tree::{DirectoryNode, DirectoryTree};
 
-/// With no gamma given, gammas are tried from the first to the last of these (Cohen's strong and moderate correlation).
+/// The values of gamma to try in order if none is given (Cohen's strong to moderate correlation).
 const GAMMAS: [f64; 5] = [0.5, 0.45, 0.4, 0.35, 0.3];
-/// Rules and patterns of one call; with subsumed rules there can be very many.
+/// The maximum number of rules and patterns per call, because there can be very many subsumed rules.
 const MOST_FOUND: usize = 1 << 20;
 
 /// Which DoC counts as a significant change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Alpha {
-    /// From this value on.
+    /// At least this value.
     Fixed(f64),
-    /// For each starting directory the median of its DoC in transitions in which it changed. A site of ten thousand pages has a
-    /// DoC of 0.001 in most weeks, and one that always changes has no correlation with anything.
+    /// For each starting directory the median of its DoC in transitions with a change. In most weeks a site of ten
+    /// thousand pages has a DoC of 0.001. A directory that always changes has no correlation with anything.
     Adaptive,
 }
 
 /// The thresholds of Definitions 4 to 7.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// DoC from which a change is significant.
+    /// The minimum DoC of a significant change.
     pub alpha: Alpha,
-    /// FoC from which a chain is a pattern.
+    /// The minimum FoC of a pattern.
     pub beta: f64,
-    /// Least negative correlation; without it 0.5, lowered for each starting directory down to 0.3 until a rule appears.
+    /// The minimum negative correlation. By default 0.5, lowered down to 0.3 per starting directory until a rule is
+    /// found.
     pub gamma: Option<f64>,
-    /// Least confidence.
+    /// The minimum confidence.
     pub theta: f64,
 }
 
@@ -43,66 +45,64 @@ impl Default for Thresholds {
     }
 }
 
-/// What makes a rule superfluous.
+/// Why a rule is redundant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subsumed {
-    /// A pattern goes through a directory that the rule leaves out (Definition 9).
+pub enum Subsumption {
+    /// A pattern contains a directory that the rule leaves out (Definition 9).
     ByPattern,
-    /// Its tail lies below the tail of another rule (Definition 8).
+    /// Its tail is below the tail of another rule (Definition 8).
     ByRule,
 }
 
-/// A negative evolution association rule: when all of the head change significantly, the tail does not.
+/// A negative evolution association rule: if the whole head changes significantly, the tail does not.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
-    /// Each directory lies in the one before; the first is the starting directory.
-    pub head: Vec<Node>,
-    /// A directory below the last of the head.
-    pub tail: Node,
+pub struct DirectoryRule {
+    /// Each directory contains the next; the first is the starting directory.
+    pub head: Vec<DirectoryNode>,
+    /// A directory below the last one of the head.
+    pub tail: DirectoryNode,
     /// Transitions in which the head, the tail, and both changed.
-    pub counts: Counts,
+    pub counts: CoOccurrence,
     /// CoC.
     pub correlation: f64,
-    /// The alpha with which it was found.
     pub alpha: f64,
-    /// Why it is superfluous, where such rules were asked for.
-    pub subsumed: Option<Subsumed>,
-    /// A directory below the tail changes with the head after all, so that the tail must not be skipped.
+    /// Why it is redundant, if such rules were requested.
+    pub subsumed: Option<Subsumption>,
+    /// Whether a directory below the tail changes with the head, so the tail must not be skipped.
     pub is_contradicted: bool,
 }
 
-/// A positive evolution pattern: directories, each in the one before, that change together.
+/// A positive evolution pattern: nested directories that change together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectoryPattern {
-    /// Two or more directories.
-    pub chain: Vec<Node>,
+    /// At least two directories.
+    pub chain: Vec<DirectoryNode>,
     /// Transitions in which all of them changed.
     pub n_together: u32,
 }
 
-/// What was mined.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mined {
-    /// In the order of the walk.
-    pub rules: Vec<Rule>,
-    /// In the order of the walk.
+pub struct MinedRules {
+    /// In the order of the search.
+    pub rules: Vec<DirectoryRule>,
+    /// In the order of the search.
     pub patterns: Vec<DirectoryPattern>,
-    /// Whether there were more than can be kept.
+    /// Whether the maximum number was reached.
     pub is_cut: bool,
 }
 
-/// Mines the rules that start at any directory.
-pub fn mine(delta: &DeltaTree, thresholds: &Thresholds, with_subsumed: bool) -> Mined {
-    let mut mined = Mined::default();
+/// Finds the rules of all starting directories.
+pub fn mine(delta: &DeltaTree, thresholds: &Thresholds, with_subsumed: bool) -> MinedRules {
+    let mut mined = MinedRules::default();
     for start in live_directories(delta) {
         mine_from(delta, start, thresholds, with_subsumed, &mut mined);
     }
     mined
 }
 
-/// The directories below which something changed in the window, each before those in it.
-pub fn live_directories(delta: &DeltaTree) -> Vec<Node> {
-    let (mut found, mut open) = (Vec::new(), vec![Tree::ROOT]);
+/// The directories with changes in the window, each before its subdirectories.
+pub fn live_directories(delta: &DeltaTree) -> Vec<DirectoryNode> {
+    let (mut found, mut open) = (Vec::new(), vec![DirectoryTree::ROOT]);
     while let Some(directory) = open.pop() {
         if !delta.is_static(directory) {
             found.push(directory);
@@ -112,21 +112,21 @@ pub fn live_directories(delta: &DeltaTree) -> Vec<Node> {
     found
 }
 
-/// Adds the rules that start at one directory.
+/// Adds the rules of one starting directory.
 pub fn mine_from(
     delta: &DeltaTree,
-    start: Node,
+    start: DirectoryNode,
     thresholds: &Thresholds,
     with_subsumed: bool,
-    mined: &mut Mined,
+    mined: &mut MinedRules,
 ) {
-    let Some(alpha) = alpha_of(delta, start, thresholds.alpha) else { return };
+    let Some(alpha) = effective_alpha(delta, start, thresholds.alpha) else { return };
     let given = thresholds.gamma.map(|gamma| [gamma]);
     let gammas: &[f64] = given.as_ref().map_or(&GAMMAS, |gamma| gamma);
     let (n_rules, n_patterns) = (mined.rules.len(), mined.patterns.len());
     for &gamma in gammas {
         mined.patterns.truncate(n_patterns);
-        let mut walk = Walk {
+        let mut walk = RuleWalk {
             delta,
             alpha,
             beta: thresholds.beta,
@@ -142,8 +142,8 @@ pub fn mine_from(
     }
 }
 
-/// The DoC that is significant for rules starting at a directory. Nothing where it never changed, or always by the same.
-fn alpha_of(delta: &DeltaTree, start: Node, alpha: Alpha) -> Option<f64> {
+/// The significant DoC for rules of a starting directory; `None` if it never changed, or always by the same amount.
+fn effective_alpha(delta: &DeltaTree, start: DirectoryNode, alpha: Alpha) -> Option<f64> {
     match (alpha, delta.significance()) {
         (_, Significance::From(alpha)) | (Alpha::Fixed(alpha), _) => Some(alpha),
         (Alpha::Adaptive, Significance::Later) => {
@@ -158,41 +158,41 @@ fn alpha_of(delta: &DeltaTree, start: Node, alpha: Alpha) -> Option<f64> {
     }
 }
 
-/// One walk from a starting directory.
-struct Walk<'a> {
+/// The search from one starting directory.
+struct RuleWalk<'a> {
     delta: &'a DeltaTree,
     alpha: f64,
     beta: f64,
     gamma: f64,
     theta: f64,
     with_subsumed: bool,
-    mined: &'a mut Mined,
+    mined: &'a mut MinedRules,
 }
 
-/// The chain on the way down, and where all of it changed.
+/// The chain of the current path, and the transitions in which all of it changed.
 #[derive(Clone)]
-struct Chain {
-    members: Vec<Node>,
-    bits: Bits,
-    subsumed: Option<Subsumed>,
+struct DirectoryChain {
+    members: Vec<DirectoryNode>,
+    bits: TransitionBits,
+    subsumed: Option<Subsumption>,
 }
 
-impl Walk<'_> {
-    fn start(&mut self, start: Node) {
+impl RuleWalk<'_> {
+    fn start(&mut self, start: DirectoryNode) {
         let bits = self.bits(start);
         if self.is_frequent(bits.count()) {
-            self.below(start, &Chain { members: vec![start], bits, subsumed: None });
+            self.search_below(start, &DirectoryChain { members: vec![start], bits, subsumed: None });
         }
     }
 
-    fn bits(&self, node: Node) -> Bits {
+    fn bits(&self, node: DirectoryNode) -> TransitionBits {
         match self.delta.significance() {
             Significance::From(_) => self.delta.bits(node),
             Significance::Later => self.delta.bits_from(node, self.alpha),
         }
     }
 
-    /// FoC >= beta. A chain that never changed together is no pattern, whatever beta is.
+    /// FoC >= beta. A chain that never changed together is not a pattern, whatever beta is.
     fn is_frequent(&self, n_together: u32) -> bool {
         n_together > 0 && f64::from(n_together) >= self.beta * self.delta.n_transitions() as f64 - 1e-9
     }
@@ -203,9 +203,9 @@ impl Walk<'_> {
         is_full
     }
 
-    /// Recursion is bounded by the levels of a tree.
-    fn below(&mut self, directory: Node, chain: &Chain) {
-        let children: Vec<Node> = self.live_children(directory).collect();
+    /// The depth of the tree limits the recursion.
+    fn search_below(&mut self, directory: DirectoryNode, chain: &DirectoryChain) {
+        let children: Vec<DirectoryNode> = self.live_children(directory).collect();
         for child in children {
             if self.is_full() {
                 return;
@@ -213,61 +213,75 @@ impl Walk<'_> {
             let bits = self.bits(child);
             let both = chain.bits.count_with(&bits);
             if self.is_frequent(both) {
-                self.extend(child, chain, &bits, both);
+                self.extend_chain(child, chain, &bits, both);
             } else {
-                self.end(child, chain, &bits, both);
+                self.end_chain(child, chain, &bits, both);
             }
         }
     }
 
-    fn live_children(&self, directory: Node) -> impl Iterator<Item = Node> + use<'_> {
+    fn live_children(&self, directory: DirectoryNode) -> impl Iterator<Item = DirectoryNode> + use<'_> {
         let (delta, tree) = (self.delta, self.delta.tree());
         tree.children(directory).filter(move |child| !tree.is_page(*child) && !delta.is_static(*child))
     }
 
-    /// The child makes a longer pattern. Rules that leave it out are subsumed by that pattern.
-    fn extend(&mut self, child: Node, chain: &Chain, bits: &Bits, n_together: u32) {
+    /// Extends the chain by a child. The longer pattern subsumes rules without the child.
+    fn extend_chain(
+        &mut self,
+        child: DirectoryNode,
+        chain: &DirectoryChain,
+        bits: &TransitionBits,
+        n_together: u32,
+    ) {
         let mut members = chain.members.clone();
         members.push(child);
         if chain.subsumed.is_none() {
             self.mined.patterns.push(DirectoryPattern { chain: members.clone(), n_together });
         }
-        self.below(child, &Chain { members, bits: chain.bits.and(bits), subsumed: chain.subsumed });
+        self.search_below(
+            child,
+            &DirectoryChain { members, bits: chain.bits.and(bits), subsumed: chain.subsumed },
+        );
         if self.with_subsumed {
-            self.below(
+            self.search_below(
                 child,
-                &Chain { subsumed: chain.subsumed.or(Some(Subsumed::ByPattern)), ..chain.clone() },
+                &DirectoryChain {
+                    subsumed: chain.subsumed.or(Some(Subsumption::ByPattern)),
+                    ..chain.clone()
+                },
             );
         }
     }
 
-    /// The child makes a rule, or is walked through. Rules below the tail are subsumed by this one.
-    fn end(&mut self, child: Node, chain: &Chain, bits: &Bits, both: u32) {
+    /// Ends the chain with a rule, or passes the child. The rule subsumes rules below its tail.
+    fn end_chain(&mut self, child: DirectoryNode, chain: &DirectoryChain, bits: &TransitionBits, both: u32) {
         let n = self.delta.n_transitions() as u32;
-        let counts = Counts { n, first: chain.bits.count(), second: bits.count(), both };
+        let counts = CoOccurrence { n, first: chain.bits.count(), second: bits.count(), both };
         let correlation = counts.correlation().filter(|correlation| *correlation <= -self.gamma + 1e-9);
-        let rule = correlation.filter(|_| counts.confidence() >= self.theta - 1e-9).map(|correlation| Rule {
-            head: chain.members.clone(),
-            tail: child,
-            counts,
-            correlation,
-            alpha: self.alpha,
-            subsumed: chain.subsumed,
-            is_contradicted: self.changes_below(child, &chain.bits),
+        let rule = correlation.filter(|_| counts.confidence() >= self.theta - 1e-9).map(|correlation| {
+            DirectoryRule {
+                head: chain.members.clone(),
+                tail: child,
+                counts,
+                correlation,
+                alpha: self.alpha,
+                subsumed: chain.subsumed,
+                is_contradicted: self.changes_below(child, &chain.bits),
+            }
         });
-        let Some(rule) = rule else { return self.below(child, chain) };
+        let Some(rule) = rule else { return self.search_below(child, chain) };
         self.mined.rules.push(rule);
         if self.with_subsumed {
-            self.below(
+            self.search_below(
                 child,
-                &Chain { subsumed: chain.subsumed.or(Some(Subsumed::ByRule)), ..chain.clone() },
+                &DirectoryChain { subsumed: chain.subsumed.or(Some(Subsumption::ByRule)), ..chain.clone() },
             );
         }
     }
 
-    /// Whether a directory below the tail is frequently with the head: the tail's own DoC hides it.
-    fn changes_below(&self, tail: Node, head: &Bits) -> bool {
-        let mut open: Vec<Node> = self.live_children(tail).collect();
+    /// Whether a directory below the tail often changes with the head, although the tail's own DoC is small.
+    fn changes_below(&self, tail: DirectoryNode, head: &TransitionBits) -> bool {
+        let mut open: Vec<DirectoryNode> = self.live_children(tail).collect();
         while let Some(directory) = open.pop() {
             if self.is_frequent(head.count_with(&self.bits(directory))) {
                 return true;
@@ -278,8 +292,8 @@ impl Walk<'_> {
     }
 }
 
-/// How many pages lie in a directory now.
-pub fn n_pages(delta: &DeltaTree, directory: Node) -> u64 {
+/// Number of existing pages in a directory.
+pub fn n_pages(delta: &DeltaTree, directory: DirectoryNode) -> u64 {
     let (mut n, mut open) = (0, vec![directory]);
     while let Some(node) = open.pop() {
         if delta.size(node) > 0 {

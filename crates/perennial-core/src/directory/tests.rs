@@ -1,4 +1,4 @@
-//! The paper's examples, and everything again by brute force on small random trees.
+//! The paper's examples, and a comparison with brute force on small random trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ fn version(pages: &[(&str, u8)]) -> SiteVersion {
     pages.iter().map(|(path, content)| ((*path).to_owned(), *content)).collect()
 }
 
-/// The differences of two versions, by a merge of their sorted paths.
+/// The differences of two versions, by merging their sorted paths.
 fn changes(before: &SiteVersion, after: &SiteVersion) -> Vec<(String, PageTransition)> {
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let change = |path: &String| match (before.get(path), after.get(path)) {
@@ -26,10 +26,10 @@ fn changes(before: &SiteVersion, after: &SiteVersion) -> Vec<(String, PageTransi
 
 fn delta_of(versions: &[SiteVersion], window: usize, significance: Significance) -> DeltaTree {
     let mut delta = DeltaTree::new("site", window, significance);
-    let first: Vec<Node> = versions[0].keys().map(|path| delta.page(path)).collect();
+    let first: Vec<DirectoryNode> = versions[0].keys().map(|path| delta.page(path)).collect();
     delta.begin(first);
     for pair in versions.windows(2) {
-        let changes: Vec<(Node, PageTransition)> = changes(&pair[0], &pair[1])
+        let changes: Vec<(DirectoryNode, PageTransition)> = changes(&pair[0], &pair[1])
             .into_iter()
             .map(|(path, change)| (delta.page(&path), change))
             .collect();
@@ -38,7 +38,7 @@ fn delta_of(versions: &[SiteVersion], window: usize, significance: Significance)
     delta
 }
 
-/// The fixture that gives every printed number of Examples 1 to 6. The site is the directory `a` of the paper.
+/// The fixture with every printed number of Examples 1 to 6. The site is the paper's directory `a`.
 fn fixture() -> [SiteVersion; 4] {
     [
         version(&[("c", 0), ("m", 0), ("b/f/h", 1), ("b/g/j", 0), ("b/g/k", 1)]),
@@ -86,21 +86,21 @@ fn examples_4_and_5_patterns_and_rules() {
     for significance in [Significance::From(0.5), Significance::Later] {
         let delta = delta_of(&fixture(), 3, significance);
         let node = |path: &str| delta.tree().directory(path).unwrap();
-        let (a, b, f, g) = (Tree::ROOT, node("b"), node("b/f"), node("b/g"));
+        let (a, b, f, g) = (DirectoryTree::ROOT, node("b"), node("b/f"), node("b/g"));
         let mined = mine(&delta, &thresholds(0.5, 0.6, 0.5, 1.0), false);
-        let chains: BTreeSet<Vec<Node>> =
+        let chains: BTreeSet<Vec<DirectoryNode>> =
             mined.patterns.iter().map(|pattern| pattern.chain.clone()).collect();
         assert_eq!(chains, BTreeSet::from([vec![a, b], vec![a, b, g], vec![b, g]]));
-        let rules: Vec<(Vec<Node>, Node)> =
+        let rules: Vec<(Vec<DirectoryNode>, DirectoryNode)> =
             mined.rules.iter().map(|rule| (rule.head.clone(), rule.tail)).collect();
         assert_eq!(rules, [(vec![a, b], f), (vec![b], f)]);
         assert!(mined.rules.iter().all(|rule| rule.correlation == -1.0 && rule.counts.confidence() == 1.0));
         assert_eq!(n_pages(&delta, a), 6);
-        // a => not f is a rule too, and the pattern <a, b> subsumes it.
+        // a => not f is also a rule, and the pattern <a, b> subsumes it.
         let all = mine(&delta, &thresholds(0.5, 0.6, 0.5, 1.0), true);
-        let subsumed: Vec<&Rule> = all.rules.iter().filter(|rule| rule.subsumed.is_some()).collect();
+        let subsumed: Vec<&DirectoryRule> = all.rules.iter().filter(|rule| rule.subsumed.is_some()).collect();
         assert_eq!((subsumed.len(), &subsumed[0].head, subsumed[0].tail), (1, &vec![a], f));
-        assert_eq!(subsumed[0].subsumed, Some(Subsumed::ByPattern));
+        assert_eq!(subsumed[0].subsumed, Some(Subsumption::ByPattern));
     }
 }
 
@@ -116,7 +116,7 @@ fn a_subtree_that_comes_or_goes_as_a_whole_has_degree_1() {
     assert_eq!(degrees(&delta, "b"), [1.0, 1.0, 0.0]);
     assert_eq!(degrees(&delta, "b/c"), [1.0, 1.0, 0.0]);
     assert_eq!(degrees(&delta, ""), [4.0 / 7.0, 4.0 / 7.0, 0.0]);
-    assert_eq!(delta.size(Tree::ROOT), 3);
+    assert_eq!(delta.size(DirectoryTree::ROOT), 3);
     assert!(delta.is_static(delta.tree().directory("a").unwrap()));
 }
 
@@ -133,7 +133,7 @@ fn impossible_changes_are_counted_and_passed_over() {
         ]),
         3
     );
-    assert_eq!((delta.size(Tree::ROOT), delta.n_transitions()), (2, 1));
+    assert_eq!((delta.size(DirectoryTree::ROOT), delta.n_transitions()), (2, 1));
 }
 
 #[test]
@@ -147,12 +147,12 @@ fn the_degree_of_an_update_counts() {
 
 #[test]
 fn gamma_that_is_not_given_is_lowered_until_a_rule_appears() {
-    // In ten transitions the site changes in six, `quiet` in three, once together: phi is about -0.356.
+    // In ten transitions the site changes in six and `quiet` in three, once together: phi is about -0.356.
     let site = [1, 1, 1, 1, 1, 1, 0, 0, 0, 0];
     let quiet = [1, 0, 0, 0, 0, 0, 1, 1, 0, 0];
     let mut delta = DeltaTree::new("site", 10, Significance::From(0.05));
-    let many: Vec<Node> = (0..40).map(|n| delta.page(&format!("p{n}"))).collect();
-    let few: Vec<Node> = (0..2).map(|n| delta.page(&format!("quiet/p{n}"))).collect();
+    let many: Vec<DirectoryNode> = (0..40).map(|n| delta.page(&format!("p{n}"))).collect();
+    let few: Vec<DirectoryNode> = (0..2).map(|n| delta.page(&format!("quiet/p{n}"))).collect();
     delta.begin(many.iter().chain(&few).copied());
     for (site, quiet) in site.iter().zip(quiet) {
         let site = many.iter().take(10 * site).map(|page| (*page, PageTransition::Updated(1.0)));
@@ -166,10 +166,10 @@ fn gamma_that_is_not_given_is_lowered_until_a_rule_appears() {
     assert_eq!((found(None), found(Some(0.5)), found(Some(0.35)), found(Some(0.36))), (1, 0, 1, 0));
 }
 
-/// Everything by its definition, on paths.
+/// Computes everything by its definition, on paths.
 struct Brute {
     n: u32,
-    /// Significance by directory and transition; a directory is named by its path with a slash at the end.
+    /// Significance by directory and transition. A directory is a path with a slash at the end.
     bits: BTreeMap<String, Vec<bool>>,
 }
 
@@ -222,7 +222,7 @@ impl Brute {
         n > 0 && f64::from(n) >= beta * f64::from(self.n) - 1e-9
     }
 
-    /// All chains that start at a directory and are patterns.
+    /// All patterns that start at a directory.
     fn patterns<'a>(&'a self, start: &'a String, beta: f64) -> Vec<Vec<&'a String>> {
         let mut found: Vec<Vec<&String>> = vec![vec![start]];
         found.retain(|chain| self.is_pattern(chain, beta));
@@ -248,7 +248,7 @@ impl Brute {
             let last = head[head.len() - 1];
             for tail in self.bits.keys().filter(|tail| *tail != last && tail.starts_with(last.as_str())) {
                 let both = [head.as_slice(), &[tail]].concat();
-                let counts = Counts {
+                let counts = CoOccurrence {
                     n: self.n,
                     first: self.n_together(&head),
                     second: self.n_together(&[tail]),
@@ -286,7 +286,7 @@ impl Brute {
     }
 }
 
-fn name(delta: &DeltaTree, node: Node) -> String {
+fn name(delta: &DeltaTree, node: DirectoryNode) -> String {
     delta.tree().path(node)[1..].to_owned()
 }
 
@@ -325,7 +325,7 @@ proptest! {
                 prop_assert_eq!(&found, expected, "{}", directory);
             }
             let (mined, all) = (mine(&delta, &t, false), mine(&delta, &t, true));
-            let named = |rule: &Rule| {
+            let named = |rule: &DirectoryRule| {
                 (rule.head.iter().map(|node| name(&delta, *node)).collect::<Vec<_>>(), name(&delta, rule.tail))
             };
             let of = |rules: Vec<(Vec<&String>, &String)>| {
@@ -344,8 +344,8 @@ proptest! {
         }
     }
 
-    /// Lemmas 1 and 2: of the rules of one start no tail lies in another's tail, and no directory is in the head of one and
-    /// the tail of another.
+    /// Lemmas 1 and 2: among the rules of one start no tail is below another tail, and no directory is in both a head
+    /// and a tail.
     #[test]
     fn rules_of_one_start_never_contradict_each_other(
         versions in random_versions(), alpha in 0.05f64..0.8, beta in 0.15f64..0.8,
@@ -360,7 +360,7 @@ proptest! {
         }
     }
 
-    /// A window of n transitions knows the last n, whatever came before.
+    /// A window of n transitions depends on the last n only.
     #[test]
     fn a_sliding_window_equals_a_new_tree(versions in random_versions(), window in 1usize..6, alpha in 0.05f64..0.8) {
         for significance in [Significance::From(alpha), Significance::Later] {

@@ -1,51 +1,51 @@
-//! Addresses -> the directory tree of a site, shared by all its versions (P-NEAR 3.1).
+//! URLs -> the directory tree of a site, shared by all its versions (P-NEAR 3.1).
 //!
-//! A node is a directory or a page, and knows its label and its parent. A query belongs to the label of its page and is never
-//! a level. An address that is both page and directory is a directory with a page of its own inside.
+//! A node is a directory or a page, and has a label and a parent. A query belongs to the label of its page and is
+//! never a level. A URL that is both page and directory is a directory that contains the page.
 
 use std::collections::HashMap;
 
 use super::labels::Labels;
 
-/// The number of a node; [`Tree::ROOT`] is the site.
+/// The number of a node; [`DirectoryTree::ROOT`] is the site.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Node(pub u32);
+pub struct DirectoryNode(pub u32);
 
 /// The label of the page `/a/` inside the directory `a`.
 const INDEX: &str = "/";
 /// The label of the page `/a` inside the directory `a`.
 const ITSELF: &str = "";
-/// Levels below the site. What lies deeper is one label, so that no address makes a tree of thousands of levels.
+/// Levels below the site. Deeper paths are one label, so no URL creates thousands of levels.
 const MOST_LEVELS: usize = 32;
 
 const NONE: u32 = u32::MAX;
 
-/// The union of all versions of a site: nodes are added and never removed.
+/// The nodes of all versions of a site. Nodes are never removed.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct DirectoryTree {
     labels: Labels,
     parent: Vec<u32>,
     label: Vec<u32>,
     first_child: Vec<u32>,
     next_sibling: Vec<u32>,
     previous_sibling: Vec<u32>,
-    /// Levels below the root; the highest bit is set for pages.
+    /// Levels below the root; pages have the highest bit set.
     level: Vec<u8>,
     by_label: HashMap<(u32, u32), u32>,
 }
 
-/// The bit of `level` that says "page".
+/// The bit of `level` that marks a page.
 const IS_PAGE: u8 = 0x80;
 
-impl Tree {
+impl DirectoryTree {
     /// The site itself.
-    pub const ROOT: Node = Node(0);
+    pub const ROOT: DirectoryNode = DirectoryNode(0);
 
     /// A site without pages.
-    pub fn new(site: &str) -> Tree {
+    pub fn new(site: &str) -> DirectoryTree {
         let mut labels = Labels::default();
         let label = labels.number(site);
-        Tree {
+        DirectoryTree {
             labels,
             parent: vec![NONE],
             label: vec![label],
@@ -57,31 +57,31 @@ impl Tree {
         }
     }
 
-    /// The node of a page, a new one if it is not there. `path` is what follows the host, with its query, or the path of a
-    /// file.
-    pub fn page(&mut self, path: &str) -> Node {
-        let (folders, name) = parts(path);
-        let mut at = Tree::ROOT.0;
+    /// The node of a page, which is added if it is new. `path` is the URL after the host, including its query, or the
+    /// path of a file.
+    pub fn page(&mut self, path: &str) -> DirectoryNode {
+        let (folders, name) = split_path(path);
+        let mut at = DirectoryTree::ROOT.0;
         for folder in folders {
             at = self.directory_in(at, folder);
         }
         let label = self.labels.number(name);
         let found = self.by_label.get(&(at, label)).copied();
         let node = match found {
-            Some(node) if self.is_page(Node(node)) => node,
+            Some(node) if self.is_page(DirectoryNode(node)) => node,
             Some(directory) => self.page_in(directory, ITSELF),
             None => self.add(at, label, true),
         };
-        Node(node)
+        DirectoryNode(node)
     }
 
-    /// The node of a directory that is there, by its path without a slash at the end.
-    pub fn directory(&self, path: &str) -> Option<Node> {
-        let mut at = Tree::ROOT.0;
+    /// The node of an existing directory, by its path without a slash at the end.
+    pub fn directory(&self, path: &str) -> Option<DirectoryNode> {
+        let mut at = DirectoryTree::ROOT.0;
         for folder in path.split('/').filter(|folder| !folder.is_empty()) {
             at = *self.by_label.get(&(at, self.labels.find(folder)?))?;
         }
-        Some(Node(at)).filter(|node| !self.is_page(*node))
+        Some(DirectoryNode(at)).filter(|node| !self.is_page(*node))
     }
 
     fn page_in(&mut self, directory: u32, name: &str) -> u32 {
@@ -92,11 +92,11 @@ impl Tree {
         }
     }
 
-    /// A page of that name becomes a directory with the page inside.
+    /// The node of a directory. A page of that name becomes a directory that contains the page.
     fn directory_in(&mut self, parent: u32, name: &str) -> u32 {
         let label = self.labels.number(name);
         match self.by_label.get(&(parent, label)).copied() {
-            Some(node) if !self.is_page(Node(node)) => node,
+            Some(node) if !self.is_page(DirectoryNode(node)) => node,
             Some(page) => {
                 self.by_label.remove(&(parent, label));
                 let directory = self.add(parent, label, false);
@@ -121,7 +121,7 @@ impl Tree {
         node
     }
 
-    /// Makes a node the first of a directory.
+    /// Makes a node the first child of a directory.
     fn link(&mut self, node: u32, parent: u32) {
         let next = std::mem::replace(&mut self.first_child[parent as usize], node);
         self.next_sibling[node as usize] = next;
@@ -151,59 +151,54 @@ impl Tree {
         self.by_label.insert((directory, self.label[page as usize]), page);
     }
 
-    /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.parent.len()
     }
 
-    /// Whether there is no page.
     pub fn is_empty(&self) -> bool {
         self.len() <= 1
     }
 
-    /// Whether a node is a page.
-    pub fn is_page(&self, node: Node) -> bool {
+    pub fn is_page(&self, node: DirectoryNode) -> bool {
         self.level[node.0 as usize] & IS_PAGE != 0
     }
 
-    /// Levels below the site.
-    pub fn level(&self, node: Node) -> usize {
+    pub fn level(&self, node: DirectoryNode) -> usize {
         usize::from(self.level[node.0 as usize] & !IS_PAGE)
     }
 
-    /// The directory in which a node lies.
-    pub fn parent(&self, node: Node) -> Option<Node> {
-        Some(self.parent[node.0 as usize]).filter(|&parent| parent != NONE).map(Node)
+    pub fn parent(&self, node: DirectoryNode) -> Option<DirectoryNode> {
+        Some(self.parent[node.0 as usize]).filter(|&parent| parent != NONE).map(DirectoryNode)
     }
 
-    /// The name of a node within its directory.
-    pub fn label(&self, node: Node) -> &str {
+    pub fn label(&self, node: DirectoryNode) -> &str {
         self.labels.name(self.label[node.0 as usize])
     }
 
-    /// The nodes of a directory, the latest first.
-    pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
-        let next =
-            |node: &Node| Some(self.next_sibling[node.0 as usize]).filter(|&next| next != NONE).map(Node);
-        let first = Some(self.first_child[node.0 as usize]).filter(|&first| first != NONE).map(Node);
+    /// The children of a directory, the latest first.
+    pub fn children(&self, node: DirectoryNode) -> impl Iterator<Item = DirectoryNode> + '_ {
+        let next = |node: &DirectoryNode| {
+            Some(self.next_sibling[node.0 as usize]).filter(|&next| next != NONE).map(DirectoryNode)
+        };
+        let first = Some(self.first_child[node.0 as usize]).filter(|&first| first != NONE).map(DirectoryNode);
         std::iter::successors(first, next)
     }
 
-    /// The directory and those that it lies in, the site last.
-    pub fn upwards(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
+    /// A node and its ancestors, the site last.
+    pub fn upwards(&self, node: DirectoryNode) -> impl Iterator<Item = DirectoryNode> + '_ {
         std::iter::successors(Some(node), |node| self.parent(*node))
     }
 
-    /// Whether `node` lies in `directory` or is it.
-    pub fn is_within(&self, node: Node, directory: Node) -> bool {
+    /// Whether `node` is `directory` or inside it.
+    pub fn is_within(&self, node: DirectoryNode, directory: DirectoryNode) -> bool {
         let n_up = self.level(node).checked_sub(self.level(directory));
         n_up.is_some_and(|n| self.upwards(node).nth(n) == Some(directory))
     }
 
-    /// The path of a node below the site, a directory with a slash at its end; the site is `/`.
-    pub fn path(&self, node: Node) -> String {
+    /// The path of a node below the site; directories end with a slash, and the site is `/`.
+    pub fn path(&self, node: DirectoryNode) -> String {
         let mut names: Vec<&str> =
-            self.upwards(node).filter(|up| *up != Tree::ROOT).map(|up| self.label(up)).collect();
+            self.upwards(node).filter(|up| *up != DirectoryTree::ROOT).map(|up| self.label(up)).collect();
         names.reverse();
         let mut path = String::new();
         for name in names {
@@ -218,15 +213,14 @@ impl Tree {
         path
     }
 
-    /// Bytes that the tree takes.
     pub fn n_bytes(&self) -> usize {
         let columns = 20 * self.parent.capacity() + self.level.capacity();
         columns + 13 * self.by_label.capacity() + self.labels.n_bytes()
     }
 }
 
-/// The folders of a path, and the name of its page.
-fn parts(path: &str) -> (Vec<&str>, &str) {
+/// The directories of a path, and the name of its page.
+fn split_path(path: &str) -> (Vec<&str>, &str) {
     let path = path.trim_start_matches('/');
     let end_of_path = path.find('?').unwrap_or(path.len());
     let mut folders = Vec::new();
@@ -249,7 +243,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn labels_below(tree: &Tree, path: &str) -> Vec<String> {
+    fn labels_below(tree: &DirectoryTree, path: &str) -> Vec<String> {
         let directory = tree.directory(path).unwrap();
         let mut names: Vec<String> =
             tree.children(directory).map(|node| tree.label(node).to_owned()).collect();
@@ -259,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_query_is_part_of_its_page_and_never_a_level() {
-        let mut tree = Tree::new("a.example");
+        let mut tree = DirectoryTree::new("a.example");
         let page = tree.page("/find/it?path=/x/y&z=1");
         assert_eq!(tree.path(page), "/find/it?path=/x/y&z=1");
         assert_eq!(tree.level(page), 2);
@@ -269,7 +263,7 @@ mod tests {
     #[test]
     fn a_page_that_is_also_a_directory_lies_inside_it() {
         for paths in [["/docs", "/docs/x"], ["/docs/x", "/docs"]] {
-            let mut tree = Tree::new("a.example");
+            let mut tree = DirectoryTree::new("a.example");
             let nodes = paths.map(|path| tree.page(path));
             tree.page("/other");
             assert_eq!(labels_below(&tree, "docs"), ["", "x"], "{paths:?}");
@@ -284,7 +278,7 @@ mod tests {
 
     #[test]
     fn depth_is_bounded() {
-        let mut tree = Tree::new("a.example");
+        let mut tree = DirectoryTree::new("a.example");
         let page = tree.page(&"/x".repeat(10_000));
         assert_eq!(tree.level(page), MOST_LEVELS + 1);
     }
@@ -294,8 +288,8 @@ mod tests {
         fn a_path_has_one_node_whatever_else_is_there(
             paths in prop::collection::vec("(/[ab]{0,1}){1,4}(\\?/a){0,1}", 1..30),
         ) {
-            let mut tree = Tree::new("a.example");
-            let nodes: Vec<Node> = paths.iter().map(|path| tree.page(path)).collect();
+            let mut tree = DirectoryTree::new("a.example");
+            let nodes: Vec<DirectoryNode> = paths.iter().map(|path| tree.page(path)).collect();
             for (path, node) in paths.iter().zip(&nodes) {
                 prop_assert_eq!(tree.page(path), *node);
                 prop_assert!(tree.is_page(*node));
@@ -307,7 +301,7 @@ mod tests {
                     prop_assert!(tree.children(up).any(|child| tree.is_within(*node, child)));
                 }
             }
-            for directory in (0..tree.len() as u32).map(Node) {
+            for directory in (0..tree.len() as u32).map(DirectoryNode) {
                 let mut labels: Vec<&str> = tree.children(directory).map(|node| tree.label(node)).collect();
                 let n = labels.len();
                 labels.sort_unstable();

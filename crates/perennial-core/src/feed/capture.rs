@@ -1,4 +1,4 @@
-//! The inside of one element -> its text: plain, HTML, or markup that stands in the feed as tags.
+//! The content of one element -> its text: plain, HTML, or inline markup.
 
 use data_encoding::BASE64_MIME_PERMISSIVE;
 use url::Url;
@@ -10,29 +10,29 @@ use crate::text::markup::escaped;
 use crate::text::untrusted::truncate;
 use crate::text::xml::{Tag, unescaped};
 
-/// What a format says of its texts.
+/// How a format declares the type of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Syntax {
-    /// Nothing.
+    /// It does not.
     #[default]
     Rss,
-    /// The media type in full, and how it is written.
+    /// By the full media type and the `mode`.
     OldAtom,
-    /// One of three types; HTML that stands as tags is in a `<div>` that is no part of it.
+    /// By one of three types; inline HTML is inside a `<div>` that does not belong to it.
     Atom,
 }
 
-/// What an element says, while it is read.
-pub(super) struct Capture {
+/// The content of an element during parsing.
+pub(super) struct TextCapture {
     pub(super) meaning: Meaning,
-    /// How many elements are open, itself included.
+    /// The number of open elements, including this one.
     pub(super) level: usize,
-    /// Its text without tags.
+    /// The text without tags.
     pub(super) plain: String,
-    /// Its text with the tags inside it.
+    /// The text with its tags.
     markup: String,
     n_children: usize,
-    /// Elements directly inside it, and whether there is text beside them.
+    /// Number of direct children, and whether there is text between them.
     n_outer: usize,
     has_outer_text: bool,
     is_first_div: bool,
@@ -42,19 +42,18 @@ pub(super) struct Capture {
     pub(super) media_type: String,
     mode: String,
     pub(super) term: Option<String>,
-    /// For a `guid`: whether it is the address of a page.
+    /// For a `guid`: whether it is the URL of a page.
     pub(super) is_permalink: Option<bool>,
 }
 
-impl Capture {
-    /// Begins with the start tag of the element.
-    pub(super) fn new(tag: &Tag<'_>, meaning: Meaning, level: usize) -> Capture {
+impl TextCapture {
+    pub(super) fn new(tag: &Tag<'_>, meaning: Meaning, level: usize) -> TextCapture {
         let attribute =
             |name: &str| tag.attribute(name).map(|value| truncate(value.trim(), MAX_LABEL_BYTES).to_owned());
         let is_guid = tag.local_name().eq_ignore_ascii_case("guid");
         let is_permalink =
             || !attribute("isPermaLink").is_some_and(|said| said.eq_ignore_ascii_case("false"));
-        Capture {
+        TextCapture {
             meaning,
             level,
             plain: String::new(),
@@ -73,7 +72,7 @@ impl Capture {
         }
     }
 
-    /// Text, its references resolved.
+    /// Adds text with resolved references.
     pub(super) fn push(&mut self, text: &str) {
         self.plain.push_str(truncate(text, MAX_VALUE_BYTES.saturating_sub(self.plain.len())));
         let room = MAX_VALUE_BYTES.saturating_sub(self.markup.len());
@@ -81,7 +80,7 @@ impl Capture {
         self.has_outer_text |= self.depth == 0 && !text.trim().is_empty();
     }
 
-    /// A tag inside.
+    /// Adds a start tag inside.
     pub(super) fn start_child(&mut self, tag: &Tag<'_>) {
         self.is_first_div |= self.n_children == 0 && tag.local_name().eq_ignore_ascii_case("div");
         self.n_children += 1;
@@ -93,7 +92,7 @@ impl Capture {
         self.markup.push('<');
         self.markup.push_str(written_name(tag.name));
         for attribute in tag.raw_attributes() {
-            // Names of vocabularies are no part of HTML.
+            // Namespace declarations are not HTML.
             if attribute.name.starts_with("xmlns:")
                 || attribute.name == "xmlns" && attribute.value.ends_with("xhtml")
             {
@@ -108,7 +107,7 @@ impl Capture {
         self.markup.push_str(if is_void(tag.local_name()) { " />" } else { ">" });
     }
 
-    /// The end of a tag inside.
+    /// Adds an end tag inside.
     pub(super) fn end_child(&mut self, name: &str) {
         self.depth = self.depth.saturating_sub(1);
         if self.markup.len() <= MAX_VALUE_BYTES && !is_void(crate::text::xml::local_name(name)) {
@@ -116,7 +115,7 @@ impl Capture {
         }
     }
 
-    /// What the element says. In Atom a text is plain unless it says otherwise; in RSS nobody says what it is.
+    /// The text of the element. In Atom the default type is plain; RSS declares no type.
     pub(super) fn text(&self, syntax: Syntax, base: Option<&Url>) -> FeedText {
         let is_atom = syntax != Syntax::Rss;
         let media_type = self.media_type.as_str();
@@ -145,7 +144,7 @@ impl Capture {
         }
     }
 
-    /// Bytes in disguise: `mode="base64"`, or a media type that is no text.
+    /// Decodes `mode="base64"`, or a media type that is not text.
     fn base64(&self) -> Option<String> {
         let media_type = self.media_type.as_str();
         let is_text = !media_type.contains('/')
@@ -160,12 +159,12 @@ impl Capture {
         Some(String::from_utf8(bytes).ok()?.trim().to_owned())
     }
 
-    /// Whether all of it stands in one `<div>`.
+    /// Whether a single `<div>` contains everything.
     fn is_in_div(&self) -> bool {
         self.n_outer == 1 && self.is_first_div && !self.has_outer_text
     }
 
-    /// A `<div>` around HTML that is escaped: some programs write it so, though the `<div>` is for HTML that stands as tags.
+    /// Whether a `<div>` contains escaped HTML. Some programs write it although the `<div>` is meant for inline HTML.
     fn wraps_escaped_html(&self) -> bool {
         self.media_type == "html"
             && self.n_children == 1
@@ -173,7 +172,7 @@ impl Capture {
             && looks_like_html(self.plain.trim())
     }
 
-    /// The markup without the `<div>` that Atom 1.0 wants around it.
+    /// The markup without the `<div>` that Atom 1.0 requires around it.
     fn inner_markup(&self, syntax: Syntax) -> &str {
         let markup = self.markup.trim();
         let is_xhtml = self.media_type == "xhtml"
@@ -187,12 +186,12 @@ impl Capture {
     }
 }
 
-/// HTML is written without a prefix.
+/// HTML tags are written without a prefix.
 fn written_name(name: &str) -> &str {
     name.strip_prefix("xhtml:").or_else(|| name.strip_prefix("html:")).unwrap_or(name)
 }
 
-/// Text that means itself between tags. Quotes and line ends stay as they are.
+/// Escapes text between tags. Quotes and line ends stay as they are.
 fn push_escaped(out: &mut String, text: &str) {
     for part in text.split_inclusive(['&', '<', '>']) {
         let (plain, sign) = match part.as_bytes().last() {
@@ -227,14 +226,14 @@ fn is_void(name: &str) -> bool {
     )
 }
 
-/// An address as it stands in a text: feeds write ampersands escaped once too often.
-pub(super) fn address_of(text: &str) -> String {
+/// The URL in a text. Some feeds escape ampersands twice.
+pub(super) fn url_in_text(text: &str) -> String {
     let first = text.split_ascii_whitespace().collect::<String>();
     truncate(&first.replace("&amp;", "&"), MAX_LABEL_BYTES).to_owned()
 }
 
 /// `me@example.com (A Name)`, `A Name <me@example.com>`, `A Name`.
-pub(super) fn person_of(text: &str) -> Person {
+pub(super) fn parse_person(text: &str) -> Person {
     let text = super::folded(text);
     let is_mail = |word: &str| {
         word.split_once('@').is_some_and(|(before, after)| !before.is_empty() && after.contains('.'))

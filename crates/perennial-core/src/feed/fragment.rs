@@ -1,4 +1,4 @@
-//! HTML inside a feed -> the words that a reader sees, or the same HTML with absolute addresses.
+//! HTML inside a feed -> the words that a reader sees, or the same HTML with absolute URLs.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use crate::text::markup::escaped;
 use crate::text::tokens::read_tokens;
 use crate::text::xml::{Scanner, XmlPiece, unescaped};
 
-/// Attributes whose values are addresses.
+/// Attributes whose values are URLs.
 const ADDRESSES: [&str; 11] = [
     "href",
     "src",
@@ -25,11 +25,11 @@ const ADDRESSES: [&str; 11] = [
     "codebase",
 ];
 
-/// Tags that show that a text is HTML.
+/// Tags that identify a text as HTML.
 const HTML_TAGS: &str = "a abbr b big blockquote body br center cite code dd div dl dt em figure font h1 h2 h3 h4 \
     hr html i iframe img li ol p pre q s small span strike strong sub sup table td tr u ul";
 
-/// Whether a text that does not say what it is looks like HTML: it has a tag of HTML, or a reference to a character.
+/// Whether a text of unknown type looks like HTML: it contains an HTML tag or a character reference.
 pub(super) fn looks_like_html(text: &str) -> bool {
     let has_tag = || {
         Scanner::new(text).any(|piece| match piece {
@@ -40,7 +40,7 @@ pub(super) fn looks_like_html(text: &str) -> bool {
     text.contains('<') && has_tag() || text.contains('&') && unescaped(text) != text
 }
 
-/// The same HTML with its addresses made absolute; nothing else of it is touched.
+/// Makes the URLs in HTML absolute, and changes nothing else.
 pub fn absolute_html(html: &str, base: &Url) -> String {
     let mut out = String::with_capacity(html.len());
     let mut copied = 0;
@@ -56,7 +56,7 @@ pub fn absolute_html(html: &str, base: &Url) -> String {
             let Some(url) = base.join(value.trim()).ok().filter(|_| !super::has_scheme(value.trim())) else {
                 continue;
             };
-            // The value is a part of the text, so that the difference of the two is its place.
+            // The value is a slice of the text, so the difference of the pointers is its position.
             let from = attribute.value.as_ptr() as usize - start;
             out.push_str(&html[copied..from]);
             out.push_str(&escaped(url.as_str()).to_string());
@@ -67,19 +67,19 @@ pub fn absolute_html(html: &str, base: &Url) -> String {
     out
 }
 
-/// The words of HTML as a reader sees them, without scripts and styles, white space folded.
-pub fn words_of_html(html: &str) -> String {
-    let words = read_tokens(html, Words::default(), TokenizerOpts::default());
+/// The words of HTML as a reader sees them, without scripts and styles, with white space collapsed.
+pub fn html_words(html: &str) -> String {
+    let words = read_tokens(html, WordSink::default(), TokenizerOpts::default());
     super::folded(&words.text.into_inner())
 }
 
 #[derive(Default)]
-struct Words {
+struct WordSink {
     text: RefCell<String>,
     is_hidden: std::cell::Cell<bool>,
 }
 
-impl TokenSink for Words {
+impl TokenSink for WordSink {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
@@ -105,7 +105,7 @@ impl TokenSink for Words {
     }
 }
 
-/// Tags that do not part words.
+/// Tags that do not separate words.
 fn is_inline(name: &str) -> bool {
     matches!(
         name,
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn words_are_those_a_reader_sees() {
         assert_eq!(
-            words_of_html("<p>One <b>t</b>wo</p><p>three &amp; &eacute;</p><script>x<y</script>"),
+            html_words("<p>One <b>t</b>wo</p><p>three &amp; &eacute;</p><script>x<y</script>"),
             "One two three & é"
         );
-        assert_eq!(words_of_html("a < b"), "a < b");
+        assert_eq!(html_words("a < b"), "a < b");
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
             let base = Url::parse("http://e.org/").unwrap();
             let once = absolute_html(&html, &base);
             prop_assert_eq!(absolute_html(&once, &base), once, "an absolute address stays");
-            let _ = words_of_html(&html);
+            let _ = html_words(&html);
         }
     }
 }

@@ -9,35 +9,35 @@ use super::{
 };
 use crate::text::untrusted::truncate;
 
-/// Reads a feed; `None` when it is none. serde_json bounds the depth itself.
+/// Parses a feed; `None` if it is not one. serde_json limits the depth.
 pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
     let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()?;
     let items = value.get("items").and_then(Value::as_array);
-    let is_feed = text_of(&value, "version").is_some_and(|version| version.contains("jsonfeed.org"));
+    let is_feed = string_field(&value, "version").is_some_and(|version| version.contains("jsonfeed.org"));
     if !is_feed && items.is_none() {
         return None;
     }
-    let address = |name: &str| text_of(&value, name).map(|href| absolute(base, href));
+    let address = |name: &str| string_field(&value, name).map(|href| absolute(base, href));
     let mut feed = Feed {
         format: FeedFormat::Json,
-        title: plain(text_of(&value, "title")).unwrap_or_default(),
+        title: plain(string_field(&value, "title")).unwrap_or_default(),
         link: address("home_page_url"),
         id: address("feed_url"),
-        description: plain(text_of(&value, "description")).unwrap_or_default(),
+        description: plain(string_field(&value, "description")).unwrap_or_default(),
         authors: people(&value),
-        language: text_of(&value, "language").map(str::to_owned),
+        language: string_field(&value, "language").map(str::to_owned),
         ..Feed::default()
     };
     for (name, rel) in [("feed_url", "self"), ("next_url", "next")] {
         feed.links.extend(address(name).map(|href| link(href, rel, "")));
     }
     for hub in value.get("hubs").and_then(Value::as_array).into_iter().flatten().take(MAX_PARTS) {
-        feed.links.extend(text_of(hub, "url").map(|href| link(absolute(base, href), "hub", "")));
+        feed.links.extend(string_field(hub, "url").map(|href| link(absolute(base, href), "hub", "")));
     }
     let items = items.map(Vec::as_slice).unwrap_or_default();
     feed.n_left_out = items.len().saturating_sub(MAX_ITEMS);
     feed.items = items.iter().take(MAX_ITEMS).map(|item| read_item(item, base)).collect();
-    // The specification says that an item without authors has those of the feed.
+    // According to the specification, an item without authors has those of the feed.
     for item in feed.items.iter_mut().filter(|item| item.authors.is_empty()) {
         item.authors.clone_from(&feed.authors);
     }
@@ -45,9 +45,9 @@ pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
 }
 
 fn read_item(value: &Value, base: Option<&Url>) -> FeedItem {
-    let address = |name: &str| text_of(value, name).map(|href| absolute(base, href));
-    let date = |name: &str| text_of(value, name).and_then(parse_date);
-    let html = text_of(value, "content_html").map(|html| {
+    let address = |name: &str| string_field(value, name).map(|href| absolute(base, href));
+    let date = |name: &str| string_field(value, name).and_then(parse_date);
+    let html = string_field(value, "content_html").map(|html| {
         let html = truncate(html, MAX_VALUE_BYTES);
         FeedText {
             value: base.map_or_else(|| html.to_owned(), |base| absolute_html(html, base)),
@@ -55,12 +55,12 @@ fn read_item(value: &Value, base: Option<&Url>) -> FeedItem {
         }
     });
     let mut item = FeedItem {
-        // Some write numbers.
+        // Some feeds contain numbers.
         id: value.get("id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned)),
         link: address("url").or_else(|| address("external_url")),
-        title: plain(text_of(value, "title")).unwrap_or_default(),
-        summary: plain(text_of(value, "summary")),
-        contents: html.into_iter().chain(plain(text_of(value, "content_text"))).collect(),
+        title: plain(string_field(value, "title")).unwrap_or_default(),
+        summary: plain(string_field(value, "summary")),
+        contents: html.into_iter().chain(plain(string_field(value, "content_text"))).collect(),
         published: date("date_published"),
         updated: date("date_modified"),
         authors: people(value),
@@ -71,8 +71,8 @@ fn read_item(value: &Value, base: Option<&Url>) -> FeedItem {
     let attachments = value.get("attachments").and_then(Value::as_array).into_iter().flatten();
     item.media = attachments
         .filter_map(|part| {
-            let media_type = text_of(part, "mime_type").unwrap_or_default();
-            Some(link(absolute(base, text_of(part, "url")?), "enclosure", media_type))
+            let media_type = string_field(part, "mime_type").unwrap_or_default();
+            Some(link(absolute(base, string_field(part, "url")?), "enclosure", media_type))
         })
         .take(MAX_PARTS)
         .collect();
@@ -84,7 +84,7 @@ fn link(href: String, rel: &str, media_type: &str) -> FeedLink {
     FeedLink { href, rel: rel.to_owned(), media_type: media_type.to_owned() }
 }
 
-fn text_of<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+fn string_field<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
@@ -96,9 +96,9 @@ fn plain(text: Option<&str>) -> Option<FeedText> {
 fn people(value: &Value) -> Vec<Person> {
     let many = value.get("authors").and_then(Value::as_array).into_iter().flatten();
     let people = many.chain(value.get("author")).take(MAX_PARTS).map(|person| Person {
-        name: text_of(person, "name").unwrap_or_default().to_owned(),
+        name: string_field(person, "name").unwrap_or_default().to_owned(),
         email: String::new(),
-        url: text_of(person, "url").unwrap_or_default().to_owned(),
+        url: string_field(person, "url").unwrap_or_default().to_owned(),
     });
     let mut people: Vec<Person> = people.filter(|person| *person != Person::default()).collect();
     people.dedup();

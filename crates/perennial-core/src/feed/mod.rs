@@ -1,20 +1,21 @@
-//! Bytes of a feed -> what it says of itself and of its items (P-FEED 3; docs/feeds.md).
+//! Bytes of a feed -> its metadata and items (P-FEED 3; docs/feeds.md).
 //!
-//! RSS 0.9x, 1.0 (RDF) and 2.0, Atom 0.3 and 1.0, JSON Feed; with the modules that people use: Dublin Core, content:encoded, Media RSS,
-//! syndication, wfw and slash for comments, threading, iTunes. Broken XML is read as far as it makes sense, and what is said twice counts
-//! by the more specific element. Bounds: bytes, items, depth and the length of each text; see the constants.
+//! It reads RSS 0.9x, 1.0 (RDF) and 2.0, Atom 0.3 and 1.0, JSON Feed, and the common modules: Dublin Core,
+//! content:encoded, Media RSS, syndication, wfw and slash for comments, threading, iTunes. Malformed XML is read as
+//! far as possible. Of repeated values the more specific element wins. Constants limit bytes, items, depth and the
+//! length of each text.
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `capture` | the inside of one element -> its text |
-//! | `fragment` | HTML inside a feed -> words, or HTML with absolute addresses |
-//! | `names` | prefixes and addresses of namespaces -> what an element says |
+//! | `capture` | the content of an element -> its text |
+//! | `fragment` | HTML inside a feed -> words, or HTML with absolute URLs |
+//! | `names` | prefixes and URLs of namespaces -> the meaning of an element |
 //! | `read` | XML -> feed |
 //! | `json` | JSON Feed -> feed |
 //! | `news` | a news sitemap -> feed |
 //! | [`opml`] | a list of subscriptions <-> OPML |
-//! | [`polling`] | what is known of a feed -> when to look at it again |
-//! | [`websub`] | feeds that name a hub -> subscriptions |
+//! | [`polling`] | a feed's history -> the time of the next poll |
+//! | [`websub`] | feeds that name a hub -> subscriptions at the hub |
 
 mod capture;
 mod fragment;
@@ -32,48 +33,44 @@ use url::Url;
 use crate::text::charset::decode_xml;
 use crate::text::untrusted::truncate;
 use crate::text::xml::without_controls;
-use crate::time::dates::{self, Strokes};
+use crate::time::dates::{self, DateOrder};
 use crate::time::{Span, Timestamp};
 
-pub use fragment::{absolute_html, words_of_html};
+pub use fragment::{absolute_html, html_words};
 
-/// Bytes of a feed that are read.
+/// Bytes read per feed.
 pub const MAX_FEED_BYTES: usize = 8 << 20;
-/// Items of a feed that are read.
+/// Items read per feed.
 pub const MAX_ITEMS: usize = 10_000;
-/// Bytes of one text of an item.
+/// Bytes per text of an item.
 const MAX_VALUE_BYTES: usize = 1 << 20;
-/// Bytes of an address, an identity or a name.
+/// Bytes per URL, identifier or name.
 const MAX_LABEL_BYTES: usize = 4 << 10;
-/// Links, people, categories and media of one item, each.
+/// Links, people, categories and media per item.
 const MAX_PARTS: usize = 64;
 
-/// The format of a feed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize)]
 pub enum FeedFormat {
-    /// RSS 0.9x without RDF, and what claims no version.
+    /// RSS 0.9x without RDF, and feeds without a version.
     #[default]
     #[serde(rename = "rss 0.9")]
     Rss09,
-    /// RSS 0.90 and 1.0, which are RDF.
+    /// RSS 0.90 and 1.0, based on RDF.
     #[serde(rename = "rss 1.0")]
     Rdf,
-    /// RSS 2.0.
     #[serde(rename = "rss 2.0")]
     Rss2,
     /// Atom 0.3 and 1.0.
     #[serde(rename = "atom")]
     Atom,
-    /// JSON Feed.
     #[serde(rename = "json feed")]
     Json,
-    /// A sitemap of news.
     #[serde(rename = "news sitemap")]
     NewsSitemap,
 }
 
 impl FeedFormat {
-    /// The name that users read.
+    /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             FeedFormat::Rss09 => "RSS 0.9",
@@ -89,22 +86,20 @@ impl FeedFormat {
 /// A text of a feed, which may be HTML.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct FeedText {
-    /// As it is meant: HTML with absolute addresses, or plain text.
+    /// HTML with absolute URLs, or plain text.
     pub value: String,
-    /// Whether it is HTML.
     pub is_html: bool,
 }
 
 impl FeedText {
-    /// The words that a reader sees, white space folded.
+    /// The words that a reader sees, with white space collapsed.
     pub fn words(&self) -> String {
         match self.is_html {
-            true => words_of_html(&self.value),
+            true => html_words(&self.value),
             false => folded(&self.value),
         }
     }
 
-    /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
@@ -114,57 +109,51 @@ fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Who wrote something.
+/// The author of a feed or an item.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Person {
-    /// The name.
     pub name: String,
-    /// The address of mail.
+    /// Mail address.
     pub email: String,
-    /// The address of a page.
+    /// URL of a page.
     pub url: String,
 }
 
-/// An address that a feed or an item names.
+/// A link of a feed or an item.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct FeedLink {
-    /// Absolute where the base is known.
+    /// Absolute if the base is known.
     pub href: String,
-    /// What it is for: `alternate` unless it says otherwise.
+    /// The relation, by default `alternate`.
     pub rel: String,
-    /// Media type; empty where none is given.
+    /// Media type; empty if missing.
     pub media_type: String,
 }
 
-/// What tells how often a feed wants to be asked.
+/// A feed's own hints about how often to poll it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
-pub struct Pace {
-    /// `ttl`, in minutes: what was fetched stays good for so long.
+pub struct PollHints {
+    /// `ttl`, in minutes: how long a copy stays valid.
     pub ttl_minutes: Option<u32>,
-    /// Hours of the day in UTC in which the feed asks not to be fetched, a bit each.
+    /// Hours of the day in UTC without polls, one bit each.
     pub skip_hours: u32,
-    /// Days of the week in which it asks not to be fetched, Monday first, a bit each.
+    /// Days of the week without polls, Monday first, one bit each.
     pub skip_days: u8,
     /// `sy:updatePeriod` in seconds.
     pub update_period_secs: Option<u32>,
-    /// `sy:updateFrequency`: updates in a period.
+    /// `sy:updateFrequency`: updates per period.
     pub update_frequency: Option<u32>,
 }
 
-/// A feed as it was read.
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
 pub struct Feed {
-    /// Its format.
     pub format: FeedFormat,
-    /// Its name.
     pub title: FeedText,
-    /// Its channel page.
+    /// URL of its web page.
     pub link: Option<String>,
-    /// Its identity.
+    /// Its identifier.
     pub id: Option<String>,
-    /// What it is about.
     pub description: FeedText,
-    /// Who is behind it.
     pub authors: Vec<Person>,
     /// `lastBuildDate`, `updated`.
     #[serde(serialize_with = "as_text")]
@@ -172,65 +161,60 @@ pub struct Feed {
     /// `pubDate` of the channel.
     #[serde(serialize_with = "as_text")]
     pub published: Option<Timestamp>,
-    /// When it was made.
+    /// Time of creation.
     #[serde(serialize_with = "as_text")]
     pub created: Option<Timestamp>,
-    /// Language, as it is named.
+    /// Language code, as written.
     pub language: Option<String>,
-    /// Categories of all of it.
+    /// Categories of the whole feed.
     pub categories: Vec<String>,
-    /// How often it wants to be asked.
-    pub pace: Pace,
-    /// Further addresses, among them `self`, `hub`, `next`.
+    pub pace: PollHints,
+    /// Further links, such as `self`, `hub`, `next`.
     pub links: Vec<FeedLink>,
-    /// Its items in the order of the document.
+    /// In document order.
     pub items: Vec<FeedItem>,
-    /// Items beyond [`MAX_ITEMS`].
+    /// Number of items beyond [`MAX_ITEMS`].
     pub n_left_out: usize,
-    /// Whether it is not well-formed.
+    /// Whether it is malformed.
     pub is_broken: bool,
 }
 
-/// One item.
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
 pub struct FeedItem {
-    /// Its identity, as it says itself.
+    /// Its own identifier.
     pub id: Option<String>,
-    /// Its page, absolute.
+    /// Absolute URL of its page.
     pub link: Option<String>,
-    /// Its headline.
     pub title: FeedText,
-    /// What it says in short.
     pub summary: Option<FeedText>,
-    /// All of it, where the feed has that.
+    /// The full text, if the feed contains it.
     pub contents: Vec<FeedText>,
-    /// When it was published.
+    /// Time of publication.
     #[serde(serialize_with = "as_text")]
     pub published: Option<Timestamp>,
-    /// When it was changed last.
+    /// Time of the last change.
     #[serde(serialize_with = "as_text")]
     pub updated: Option<Timestamp>,
-    /// When it was made.
+    /// Time of creation.
     #[serde(serialize_with = "as_text")]
     pub created: Option<Timestamp>,
-    /// Who wrote it.
     pub authors: Vec<Person>,
     /// Categories and tags.
     pub categories: Vec<String>,
-    /// The page with its comments.
+    /// URL of the page with its comments.
     pub comments: Option<String>,
-    /// The feed of its comments.
+    /// URL of the feed of its comments.
     pub comment_feed: Option<String>,
-    /// How many comments there are, by the feed.
+    /// Number of comments, according to the feed.
     pub n_comments: Option<u32>,
-    /// Pictures, sound, films.
+    /// Pictures, audio, video.
     pub media: Vec<FeedLink>,
-    /// Further addresses.
+    /// Further links.
     pub links: Vec<FeedLink>,
 }
 
 impl FeedItem {
-    /// What tells it from other items of its feed: its identity, else its address, else its headline and date.
+    /// Identifies the item within its feed: its identifier, or its URL, or its headline and date.
     pub fn key(&self) -> String {
         let given = self.id.as_deref().or(self.link.as_deref()).filter(|text| !text.is_empty());
         match given {
@@ -247,80 +231,77 @@ impl FeedItem {
         }
     }
 
-    /// When it was published, as far as it says: else when it was made or changed.
+    /// The time of publication, or else of creation or change.
     pub fn time(&self) -> Option<Timestamp> {
         self.published.or(self.created).or(self.updated)
     }
 
-    /// When it was changed last, which for a new item is when it was published.
+    /// The time of the last change; for a new item the time of publication.
     pub fn changed(&self) -> Option<Timestamp> {
         [self.published, self.updated, self.created].into_iter().flatten().max()
     }
 }
 
 impl Feed {
-    /// The address by which the feed names itself.
-    pub fn own_address(&self) -> Option<&str> {
+    /// The feed's own URL, if it contains one.
+    pub fn self_url(&self) -> Option<&str> {
         self.links.iter().find(|link| link.rel == "self").map(|link| link.href.as_str())
     }
 
-    /// The hub that tells subscribers of new items, if it names one (WebSub).
+    /// The hub that notifies subscribers of new items (WebSub).
     pub fn hub(&self) -> Option<&str> {
         self.links.iter().find(|link| link.rel == "hub").map(|link| link.href.as_str())
     }
 }
 
-/// Why bytes are no feed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FeedError {
-    /// A web page.
-    #[error("this is a web page and no feed: `perennial feeds discover` finds the feeds that it names")]
+    #[error("this is a web page, not a feed; `perennial feed find` lists the feeds that it links to")]
     Page,
-    /// Something else.
-    #[error("this is no feed: RSS, Atom or JSON Feed is expected")]
+    #[error("this is not a feed; expected RSS, Atom or JSON Feed")]
     Unknown,
 }
 
-/// Reads a feed. `url` is its address, against which relative ones resolve.
+/// Parses a feed. Relative URLs are resolved against `url`.
 pub fn parse(bytes: &[u8], content_type: Option<&str>, url: &str) -> Result<Feed, FeedError> {
     let text = decode_xml(&bytes[..bytes.len().min(MAX_FEED_BYTES)], content_type);
     parse_text(&without_controls(&text), url)
 }
 
-/// The same for a text that is decoded already.
+/// The same for decoded text.
 pub fn parse_text(text: &str, url: &str) -> Result<Feed, FeedError> {
     let text = &text[..text.floor_char_boundary(MAX_FEED_BYTES)];
     let base = Url::parse(url).ok();
     let start = truncate(text, START_BYTES).to_ascii_lowercase();
     match start.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
         true => json::read(text, base.as_ref()).ok_or(FeedError::Unknown),
-        false if news::begins_so(&start) => news::read(text, base.as_ref()).ok_or(FeedError::Unknown),
+        false if news::is_news_sitemap(&start) => news::read(text, base.as_ref()).ok_or(FeedError::Unknown),
         false => read::read(text, base),
     }
 }
 
-/// Bytes by which a feed is told from other documents.
+/// Bytes at the start that identify a feed.
 const START_BYTES: usize = 4096;
 
-/// Whether a document could be a feed, by its first bytes: cheap, and right for nearly all of them.
+/// Whether a document is probably a feed, judging by its first bytes.
 pub fn looks_like_feed(bytes: &[u8]) -> bool {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(START_BYTES)])
         .replace('\0', "")
         .to_ascii_lowercase();
     let is_xml = ["<rss", "<feed", "<rdf:rdf", ":rss", ":feed"].iter().any(|root| start.contains(root));
     is_xml
-        || news::begins_so(&start)
+        || news::is_news_sitemap(&start)
         || start.contains("jsonfeed.org/version") && start.trim_start().starts_with('{')
 }
 
-/// An address in a feed made absolute; as written where that cannot be.
+/// Makes a URL absolute if possible.
 fn absolute(base: Option<&Url>, href: &str) -> String {
     let href = href.trim();
     let joined = match base {
         Some(base) => base.join(href).ok(),
         None => Url::parse(href).ok(),
     };
-    // An address that is absolute stays as it is written: identities are compared letter by letter.
+    // Absolute URLs stay as written, because identifiers are compared literally.
     match joined {
         Some(url) if !has_scheme(href) => url.into(),
         _ => href.to_owned(),
@@ -341,7 +322,7 @@ fn as_text<S: serde::Serializer>(time: &Option<Timestamp>, serializer: S) -> Res
     }
 }
 
-/// The mean length of a period named by `sy:updatePeriod`.
+/// The mean length of a period in `sy:updatePeriod`.
 fn period_secs(name: &str) -> Option<u32> {
     let span = match name.trim().to_ascii_lowercase().as_str() {
         "hourly" => Span::from_hours(1),
@@ -354,9 +335,9 @@ fn period_secs(name: &str) -> Option<u32> {
     u32::try_from(span.as_millis() / 1000).ok()
 }
 
-/// Reads a date as feeds and sitemaps write it.
+/// Parses a date of a feed or a sitemap.
 pub fn parse_date(text: &str) -> Option<Timestamp> {
-    dates::parse(text, Strokes::MonthFirst)
+    dates::parse(text, DateOrder::MonthFirst)
 }
 
 #[cfg(test)]

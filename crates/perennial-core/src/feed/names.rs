@@ -1,6 +1,5 @@
-//! Prefixes and addresses of namespaces, names of elements -> what an element says.
+//! Prefixes and URLs of namespaces, names of elements -> the meaning of an element.
 
-/// A vocabulary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Vocabulary {
     /// RSS, RDF and Atom.
@@ -12,7 +11,7 @@ pub(super) enum Vocabulary {
     Content,
     Media,
     Itunes,
-    /// Comments as wellformedweb.org has them.
+    /// Comments by wellformedweb.org.
     Wfw,
     Slash,
     Syndication,
@@ -25,8 +24,7 @@ use Vocabulary::{
     Content, Core, DublinCore, Itunes, Media, Other, Slash, Syndication, Terms, Thread, Wfw, Xhtml,
 };
 
-/// The vocabulary that an address names.
-pub(super) fn vocabulary_of_address(address: &str) -> Vocabulary {
+pub(super) fn vocabulary_by_url(address: &str) -> Vocabulary {
     let address = address.trim().to_ascii_lowercase();
     let address =
         address.trim_start_matches("https://").trim_start_matches("http://").trim_start_matches("www.");
@@ -63,8 +61,8 @@ pub(super) fn vocabulary_of_address(address: &str) -> Vocabulary {
     }
 }
 
-/// The vocabulary that a prefix usually stands for, where nobody declares it.
-pub(super) fn vocabulary_of_prefix(prefix: &str) -> Vocabulary {
+/// The usual vocabulary of an undeclared prefix.
+pub(super) fn vocabulary_by_prefix(prefix: &str) -> Vocabulary {
     match prefix.to_ascii_lowercase().as_str() {
         "" | "rss" | "atom" | "rdf" | "a10" => Core,
         "dc" => DublinCore,
@@ -81,22 +79,22 @@ pub(super) fn vocabulary_of_prefix(prefix: &str) -> Vocabulary {
     }
 }
 
-/// What an element says, where it stands in a feed or an item.
+/// The meaning of an element in a feed or an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
     Item,
-    /// A headline; of several, that of the least number counts.
+    /// A headline; the smallest number wins.
     Title(u8),
     Link,
     Id,
-    /// Something said in short; the same for numbers.
+    /// A short text; the smallest number wins.
     Summary(u8),
-    /// All of it.
+    /// The full text.
     Content,
     Published,
     Updated,
     Created,
-    /// A person whose parts are elements of their own, or who is one text.
+    /// A person, as child elements or as one text.
     Author,
     PersonName,
     PersonEmail,
@@ -112,14 +110,14 @@ pub(super) enum Meaning {
     UpdatePeriod,
     UpdateFrequency,
     Language,
-    /// What stands inside belongs to neither feed nor item.
+    /// Its content belongs to neither feed nor item.
     Aside,
-    /// It holds others and says nothing itself.
+    /// A container without its own meaning.
     Container,
 }
 
-/// What an element means; its local name is in lower case.
-pub(super) fn meaning_of(vocabulary: Vocabulary, name: &str) -> Meaning {
+/// The meaning of an element by its local name in lower case.
+pub(super) fn element_meaning(vocabulary: Vocabulary, name: &str) -> Meaning {
     use Meaning as M;
     match (vocabulary, name) {
         (Core, "item" | "entry") => M::Item,
@@ -162,7 +160,7 @@ pub(super) fn meaning_of(vocabulary: Vocabulary, name: &str) -> Meaning {
         (Core, "rss" | "channel" | "feed" | "rdf" | "items" | "skiphours" | "skipdays")
         | (Media, "group") => M::Container,
         (Core, _) => M::Aside,
-        // An unknown element of another vocabulary may hold others of any kind: none of them speaks of the item.
+        // An unknown element of a different vocabulary may contain anything, which is unrelated to the item.
         _ => M::Aside,
     }
 }

@@ -1,6 +1,7 @@
-//! A news sitemap -> feed: the last two days of a news site, with headlines and times, in the format of sitemaps.
+//! A news sitemap -> feed: the last two days of a news site, with headlines and times.
 //!
-//! Search engines ask for it, so sites that have no feed of everything have one. It is read and polled like any other feed.
+//! Search engines require it, so sites without a complete feed often have one. It is read and polled like any other
+//! feed.
 
 use url::Url;
 
@@ -10,17 +11,17 @@ use super::{
 use crate::text::untrusted::truncate;
 use crate::text::xml::{Scanner, XmlPiece, local_name};
 
-/// The vocabulary that makes a sitemap one of news.
+/// The vocabulary of news sitemaps.
 const VOCABULARY: &str = "sitemap-news";
 
-/// Whether a text, in small letters, begins like a news sitemap.
-pub(super) fn begins_so(start: &str) -> bool {
+/// Whether a text, in lower case, begins like a news sitemap.
+pub(super) fn is_news_sitemap(start: &str) -> bool {
     start.contains("<urlset") && start.contains(VOCABULARY)
 }
 
-/// Reads a news sitemap; `None` when it is none. Addresses without news in them are no items.
+/// Parses a news sitemap; `None` if it is not one. URLs without news are not items.
 pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
-    let mut reading = Reading::default();
+    let mut reading = NewsReader::default();
     for piece in Scanner::new(text) {
         match piece {
             XmlPiece::Start(tag) => {
@@ -37,17 +38,17 @@ pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
 }
 
 #[derive(Default)]
-struct Reading {
+struct NewsReader {
     is_news: bool,
     feed: Feed,
     item: FeedItem,
     has_news: bool,
-    /// Inside of `image:image` and the like, which have titles and addresses of their own.
+    /// Whether inside of `image:image` and the like, which have their own titles and URLs.
     is_aside: bool,
     text: String,
 }
 
-impl Reading {
+impl NewsReader {
     fn start(&mut self, name: &str) {
         self.text.clear();
         match name {

@@ -1,44 +1,42 @@
-//! OPML -> subscriptions with their folders as tags.
+//! OPML -> subscriptions, with their folders as tags.
 
 use super::{MAX_FEED_BYTES, MAX_LABEL_BYTES};
 use crate::text::charset::decode_xml;
 use crate::text::untrusted::truncate;
 use crate::text::xml::{Scanner, Tag, XmlPiece};
 
-/// Subscriptions that are read of one file.
+/// Subscriptions read per file.
 pub const MAX_SUBSCRIPTIONS: usize = 100_000;
-/// Folders within each other that count as tags.
+/// Nested folders that become tags.
 const MAX_FOLDERS: usize = 16;
 
-/// One feed that somebody reads.
+/// A feed in a subscription list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
-pub struct Subscription {
-    /// The address of the feed; empty where only the site is named.
+pub struct FeedSubscription {
+    /// URL of the feed; empty if only the site is given.
     pub feed: String,
-    /// The address of its channel page; empty where only the feed is named.
+    /// URL of its web page; empty if only the feed is given.
     pub page: String,
-    /// Its name.
     pub title: String,
-    /// The folders it is in, the outermost first, and its categories.
+    /// Its folders, the outermost first, and its categories.
     pub tags: Vec<String>,
 }
 
-/// Whether bytes are a list of subscriptions.
 pub fn is_opml(bytes: &[u8]) -> bool {
     let start =
         String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).replace('\0', "").to_ascii_lowercase();
     start.contains("<opml")
 }
 
-/// Reads a list. What is no outline is passed over, and broken XML is read as far as it makes sense.
-pub fn parse(bytes: &[u8]) -> Vec<Subscription> {
+/// Parses a list. Other elements are skipped, and malformed XML is read as far as possible.
+pub fn parse(bytes: &[u8]) -> Vec<FeedSubscription> {
     let text = decode_xml(&bytes[..bytes.len().min(MAX_FEED_BYTES)], None);
     let (mut found, mut folders, mut n_open) = (Vec::new(), Vec::<(usize, String)>::new(), 0usize);
     for piece in Scanner::new(&text) {
         match piece {
             XmlPiece::Start(tag) if tag.local_name().eq_ignore_ascii_case("outline") => {
                 n_open += 1;
-                let outline = subscription_of(&tag, &folders);
+                let outline = read_outline(&tag, &folders);
                 let is_folder = outline.feed.is_empty() && outline.page.is_empty();
                 if is_folder && !tag.is_empty && folders.len() < MAX_FOLDERS && !outline.title.is_empty() {
                     folders.push((n_open, outline.title));
@@ -59,7 +57,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Subscription> {
     found
 }
 
-fn subscription_of(tag: &Tag<'_>, folders: &[(usize, String)]) -> Subscription {
+fn read_outline(tag: &Tag<'_>, folders: &[(usize, String)]) -> FeedSubscription {
     let attribute = |name: &str| {
         let value = tag.attribute(name).unwrap_or_default();
         truncate(value.trim(), MAX_LABEL_BYTES).to_owned()
@@ -68,7 +66,7 @@ fn subscription_of(tag: &Tag<'_>, folders: &[(usize, String)]) -> Subscription {
         title if title.is_empty() => attribute("text"),
         title => title,
     };
-    // Some lists name the feed in `url`.
+    // Some lists contain the feed's URL in `url`.
     let feed = match attribute("xmlUrl") {
         feed if feed.is_empty() && !attribute("type").is_empty() => attribute("url"),
         feed => feed,
@@ -80,7 +78,7 @@ fn subscription_of(tag: &Tag<'_>, folders: &[(usize, String)]) -> Subscription {
             tags.push(category.to_owned());
         }
     }
-    Subscription { feed, page: attribute("htmlUrl"), title, tags }
+    FeedSubscription { feed, page: attribute("htmlUrl"), title, tags }
 }
 
 #[cfg(test)]

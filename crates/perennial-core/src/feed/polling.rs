@@ -1,38 +1,38 @@
-//! What is known of a feed -> when to look at it again, so that no item falls off its end (docs/decisions/0032).
+//! A feed's history -> the time of the next poll, so no item is missed (docs/decisions/0032).
 //!
-//! A feed holds its last k items. Between two polls at most k new ones may come, or the older of them are never seen: p polls a day hold
-//! at most k p items a day. Two instants are computed from the dates of the items, and the earlier one counts:
-//! - when one new item is expected, by the feed's own rate in each hour of the day;
-//! - how long the feed would last if the fastest burst that was seen came again, down to half of its items.
+//! A feed contains its last k items. If more than k new ones appear between two polls, some are missed: p polls per
+//! day catch at most k p items per day. The next poll is the earlier of two times, which follow from the dates of the
+//! items:
+//! - when one new item is expected, from the feed's rate in each hour of the day;
+//! - when half of the feed would be replaced if its fastest burst recurred.
 //!
-//! What the feed itself asks for comes last and has the last word: `ttl`, `skipHours`, `skipDays`, the period of `sy`.
+//! Finally the feed's own hints apply: `ttl`, `skipHours`, `skipDays`, the period of `sy`.
 
-use super::Pace;
+use super::PollHints;
 use crate::time::{Span, Timestamp};
 
-/// Dates of items that are remembered of a feed.
+/// Item dates kept per feed.
 pub const MAX_TIMES: usize = 64;
-/// How far back dates say something of the present, in seconds.
+/// The age up to which dates count, in seconds.
 const MEMORY_SECS: u32 = 28 * 86_400;
-/// With fewer dates than this no pattern is believed.
+/// With fewer dates than this, no pattern is used.
 const FEW_TIMES: usize = 8;
-/// A feed of which little is known is asked after this, and twice as long after each time at which there was nothing new.
+/// The wait for a feed with few dates. It doubles after each poll without new items.
 const FIRST_WAIT_SECS: u32 = 3_600;
-/// The longest wait for a feed whose last item is young; one that has been silent waits a tenth of its silence.
+/// The longest wait for a feed with recent items. A silent feed waits a tenth of its silence.
 const DAY_SECS: u32 = 86_400;
-/// The longest wait of all.
+/// The longest wait overall.
 const LONGEST_WAIT_SECS: u32 = 30 * DAY_SECS;
-/// A feed cannot ask to be left alone for longer than this.
+/// The longest pause that a feed can request.
 const LONGEST_TTL_SECS: u32 = 2 * DAY_SECS;
-/// Items that each hour of the day is given before any came in it: 24 of them weigh as much as a day's worth.
-const PRIOR_AN_HOUR: f64 = 0.5;
+/// Prior items per hour of the day; 24 of them weigh as much as a day's items.
+const PRIOR_PER_HOUR: f64 = 0.5;
 
-/// Limits of polling.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PollLimits {
-    /// No feed is polled more often.
+    /// The minimum time between polls.
     pub shortest: Span,
-    /// New items that are expected at a poll.
+    /// The number of new items to expect at a poll.
     pub expected_new: f64,
 }
 
@@ -42,35 +42,35 @@ impl Default for PollLimits {
     }
 }
 
-/// What is remembered of a feed between polls: below 400 bytes.
+/// The state of a feed between polls, below 400 bytes.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Publishing {
-    /// When the latest items were published, seconds since 1970, ascending.
+pub struct PublishingHistory {
+    /// When the latest items were published, in seconds since 1970, ascending.
     times: Vec<u32>,
-    /// Items that the feed held at the last poll.
+    /// Number of items at the last poll.
     n_held: u32,
-    /// Polls in a row that brought nothing new.
+    /// Polls in a row without new items.
     n_quiet: u32,
-    pace: Pace,
+    pace: PollHints,
 }
 
-impl Publishing {
-    /// Takes in what a poll found: the dates of all items of the feed (the time of the poll where an item has none and is new), and how
-    /// many of its items were new.
+impl PublishingHistory {
+    /// Records a poll: the dates of all items, and the number of new ones. A new item without a date has the time of
+    /// the poll.
     pub fn read(
         &mut self,
         times: impl IntoIterator<Item = Timestamp>,
         n_held: usize,
         n_new: usize,
-        pace: &Pace,
+        pace: &PollHints,
         now: Timestamp,
     ) {
         let now_secs = secs(now);
-        // A date of the future is a plan or a mistake, and says nothing of when items come.
+        // A date in the future is a plan or a mistake, and does not show when items appear.
         self.times.extend(times.into_iter().map(secs).filter(|&time| time > 0 && time <= now_secs));
         self.times.sort_unstable();
         let n_old = self.times.partition_point(|&time| time < now_secs.saturating_sub(MEMORY_SECS));
-        // One older date is kept: it tells how long the feed was silent.
+        // One older date is kept, because it shows how long the feed was silent.
         self.times.drain(..n_old.saturating_sub(1));
         self.times.dedup();
         let n_over = self.times.len().saturating_sub(MAX_TIMES);
@@ -80,19 +80,19 @@ impl Publishing {
         self.pace = pace.clone();
     }
 
-    /// Takes in a poll that brought nothing new: a 304, or the same bytes.
+    /// Records a poll without new items: a 304, or the same bytes.
     pub fn unchanged(&mut self) {
         self.n_quiet = self.n_quiet.saturating_add(1);
     }
 
-    /// Items an hour over the time that is remembered; `None` with less than two dates.
+    /// Items per hour over the known dates; `None` with fewer than two dates.
     pub fn items_per_hour(&self, now: Timestamp) -> Option<f64> {
         let first = *self.times.first().filter(|_| self.times.len() > 1)?;
         let hours = f64::from(secs(now).saturating_sub(first).max(60)) / 3600.0;
         Some((self.times.len() - 1) as f64 / hours)
     }
 
-    /// The hour of the day, in UTC, in which most items come, if one stands out: it has twice its share of at least eight.
+    /// The hour of the day, in UTC, with the most items, if it has twice its share of at least eight items.
     pub fn busiest_hour(&self) -> Option<u8> {
         let counts = self.counts_by_hour();
         let (hour, &most) = counts.iter().enumerate().max_by_key(|&(_, count)| count)?;
@@ -106,14 +106,14 @@ impl Publishing {
         counts
     }
 
-    /// When to poll again after a poll at `last`.
+    /// The time of the next poll after a poll at `last`.
     pub fn next_poll(&self, last: Timestamp, limits: &PollLimits) -> Timestamp {
         let last_secs = secs(last);
         let wait = self.wait_secs(last_secs, limits);
         let shortest = (limits.shortest.as_millis() / 1000).clamp(1, i64::from(LONGEST_WAIT_SECS)) as u32;
-        let wait = wait.max(shortest).max(self.asked_secs());
+        let wait = wait.max(shortest).max(self.requested_secs());
         let allowed = Timestamp::from_secs(i64::from(self.allowed_from(last_secs.saturating_add(wait))));
-        // A clock may be ahead of all seconds that are counted here: the wait holds all the same.
+        // The clock may exceed the range of seconds. The wait applies in any case.
         allowed.max(last + Span::from_secs(i64::from(wait)))
     }
 
@@ -121,6 +121,7 @@ impl Publishing {
         let growing = FIRST_WAIT_SECS.saturating_mul(1 << self.n_quiet.min(12)).min(LONGEST_WAIT_SECS / 4);
         let Some(&newest) = self.times.last() else { return growing };
         let silence = last.saturating_sub(newest);
+        // A tenth of the silence bounds the delay of the next item to a tenth of the time that it took to appear.
         let longest = (silence / 10).clamp(DAY_SECS, LONGEST_WAIT_SECS);
         let by_pattern =
             self.until_expected(last, limits.expected_new, longest).min(self.until_full()).min(longest);
@@ -128,13 +129,14 @@ impl Publishing {
         if self.times.len() < FEW_TIMES { by_pattern.min(growing) } else { by_pattern }
     }
 
-    /// Seconds until so many new items are expected. Each hour of the day has its own rate, drawn to the mean where little is known of it.
+    /// Seconds until this many new items are expected. Each hour of the day has its own rate, close to the mean if it
+    /// has few items.
     fn until_expected(&self, last: u32, n_expected: f64, longest: u32) -> u32 {
         let Some(rate) = self.items_per_hour(Timestamp::from_secs(i64::from(last))) else { return longest };
         let counts = self.counts_by_hour();
         let n_items: f64 = counts.iter().map(|&count| f64::from(count)).sum();
         let shares =
-            counts.map(|count| (f64::from(count) + PRIOR_AN_HOUR) / (n_items + 24.0 * PRIOR_AN_HOUR));
+            counts.map(|count| (f64::from(count) + PRIOR_PER_HOUR) / (n_items + 24.0 * PRIOR_PER_HOUR));
         let (mut left, mut at) = (n_expected, last);
         while at - last < longest {
             let end = (at / 3600 + 1).saturating_mul(3600);
@@ -149,35 +151,35 @@ impl Publishing {
         longest
     }
 
-    /// Seconds in which half of the feed was replaced when items came fastest.
+    /// Seconds in which the fastest burst replaced half of the feed.
     fn until_full(&self) -> u32 {
         let half = (self.n_held as usize / 2).max(1);
         let spans = self.times.windows(half + 1).map(|window| window[half] - window[0]);
         spans.min().unwrap_or(u32::MAX)
     }
 
-    /// How long the feed asks to be left alone.
-    fn asked_secs(&self) -> u32 {
+    /// The pause that the feed requests.
+    fn requested_secs(&self) -> u32 {
         let ttl = self.pace.ttl_minutes.map_or(0, |minutes| minutes.saturating_mul(60));
         let period = self
             .pace
             .update_period_secs
             .map_or(0, |period| period / self.pace.update_frequency.unwrap_or(1).max(1));
-        // Generators write `hourly` and mean nothing by it: of a period no more than an hour counts.
+        // Generators write `hourly` without meaning it, so a period counts as an hour at most.
         ttl.max(period.min(3_600)).min(LONGEST_TTL_SECS)
     }
 
-    /// The first second from `at` that is in no hour and no day in which the feed asks not to be polled.
+    /// The first second from `at` in an hour and on a day without a skip hint.
     fn allowed_from(&self, at: u32) -> u32 {
-        let Pace { skip_hours, skip_days, .. } = self.pace;
-        // Who skips all hours or all days means none of it.
+        let PollHints { skip_hours, skip_days, .. } = self.pace;
+        // A feed that skips all hours or all days is mistaken.
         let (skip_hours, skip_days) = (skip_hours & 0xff_ffff, skip_days & 0x7f);
         let skip_hours = if skip_hours == 0xff_ffff { 0 } else { skip_hours };
         let skip_days = if skip_days == 0x7f { 0 } else { skip_days };
         let mut at = at;
         for _ in 0..24 * 8 {
             let hour = at / 3600;
-            // The first day of 1970 was a Thursday.
+            // 1970-01-01 was a Thursday.
             let day = (hour / 24 + 3) % 7;
             if skip_hours & (1 << (hour % 24)) == 0 && skip_days & (1 << day) == 0 {
                 break;
@@ -204,16 +206,16 @@ mod tests {
         Timestamp::from_secs(START + secs)
     }
 
-    /// Polls a feed of `n_held` items for a while. Gives items that were published since the first poll, those that a poll saw, and the
-    /// number of polls. What the feed holds at the first poll counts as seen.
+    /// Polls a feed of `n_held` items for a while. Returns the items published since the first poll, those that a
+    /// poll contained, and the number of polls. Items of the first poll count as seen.
     fn followed(
         times: &[i64],
         n_held: usize,
         (from, until): (i64, i64),
-        pace: &Pace,
+        pace: &PollHints,
     ) -> (usize, usize, usize) {
         let limits = &PollLimits::default();
-        let mut publishing = Publishing::default();
+        let mut publishing = PublishingHistory::default();
         let n_before = times.partition_point(|&time| time <= from).saturating_sub(n_held);
         let (mut now, mut n_seen, mut n_polls, mut seen_to) = (from, 0, 0, n_before);
         while now <= until {
@@ -229,7 +231,7 @@ mod tests {
         (seen_to - n_before, n_seen, n_polls)
     }
 
-    /// Items by day, in office hours, some a day on average.
+    /// Items by day, in office hours, with a mean number per day.
     fn office_hours(n_days: i64, a_day: f64, seed: u64) -> Vec<i64> {
         let mut rng = Rng::new(seed);
         let mut times = Vec::new();
@@ -250,7 +252,7 @@ mod tests {
         for (a_day, n_held) in [(2.0, 10), (10.0, 10), (40.0, 20), (100.0, 30)] {
             let times = office_hours(30, a_day, 7);
             let (n_out, n_seen, n_polls) =
-                followed(&times, n_held, (2 * 86_400, 30 * 86_400), &Pace::default());
+                followed(&times, n_held, (2 * 86_400, 30 * 86_400), &PollHints::default());
             assert_eq!(n_out, n_seen, "{a_day} a day, {n_held} held, {n_polls} polls");
         }
     }
@@ -258,19 +260,19 @@ mod tests {
     #[test]
     fn a_quiet_feed_costs_little_and_a_busy_one_is_fresh() {
         let quiet: Vec<i64> = (0..5).map(|week| week * 7 * 86_400).collect();
-        let (_, n_seen, n_polls) = followed(&quiet, 10, (0, 30 * 86_400), &Pace::default());
+        let (_, n_seen, n_polls) = followed(&quiet, 10, (0, 30 * 86_400), &PollHints::default());
         assert!(n_seen == 5 && n_polls <= 60, "{n_seen} {n_polls}");
         let busy: Vec<i64> = (0..30 * 24).map(|hour| hour * 3600).collect();
-        let (_, _, n_polls) = followed(&busy, 20, (0, 30 * 86_400), &Pace::default());
+        let (_, _, n_polls) = followed(&busy, 20, (0, 30 * 86_400), &PollHints::default());
         assert!((500..1200).contains(&n_polls), "one an hour: {n_polls}");
     }
 
     #[test]
     fn polls_fall_into_the_hours_in_which_items_come() {
         let times = office_hours(28, 8.0, 3);
-        let mut publishing = Publishing::default();
+        let mut publishing = PublishingHistory::default();
         let now = at(28 * 86_400 + 19 * 3600);
-        publishing.read(times.iter().map(|&time| at(time)), 20, 5, &Pace::default(), now);
+        publishing.read(times.iter().map(|&time| at(time)), 20, 5, &PollHints::default(), now);
         let next = publishing.next_poll(now, &PollLimits::default());
         let hour = next.as_secs() / 3600 % 24;
         assert!((2..11).contains(&hour), "the evening is over, the next item comes tomorrow: {next}");
@@ -280,30 +282,34 @@ mod tests {
     fn what_a_feed_asks_for_is_respected() {
         let busy: Vec<Timestamp> = (0..20).map(|minute| at(minute * 60)).collect();
         let now = at(20 * 60);
-        let wait = |pace: Pace| {
-            let mut publishing = Publishing::default();
+        let wait = |pace: PollHints| {
+            let mut publishing = PublishingHistory::default();
             publishing.read(busy.iter().copied(), 20, 20, &pace, now);
             (publishing.next_poll(now, &PollLimits::default()) - now).as_millis() / 1000
         };
-        assert_eq!(wait(Pace::default()), 600);
-        assert_eq!(wait(Pace { ttl_minutes: Some(90), ..Pace::default() }), 5400);
+        assert_eq!(wait(PollHints::default()), 600);
+        assert_eq!(wait(PollHints { ttl_minutes: Some(90), ..PollHints::default() }), 5400);
         assert_eq!(
-            wait(Pace { ttl_minutes: Some(u32::MAX), ..Pace::default() }),
+            wait(PollHints { ttl_minutes: Some(u32::MAX), ..PollHints::default() }),
             i64::from(LONGEST_TTL_SECS)
         );
-        assert_eq!(wait(Pace { skip_hours: 0b111, ..Pace::default() }), 3 * 3600 - 20 * 60);
+        assert_eq!(wait(PollHints { skip_hours: 0b111, ..PollHints::default() }), 3 * 3600 - 20 * 60);
         assert_eq!(
-            wait(Pace { skip_hours: u32::MAX, skip_days: 0x7f, ..Pace::default() }),
+            wait(PollHints { skip_hours: u32::MAX, skip_days: 0x7f, ..PollHints::default() }),
             600,
             "all hours: none"
         );
-        let daily = Pace { update_period_secs: Some(86_400), update_frequency: Some(48), ..Pace::default() };
+        let daily = PollHints {
+            update_period_secs: Some(86_400),
+            update_frequency: Some(48),
+            ..PollHints::default()
+        };
         assert_eq!(wait(daily), 1800);
     }
 
     #[test]
     fn a_feed_that_says_nothing_is_asked_less_and_less() {
-        let mut publishing = Publishing::default();
+        let mut publishing = PublishingHistory::default();
         let mut waits = Vec::new();
         for _ in 0..6 {
             waits.push((publishing.next_poll(at(0), &PollLimits::default()) - at(0)).as_millis() / 3_600_000);
@@ -313,24 +319,24 @@ mod tests {
     }
 
     proptest! {
-        /// k items and p polls hold at most k p, and nothing is seen that was not published.
+        /// p polls of k items contain at most k p items, all of them published.
         #[test]
         fn polls_hold_at_most_what_the_feed_holds(
             gaps in proptest::collection::vec(1i64..20_000, 0..300), n_held in 1usize..30, ttl in proptest::option::of(1u32..3000),
         ) {
             let times: Vec<i64> = gaps.iter().scan(0, |time, gap| { *time += gap; Some(*time) }).collect();
-            let pace = Pace { ttl_minutes: ttl, ..Pace::default() };
+            let pace = PollHints { ttl_minutes: ttl, ..PollHints::default() };
             let until = times.last().copied().unwrap_or(86_400);
             let (n_out, n_seen, n_polls) = followed(&times, n_held, (0, until), &pace);
             prop_assert!(n_seen <= n_held * n_polls);
             prop_assert!(n_seen <= n_out);
         }
 
-        /// Whatever the dates are, the next poll lies ahead and within a bound.
+        /// The next poll is in the future and within a limit, for any dates.
         #[test]
         fn the_next_poll_is_ahead(times in proptest::collection::vec(any::<i64>(), 0..100), n_held in 0usize..1000, bits in any::<u32>()) {
-            let mut publishing = Publishing::default();
-            let pace = Pace { skip_hours: bits, skip_days: bits as u8, ..Pace::default() };
+            let mut publishing = PublishingHistory::default();
+            let pace = PollHints { skip_hours: bits, skip_days: bits as u8, ..PollHints::default() };
             publishing.read(times.into_iter().map(Timestamp::from_secs), n_held, 1, &pace, at(0));
             let next = publishing.next_poll(at(0), &PollLimits::default());
             prop_assert!(next > at(0) && next <= at(40 * 86_400), "{next}");

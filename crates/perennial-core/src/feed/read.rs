@@ -1,15 +1,15 @@
 //! XML -> feed: RSS, RDF and Atom in one pass over tags and texts.
 //!
-//! A text that may hold markup is captured twice while it is read: as plain text, and as markup with its tags written again. Which of the
-//! two is meant is known at its end: whether there were tags inside, and what its attributes say of its type.
+//! A text that may contain markup is captured twice: as plain text, and as rewritten markup. Its end decides which
+//! one is meant, depending on tags inside and on the type attribute.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use url::Url;
 
-use super::capture::{Capture, Syntax, address_of, person_of};
-use super::names::{Meaning, Vocabulary, meaning_of, vocabulary_of_address, vocabulary_of_prefix};
+use super::capture::{Syntax, TextCapture, parse_person, url_in_text};
+use super::names::{Meaning, Vocabulary, element_meaning, vocabulary_by_prefix, vocabulary_by_url};
 use super::{
     Feed, FeedError, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, Person,
     absolute, parse_date, period_secs,
@@ -18,15 +18,14 @@ use crate::text::untrusted::truncate;
 use crate::text::xml::{Scanner, Tag, XmlPiece, local_name};
 use crate::time::Timestamp;
 
-/// Elements that are open at once.
+/// Maximum number of open elements.
 const MAX_DEPTH: usize = 256;
-/// Namespaces that are declared at once.
+/// Maximum number of declared namespaces.
 const MAX_NAMESPACES: usize = 64;
 
-/// Reads a feed.
 pub(super) fn read(text: &str, base: Option<Url>) -> Result<Feed, FeedError> {
     let mut scanner = Scanner::new(text);
-    let mut reading = Reading { base: base.map(Rc::new), ..Reading::default() };
+    let mut reading = FeedReader { base: base.map(Rc::new), ..FeedReader::default() };
     for piece in scanner.by_ref() {
         match piece {
             XmlPiece::Start(tag) => reading.start(&tag)?,
@@ -39,53 +38,52 @@ pub(super) fn read(text: &str, base: Option<Url>) -> Result<Feed, FeedError> {
     reading.finish()
 }
 
-/// An open element.
-struct Open<'a> {
+struct OpenTag<'a> {
     name: &'a str,
     meaning: Meaning,
     base: Option<Rc<Url>>,
-    /// Namespaces that were declared outside of it.
+    /// Number of namespaces declared outside.
     n_namespaces: usize,
 }
 
-/// An item, or the head of the feed, while it is read.
+/// An item, or the head of the feed, during parsing.
 #[derive(Default)]
-struct Draft {
+struct ItemDraft {
     item: FeedItem,
-    /// How specific the element was that a title or summary came from.
+    /// The rank of the element that supplied the title or summary.
     title_rank: Option<u8>,
     summary_rank: Option<u8>,
-    /// The identity, where that is an address of the item's page.
+    /// The identifier, if it is the URL of the item's page.
     permalink: Option<String>,
 }
 
 #[derive(Default)]
-struct Reading<'a> {
+struct FeedReader<'a> {
     feed: Feed,
     syntax: Syntax,
     has_root: bool,
     base: Option<Rc<Url>>,
-    open: Vec<Open<'a>>,
-    /// How many elements of each name are open: an end tag that matches none must not cost a search.
+    open: Vec<OpenTag<'a>>,
+    /// The number of open elements per name, so an unmatched end tag needs no search.
     n_open: HashMap<&'a str, u32>,
-    /// Elements that are open below those that are remembered.
+    /// Open elements beyond the maximum depth.
     n_deeper: usize,
     namespaces: Vec<(&'a str, Vocabulary)>,
-    head: Draft,
-    item: Option<Draft>,
-    capture: Option<Capture>,
-    /// The person who is described.
+    head: ItemDraft,
+    item: Option<ItemDraft>,
+    capture: Option<TextCapture>,
+    /// The person that is being parsed, with the text so far.
     person: Option<(Person, String)>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> FeedReader<'a> {
     fn start(&mut self, tag: &Tag<'a>) -> Result<(), FeedError> {
         if self.open.len() >= MAX_DEPTH {
             self.n_deeper += usize::from(!tag.is_empty);
             return Ok(());
         }
         if self.capture.is_some() && self.begins_item(tag) {
-            // No text holds an item: nobody closed the element before it.
+            // A text cannot contain an item, so its element was never closed.
             while self.capture.is_some() {
                 self.end_last();
             }
@@ -95,7 +93,7 @@ impl<'a> Reading<'a> {
         let base = self.declare(tag, outer);
         if let Some(capture) = &mut self.capture {
             capture.start_child(tag);
-            self.push(Open { name: tag.name, meaning: Meaning::Aside, base, n_namespaces });
+            self.push(OpenTag { name: tag.name, meaning: Meaning::Aside, base, n_namespaces });
         } else {
             let meaning = self.meaning_here(tag);
             if !self.has_root {
@@ -104,7 +102,7 @@ impl<'a> Reading<'a> {
             if meaning == Meaning::Item {
                 self.close_item();
             }
-            self.push(Open { name: tag.name, meaning, base, n_namespaces });
+            self.push(OpenTag { name: tag.name, meaning, base, n_namespaces });
             self.begin(tag, meaning);
         }
         if tag.is_empty {
@@ -113,12 +111,12 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn push(&mut self, open: Open<'a>) {
+    fn push(&mut self, open: OpenTag<'a>) {
         *self.n_open.entry(open.name).or_default() += 1;
         self.open.push(open);
     }
 
-    /// Notes the namespaces that a tag declares, and gives the base of what stands inside it.
+    /// Records the namespaces that a tag declares, and returns the base URL of its content.
     fn declare(&mut self, tag: &Tag<'a>, outer: Option<Rc<Url>>) -> Option<Rc<Url>> {
         let mut base = outer;
         for attribute in tag.raw_attributes() {
@@ -126,7 +124,7 @@ impl<'a> Reading<'a> {
             if name == "xmlns" || name.starts_with("xmlns:") {
                 if self.namespaces.len() < MAX_NAMESPACES {
                     let prefix = name.strip_prefix("xmlns:").unwrap_or_default();
-                    self.namespaces.push((prefix, vocabulary_of_address(attribute.value)));
+                    self.namespaces.push((prefix, vocabulary_by_url(attribute.value)));
                 }
             } else if name == "xml:base" {
                 let given = crate::text::xml::unescaped(attribute.value);
@@ -134,7 +132,7 @@ impl<'a> Reading<'a> {
                     Some(base) => base.join(given.trim()).ok(),
                     None => Url::parse(given.trim()).ok(),
                 };
-                // Only the web has addresses that are relative to something.
+                // Only web URLs can be a base for relative ones.
                 if let Some(joined) = joined.filter(|url| matches!(url.scheme(), "http" | "https" | "ftp")) {
                     base = Some(Rc::new(joined));
                 }
@@ -150,23 +148,23 @@ impl<'a> Reading<'a> {
         match declared {
             Some(Vocabulary::Other) if prefix.is_empty() => Vocabulary::Core,
             Some(found) => found,
-            None => vocabulary_of_prefix(prefix),
+            None => vocabulary_by_prefix(prefix),
         }
     }
 
     fn begins_item(&self, tag: &Tag<'a>) -> bool {
         let name = tag.local_name().to_ascii_lowercase();
-        meaning_of(self.vocabulary(tag.name), &name) == Meaning::Item
+        element_meaning(self.vocabulary(tag.name), &name) == Meaning::Item
     }
 
-    /// What an element means where it stands.
+    /// The meaning of an element at its position.
     fn meaning_here(&self, tag: &Tag<'a>) -> Meaning {
         let name = tag.local_name().to_ascii_lowercase();
         let parent = self.open.last();
         if parent.is_some_and(|parent| parent.meaning == Meaning::Aside) {
             return Meaning::Aside;
         }
-        let meaning = meaning_of(self.vocabulary(tag.name), &name);
+        let meaning = element_meaning(self.vocabulary(tag.name), &name);
         let parent_name =
             parent.map(|parent| local_name(parent.name).to_ascii_lowercase()).unwrap_or_default();
         let is_here = match meaning {
@@ -189,7 +187,7 @@ impl<'a> Reading<'a> {
                 _ => FeedFormat::Rss09,
             },
             "feed" => FeedFormat::Atom,
-            // An entry of Atom may stand alone.
+            // An Atom entry may be a document.
             "entry" if tag.attribute("xmlns").is_some_and(|name| name.contains("Atom")) => FeedFormat::Atom,
             "rdf" => FeedFormat::Rdf,
             "channel" => FeedFormat::Rss09,
@@ -208,7 +206,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn draft(&mut self) -> &mut Draft {
+    fn draft(&mut self) -> &mut ItemDraft {
         self.item.as_mut().unwrap_or(&mut self.head)
     }
 
@@ -216,11 +214,11 @@ impl<'a> Reading<'a> {
         self.open.last().and_then(|open| open.base.clone())
     }
 
-    /// An element begins that is no part of a text.
+    /// Starts an element outside of a text.
     fn begin(&mut self, tag: &Tag<'a>, meaning: Meaning) {
         match meaning {
             Meaning::Item => {
-                let mut draft = Draft::default();
+                let mut draft = ItemDraft::default();
                 let base = self.base_here();
                 let about = tag.raw_attributes().find(|found| local_name(found.name) == "about");
                 draft.item.id = about.map(|found| label(&crate::text::xml::unescaped(found.value)));
@@ -233,7 +231,7 @@ impl<'a> Reading<'a> {
             Meaning::Author => self.person = Some(Default::default()),
             Meaning::Media => self.take_media(tag),
             Meaning::Aside | Meaning::Container => {}
-            _ => self.capture = Some(Capture::new(tag, meaning, self.open.len())),
+            _ => self.capture = Some(TextCapture::new(tag, meaning, self.open.len())),
         }
     }
 
@@ -256,14 +254,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Ends the nearest open element of this name, and all inside it that nobody ended. A name that nothing has is ignored.
+    /// Ends the nearest open element of this name and all elements inside it. An unmatched name is ignored.
     fn end(&mut self, name: &str) {
         if self.n_deeper > 0 {
             self.n_deeper -= 1;
             return;
         }
         let found = match name {
-            // The short form `</>` ends what is open.
+            // The short form `</>` ends the innermost element.
             "" => self.open.len().checked_sub(1),
             name if self.n_open.get(name).is_none_or(|&n_open| n_open == 0) => None,
             name => self.open.iter().rposition(|open| open.name == name),
@@ -298,7 +296,7 @@ impl<'a> Reading<'a> {
     fn close_person(&mut self, base: Option<&Url>) {
         let Some((mut person, said)) = self.person.take() else { return };
         if person == Person::default() {
-            person = person_of(&said);
+            person = parse_person(&said);
         }
         if !person.url.is_empty() {
             person.url = absolute(base, &person.url);
@@ -309,8 +307,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A text is complete.
-    fn put(&mut self, capture: Capture, base: Option<&Url>) {
+    /// Stores a complete text.
+    fn put(&mut self, capture: TextCapture, base: Option<&Url>) {
         let syntax = self.syntax;
         match capture.meaning {
             Meaning::Title(rank) => {
@@ -334,7 +332,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The first text of the most specific element is the summary; another one of the same rank is the text in full.
+    /// The first text of the most specific element is the summary; a second one of the same rank is the full text.
     fn put_summary(&mut self, text: FeedText, rank: u8) {
         let is_item = self.item.is_some();
         let draft = self.draft();
@@ -352,10 +350,10 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn put_link(&mut self, capture: &Capture, base: Option<&Url>) {
+    fn put_link(&mut self, capture: &TextCapture, base: Option<&Url>) {
         let written = match &capture.href {
             Some(href) => href.clone(),
-            None => address_of(capture.plain.trim()),
+            None => url_in_text(capture.plain.trim()),
         };
         if written.is_empty() {
             return;
@@ -380,7 +378,7 @@ impl<'a> Reading<'a> {
         push_link(&mut item.links, link);
     }
 
-    fn put_id(&mut self, capture: &Capture, base: Option<&Url>) {
+    fn put_id(&mut self, capture: &TextCapture, base: Option<&Url>) {
         let written = label(capture.plain.trim());
         if written.is_empty() {
             return;
@@ -392,12 +390,12 @@ impl<'a> Reading<'a> {
             draft.permalink =
                 Some(href).filter(|href| href.starts_with("http://") || href.starts_with("https://"));
         }
-        // The identity of Atom is an address, even where it is written relative to another.
+        // An Atom identifier is a URL, even if it is written relative to a base.
         let is_relative = !is_guid && !super::has_scheme(&written) && written.contains('/');
         draft.item.id = Some(if is_relative { absolute(base, &written) } else { written });
     }
 
-    fn put_value(&mut self, capture: &Capture, base: Option<&Url>) {
+    fn put_value(&mut self, capture: &TextCapture, base: Option<&Url>) {
         let plain = capture.plain.trim();
         let number = || plain.parse::<u32>().ok();
         let (person, pace) = (&mut self.person, &mut self.feed.pace);
@@ -445,7 +443,7 @@ impl<'a> Reading<'a> {
             Meaning::Created => &mut item.created,
             _ => &mut item.updated,
         };
-        // Of several the last counts, as in other readers.
+        // Of several dates the last one counts, as in other readers.
         *known = date.or(*known);
     }
 
@@ -461,7 +459,7 @@ impl<'a> Reading<'a> {
     }
 
     fn finish(mut self) -> Result<Feed, FeedError> {
-        // A file that was cut short ends with what was open.
+        // A truncated file ends with open elements.
         while !self.open.is_empty() {
             self.end_last();
         }

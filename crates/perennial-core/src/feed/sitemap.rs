@@ -1,35 +1,32 @@
-//! Sitemap bytes -> addresses with their last change (sitemaps.org 0.9, index, news, RSS, Atom, plain text).
+//! Sitemap bytes -> URLs with their last change (sitemaps.org 0.9, index, news, RSS, Atom, plain text).
 //!
-//! Broken XML is read as far as it makes sense. The caller unpacks gzip and resolves the
-//! addresses.
+//! Malformed XML is read as far as possible. The caller unpacks gzip and resolves the URLs.
 
 use crate::feed::{self, FeedItem};
 use crate::text::charset::decode_xml;
 use crate::text::xml::{Scanner, XmlPiece, local_name};
 use crate::time::Timestamp;
 
-/// Most entries that are read of one file: the limit of the protocol.
+/// The maximum number of entries per file: the limit of the protocol.
 pub const MAX_ENTRIES: usize = 50_000;
 
-/// The contents of one sitemap file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sitemap {
-    /// Addresses of pages.
+    /// URLs of pages.
     pub pages: Vec<SitemapEntry>,
-    /// Addresses of further sitemaps.
+    /// URLs of further sitemaps.
     pub sitemaps: Vec<SitemapEntry>,
 }
 
-/// One address of a sitemap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SitemapEntry {
-    /// The address as written, without blanks around it.
+    /// The URL as written, without surrounding spaces.
     pub loc: String,
     /// `lastmod`, or the date of an item of news or of a feed.
     pub changed: Option<Timestamp>,
 }
 
-/// Reads a sitemap, a sitemap index, a feed, or a text file with one address a line.
+/// Parses a sitemap, a sitemap index, a feed, or a text file with one URL per line.
 pub fn parse(bytes: &[u8]) -> Sitemap {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
@@ -50,9 +47,9 @@ fn parse_lines(bytes: &[u8]) -> Sitemap {
     Sitemap { pages, sitemaps: Vec::new() }
 }
 
-/// The part of an entry to which a text belongs.
+/// The field of an entry that the current text belongs to.
 #[derive(Clone, Copy, PartialEq)]
-enum Field {
+enum EntryField {
     None,
     Loc,
     Changed,
@@ -61,10 +58,10 @@ enum Field {
 fn parse_xml(bytes: &[u8]) -> Sitemap {
     let text = decode_xml(bytes, None);
     if feed::looks_like_feed(bytes) {
-        return of_feed(&text);
+        return from_feed(&text);
     }
     let mut sitemap = Sitemap::default();
-    let (mut field, mut loc, mut changed) = (Field::None, String::new(), String::new());
+    let (mut field, mut loc, mut changed) = (EntryField::None, String::new(), String::new());
     for piece in Scanner::new(&text) {
         match piece {
             XmlPiece::Start(tag) => {
@@ -72,15 +69,15 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
                     "url" | "sitemap" => {
                         loc.clear();
                         changed.clear();
-                        Field::None
+                        EntryField::None
                     }
-                    // image:loc and video:loc name requisites, not pages.
-                    "loc" if is_plain_prefix(tag.name) => Field::Loc,
+                    // image:loc and video:loc contain subresources, not pages.
+                    "loc" if is_plain_prefix(tag.name) => EntryField::Loc,
                     "lastmod" | "publication_date" => {
                         changed.clear();
-                        Field::Changed
+                        EntryField::Changed
                     }
-                    _ => Field::None,
+                    _ => EntryField::None,
                 };
             }
             XmlPiece::Text(text) => append(field, &text, &mut loc, &mut changed),
@@ -93,7 +90,7 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
                     "sitemap" if !loc.trim().is_empty() => sitemap.sitemaps.push(entry()),
                     _ => {}
                 }
-                field = Field::None;
+                field = EntryField::None;
             }
         }
         if sitemap.pages.len() + sitemap.sitemaps.len() >= MAX_ENTRIES {
@@ -103,8 +100,8 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
     sitemap
 }
 
-/// A feed may stand in the place of a sitemap: its items are the pages.
-fn of_feed(text: &str) -> Sitemap {
+/// A feed in place of a sitemap: its items are the pages.
+fn from_feed(text: &str) -> Sitemap {
     let entry = |item: &FeedItem| Some(SitemapEntry { loc: item.link.clone()?, changed: item.changed() });
     let pages = feed::parse_text(text, "").map(|feed| feed.items.iter().filter_map(entry).collect());
     Sitemap { pages: pages.unwrap_or_default(), sitemaps: Vec::new() }
@@ -115,11 +112,11 @@ fn is_plain_prefix(name: &str) -> bool {
     !matches!(prefix, "image" | "video")
 }
 
-fn append(field: Field, text: &str, loc: &mut String, changed: &mut String) {
+fn append(field: EntryField, text: &str, loc: &mut String, changed: &mut String) {
     let target = match field {
-        Field::Loc => loc,
-        Field::Changed => changed,
-        Field::None => return,
+        EntryField::Loc => loc,
+        EntryField::Changed => changed,
+        EntryField::None => return,
     };
     if target.len() + text.len() <= 8192 {
         target.push_str(text);

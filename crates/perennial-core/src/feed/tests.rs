@@ -1,4 +1,4 @@
-//! Feeds written for these tests -> what must be read of them.
+//! Feeds written for these tests -> the expected items.
 
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ fn rss_with_its_modules() {
     assert_eq!(feed.description.words(), "What happens");
     assert_eq!(feed.updated, instant("2026-11-02T09:00:00Z"));
     assert_eq!((feed.hub(), feed.language.as_deref()), (Some("http://hub.example/"), Some("en")));
-    let pace = Pace {
+    let pace = PollHints {
         ttl_minutes: Some(30),
         skip_hours: 0b1001,
         skip_days: 1 << 6,
@@ -160,7 +160,7 @@ fn pages_and_other_things_are_no_feeds() {
 }
 
 #[test]
-fn items_without_identity_are_told_apart_by_what_they_say() {
+fn items_without_identifiers_differ_by_their_texts() {
     let feed = read(
         "<rss><channel><item><title>A</title></item><item><title>B</title></item><item><description>C</description></item></channel></rss>",
     );
@@ -189,9 +189,9 @@ proptest! {
         let _ = parse(&bytes, None, "http://e.org/");
     }
 
-    /// Any disorder of the tags of feeds is survived too, and bounds hold.
+    /// Any order of tags is parsed without panics and within limits.
     #[test]
-    fn any_disorder_of_tags_is_survived(parts in proptest::collection::vec(0usize..16, 0..60)) {
+    fn any_order_of_tags_is_parsed_without_panics(parts in proptest::collection::vec(0usize..16, 0..60)) {
         const PARTS: [&str; 16] = ["<rss>", "<feed>", "<channel>", "<item>", "</item>", "<entry>", "<title>", "</title>", "text", "<author>",
             "<name>", "</author>", "<content type='xhtml'>", "<link href='x'/>", "<![CDATA[", "]]>"];
         let text: String = parts.iter().map(|&part| PARTS[part]).collect();
@@ -200,9 +200,9 @@ proptest! {
         }
     }
 
-    /// What is written as RSS is read again, whatever its words are.
+    /// RSS with any words is read as it was written.
     #[test]
-    fn what_is_written_is_read_again(items in proptest::collection::vec(("[a-zé<>&\"' ]{1,20}", 0i64..2_000_000_000), 0..8)) {
+    fn written_rss_is_parsed_again(items in proptest::collection::vec(("[a-zé<>&\"' ]{1,20}", 0i64..2_000_000_000), 0..8)) {
         let mut text = String::from("<rss version='2.0'><channel>");
         for (n, (title, time)) in items.iter().enumerate() {
             let date = Timestamp::from_secs(*time).to_jiff().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
@@ -219,7 +219,7 @@ proptest! {
     }
 }
 
-/// The `<div>` around XHTML is no part of it in Atom 1.0; in Atom 0.3 it is.
+/// The `<div>` around XHTML does not belong to the text in Atom 1.0; in Atom 0.3 it does.
 #[test]
 fn the_div_of_atom() {
     let content = |namespace: &str, kind: &str, inside: &str| {

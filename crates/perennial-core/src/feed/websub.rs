@@ -1,8 +1,8 @@
-//! Feeds that name a hub -> subscriptions to them (WebSub, W3C Recommendation of 2018): what to ask a hub for and when, whether its
-//! questions are ours, and whether what it tells comes from it.
+//! Feeds that name a hub -> subscriptions at the hub (WebSub, W3C Recommendation of 2018).
 //!
-//! A state machine without effects. The driver sends what [`Subscriptions::due`] gives, and hands in what comes to the callback address.
-//! The content that a hub delivers is not used: a notification only makes the feed due, so that what is archived is what its own host says.
+//! A state machine without effects. The driver sends the requests that [`HubSubscriptions::due`] returns, and passes
+//! on requests to the callback URL. The content that a hub delivers is not used. A notification only makes the feed
+//! due, so the archive contains the response of the feed's own host.
 
 use std::collections::BTreeMap;
 
@@ -14,73 +14,72 @@ use url::{Url, form_urlencoded};
 use crate::time::{Span, Timestamp};
 use crate::url::PageId;
 
-/// Subscriptions at most.
+/// Maximum number of subscriptions.
 const MAX_SUBSCRIPTIONS: usize = 10_000;
-/// How long a subscription is asked for, and taken for granted where the hub does not say.
+/// The requested lease, which is also the default if the hub names none.
 const LEASE: Span = Span::from_hours(24 * 10);
-/// Leases are taken as at least and at most this.
+/// Bounds of a lease.
 const SHORTEST_LEASE: Span = Span::from_secs(300);
 const LONGEST_LEASE: Span = Span::from_hours(24 * 60);
-/// The wait for a hub that has not asked back; doubled with each try.
+/// The wait for a hub that has not verified a subscription. It doubles with each try.
 const FIRST_RETRY: Span = Span::from_secs(600);
 const LONGEST_RETRY: Span = Span::from_hours(24);
-/// Longer questions are not answered.
+/// Longer challenges are not answered.
 const MAX_CHALLENGE_BYTES: usize = 4_096;
 
-/// A request that is to be sent to a hub.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asking {
-    /// The hub.
+pub struct HubRequest {
     pub hub: Url,
-    /// The body, in the form of a web form.
+    /// The body, form-encoded.
     pub form: String,
 }
 
-/// What came to the callback address.
+/// The result of a notification at the callback URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
-    /// The feed has news.
+pub enum PushOutcome {
+    /// The feed has new items.
     News(PageId),
-    /// It is signed wrongly, or not at all: to be ignored, though not refused (WebSub 7.1).
+    /// The signature is wrong or missing: the notification is ignored but not refused (WebSub 7.1).
     Unsigned,
-    /// Nobody subscribed so.
+    /// There is no such subscription.
     Unknown,
 }
 
 #[derive(Clone, Debug)]
-struct Subscription {
+struct HubSubscription {
     page: PageId,
     topic: String,
     hub: Url,
     secret: String,
-    /// When the hub is to be asked (again).
-    ask_at: Timestamp,
+    /// When to send the next request to the hub.
+    request_at: Timestamp,
     n_tries: u32,
-    /// Until when the hub said that it tells.
+    /// The end of the lease, once the hub has verified it.
     until: Option<Timestamp>,
 }
 
-/// All subscriptions of a crawl, by the words that end their callback addresses.
-pub struct Subscriptions {
+/// All subscriptions of a crawl, by the tokens at the end of their callback URLs.
+pub struct HubSubscriptions {
     callback: Url,
-    by_token: BTreeMap<String, Subscription>,
+    by_token: BTreeMap<String, HubSubscription>,
     by_page: BTreeMap<PageId, String>,
 }
 
-impl Subscriptions {
-    /// None yet. `callback` is where hubs reach this crawl; each subscription adds a word to its path.
-    pub fn new(mut callback: Url) -> Subscriptions {
+impl HubSubscriptions {
+    /// `callback` is the URL at which hubs reach this crawl. Each subscription appends its token.
+    pub fn new(mut callback: Url) -> HubSubscriptions {
         if !callback.path().ends_with('/') {
             let path = format!("{}/", callback.path());
             callback.set_path(&path);
         }
-        Subscriptions { callback, by_token: BTreeMap::new(), by_page: BTreeMap::new() }
+        HubSubscriptions { callback, by_token: BTreeMap::new(), by_page: BTreeMap::new() }
     }
 
-    /// A feed names a hub. `token` and `secret` are words that nobody can guess; they are used if it is new, or has moved to another hub.
+    /// Requests a subscription for a feed that names a hub. `token` and `secret` must be unguessable. They are used
+    /// if the subscription is new or the hub has changed.
     pub fn want(&mut self, page: PageId, topic: &str, hub: &Url, token: &str, secret: &str, now: Timestamp) {
         if let Some(known) = self.by_page.get(&page) {
-            let is_same = |known: &Subscription| known.topic == topic && known.hub == *hub;
+            let is_same = |known: &HubSubscription| known.topic == topic && known.hub == *hub;
             if self.by_token.get(known).is_some_and(is_same) {
                 return;
             }
@@ -90,28 +89,28 @@ impl Subscriptions {
             return;
         }
         self.by_page.insert(page, token.to_owned());
-        let subscription = Subscription {
+        let subscription = HubSubscription {
             page,
             topic: topic.to_owned(),
             hub: hub.clone(),
             secret: secret.to_owned(),
-            ask_at: now,
+            request_at: now,
             n_tries: 0,
             until: None,
         };
         self.by_token.insert(token.to_owned(), subscription);
     }
 
-    /// How many hubs tell at this time.
+    /// The number of active subscriptions.
     pub fn n_active(&self, now: Timestamp) -> usize {
         self.by_token.values().filter(|known| known.until.is_some_and(|until| until > now)).count()
     }
 
-    /// The next request that is due. Until the hub asks back it counts as a try.
-    pub fn due(&mut self, now: Timestamp) -> Option<Asking> {
-        let (token, known) = self.by_token.iter_mut().find(|(_, known)| known.ask_at <= now)?;
+    /// The next request that is due. It counts as a try until the hub verifies the subscription.
+    pub fn due(&mut self, now: Timestamp) -> Option<HubRequest> {
+        let (token, known) = self.by_token.iter_mut().find(|(_, known)| known.request_at <= now)?;
         let wait = FIRST_RETRY.as_millis().saturating_mul(1 << known.n_tries.min(10));
-        known.ask_at = now + Span::from_millis(wait.min(LONGEST_RETRY.as_millis()));
+        known.request_at = now + Span::from_millis(wait.min(LONGEST_RETRY.as_millis()));
         known.n_tries = known.n_tries.saturating_add(1);
         let callback = self.callback.join(token).ok()?;
         let form = form_urlencoded::Serializer::new(String::new())
@@ -121,10 +120,10 @@ impl Subscriptions {
             .append_pair("hub.secret", &known.secret)
             .append_pair("hub.lease_seconds", &(LEASE.as_millis() / 1000).to_string())
             .finish();
-        Some(Asking { hub: known.hub.clone(), form })
+        Some(HubRequest { hub: known.hub.clone(), form })
     }
 
-    /// A hub asks whether a subscription is meant: the challenge to answer with, if it is.
+    /// Verifies a request of a hub, and returns the challenge to echo if the subscription is wanted.
     pub fn verify(&mut self, token: &str, query: &str, now: Timestamp) -> Option<String> {
         let said: BTreeMap<_, _> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let known = self.by_token.get_mut(token)?;
@@ -138,27 +137,27 @@ impl Subscriptions {
                 let lease = secs.map_or(LEASE, |secs| Span::from_secs(i64::from(secs)));
                 let lease = lease.max(SHORTEST_LEASE).min(LONGEST_LEASE);
                 known.until = Some(now + lease);
-                // Renewed when a tenth of it is left.
-                known.ask_at = now + Span::from_millis(lease.as_millis() / 10 * 9);
+                // Renew when a tenth of the lease is left.
+                known.request_at = now + Span::from_millis(lease.as_millis() / 10 * 9);
                 known.n_tries = 0;
                 Some(challenge.clone())
             }
-            // The hub does not want to: it is asked again, as rarely as one that never answers.
+            // The hub denied the subscription. Try again after the longest wait.
             "denied" => {
-                (known.until, known.ask_at) = (None, now + LONGEST_RETRY);
+                (known.until, known.request_at) = (None, now + LONGEST_RETRY);
                 Some(String::new())
             }
-            // Nobody here ends a subscription.
+            // Subscriptions are never ended from here.
             _ => None,
         }
     }
 
-    /// A hub tells of news. `signature` is the field `X-Hub-Signature`.
-    pub fn told(&self, token: &str, signature: Option<&str>, body: &[u8]) -> Told {
-        let Some(known) = self.by_token.get(token) else { return Told::Unknown };
+    /// Checks a notification. `signature` is the field `X-Hub-Signature`.
+    pub fn receive(&self, token: &str, signature: Option<&str>, body: &[u8]) -> PushOutcome {
+        let Some(known) = self.by_token.get(token) else { return PushOutcome::Unknown };
         match signature.is_some_and(|signature| is_signed(signature, known.secret.as_bytes(), body)) {
-            true => Told::News(known.page),
-            false => Told::Unsigned,
+            true => PushOutcome::News(known.page),
+            false => PushOutcome::Unsigned,
         }
     }
 }
@@ -174,7 +173,7 @@ fn is_signed(signature: &str, secret: &[u8], body: &[u8]) -> bool {
         "sha512" => hmac::<Sha512>(secret, body, 128),
         _ => return false,
     };
-    // All bytes are compared, so that the time tells nothing.
+    // Compares all bytes, so the time reveals nothing.
     given.len() == expected.len() && given.iter().zip(&expected).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
@@ -197,8 +196,8 @@ mod tests {
         Timestamp::from_secs(1_790_000_000 + secs)
     }
 
-    fn subscribed() -> Subscriptions {
-        let mut all = Subscriptions::new(Url::parse("http://me.example/sub").unwrap());
+    fn subscribed() -> HubSubscriptions {
+        let mut all = HubSubscriptions::new(Url::parse("http://me.example/sub").unwrap());
         let hub = Url::parse("http://hub.example/").unwrap();
         all.want(PageId(7), "http://a.example/feed?x=1&y", &hub, "t0", "secret", at(0));
         all
@@ -247,10 +246,10 @@ mod tests {
     #[test]
     fn only_what_is_signed_is_believed() {
         let all = subscribed();
-        // By the examples of RFC 2202 and RFC 4231 the methods are known; these are theirs for other keys.
+        // The examples of RFC 2202 and RFC 4231 verify the methods; these use different keys.
         let right =
             "sha256=".to_owned() + &data_encoding::HEXLOWER.encode(&hmac::<Sha256>(b"secret", b"news", 64));
-        assert_eq!(all.told("t0", Some(&right), b"news"), Told::News(PageId(7)));
+        assert_eq!(all.receive("t0", Some(&right), b"news"), PushOutcome::News(PageId(7)));
         for wrong in [
             None,
             Some("sha256=00"),
@@ -258,10 +257,10 @@ mod tests {
             Some("sha1="),
             Some(right.replace("sha256", "sha1").as_str()),
         ] {
-            assert_eq!(all.told("t0", wrong, b"news"), Told::Unsigned, "{wrong:?}");
+            assert_eq!(all.receive("t0", wrong, b"news"), PushOutcome::Unsigned, "{wrong:?}");
         }
-        assert_eq!(all.told("t0", Some(&right), b"other news"), Told::Unsigned);
-        assert_eq!(all.told("t1", Some(&right), b"news"), Told::Unknown);
+        assert_eq!(all.receive("t0", Some(&right), b"other news"), PushOutcome::Unsigned);
+        assert_eq!(all.receive("t1", Some(&right), b"news"), PushOutcome::Unknown);
     }
 
     #[test]
@@ -288,19 +287,19 @@ mod tests {
         let mut all = subscribed();
         let hub = Url::parse("http://other.example/").unwrap();
         all.want(PageId(7), "http://a.example/feed?x=1&y", &hub, "t1", "secret", at(5));
-        assert_eq!(all.told("t0", None, b""), Told::Unknown, "the former one has ended");
+        assert_eq!(all.receive("t0", None, b""), PushOutcome::Unknown, "the former one has ended");
         assert_eq!(all.due(at(5)).unwrap().hub, hub);
         all.want(PageId(7), "http://a.example/feed?x=1&y", &hub, "t2", "secret", at(6));
         assert_eq!(all.due(at(6)), None, "the same is not asked for twice");
     }
 
     proptest! {
-        /// Whatever is sent to the callback address, nothing is believed without the secret.
+        /// Nothing sent to the callback URL is trusted without the secret.
         #[test]
-        fn strangers_are_not_believed(token in "t0|[a-z0-9]{0,8}", query in "[ -~]{0,80}", signature in "(sha1|sha256)=[0-9a-f]{0,64}|\\PC{0,40}") {
+        fn requests_without_the_secret_are_ignored(token in "t0|[a-z0-9]{0,8}", query in "[ -~]{0,80}", signature in "(sha1|sha256)=[0-9a-f]{0,64}|\\PC{0,40}") {
             let mut all = subscribed();
             prop_assert_eq!(all.verify(&token, &query, at(1)), None);
-            prop_assert!(!matches!(all.told(&token, Some(&signature), b"x"), Told::News(_)));
+            prop_assert!(!matches!(all.receive(&token, Some(&signature), b"x"), PushOutcome::News(_)));
         }
     }
 }

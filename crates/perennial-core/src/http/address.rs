@@ -1,29 +1,28 @@
-//! An IP address -> whether a crawler may connect to it, which the address guard asks.
+//! An IP address -> whether a crawler may connect to it.
 //!
-//! A hostile page may name `http://169.254.169.254/` or a host that resolves to the archive's own network.
-//! The driver asks here after every resolution and connects only to the address that was checked, so
-//! that a second answer of the name server cannot replace it. The ranges are those of the IANA special-purpose
-//! registries (RFC 6890 and its updates).
+//! A hostile page may link to `http://169.254.169.254/` or to a host that resolves to the archive's own network. The
+//! driver checks every resolved address and connects only to the checked address, so a second DNS response
+//! cannot replace it. The ranges are those of the IANA special-purpose registries (RFC 6890 and its updates).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What kind of place an address is.
+/// The kind of network that contains an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressKind {
-    /// On the public internet: the only kind that is fetched from unless the user allows more.
+    /// On the public internet: by default the only kind that may be fetched from.
     Public,
     /// This machine.
     Loopback,
     /// A private network: RFC 1918, carrier-grade NAT, unique local.
     Private,
-    /// Link-local; cloud metadata services have such addresses.
+    /// Link-local, including cloud metadata services.
     LinkLocal,
-    /// No host has it: unspecified, multicast, broadcast, documentation, reserved.
+    /// Not assigned to hosts: unspecified, multicast, broadcast, documentation, reserved.
     Reserved,
 }
 
 impl AddressKind {
-    /// The word that messages use.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             AddressKind::Public => "public",
@@ -35,8 +34,8 @@ impl AddressKind {
     }
 }
 
-/// Classifies an address. An IPv6 address that carries an IPv4 one (mapped, compatible, 6to4, NAT64, Teredo) is classified
-/// by the address that it carries.
+/// Classifies an address. An IPv6 address that embeds an IPv4 address (mapped, compatible, 6to4, NAT64, Teredo) is
+/// classified by the embedded address.
 pub fn classify(address: IpAddr) -> AddressKind {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),
@@ -56,7 +55,7 @@ fn classify_v4(address: Ipv4Addr) -> AddressKind {
         [192, 88, 99, _] => AddressKind::Reserved,
         [198, b, ..] if b & 0xfe == 18 => AddressKind::Reserved,
         [a, ..] if a >= 224 => AddressKind::Reserved,
-        // The metadata service of one large cloud stands on a public range.
+        // The metadata service of one large cloud has a public address.
         [168, 63, 129, 16] => AddressKind::LinkLocal,
         _ => AddressKind::Public,
     }

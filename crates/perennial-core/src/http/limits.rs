@@ -1,29 +1,28 @@
-//! The bounds of one HTTP exchange, and the proxy that it goes through.
+//! The limits of one HTTP exchange, and the proxy that it uses.
 
 use std::time::Duration;
 
 use url::Url;
 
-/// Bounds of one exchange. Every exchange ends within them.
 #[derive(Clone, Debug)]
 pub struct FetchLimits {
-    /// Bytes of a body; the rest is cut and `Fetched::truncation` says so.
+    /// Bytes of a body; the rest is cut, as `Fetched::truncation` reports.
     pub max_body_bytes: u64,
     /// Bytes of a response head.
     pub max_head_bytes: usize,
-    /// Time for the name lookup, and again for TCP and TLS.
+    /// Time for the DNS lookup, and again for TCP and TLS.
     pub connect_timeout: Duration,
     /// Time until the head is complete.
     pub head_timeout: Duration,
     /// Time for the whole exchange.
     pub total_timeout: Duration,
-    /// A body must bring `min_bytes_per_window` in each window of this length.
+    /// A body must deliver `min_bytes_per_window` in each window of this length.
     pub drip_window: Duration,
     /// See `drip_window`.
     pub min_bytes_per_window: u64,
-    /// A body larger than this goes to a file.
+    /// Larger bodies are written to a file.
     pub spool_bytes: usize,
-    /// Bytes of all such files together. A body that finds no room waits for `drip_window` and is then cut.
+    /// Total bytes of these files. A body without room waits for `drip_window` and is then cut.
     pub max_spooled_bytes: u64,
 }
 
@@ -43,7 +42,7 @@ impl Default for FetchLimits {
     }
 }
 
-/// An HTTP proxy: all requests go through it, https ones by CONNECT.
+/// An HTTP proxy for all requests, https ones by CONNECT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
     /// `host:port`.

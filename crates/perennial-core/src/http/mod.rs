@@ -2,13 +2,13 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | [`limits`] | bounds of one exchange, and the proxy that it goes through |
+//! | [`limits`] | limits of one exchange, and its proxy |
 //! | [`address`] | an IP address -> whether it may be fetched from |
 //! | [`robots`] | robots.txt -> what may be fetched (RFC 9309) |
 //! | [`politeness`] | a host's responses -> when the next request may be sent |
 //! | [`validator`] | ETag and Last-Modified over time -> whether a 304 can be trusted |
-//! | [`verdict`] | a response -> what it means for page, host and validators |
-//! | [`soft_error`] | a page that was delivered -> whether it reports an error |
+//! | [`response`] | a response -> what it means for page, host and validators |
+//! | [`soft_error`] | a delivered page -> whether it is an error page |
 
 pub mod limits;
 
@@ -20,6 +20,6 @@ pub mod politeness;
 
 pub mod validator;
 
-pub mod verdict;
+pub mod response;
 
 pub mod soft_error;

@@ -1,8 +1,9 @@
-//! What a host answered, and how fast -> when it may be asked again.
+//! A host's response, and its duration -> the earliest time of the next request.
 //!
-//! The state of one host is a small value that the driver keeps and stores; time and chance are arguments. The
-//! defaults are those of the field: five times the duration of the last fetch within 3 to 30 s (as in Heritrix), the
-//! site's own Crawl-delay up to 300 s, Retry-After, and after 429, 5xx or no answer 60 s, doubling up to a day, with jitter.
+//! The state of a host is a small value that the driver stores; time and random numbers are arguments. The defaults
+//! follow common practice. The delay is five times the duration of the last fetch, within 3 to 30 s (as in Heritrix),
+//! or the site's Crawl-delay up to 300 s. Retry-After is obeyed. After 429, 5xx or no response the pause is 60 s,
+//! doubling up to a day, with jitter.
 
 use crate::time::{Span, Timestamp};
 
@@ -15,11 +16,10 @@ pub struct PolitenessConfig {
     pub min_delay: Span,
     /// Longest delay.
     pub max_delay: Span,
-    /// Longest Crawl-delay; a longer one counts as this.
+    /// The maximum Crawl-delay; a longer one is cut to this.
     pub max_crawl_delay: Span,
-    /// First pause after a host said that it is overloaded or did not answer.
+    /// The first pause after the host was overloaded or did not respond.
     pub first_backoff: Span,
-    /// Longest such pause.
     pub max_backoff: Span,
 }
 
@@ -37,32 +37,32 @@ impl Default for PolitenessConfig {
 }
 
 impl PolitenessConfig {
-    /// The same delay after every fetch, for hosts that the user runs.
+    /// A fixed delay after every fetch, for the user's own hosts.
     pub fn with_fixed_delay(self, delay: Span) -> PolitenessConfig {
         PolitenessConfig { factor: 0.0, min_delay: delay, max_delay: delay, ..self }
     }
 }
 
-/// How a host treated a fetch.
+/// How a host handled a request.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum HostAnswer {
-    /// It answered, even if with a 404.
+pub enum HostResponse {
+    /// It responded, if only with a 404.
     Served,
-    /// It answered 429 or 5xx, perhaps with the pause that it asks for.
+    /// It responded with 429 or 5xx, perhaps with a pause.
     Overloaded {
         /// From Retry-After.
         retry_after: Option<Span>,
     },
-    /// There was no connection, no answer, or an answer that broke off.
+    /// There was no connection, no response, or an incomplete response.
     Silent,
 }
 
-/// What is remembered of a host between fetches.
+/// The state of a host between fetches.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HostState {
-    /// The host is not to be asked before this instant.
+    /// No request before this instant.
     pub ready_at: Timestamp,
-    /// Overloads and missing answers in a row.
+    /// Overloaded or missing responses in a row.
     pub n_troubles: u16,
 }
 
@@ -73,32 +73,32 @@ impl Default for HostState {
 }
 
 impl HostState {
-    /// Takes in a fetch that ended at `now` after `took`. `chance` in [0, 1) sets the jitter.
+    /// Records a fetch that ended at `now` after `took`. `chance` in [0, 1) sets the jitter.
     pub fn record(
         &mut self,
         config: &PolitenessConfig,
         crawl_delay_secs: Option<f64>,
-        answer: HostAnswer,
+        response: HostResponse,
         took: Span,
         now: Timestamp,
-        chance: f64,
+        jitter: f64,
     ) {
         let usual = usual_delay(config, crawl_delay_secs, took);
-        let pause = match answer {
-            HostAnswer::Served => {
+        let pause = match response {
+            HostResponse::Served => {
                 self.n_troubles = 0;
                 usual
             }
-            HostAnswer::Overloaded { retry_after } => {
+            HostResponse::Overloaded { retry_after } => {
                 self.n_troubles = self.n_troubles.saturating_add(1);
                 match retry_after {
                     Some(asked) => asked.clamp(usual, config.max_backoff.max(usual)),
-                    None => backoff(config, self.n_troubles, chance).max(usual),
+                    None => backoff(config, self.n_troubles, jitter).max(usual),
                 }
             }
-            HostAnswer::Silent => {
+            HostResponse::Silent => {
                 self.n_troubles = self.n_troubles.saturating_add(1);
-                backoff(config, self.n_troubles, chance).max(usual)
+                backoff(config, self.n_troubles, jitter).max(usual)
             }
         };
         self.ready_at = now + pause;
@@ -114,16 +114,16 @@ fn usual_delay(config: &PolitenessConfig, crawl_delay_secs: Option<f64>, took: S
     scaled.clamp(config.min_delay, config.max_delay.max(config.min_delay))
 }
 
-/// The pause, which doubles with every failure. The jitter of half keeps many crawlers from coming back together.
-fn backoff(config: &PolitenessConfig, n_troubles: u16, chance: f64) -> Span {
+/// The pause, which doubles with every failure. The jitter keeps many crawlers from returning together.
+fn backoff(config: &PolitenessConfig, n_troubles: u16, jitter: f64) -> Span {
     let doublings = n_troubles.saturating_sub(1).min(24);
     let full = config.first_backoff.as_millis().saturating_mul(1 << doublings);
     let capped = full.min(config.max_backoff.as_millis()) as f64;
-    let jitter = 0.5 + 0.5 * chance.clamp(0.0, 1.0);
+    let jitter = 0.5 + 0.5 * jitter.clamp(0.0, 1.0);
     Span::from_millis((capped * jitter) as i64)
 }
 
-/// Reads Retry-After: seconds, or an HTTP date against `now` (RFC 9110, 10.2.3).
+/// Parses Retry-After: seconds, or an HTTP date relative to `now` (RFC 9110, 10.2.3).
 pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Span> {
     let value = value.trim();
     if let Ok(secs) = value.parse::<u64>() {
@@ -133,7 +133,7 @@ pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Span> {
     Some((at - now).max(Span::ZERO))
 }
 
-/// Reads an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub fn parse_http_date(value: &str) -> Option<Timestamp> {
     let value = value.trim();
     let zoned =
@@ -146,31 +146,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn pause(crawl_delay_secs: Option<f64>, answer: HostAnswer, took_secs: i64) -> f64 {
+    fn pause(crawl_delay_secs: Option<f64>, response: HostResponse, took_secs: i64) -> f64 {
         let mut state = HostState::default();
         let now = Timestamp::from_secs(1_000_000);
         let config = PolitenessConfig::default();
-        state.record(&config, crawl_delay_secs, answer, Span::from_secs(took_secs), now, 1.0);
+        state.record(&config, crawl_delay_secs, response, Span::from_secs(took_secs), now, 1.0);
         (state.ready_at - now).as_secs_f64()
     }
 
     #[test]
     fn the_delay_follows_the_fetch_within_bounds() {
-        assert_eq!(pause(None, HostAnswer::Served, 0), 3.0);
-        assert_eq!(pause(None, HostAnswer::Served, 2), 10.0);
-        assert_eq!(pause(None, HostAnswer::Served, 60), 30.0);
+        assert_eq!(pause(None, HostResponse::Served, 0), 3.0);
+        assert_eq!(pause(None, HostResponse::Served, 2), 10.0);
+        assert_eq!(pause(None, HostResponse::Served, 60), 30.0);
     }
 
     #[test]
     fn the_site_may_ask_for_its_own_delay() {
-        assert_eq!(pause(Some(17.0), HostAnswer::Served, 0), 17.0);
-        assert_eq!(pause(Some(1e9), HostAnswer::Served, 0), 300.0);
-        assert_eq!(pause(Some(1.0), HostAnswer::Served, 20), 1.0);
+        assert_eq!(pause(Some(17.0), HostResponse::Served, 0), 17.0);
+        assert_eq!(pause(Some(1e9), HostResponse::Served, 0), 300.0);
+        assert_eq!(pause(Some(1.0), HostResponse::Served, 20), 1.0);
     }
 
     #[test]
     fn retry_after_is_obeyed_and_bounded() {
-        let asked = |secs| HostAnswer::Overloaded { retry_after: Some(Span::from_secs(secs)) };
+        let asked = |secs| HostResponse::Overloaded { retry_after: Some(Span::from_secs(secs)) };
         assert_eq!(pause(None, asked(120), 0), 120.0);
         assert_eq!(pause(None, asked(0), 0), 3.0);
         assert_eq!(pause(None, asked(100 * 86_400), 0), 86_400.0);
@@ -183,12 +183,12 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..20 {
             let now = Timestamp::from_secs(5);
-            state.record(&config, None, HostAnswer::Silent, Span::ZERO, now, 1.0);
+            state.record(&config, None, HostResponse::Silent, Span::ZERO, now, 1.0);
             pauses.push((state.ready_at - now).as_secs_f64());
         }
         assert_eq!(&pauses[..4], [60.0, 120.0, 240.0, 480.0]);
         assert_eq!(pauses[19], 86_400.0);
-        state.record(&config, None, HostAnswer::Served, Span::ZERO, Timestamp::from_secs(9), 1.0);
+        state.record(&config, None, HostResponse::Served, Span::ZERO, Timestamp::from_secs(9), 1.0);
         assert_eq!(state.n_troubles, 0);
     }
 
@@ -205,20 +205,20 @@ mod tests {
     proptest! {
         #[test]
         fn a_pause_is_never_negative_nor_beyond_its_bounds(
-            took in 0i64..1_000_000, delay in proptest::option::of(0.0f64..1e12), chance in 0.0f64..1.0,
+            took in 0i64..1_000_000, delay in proptest::option::of(0.0f64..1e12), jitter in 0.0f64..1.0,
             kinds in proptest::collection::vec((0u8..4, 0i64..10_000_000), 1..30),
         ) {
             let config = PolitenessConfig::default();
             let mut state = HostState::default();
             let now = Timestamp::from_secs(0);
             for (kind, secs) in kinds {
-                let answer = match kind {
-                    0 => HostAnswer::Served,
-                    1 => HostAnswer::Overloaded { retry_after: None },
-                    2 => HostAnswer::Overloaded { retry_after: Some(Span::from_secs(secs)) },
-                    _ => HostAnswer::Silent,
+                let response = match kind {
+                    0 => HostResponse::Served,
+                    1 => HostResponse::Overloaded { retry_after: None },
+                    2 => HostResponse::Overloaded { retry_after: Some(Span::from_secs(secs)) },
+                    _ => HostResponse::Silent,
                 };
-                state.record(&config, delay, answer, Span::from_millis(took), now, chance);
+                state.record(&config, delay, response, Span::from_millis(took), now, jitter);
                 let pause = state.ready_at - now;
                 prop_assert!(pause >= Span::ZERO && pause <= config.max_backoff, "{:?}", pause);
             }

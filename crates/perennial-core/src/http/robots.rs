@@ -1,13 +1,13 @@
-//! robots.txt bytes -> what a crawler of one name may fetch (RFC 9309).
+//! robots.txt bytes -> what a crawler of a given name may fetch (RFC 9309).
 //!
 //! The pattern of a directive is compared octet by octet with the path and query, both in the same escaped form. The
-//! longest matching pattern decides, and allow wins a tie. Groups that name the same crawler are one group.
-//! `Crawl-delay` and `Sitemap` are read too, although they are not in the RFC.
+//! longest matching pattern decides, and allow wins a tie. Groups for the same crawler are merged. `Crawl-delay` and
+//! `Sitemap` are read too, although they are not in the RFC.
 
 /// Bytes that are read. RFC 9309 asks for at least 500 KiB.
 pub const MAX_ROBOTS_BYTES: usize = 500 * 1024;
 
-/// What one robots.txt allows one crawler.
+/// The permissions of one crawler in one robots.txt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Robots {
     directives: Vec<Directive>,
@@ -21,19 +21,19 @@ struct Directive {
     pattern: String,
 }
 
-/// What a lookup of robots.txt ended in, before its text is read (RFC 9309, 2.3.1).
+/// The result of requesting robots.txt (RFC 9309, 2.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RobotsStatus {
     /// 2xx: the text is read.
     Text,
-    /// 4xx: there is none, everything may be fetched.
+    /// 4xx: it does not exist, everything may be fetched.
     Unavailable,
-    /// 5xx, 429 or no answer: nothing may be fetched for now.
+    /// 5xx, 429 or no response: nothing may be fetched for now.
     Unreachable,
 }
 
 impl RobotsStatus {
-    /// From the final HTTP status after redirects; `None` when there was no answer.
+    /// From the final HTTP status after redirects; `None` without a response.
     pub fn from_http(status: Option<u16>) -> RobotsStatus {
         match status {
             Some(200..=299) => RobotsStatus::Text,
@@ -45,17 +45,16 @@ impl RobotsStatus {
 }
 
 impl Robots {
-    /// Everything is allowed.
     pub fn allow_all() -> Robots {
         Robots::default()
     }
 
-    /// Reads the directives for the crawler called `agent` (its product token, such as `perennial`).
-    /// Lines that are no directives are skipped.
+    /// Parses the directives for the crawler `agent` (its product token, such as `perennial`). Other lines are
+    /// skipped.
     pub fn parse(bytes: &[u8], agent: &str) -> Robots {
         let bytes = within_limit(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
         let text = String::from_utf8_lossy(bytes);
-        let mut named = Reader::new(product_token(agent));
+        let mut named = RobotsReader::new(product_token(agent));
         for line in text.split(['\n', '\r']) {
             if let Some((key, value)) = split_line(line) {
                 named.take(&key, value);
@@ -78,12 +77,12 @@ impl Robots {
         best.is_none_or(|directive| directive.allow)
     }
 
-    /// Seconds between two fetches that the site asks for.
+    /// The requested seconds between two fetches.
     pub fn crawl_delay_secs(&self) -> Option<f64> {
         self.crawl_delay_secs
     }
 
-    /// Addresses of sitemaps, as written.
+    /// URLs of sitemaps, as written.
     pub fn sitemaps(&self) -> &[String] {
         &self.sitemaps
     }
@@ -105,18 +104,18 @@ fn split_line(line: &str) -> Option<(String, &str)> {
     Some((key.trim().to_ascii_lowercase(), value.trim()))
 }
 
-/// `Name/1.2 (comment)` -> `name`: only letters, `_` and `-` belong to the token; other names are kept whole
-/// up to the version, because sites write digits and dots too.
+/// `Name/1.2 (comment)` -> `name`. The token consists of letters, `_` and `-` only. But sites write digits and dots
+/// too, so names are kept whole up to the version.
 fn product_token(text: &str) -> String {
     let end = text.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(text.len());
     text[..end].to_ascii_lowercase()
 }
 
-/// Gathers the group of one crawler and the group of all, so that one pass over the text is enough.
-struct Reader {
+/// Collects the groups for this crawler and for all crawlers in one pass over the text.
+struct RobotsReader {
     agent: String,
-    own: Group,
-    any: Group,
+    own: RobotsGroup,
+    any: RobotsGroup,
     in_own: bool,
     in_any: bool,
     naming: bool,
@@ -124,16 +123,16 @@ struct Reader {
 }
 
 #[derive(Default)]
-struct Group {
+struct RobotsGroup {
     seen: bool,
     directives: Vec<Directive>,
     crawl_delay_secs: Option<f64>,
 }
 
-impl Reader {
-    fn new(agent: String) -> Reader {
-        let (own, any) = (Group::default(), Group::default());
-        Reader { agent, own, any, in_own: false, in_any: false, naming: false, sitemaps: Vec::new() }
+impl RobotsReader {
+    fn new(agent: String) -> RobotsReader {
+        let (own, any) = (RobotsGroup::default(), RobotsGroup::default());
+        RobotsReader { agent, own, any, in_own: false, in_any: false, naming: false, sitemaps: Vec::new() }
     }
 
     fn take(&mut self, key: &str, value: &str) {
@@ -147,7 +146,8 @@ impl Reader {
         }
     }
 
-    /// Consecutive user-agent lines share the directives that follow. The first one after a directive opens a new group.
+    /// Consecutive user-agent lines share the directives that follow. The first one after a directive starts a new
+    /// group.
     fn name(&mut self, value: &str) {
         if !self.naming {
             (self.in_own, self.in_any) = (false, false);
@@ -185,7 +185,7 @@ impl Reader {
         }
     }
 
-    fn groups(&mut self) -> impl Iterator<Item = &mut Group> {
+    fn groups(&mut self) -> impl Iterator<Item = &mut RobotsGroup> {
         let own = self.in_own.then_some(&mut self.own);
         own.into_iter().chain(self.in_any.then_some(&mut self.any))
     }
@@ -200,8 +200,8 @@ impl Reader {
     }
 }
 
-/// The common form of pattern and path. Octets that no URL has are escaped, escapes are in upper case, and those of
-/// unreserved characters are decoded. An escaped `*` or `$` stays escaped and so has no special meaning.
+/// Normalises a pattern or path. Octets that are invalid in URLs are escaped, escapes are in upper case, and those of
+/// unreserved characters are decoded. An escaped `*` or `$` stays escaped and so is literal.
 fn normalise(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -214,8 +214,8 @@ fn normalise(text: &str) -> String {
     crate::url::canonical::normalise_escapes(&escaped)
 }
 
-/// `*` matches any run and a final `$` the end; all else is literal from the start. Each literal is taken at its first
-/// place. No backtracking is needed, because only the last literal can be tied to the end.
+/// `*` matches any run and a final `$` the end; all else is literal from the start. Each literal matches at its first
+/// occurrence. This needs no backtracking, because only the last literal can be tied to the end.
 fn matches(pattern: &str, path: &str) -> bool {
     let (pattern, to_end) = match pattern.strip_suffix('$') {
         Some(open) => (open, true),

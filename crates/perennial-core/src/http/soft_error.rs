@@ -1,33 +1,33 @@
-//! A page that was delivered -> whether it says that there is no such page.
+//! A delivered page -> whether it says that the page does not exist.
 //!
-//! Many servers answer 200 where a page is missing. A reader knows it by one look: a short page whose title or first line
-//! says so. Pages that only speak of such errors are longer, or say it elsewhere.
+//! Many servers respond with 200 if a page is missing. Such an error page is short, and its title or first line
+//! states the error. Pages about such errors are longer, or mention them elsewhere.
 
 use std::sync::LazyLock;
 
-/// A page with more letters outside links than this is taken at its word.
+/// A page with more letters outside links is not an error page.
 const MAX_LETTERS: usize = 1200;
-/// Texts at the top in which the words are looked for.
+/// The first texts of the page, which are searched.
 const N_FIRST_TEXTS: usize = 12;
-/// A line with more letters than this says something else too.
+/// A line with more letters is not an error message.
 const MAX_LINE_LETTERS: usize = 120;
 
-/// Bytes of a document in which its title is looked for.
+/// Bytes of a document that are searched for the title.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// How sites say it, in small letters.
+/// Common phrases in lower case.
 static PHRASES: LazyLock<Vec<&str>> =
     LazyLock::new(|| include_str!("soft_error/phrases.txt").lines().collect());
 
-/// What is missing when a page is, in small letters and as words begin. "The ferry is no longer available" speaks of a
-/// ferry; "what you are looking for" is the page.
+/// The beginnings of words for the missing thing, in lower case. "The ferry is no longer available" is about a ferry;
+/// in "what you are looking for" it is the page.
 const PAGE_WORDS: &str = "page document file url uri link address article post content resource object video looking story \
     entry seite dokument datei artikel beitrag inhalt adresse fichier contenu página pagina documento archivo contenido \
     conteúdo artículo artigo articolo strona strony страниц ページ 页面";
-/// A line of so few words may leave out what was not found.
+/// A line with at most this many words may leave out the missing thing.
 const MAX_TERSE_WORDS: usize = 3;
 
-/// Whether a page with this title and these texts, in reading order and without links, stands for a missing one.
+/// Whether a page with this title and these texts, in reading order and without links, is an error page.
 pub fn is_error_page<'a>(title: &str, texts: impl Iterator<Item = &'a str>) -> bool {
     let mut n_letters = 0;
     let mut says_so = is_error_line(title);
@@ -41,8 +41,8 @@ pub fn is_error_page<'a>(title: &str, texts: impl Iterator<Item = &'a str>) -> b
     says_so
 }
 
-/// The title of an HTML document; empty when it has none near its top.
-pub fn title_of(html: &str) -> String {
+/// The title of an HTML document; empty if there is none near its top.
+pub fn html_title(html: &str) -> String {
     let head = &html[..html.floor_char_boundary(MAX_HEAD_BYTES)];
     let lower = head.to_ascii_lowercase();
     let Some(start) = lower.find("<title").and_then(|at| Some(at + lower[at..].find('>')? + 1)) else {
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn titles_are_found() {
-        assert_eq!(title_of("<html><HEAD><Title lang=en>\n A  b</title>"), "A b");
-        assert_eq!(title_of("<p>no title"), "");
-        assert_eq!(title_of("<title>cut"), "cut");
+        assert_eq!(html_title("<html><HEAD><Title lang=en>\n A  b</title>"), "A b");
+        assert_eq!(html_title("<p>no title"), "");
+        assert_eq!(html_title("<title>cut"), "cut");
     }
 
     #[test]

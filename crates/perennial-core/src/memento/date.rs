@@ -1,4 +1,5 @@
-//! HTTP dates: `Tue, 15 Nov 1994 12:45:26 GMT` <-> an instant. Memento-Datetime, Accept-Datetime and Last-Modified have them.
+//! HTTP dates: `Tue, 15 Nov 1994 12:45:26 GMT` <-> an instant, as in Memento-Datetime, Accept-Datetime and
+//! Last-Modified.
 
 use jiff::fmt::rfc2822::DateTimePrinter;
 
@@ -8,16 +9,16 @@ use crate::time::Timestamp;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// As RFC 7231 writes it.
+/// In the format of RFC 7231.
 pub fn write(time: Timestamp) -> String {
     let time = time.to_jiff();
-    // Long lists are full of dates. What has no date in the standard's form, in years before Christ, is written as well as it can be.
+    // The printer is fast, because long lists contain many dates. It rejects years before Christ, which strftime
+    // approximates.
     let written = DateTimePrinter::new().timestamp_to_rfc9110_string(&time);
     written.unwrap_or_else(|_| time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
 }
 
-/// Reads the date of RFC 7231, its two obsolete forms, and ISO 8601 or digits as some clients send them. `None` for anything
-/// else.
+/// Parses the date of RFC 7231, its two obsolete forms, and ISO 8601 or digits as some clients send them.
 pub fn parse(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if text.len() > 64 {

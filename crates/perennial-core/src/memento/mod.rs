@@ -1,14 +1,16 @@
-//! Replay through time: what clients ask for, which version answers it, and how true the whole is.
+//! Memento replay: what a client requests, which version to show, and how coherent the page is.
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | [`address`] | the path and query of a request -> time, modifier, address; and back |
+//! | [`replay_url`] | the path and query of a request <-> time, modifier, URL |
 //! | [`date`] | HTTP dates <-> instants |
-//! | [`coherence`] | what is known of a part's versions and an instant -> the version to show, and what it is worth |
+//! | [`coherence`] | observations of a part and an instant -> the version to show, and its coherence |
 
-pub mod address;
 pub mod coherence;
 pub mod date;
+pub mod replay_url;
 
-pub use address::{Modifier, ReplayAddress, When};
-pub use coherence::{Choice, Coherence, Composite, Look, Part, choose, closest};
+pub use coherence::{
+    ChosenVersion, CompositeCoherence, PartCoherence, PartObservation, TemporalCoherence, choose, closest,
+};
+pub use replay_url::{Modifier, ReplayUrl, RequestedTime};

@@ -1,7 +1,7 @@
-//! A change of a page, and what a user wants to hear of -> whether the change is told.
+//! A change of a page and a user's condition -> whether the change is reported.
 //!
-//! A condition is asked twice. [`Condition::may_hold`] needs only what the list of changes has, so that most changes cost
-//! nothing; [`Condition::holds`] also needs the texts of both versions.
+//! A condition is checked in two steps. [`ChangeCondition::may_hold`] needs only the list of changes, so most changes
+//! cost nothing. [`ChangeCondition::holds`] also needs the texts of both versions.
 
 mod operation;
 
@@ -15,27 +15,25 @@ use regex::Regex;
 use crate::page::change_status::ChangeStatus;
 use crate::page::importance::Judgement;
 use crate::page::segment::Selector;
-use crate::search::Query;
+use crate::search::TextQuery;
 
-/// What happened to a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ChangeKind {
-    /// What a reader sees has changed.
+    /// The visible content changed.
     Edited,
-    /// Edited, with another title, or with a headline that was rewritten.
+    /// Edited, with a different title or a rewritten headline.
     Retitled,
-    /// A page came to its site.
+    /// A page was added to its site.
     New,
-    /// The page was there and is not any more.
+    /// The page existed and is gone.
     Vanished,
-    /// The page is there again.
+    /// The page exists again.
     Returned,
-    /// The address leads to another page now.
+    /// The URL redirects to a different page.
     Redirected,
 }
 
 impl ChangeKind {
-    /// All of them.
     pub const ALL: [ChangeKind; 6] = [
         ChangeKind::Edited,
         ChangeKind::Retitled,
@@ -45,8 +43,8 @@ impl ChangeKind {
         ChangeKind::Redirected,
     ];
 
-    /// By the status of an observation; `has_new_title`: the title changed.
-    pub fn of(status: ChangeStatus, has_new_title: bool) -> ChangeKind {
+    /// From the status of an observation, and whether the title changed.
+    pub fn from_status(status: ChangeStatus, has_new_title: bool) -> ChangeKind {
         match status {
             ChangeStatus::New => ChangeKind::New,
             ChangeStatus::Vanished => ChangeKind::Vanished,
@@ -57,7 +55,7 @@ impl ChangeKind {
         }
     }
 
-    /// The word for it.
+    /// The name in settings, commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             ChangeKind::Edited => "edited",
@@ -79,17 +77,16 @@ impl FromStr for ChangeKind {
     }
 }
 
-/// Words to look for, as in a search, or a regular expression between slashes.
+/// Words to search for, or a regular expression between slashes.
 #[derive(Clone, Debug)]
 pub enum Wording {
-    /// As `perennial search` takes them.
-    Words(String, Query),
-    /// A regular expression.
+    /// In the syntax of `perennial search`.
+    Words(String, TextQuery),
     Pattern(Regex),
 }
 
 impl Wording {
-    /// Whether a text has it.
+    /// Whether a text matches.
     pub fn is_in(&self, text: &str) -> bool {
         match self {
             Wording::Words(_, query) => !query.find(text).is_empty(),
@@ -110,10 +107,10 @@ impl FromStr for Wording {
         match pattern {
             Some("") => Err("write a regular expression between the slashes".to_owned()),
             Some(pattern) => Regex::new(pattern).map(Wording::Pattern).map_err(|error| {
-                let told = error.to_string();
-                told.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+                let message = error.to_string();
+                message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
             }),
-            None => match Query::parse(text) {
+            None => match TextQuery::parse(text) {
                 Ok(query) => Ok(Wording::Words(text.to_owned(), query)),
                 Err(error) => Err(error.to_string()),
             },
@@ -122,7 +119,7 @@ impl FromStr for Wording {
 }
 
 impl fmt::Display for Wording {
-    /// As it was given.
+    /// As written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Wording::Words(text, _) => f.write_str(text),
@@ -131,105 +128,98 @@ impl fmt::Display for Wording {
     }
 }
 
-/// Which pages.
+/// The pages to which a condition applies.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Place {
-    /// All.
+pub enum PageFilter {
     #[default]
     Anywhere,
-    /// Those of a host, with its port if that is unusual.
+    /// The pages of a host, with any non-default port.
     Site(String),
-    /// The one with this address.
+    /// The page with this URL.
     Page(String),
 }
 
-/// What a user wants to hear of: all that is given must hold.
+/// A condition on changes; all given fields must match.
 #[derive(Clone, Debug, Default)]
-pub struct Condition {
-    /// On which pages.
-    pub place: Place,
-    /// Only where the text of this part has changed.
+pub struct ChangeCondition {
+    pub place: PageFilter,
+    /// Only changes of the text in this part.
     pub selector: Option<Selector>,
-    /// Only what matters at least so much.
+    /// Only changes of at least this importance.
     pub least_importance: f64,
-    /// Only these kinds; empty: all.
+    /// Only these kinds; empty means all.
     pub kinds: Vec<ChangeKind>,
-    /// Only where this is said now and was not before.
+    /// Only if the new version matches and the old one does not.
     pub appears: Option<Wording>,
-    /// Only where this was said and is not any more.
+    /// Only if the old version matches and the new one does not.
     pub vanishes: Option<Wording>,
-    /// Only where one of the operations is so.
+    /// Only if an operation matches.
     pub operations: OperationFilter,
-    /// Also changes and operations that are only noise.
+    /// Include changes and operations that are only noise.
     pub with_noise: bool,
 }
 
-/// A change, as the list of changes has it.
+/// A change in the list of changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Change<'a> {
-    /// Address of the page.
+pub struct ReportedChange<'a> {
     pub url: &'a str,
-    /// Its host, with its port if that is unusual.
+    /// The host, with any non-default port.
     pub site: &'a str,
-    /// What happened.
     pub kind: ChangeKind,
-    /// How much it matters ([`ChangeStatus::reported_importance`]).
+    /// Importance, see [`ChangeStatus::reported_importance`].
     pub importance: f64,
-    /// Whether all of it is noise.
     pub is_noise: bool,
 }
 
-/// What was said before and after a change: all passages of both versions, or the texts of the part that a selector names.
+/// The texts of both versions: all passages, or the texts of the selected part.
 #[derive(Clone, Debug, Default)]
-pub struct Said<'a> {
-    /// Before; none where there was no page.
+pub struct ChangeTexts<'a> {
+    /// Empty if the page did not exist.
     pub before: Vec<&'a str>,
-    /// After; none where there is no page.
+    /// Empty if the page no longer exists.
     pub after: Vec<&'a str>,
-    /// Whether a headline of a front page was rewritten.
+    /// Whether a headline of a listing page was rewritten.
     pub is_headline_rewritten: bool,
-    /// The operations between both versions.
     pub operations: Vec<ReportedOperation<'a>>,
 }
 
-impl Condition {
-    /// Whether the texts of both versions must be known to tell whether it holds.
-    pub fn asks_for_texts(&self) -> bool {
+impl ChangeCondition {
+    /// Whether it depends on the texts of both versions.
+    pub fn needs_texts(&self) -> bool {
         self.selector.is_some() || self.appears.is_some() || self.vanishes.is_some()
     }
 
-    /// Whether an operation is one of those that are asked for. Noise and advertisements are only where they are asked for.
-    pub fn lets_through(&self, operation: &ReportedOperation<'_>) -> bool {
+    /// Whether an operation matches. Noise and advertisements only match on request.
+    pub fn matches_operation(&self, operation: &ReportedOperation<'_>) -> bool {
         let asks_for_advertisements = self.operations.is_in_advertisements();
         let Judgement { is_advertisement, noise } = operation.judgement;
         let judgement = Judgement { is_advertisement: is_advertisement && !asks_for_advertisements, noise };
         (self.with_noise || judgement.is_worth_reporting(operation.share))
-            && self.operations.lets_through(operation)
+            && self.operations.matches_operation(operation)
     }
 
-    /// Whether the operations between both versions must be known for a change of this kind.
-    pub fn asks_for_operations(&self, kind: ChangeKind) -> bool {
-        self.operations.asks() || !self.wants(kind, false)
+    /// Whether it depends on the operations for a change of this kind.
+    pub fn needs_operations(&self, kind: ChangeKind) -> bool {
+        self.operations.is_set() || !self.wants(kind, false)
     }
 
-    /// Whether it may hold for a change whose texts are not known yet. Noise is told only to those who ask for it or wait for
-    /// certain words.
-    pub fn may_hold(&self, change: &Change<'_>) -> bool {
+    /// Whether it may hold for a change with unknown texts. Noise is reported only if the condition includes it or
+    /// names certain words.
+    pub fn may_hold(&self, change: &ReportedChange<'_>) -> bool {
         let is_there = match &self.place {
-            Place::Anywhere => true,
-            Place::Site(site) => site == change.site,
-            Place::Page(url) => url == change.url,
+            PageFilter::Anywhere => true,
+            PageFilter::Site(site) => site == change.site,
+            PageFilter::Page(url) => url == change.url,
         };
         let names_words = self.appears.is_some() || self.vanishes.is_some();
         is_there
             && (!change.is_noise || names_words || self.with_noise)
             && change.importance >= self.least_importance
-            // Only the texts tell whether a headline of a front page was rewritten.
+            // Only the texts show whether a headline of a listing page was rewritten.
             && (self.wants(change.kind, false) || self.wants(change.kind, true))
     }
 
-    /// Whether it holds.
-    pub fn holds(&self, change: &Change<'_>, said: &Said<'_>) -> bool {
+    pub fn holds(&self, change: &ReportedChange<'_>, said: &ChangeTexts<'_>) -> bool {
         let appears = |wording: &Wording| {
             wording.is_in_any(said.after.iter().copied()) && !wording.is_in_any(said.before.iter().copied())
         };
@@ -241,8 +231,8 @@ impl Condition {
             && (self.selector.is_none() || said.before != said.after)
             && self.appears.as_ref().is_none_or(appears)
             && self.vanishes.as_ref().is_none_or(vanishes)
-            && (!self.operations.asks()
-                || said.operations.iter().any(|operation| self.lets_through(operation)))
+            && (!self.operations.is_set()
+                || said.operations.iter().any(|operation| self.matches_operation(operation)))
     }
 
     fn wants(&self, kind: ChangeKind, is_headline_rewritten: bool) -> bool {
@@ -254,7 +244,7 @@ impl Condition {
     }
 }
 
-/// The pause before a notice is sent again that could not be sent `n_failures` times in a row: a quarter of a minute, doubled with each
+/// The pause before a notice is sent again after `n_failures` failures in a row: 15 seconds, doubled with each
 /// failure, at most an hour.
 pub fn pause_secs(n_failures: u32) -> i64 {
     const FIRST_SECS: i64 = 15;
@@ -268,7 +258,7 @@ mod tests {
     use crate::page::importance::Importance;
     use proptest::prelude::*;
 
-    const EDIT: Change<'_> = Change {
+    const EDIT: ReportedChange<'_> = ReportedChange {
         url: "https://a.org/x",
         site: "a.org",
         kind: ChangeKind::Edited,
@@ -276,42 +266,45 @@ mod tests {
         is_noise: false,
     };
 
-    fn said<'a>(before: &[&'a str], after: &[&'a str]) -> Said<'a> {
-        Said { before: before.to_vec(), after: after.to_vec(), ..Said::default() }
+    fn said<'a>(before: &[&'a str], after: &[&'a str]) -> ChangeTexts<'a> {
+        ChangeTexts { before: before.to_vec(), after: after.to_vec(), ..ChangeTexts::default() }
     }
 
     #[test]
     fn words_appear_where_they_were_not_before() {
-        let condition = Condition { appears: Some("resign*".parse().unwrap()), ..Condition::default() };
+        let condition =
+            ChangeCondition { appears: Some("resign*".parse().unwrap()), ..ChangeCondition::default() };
         assert!(condition.holds(&EDIT, &said(&["He stays."], &["He stays.", "She resigned."])));
         assert!(
             !condition.holds(&EDIT, &said(&["She resigns."], &["He stays.", "She resigned."])),
             "said before"
         );
         assert!(!condition.holds(&EDIT, &said(&["She resigned."], &[])));
-        let condition =
-            Condition { vanishes: Some("/resign(s|ed)/".parse().unwrap()), ..Condition::default() };
+        let condition = ChangeCondition {
+            vanishes: Some("/resign(s|ed)/".parse().unwrap()),
+            ..ChangeCondition::default()
+        };
         assert!(condition.holds(&EDIT, &said(&["She resigned."], &["She stays."])));
         assert!(!condition.holds(&EDIT, &said(&["She stays."], &["She resigned."])));
-        assert!(condition.holds(&Change { is_noise: true, ..EDIT }, &said(&["She resigned."], &[])));
+        assert!(condition.holds(&ReportedChange { is_noise: true, ..EDIT }, &said(&["She resigned."], &[])));
     }
 
     #[test]
     fn each_part_of_a_condition_keeps_changes_out() {
-        let all = Condition::default();
-        assert!(all.may_hold(&EDIT) && all.holds(&EDIT, &Said::default()));
-        assert!(!all.may_hold(&Change { is_noise: true, ..EDIT }));
-        let elsewhere = [Place::Site("b.org".into()), Place::Page("https://a.org/".into())];
+        let all = ChangeCondition::default();
+        assert!(all.may_hold(&EDIT) && all.holds(&EDIT, &ChangeTexts::default()));
+        assert!(!all.may_hold(&ReportedChange { is_noise: true, ..EDIT }));
+        let elsewhere = [PageFilter::Site("b.org".into()), PageFilter::Page("https://a.org/".into())];
         for place in elsewhere {
-            assert!(!Condition { place, ..all.clone() }.may_hold(&EDIT));
+            assert!(!ChangeCondition { place, ..all.clone() }.may_hold(&EDIT));
         }
-        let here = [Place::Site("a.org".into()), Place::Page("https://a.org/x".into())];
+        let here = [PageFilter::Site("a.org".into()), PageFilter::Page("https://a.org/x".into())];
         for place in here {
-            assert!(Condition { place, ..all.clone() }.may_hold(&EDIT));
+            assert!(ChangeCondition { place, ..all.clone() }.may_hold(&EDIT));
         }
-        assert!(!Condition { least_importance: 0.5, ..all.clone() }.may_hold(&EDIT));
+        assert!(!ChangeCondition { least_importance: 0.5, ..all.clone() }.may_hold(&EDIT));
         let selector = Some(Selector::parse("#price").unwrap());
-        let part = Condition { selector, ..all };
+        let part = ChangeCondition { selector, ..all };
         assert!(part.holds(&EDIT, &said(&["9 EUR"], &["8 EUR"])));
         assert!(!part.holds(&EDIT, &said(&["9 EUR"], &["9 EUR"])));
     }
@@ -330,26 +323,30 @@ mod tests {
         );
         let operations =
             OperationFilter { op: Some("insert".parse().unwrap()), ..OperationFilter::default() };
-        let plain = Condition { operations, ..Condition::default() };
-        let said = |operation| Said { operations: vec![operation], ..Said::default() };
+        let plain = ChangeCondition { operations, ..ChangeCondition::default() };
+        let said = |operation| ChangeTexts { operations: vec![operation], ..ChangeTexts::default() };
         assert!(plain.holds(&EDIT, &said(operation)));
         assert!(!plain.holds(&EDIT, &said(noise)) && !plain.holds(&EDIT, &said(ad)));
-        let with_noise = Condition { with_noise: true, ..plain.clone() };
+        let with_noise = ChangeCondition { with_noise: true, ..plain.clone() };
         assert!(with_noise.holds(&EDIT, &said(noise)) && with_noise.holds(&EDIT, &said(ad)));
         let ads = OperationFilter { block: Some("ad".parse().unwrap()), ..OperationFilter::default() };
-        assert!(Condition { operations: ads, ..Condition::default() }.holds(&EDIT, &said(ad)));
+        assert!(ChangeCondition { operations: ads, ..ChangeCondition::default() }.holds(&EDIT, &said(ad)));
     }
 
     #[test]
     fn a_headline_that_is_rewritten_is_an_edit_and_a_new_title() {
-        let of = |kinds: &[ChangeKind]| Condition { kinds: kinds.to_vec(), ..Condition::default() };
-        let rewritten = Said { is_headline_rewritten: true, ..Said::default() };
-        let retitled = Change { kind: ChangeKind::Retitled, ..EDIT };
+        let of =
+            |kinds: &[ChangeKind]| ChangeCondition { kinds: kinds.to_vec(), ..ChangeCondition::default() };
+        let rewritten = ChangeTexts { is_headline_rewritten: true, ..ChangeTexts::default() };
+        let retitled = ReportedChange { kind: ChangeKind::Retitled, ..EDIT };
         assert!(of(&[ChangeKind::Retitled]).holds(&EDIT, &rewritten));
-        assert!(!of(&[ChangeKind::Retitled]).holds(&EDIT, &Said::default()));
-        assert!(of(&[ChangeKind::Edited]).holds(&retitled, &Said::default()));
+        assert!(!of(&[ChangeKind::Retitled]).holds(&EDIT, &ChangeTexts::default()));
+        assert!(of(&[ChangeKind::Edited]).holds(&retitled, &ChangeTexts::default()));
         assert!(!of(&[ChangeKind::Vanished]).may_hold(&retitled));
-        assert_eq!(ChangeKind::of(ChangeStatus::Changed(Importance::FULL), true), ChangeKind::Retitled);
+        assert_eq!(
+            ChangeKind::from_status(ChangeStatus::Changed(Importance::FULL), true),
+            ChangeKind::Retitled
+        );
         for kind in ChangeKind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
         }
@@ -372,7 +369,7 @@ mod tests {
     }
 
     proptest! {
-        /// What appears in one direction vanishes in the other, and never both.
+        /// Words that appear in one direction vanish in the other, and never both.
         #[test]
         fn appearing_and_vanishing_mirror_each_other(
             before in prop::collection::vec("[ab c]{0,6}", 0..4), after in prop::collection::vec("[ab c]{0,6}", 0..4),
@@ -381,7 +378,7 @@ mod tests {
             let of = |appears: bool| {
                 let wording = Some(word.parse::<Wording>().unwrap());
                 let (appears, vanishes) = if appears { (wording, None) } else { (None, wording) };
-                Condition { appears, vanishes, ..Condition::default() }
+                ChangeCondition { appears, vanishes, ..ChangeCondition::default() }
             };
             let texts = |texts: &'_ Vec<String>| texts.iter().map(|text| text.to_owned()).collect::<Vec<_>>();
             let (old, new) = (texts(&before), texts(&after));

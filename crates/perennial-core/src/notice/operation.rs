@@ -1,4 +1,4 @@
-//! One operation of a change, and which operations a user asks for -> whether it is one of them.
+//! An operation of a change and a user's filter -> whether the operation matches.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,6 @@ use crate::page::diff::OperationKind;
 use crate::page::importance::Judgement;
 use crate::page::segment::BlockRole;
 
-/// What an operation is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportedElement {
     /// A link.
@@ -19,12 +18,11 @@ pub enum ReportedElement {
     Text,
     /// A whole block.
     Block,
-    /// An entry of a front page: a headline with what stands below it.
+    /// An entry of a listing page: a headline with the text below it.
     Item,
 }
 
 impl ReportedElement {
-    /// All of them.
     pub const ALL: [ReportedElement; 5] = [
         ReportedElement::Text,
         ReportedElement::Link,
@@ -33,7 +31,7 @@ impl ReportedElement {
         ReportedElement::Block,
     ];
 
-    /// The word for it.
+    /// The name in settings, commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             ReportedElement::Link => "link",
@@ -55,12 +53,11 @@ impl FromStr for ReportedElement {
     }
 }
 
-/// Where on a page.
+/// A place on a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BlockPlace {
-    /// In blocks of a role.
     Role(BlockRole),
-    /// In one block or below it, such as `B1.2`.
+    /// One block and its descendants, such as `B1.2`.
     Reference(String),
 }
 
@@ -85,7 +82,7 @@ impl FromStr for BlockPlace {
 }
 
 impl fmt::Display for BlockPlace {
-    /// As it is written.
+    /// As written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BlockPlace::Role(BlockRole::Navigation) => f.write_str("nav"),
@@ -96,51 +93,46 @@ impl fmt::Display for BlockPlace {
     }
 }
 
-/// An operation as it is reported: its words, and where it is.
+/// An operation in a report, with its texts and blocks.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ReportedOperation<'a> {
     /// `insert`, `delete`, `update` or `move`.
     pub op: &'a str,
     /// Name of a [`ReportedElement`].
     pub element: &'a str,
-    /// Role of its block.
     pub role: Option<&'a str>,
-    /// Its block before and after.
+    /// Before and after.
     pub blocks: [Option<&'a str>; 2],
-    /// Its words before and after.
+    /// Before and after.
     pub texts: [Option<&'a str>; 2],
-    /// Whether it is about an advertisement, and how much of it is noise.
+    /// Whether it concerns an advertisement, and how much of it is noise.
     pub judgement: Judgement,
     /// Its share of the importance of the change.
     pub share: f64,
 }
 
-/// Which operations: all that is given must hold for one operation.
+/// A filter for operations; all given fields must match the same operation.
 #[derive(Clone, Debug, Default)]
 pub struct OperationFilter {
-    /// What happens.
     pub op: Option<OperationKind>,
-    /// To what.
     pub element: Option<ReportedElement>,
-    /// Where.
     pub block: Option<BlockPlace>,
-    /// What stood or stands there.
+    /// The text before or after.
     pub text: Option<Wording>,
 }
 
 impl OperationFilter {
-    /// Whether it asks for anything: an event without operations has none to let through.
-    pub fn asks(&self) -> bool {
+    /// Whether any field is given. Changes without operations match only an empty filter.
+    pub fn is_set(&self) -> bool {
         self.op.is_some() || self.element.is_some() || self.block.is_some() || self.text.is_some()
     }
 
-    /// Whether it names advertisements.
+    /// Whether it selects advertisements.
     pub(super) fn is_in_advertisements(&self) -> bool {
         self.block == Some(BlockPlace::Role(BlockRole::Advertisement))
     }
 
-    /// Whether an operation is one of those.
-    pub fn lets_through(&self, operation: &ReportedOperation<'_>) -> bool {
+    pub fn matches_operation(&self, operation: &ReportedOperation<'_>) -> bool {
         self.op.is_none_or(|op| operation.op == op.name())
             && self.element.is_none_or(|element| operation.element == element.name())
             && self.block.as_ref().is_none_or(|place| is_in(operation, place))
@@ -176,7 +168,7 @@ mod tests {
     #[test]
     fn each_part_of_a_filter_keeps_operations_out() {
         let all = OperationFilter::default();
-        assert!(all.lets_through(&LINK) && !all.asks());
+        assert!(all.matches_operation(&LINK) && !all.is_set());
         let of = |op: &str, element: &str, block: &str, text: &str| {
             let filter = OperationFilter {
                 op: Some(op.parse().unwrap()),
@@ -184,17 +176,17 @@ mod tests {
                 block: Some(block.parse().unwrap()),
                 text: Some(text.parse().unwrap()),
             };
-            assert!(filter.asks());
-            filter.lets_through(&LINK)
+            assert!(filter.is_set());
+            filter.matches_operation(&LINK)
         };
         assert!(of("insert", "link", "main", "limits") && of("insert", "link", "B1.2", "/Speed l/"));
         assert!(!of("delete", "link", "main", "limits") && !of("insert", "headline", "main", "limits"));
         assert!(!of("insert", "link", "nav", "limits") && !of("insert", "link", "B1.20", "limits"));
         assert!(!of("insert", "link", "B1.2.3.1", "limits") && !of("insert", "link", "main", "limit"));
         let ad = OperationFilter { block: Some("ad".parse().unwrap()), ..OperationFilter::default() };
-        assert!(!ad.lets_through(&LINK));
+        assert!(!ad.matches_operation(&LINK));
         let judgement = Judgement { is_advertisement: true, ..Judgement::default() };
-        assert!(ad.lets_through(&ReportedOperation { judgement, ..LINK }));
+        assert!(ad.matches_operation(&ReportedOperation { judgement, ..LINK }));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Only this module decides which captures are observations of a page, which observations are changes, and how important
 //! each is. A crawl, its restart, `quality`, `patterns`, lists of changes and notices all use it.
 
-use crate::http::verdict::{AnswerKind, Identity};
+use crate::http::response::{Identity, ResponseKind};
 use crate::page::importance::Importance;
 
 /// How an observation of a page relates to the one before it.
@@ -57,7 +57,7 @@ impl ChangeStatus {
     /// observation.
     pub fn between(
         before: Option<PreviousAnswer<'_>>,
-        kind: AnswerKind,
+        kind: ResponseKind,
         identity: &Identity,
     ) -> Option<ChangeStatus> {
         let had_page = before.is_some_and(|before| before.identity.is_page());
@@ -65,17 +65,17 @@ impl ChangeStatus {
         let was_page = before.is_some_and(|before| before.was_page);
         let is_alias = matches!(identity, Identity::Alias(_));
         Some(match kind {
-            AnswerKind::Failed => return None,
-            AnswerKind::Gone if had_page => ChangeStatus::Vanished,
-            AnswerKind::Gone => ChangeStatus::Absent,
-            AnswerKind::Redirect if before.is_none() || is_same || is_alias => ChangeStatus::Absent,
-            AnswerKind::Redirect if had_page => ChangeStatus::Redirected(Importance::FULL),
-            AnswerKind::Redirect => ChangeStatus::Redirected(Importance::new(ChangeStatus::UNKNOWN)),
-            AnswerKind::Content | AnswerKind::NotModified if !was_page => ChangeStatus::New,
-            AnswerKind::Content | AnswerKind::NotModified if !had_page => ChangeStatus::Returned,
-            AnswerKind::NotModified => ChangeStatus::Unchanged,
-            AnswerKind::Content if is_same => ChangeStatus::Unchanged,
-            AnswerKind::Content => ChangeStatus::unknown(),
+            ResponseKind::Failed => return None,
+            ResponseKind::Gone if had_page => ChangeStatus::Vanished,
+            ResponseKind::Gone => ChangeStatus::Absent,
+            ResponseKind::Redirect if before.is_none() || is_same || is_alias => ChangeStatus::Absent,
+            ResponseKind::Redirect if had_page => ChangeStatus::Redirected(Importance::FULL),
+            ResponseKind::Redirect => ChangeStatus::Redirected(Importance::new(ChangeStatus::UNKNOWN)),
+            ResponseKind::Content | ResponseKind::NotModified if !was_page => ChangeStatus::New,
+            ResponseKind::Content | ResponseKind::NotModified if !had_page => ChangeStatus::Returned,
+            ResponseKind::NotModified => ChangeStatus::Unchanged,
+            ResponseKind::Content if is_same => ChangeStatus::Unchanged,
+            ResponseKind::Content => ChangeStatus::unknown(),
         })
     }
 
@@ -123,18 +123,18 @@ mod tests {
     use super::*;
 
     /// The status after the answers before, the last of them with `identity`.
-    fn after(identity: &str, was_page: bool, kind: AnswerKind, now: &str) -> Option<ChangeStatus> {
+    fn after(identity: &str, was_page: bool, kind: ResponseKind, now: &str) -> Option<ChangeStatus> {
         let identity = &Identity::parse(identity);
         ChangeStatus::between(Some(PreviousAnswer { identity, was_page }), kind, &Identity::parse(now))
     }
 
-    fn at_first(kind: AnswerKind, now: &str) -> Option<ChangeStatus> {
+    fn at_first(kind: ResponseKind, now: &str) -> Option<ChangeStatus> {
         ChangeStatus::between(None, kind, &Identity::parse(now))
     }
 
     #[test]
     fn answers_in_a_row() {
-        use AnswerKind::{Content, Failed, NotModified};
+        use ResponseKind::{Content, Failed, NotModified};
         assert_eq!(at_first(Content, "sha1:A"), Some(ChangeStatus::New));
         assert_eq!(after("sha1:A", true, Content, "sha1:A"), Some(ChangeStatus::Unchanged));
         let unjudged = ChangeStatus::unknown();
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn pages_vanish_move_and_return() {
-        use AnswerKind::{Content, Gone, Redirect};
+        use ResponseKind::{Content, Gone, Redirect};
         let (full, unjudged) = (Importance::FULL, Importance::new(ChangeStatus::UNKNOWN));
         assert_eq!(after("sha1:A", true, Gone, "404"), Some(ChangeStatus::Vanished));
         assert_eq!(after("404", true, Gone, "410"), Some(ChangeStatus::Absent));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_never_answered_is_no_page() {
-        use AnswerKind::{Content, Gone, Redirect};
+        use ResponseKind::{Content, Gone, Redirect};
         assert_eq!(at_first(Gone, "404"), Some(ChangeStatus::Absent));
         assert_eq!(at_first(Redirect, "301 http://a/"), Some(ChangeStatus::Absent));
         assert_eq!(after("404", false, Gone, "404"), Some(ChangeStatus::Absent));

@@ -1,11 +1,11 @@
-//! On which days a page changes -> how much busier than usual each day of the week and of the month is (P-PATTERN 6.3;
-//! docs/decisions/0052-calendars.md).
+//! The days on which a page changes -> how much busier than usual each day of the week and of the month is (P-PATTERN
+//! 6.3; docs/decisions/0052-calendars.md).
 //!
-//! What is known of hours expects some changes of every local day. [`DayCounts`] adds up, by day of the week and of the
-//! month, what was expected and what was seen. Three explanations are compared by their evidence, the probability of
-//! the counts with the unknown factors integrated out: all days are alike, each day of the week has a factor of its
-//! own, or a few days of the month stand out from the others. [`DayFactors`] is the mean of the three, weighed by what
-//! they are believed. So a page without a cycle keeps factors of 1, and nothing is decided before it is known.
+//! The hourly rates predict the number of changes on each local day. [`DayCounts`] sums, by day of the week and of
+//! the month, the expected and the observed changes. Three models are compared by their evidence, the probability of
+//! the counts with the unknown factors integrated out: all days are alike; each day of the week has its own factor;
+//! or a few days of the month stand out. [`DayFactors`] is their mean, weighted by posterior probability. So a page
+//! without a cycle keeps factors of 1, and no model is chosen before the data support it.
 
 use std::fmt;
 
@@ -14,70 +14,71 @@ use crate::time::{DayKind, LocalClock, LocalDay};
 /// Monday to Sunday, and holidays.
 const N_WEEK: usize = 8;
 const HOLIDAY: usize = 7;
-/// Days from the first on, and the last day of a month whatever its number.
+/// The 31 days from the first on, and the last day of a month whatever its number.
 const N_MONTH: usize = 32;
 const LAST: usize = 31;
 
-/// Changes of one day come in bursts: a day on which many were seen counts as about this many at most.
+/// Changes of one day come in bursts, so a day counts as about this many at most.
 const BURST: f32 = 4.0;
-/// Shape of the Gamma prior of a factor. Below 1: most factors are far from 1 where there is a cycle at all.
+/// Shape of the Gamma prior of a factor. It is below 1 because most factors are far from 1 if there is a cycle at
+/// all.
 const SHAPE: f32 = 0.5;
-/// How closely a page is expected to follow the cycle of its group, where it has one.
+/// How closely a page is expected to follow the cycle of its group, if any.
 const GROUP_SHAPE: f32 = 3.0;
-/// Probability that a page follows days of the week, or of the month, before anything is known of its group.
+/// Prior probability that a page follows days of the week, or of the month.
 const WEEKLY: f32 = 0.1;
 const MONTHLY: f32 = 0.05;
-/// Weight of that against the pages of the group, in pages.
+/// Weight of that prior against the pages of the group, in pages.
 const PRIOR_PAGES: f32 = 4.0;
-/// Share of the pages of a group with a cycle that follow the group's own days.
+/// Among pages with a cycle in a group with a cycle, the share that follows the group's days.
 const SHARED: f32 = 0.7;
-/// Of the months that stand out by one day, how many do by the first, the fifteenth and the last.
+/// Prior probability that a day that stands out is the first of the month, or the fifteenth or the last.
 const FIRST_OF_MONTH: f32 = 0.3;
 const OTHER_HABITS: f32 = 0.1;
 /// Days of a month that can stand out.
 const MOST_PEAKS: usize = 3;
-/// A day of the month stands out with as many changes, and with as many times the changes of the others.
+/// A day of the month stands out with this many changes, and with a factor this many times that of the others.
 const LEAST_OF_PEAK: f32 = 1.0;
 const PEAK_FACTOR: f32 = 2.0;
-/// Fewer changes than this say nothing of days.
+/// Fewer changes than this contain no information about days.
 const FEWEST_CHANGES: f32 = 1.5;
-/// A factor below this would be a promise that nothing happens.
+/// The minimum factor, because a lower one would promise that nothing happens.
 const LEAST: f32 = 0.05;
-/// Cycles that are believed less are not used.
+/// The minimum probability of a cycle that is used.
 const LEAST_BELIEF: f32 = 0.1;
-/// A day whose factor is this high is told to people, if its cycle is believed this much.
-const TOLD_FACTOR: f32 = 1.5;
-const TOLD_BELIEF: f32 = 0.6;
-/// Pages of a group that change on the same days are no independent witnesses: more of them count as this many.
+/// A day is reported to people with this factor, if its cycle has the probability below.
+const REPORTED_FACTOR: f32 = 1.5;
+const REPORTED_BELIEF: f32 = 0.6;
+/// Pages of a group that change on the same days are not independent. More pages than this count as this many.
 const WITNESSES: f32 = 5.0;
 
-/// Changes that were seen, and that were expected.
+/// Observed and expected changes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-struct Tally {
+struct DayTally {
     seen: f32,
     expected: f32,
 }
 
-impl Tally {
-    fn add(&mut self, other: Tally, weight: f32) {
+impl DayTally {
+    fn add(&mut self, other: DayTally, weight: f32) {
         self.seen += weight * other.seen;
         self.expected += weight * other.expected;
     }
 
-    /// ln of the probability of the counts with a factor from Gamma(shape, rate), over that with the factor 1.
+    /// ln of the probability of the counts with a factor from Gamma(shape, rate), relative to the factor 1.
     fn evidence(self, shape: f32, rate: f32) -> f32 {
-        let Tally { seen, expected } = self;
+        let DayTally { seen, expected } = self;
         ln_gamma(seen + shape) - ln_gamma(shape) + shape * rate.ln() - (seen + shape) * (expected + rate).ln()
             + expected
     }
 
-    /// The factor that is expected with that prior.
+    /// The expected factor with that prior.
     fn factor(self, shape: f32, rate: f32) -> f32 {
         (self.seen + shape) / (self.expected + rate)
     }
 }
 
-/// Where a local day stands in its week and month.
+/// The position of a local day in its week and month.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DayPlace {
     week: u8,
@@ -86,43 +87,43 @@ pub struct DayPlace {
 }
 
 impl DayPlace {
-    /// The place of a day in a calendar.
-    pub fn of(day: LocalDay, kind: DayKind) -> DayPlace {
+    pub fn new(day: LocalDay, kind: DayKind) -> DayPlace {
         let week = if kind == DayKind::Holiday { HOLIDAY as u8 } else { day.weekday() };
         let (month, is_last) = day.in_month();
         DayPlace { week, month: month - 1, is_last }
     }
 
-    /// The place of a day by a clock.
-    pub fn by(clock: &LocalClock, day: LocalDay) -> DayPlace {
-        DayPlace::of(day, clock.kind_of(day))
+    /// The position of a day on a clock.
+    pub fn on_clock(clock: &LocalClock, day: LocalDay) -> DayPlace {
+        DayPlace::new(day, clock.day_kind(day))
     }
 }
 
-/// What was seen and expected of a page, by day of the week and of the month.
+/// A page's observed and expected changes by day of the week and of the month.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DayCounts {
-    week: [Tally; N_WEEK],
-    month: [Tally; N_MONTH],
-    open: Option<(LocalDay, DayPlace, Tally)>,
+    week: [DayTally; N_WEEK],
+    month: [DayTally; N_MONTH],
+    open: Option<(LocalDay, DayPlace, DayTally)>,
 }
 
 impl DayCounts {
-    /// Adds what was seen and expected of a part of a day. Days come in order.
+    /// Adds a part of a day. Days must come in order.
     #[inline]
     pub fn add(&mut self, day: LocalDay, place: impl FnOnce() -> DayPlace, seen: f32, expected: f32) {
         match &mut self.open {
-            Some((open, _, tally)) if *open == day => tally.add(Tally { seen, expected }, 1.0),
+            Some((open, _, tally)) if *open == day => tally.add(DayTally { seen, expected }, 1.0),
             _ => {
                 self.close();
-                self.open = Some((day, place(), Tally { seen, expected }));
+                self.open = Some((day, place(), DayTally { seen, expected }));
             }
         }
     }
 
-    /// Ends the day to which parts were added.
+    /// Ends the current day.
     pub fn close(&mut self) {
         let Some((_, place, tally)) = self.open.take() else { return };
+        // Changes within a day are correlated. A day with many of them is hardly more evidence than a day with a few.
         let weight = 1.0 / (1.0 + tally.seen.max(tally.expected) / BURST);
         self.week[usize::from(place.week)].add(tally, weight);
         self.month[usize::from(place.month)].add(tally, weight);
@@ -131,15 +132,14 @@ impl DayCounts {
         }
     }
 
-    /// Multiplies all sums by a factor below 1.
     pub fn fade(&mut self, factor: f32) {
         for tally in self.week.iter_mut().chain(&mut self.month) {
-            *tally = Tally { seen: factor * tally.seen, expected: factor * tally.expected };
+            *tally = DayTally { seen: factor * tally.seen, expected: factor * tally.expected };
         }
     }
 
-    /// What is expected brought to the sum of what was seen; nothing where that is too little.
-    fn levelled(&self) -> Option<DayCounts> {
+    /// Scales the expected changes so that their sum matches the observed ones; `None` with too few observations.
+    fn scaled_to_observed(&self) -> Option<DayCounts> {
         let (mut seen, mut expected) = (0.0f32, 0.0f32);
         self.week.iter().for_each(|tally| (seen, expected) = (seen + tally.seen, expected + tally.expected));
         if seen < FEWEST_CHANGES || expected <= 0.0 {
@@ -153,10 +153,10 @@ impl DayCounts {
 
     /// The factors of a page, given its group.
     pub fn fit(&self, group: &DayPrior) -> DayFactors {
-        self.levelled().map_or_else(|| group.expected(), |counts| counts.weigh(group))
+        self.scaled_to_observed().map_or_else(|| group.expected(), |counts| counts.combine_models(group))
     }
 
-    fn weigh(&self, group: &DayPrior) -> DayFactors {
+    fn combine_models(&self, group: &DayPrior) -> DayFactors {
         let own = if group.shared.is_some() { 1.0 - SHARED } else { 1.0 };
         let mut models = vec![(1.0 - group.weekly - group.monthly, 0.0, DayFactors::default())];
         let (evidence, week) = self.by_week(|_| SHAPE, SHAPE);
@@ -167,13 +167,13 @@ impl DayCounts {
             let of_week = |place: usize| GROUP_SHAPE * shared.week[place];
             let (evidence, week) = self.by_week(of_week, GROUP_SHAPE);
             models.push((group.weekly * SHARED, evidence, week));
-            let (evidence, month) = self.like(&shared.month);
+            let (evidence, month) = self.by_group_month(&shared.month);
             models.push((group.monthly * SHARED, evidence, month));
         }
         DayFactors::mean(&models)
     }
 
-    /// Each day of the week has a factor of its own, whose prior has this shape.
+    /// The model in which each day of the week has its own factor, with its evidence. The prior has this shape.
     fn by_week(&self, shape: impl Fn(usize) -> f32, rate: f32) -> (f32, DayFactors) {
         let mut factors = DayFactors::default();
         let mut evidence = 0.0;
@@ -182,30 +182,31 @@ impl DayCounts {
             evidence += tally.evidence(shape, rate);
             factors.week[place] = tally.factor(shape, rate);
         }
-        level(&mut factors.week, HOLIDAY, 0.0);
+        normalise(&mut factors.week, HOLIDAY, 0.0);
         factors.weekly = 1.0;
         (evidence, factors)
     }
 
-    /// A few days of the month stand out, and the others are alike. The evidence is with the best days, which have to be
-    /// as much better as there are days to choose from.
+    /// The model in which a few days of the month stand out, with its evidence. The best days are added one
+    /// by one. Each day's evidence includes its prior probability, so a day must be clearly busier than chance allows
+    /// among so many days.
     fn by_month(&self) -> (f32, DayFactors) {
-        let mut rest = Tally::default();
+        let mut rest = DayTally::default();
         self.month[..LAST].iter().for_each(|tally| rest.add(*tally, 1.0));
         let mut peaks: Vec<usize> = Vec::new();
         let mut best = f32::NEG_INFINITY;
         let mut sum_of_peaks = 0.0;
         while peaks.len() < MOST_PEAKS {
-            let without = |place: usize| Tally {
+            let without = |place: usize| DayTally {
                 seen: (rest.seen - self.month[place].seen).max(0.0),
                 expected: (rest.expected - self.month[place].expected).max(1e-6),
             };
             let with = |place: usize| {
                 let (peak, others) = (self.month[place], without(place));
-                let factor = |tally: Tally| tally.factor(SHAPE, SHAPE);
+                let factor = |tally: DayTally| tally.factor(SHAPE, SHAPE);
                 let stands_out = peak.seen >= LEAST_OF_PEAK && factor(peak) > PEAK_FACTOR * factor(others);
                 stands_out.then(|| {
-                    let of_peak = habit(place).ln() + peak.evidence(SHAPE, SHAPE);
+                    let of_peak = day_of_month_prior(place).ln() + peak.evidence(SHAPE, SHAPE);
                     (of_peak, sum_of_peaks + of_peak + others.evidence(SHAPE, SHAPE))
                 })
             };
@@ -214,6 +215,7 @@ impl DayCounts {
             let Some((place, (of_peak, evidence))) = found.max_by(|a, b| a.1.1.total_cmp(&b.1.1)) else {
                 break;
             };
+            // A further day must raise the evidence, which penalises it by its prior.
             if evidence <= best {
                 break;
             }
@@ -225,17 +227,17 @@ impl DayCounts {
             return (f32::NEG_INFINITY, factors);
         }
         factors.month = [rest.factor(SHAPE, SHAPE); N_MONTH];
-        // The last of a month is one of its days, too: its factor counts only where it is a peak.
+        // The last day also has a number. Its factor counts only if it stands out.
         factors.month[LAST] = 0.0;
         peaks.iter().for_each(|&place| factors.month[place] = self.month[place].factor(SHAPE, SHAPE));
         let of_last = (factors.month[LAST] - factors.month[LAST - 1]).max(0.0);
-        level(&mut factors.month, LAST, of_last);
+        normalise(&mut factors.month, LAST, of_last);
         factors.monthly = 1.0;
         (best, factors)
     }
 
-    /// The days of the month are as busy as those of the group.
-    fn like(&self, shared: &[f32; N_MONTH]) -> (f32, DayFactors) {
+    /// The model in which the days of the month match those of the group, with its evidence.
+    fn by_group_month(&self, shared: &[f32; N_MONTH]) -> (f32, DayFactors) {
         let mut evidence = 0.0;
         for (tally, factor) in self.month[..LAST].iter().zip(shared) {
             let factor = factor.max(LEAST);
@@ -246,12 +248,12 @@ impl DayCounts {
     }
 }
 
-/// What is known of the days of a group of pages.
+/// The prior of a group of pages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DayPrior {
     weekly: f32,
     monthly: f32,
-    /// The factors of the pages taken together, where they have a cycle.
+    /// The factors of all pages together, if they have a cycle.
     shared: Option<Box<DayFactors>>,
 }
 
@@ -262,7 +264,7 @@ impl Default for DayPrior {
 }
 
 impl DayPrior {
-    /// The factors that a new page of the group is expected to have.
+    /// The expected factors of the group's new pages.
     pub fn expected(&self) -> DayFactors {
         let Some(shared) = &self.shared else { return DayFactors::default() };
         let none = (1.0 - self.weekly - self.monthly).max(0.0);
@@ -282,7 +284,7 @@ impl DayPrior {
     }
 }
 
-/// What the pages of a group add up to.
+/// The sums over the pages of a group.
 #[derive(Clone, Debug, Default)]
 pub struct DaySums {
     counts: DayCounts,
@@ -292,9 +294,9 @@ pub struct DaySums {
 }
 
 impl DaySums {
-    /// Adds a page with what was found of it.
+    /// Adds a page with its fitted factors.
     pub fn add(&mut self, counts: &DayCounts, found: &DayFactors) {
-        let Some(levelled) = counts.levelled() else { return };
+        let Some(levelled) = counts.scaled_to_observed() else { return };
         self.n_pages += 1.0;
         self.weekly += found.weekly;
         self.monthly += found.monthly;
@@ -303,7 +305,7 @@ impl DaySums {
             .for_each(|(sum, tally)| sum.add(*tally, 1.0));
     }
 
-    /// What the next pages of the group begin with.
+    /// The prior for the group's next pages.
     pub fn prior(&mut self) -> DayPrior {
         let share =
             |believed: f32, usual: f32| (believed + PRIOR_PAGES * usual) / (self.n_pages + PRIOR_PAGES);
@@ -314,11 +316,11 @@ impl DaySums {
         self.counts.fade(WITNESSES.min(self.n_pages) / self.n_pages);
         let shared = self.counts.fit(&DayPrior { weekly, monthly, shared: None });
         let shared = (!shared.is_even()).then(|| {
-            // As they are where there is a cycle; whether there is one is weighed for each page.
+            // The factors assume that there is a cycle. Whether there is one is weighed for each page.
             let (week, month) = (self.counts.by_week(|_| SHAPE, SHAPE).1, self.counts.by_month().1);
             Box::new(DayFactors { week: week.week, month: month.month, ..shared })
         });
-        // Both cannot be more likely than all.
+        // The two probabilities must not add up to more than 1.
         let most = (weekly + monthly).max(0.98) / 0.98;
         DayPrior { weekly: weekly / most, monthly: monthly / most, shared }
     }
@@ -329,7 +331,7 @@ impl DaySums {
 pub struct DayFactors {
     week: [f32; N_WEEK],
     month: [f32; N_MONTH],
-    /// How much it is believed that the page follows days of the week, and of the month.
+    /// The probability that the page follows days of the week, and of the month.
     weekly: f32,
     monthly: f32,
 }
@@ -344,8 +346,9 @@ impl Default for DayFactors {
 }
 
 impl DayFactors {
-    /// The mean of some explanations, each with its prior share and the logarithm of its evidence.
+    /// The mean of some models, each with its prior and the logarithm of its evidence.
     fn mean(models: &[(f32, f32, DayFactors)]) -> DayFactors {
+        // The exponents are relative to the largest one, so none overflows.
         let top = models.iter().map(|(_, evidence, _)| *evidence).fold(0.0f32, f32::max);
         let weight = |(prior, evidence, _): &(f32, f32, DayFactors)| prior * (evidence - top).exp();
         let total: f32 = models.iter().map(weight).sum::<f32>().max(1e-30);
@@ -360,12 +363,11 @@ impl DayFactors {
         mean
     }
 
-    /// Whether days make no difference worth following.
+    /// Whether the days differ too little to matter.
     pub fn is_even(&self) -> bool {
         self.weekly + self.monthly < LEAST_BELIEF
     }
 
-    /// The factor of a day.
     #[inline]
     pub fn at(&self, place: DayPlace) -> f32 {
         let of_month = self.month[usize::from(place.month)];
@@ -373,39 +375,38 @@ impl DayFactors {
         (self.week[usize::from(place.week)] + of_month - 1.0).max(LEAST)
     }
 
-    /// The days that stand out, if they are believed enough to be told.
+    /// The days that stand out, if they are probable enough to be reported.
     pub fn habit(&self) -> Option<DayHabit> {
         let standing_out = |factors: &[f32]| -> Vec<u8> {
             (0u8..)
                 .zip(factors)
-                .filter(|(_, factor)| **factor >= TOLD_FACTOR)
+                .filter(|(_, factor)| **factor >= REPORTED_FACTOR)
                 .map(|(place, _)| place)
                 .collect()
         };
         let (weekdays, days) = (standing_out(&self.week), standing_out(&self.month));
-        if self.weekly >= TOLD_BELIEF && (1..5).contains(&weekdays.len()) {
+        if self.weekly >= REPORTED_BELIEF && (1..5).contains(&weekdays.len()) {
             return Some(DayHabit::Week(weekdays));
         }
-        (self.monthly >= TOLD_BELIEF && !days.is_empty()).then_some(DayHabit::Month(days))
+        (self.monthly >= REPORTED_BELIEF && !days.is_empty()).then_some(DayHabit::Month(days))
     }
 
-    /// Factors of Monday to Sunday and of holidays, for people to read.
+    /// Factors of Monday to Sunday and of holidays.
     pub fn week(&self) -> &[f32] {
         &self.week
     }
 
-    /// Factors of the days of a month from the first on, for people to read.
+    /// Factors of the days of a month from the first on.
     pub fn month(&self) -> &[f32] {
         &self.month[..LAST]
     }
 
-    /// How much it is believed that the page follows days of the week, and days of the month.
+    /// The probability that the page follows days of the week, and days of the month.
     pub fn belief(&self) -> (f32, f32) {
         (self.weekly, self.monthly)
     }
 }
 
-/// Days on which a page usually changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DayHabit {
     /// Days of the week, 0 for Monday; 7 for holidays.
@@ -449,8 +450,8 @@ fn ordinal(day: u8) -> String {
     if usize::from(day) == LAST { "last".to_owned() } else { format!("{number}{ending}") }
 }
 
-/// How likely it is that a page that follows a day of the month follows this one.
-fn habit(place: usize) -> f32 {
+/// The prior probability that a day of the month stands out, if one does.
+fn day_of_month_prior(place: usize) -> f32 {
     match place {
         0 => FIRST_OF_MONTH,
         14 | LAST => OTHER_HABITS,
@@ -458,13 +459,13 @@ fn habit(place: usize) -> f32 {
     }
 }
 
-/// Scales factors so that those of the first `n` days, and what a further one adds, change nothing in the mean.
-fn level(factors: &mut [f32], n: usize, more: f32) {
+/// Divides factors by the mean of the first `n`, to which `more` is added.
+fn normalise(factors: &mut [f32], n: usize, more: f32) {
     let mean = (factors[..n].iter().sum::<f32>() + more) / n as f32;
     factors.iter_mut().for_each(|factor| *factor /= mean.max(1e-6));
 }
 
-/// ln of the Gamma function above 0: Stirling's series after a few steps up.
+/// ln of the Gamma function for x > 0: Stirling's series after a few steps up.
 fn ln_gamma(x: f32) -> f32 {
     let (mut x, mut below) = (x.max(1e-6), 1.0f32);
     while x < 5.0 {
@@ -480,7 +481,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// A page that is expected to change as often on each day, seen every day.
+    /// A page with the same expected changes on each day, observed daily.
     fn seen(n_days: i32, mean: f32, is_busy: impl Fn(LocalDay) -> f32) -> DayCounts {
         let mut rng = Rng::new(3);
         let mut counts = DayCounts::default();
@@ -495,14 +496,14 @@ mod tests {
                 }
                 n_changes += 1;
             }
-            counts.add(day, || DayPlace::by(&LocalClock::utc(), day), n_changes as f32, mean);
+            counts.add(day, || DayPlace::on_clock(&LocalClock::utc(), day), n_changes as f32, mean);
         }
         counts.close();
         counts
     }
 
     fn at(factors: &DayFactors, date: &str) -> f32 {
-        factors.at(DayPlace::by(&LocalClock::utc(), LocalDay::parse(date).unwrap()))
+        factors.at(DayPlace::on_clock(&LocalClock::utc(), LocalDay::parse(date).unwrap()))
     }
 
     #[test]
@@ -532,7 +533,7 @@ mod tests {
             let factors = seen(200, rate, |_| rate).fit(&DayPrior::default());
             assert!(factors.is_even(), "{rate}: {factors:?}");
         }
-        // A burst on one day is no habit.
+        // A burst on one day is not a cycle.
         let burst = seen(40, 0.5, |day| if day.0 == 20_460 { 40.0 } else { 0.3 });
         assert!(burst.fit(&DayPrior::default()).habit().is_none());
     }

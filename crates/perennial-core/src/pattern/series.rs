@@ -1,61 +1,66 @@
 //! Importance of changes by time (P-PATTERN 3.3, 6.2; docs/papers.md, Time series and patterns).
 //!
-//! A crawler with a budget does not look in every period. [`SeenChange`] keeps what it saw: the importance of the change
-//! between two looks, or none. The paper's series of one value per period exist in tests alone, which compare patterns with them.
+//! A crawler with a budget does not visit a page in every period. [`ObservedChange`] contains the importance of the
+//! change between two observations, if any. The paper's series of one value per period exist in tests only, which
+//! compare patterns with them.
 
 use crate::page::importance::Importance;
 use crate::time::Timestamp;
 #[cfg(test)]
 use crate::time::{LocalClock, LocalDay};
 
-/// What one look at a page showed, compared with the look before.
+/// An observation of a page, compared with the previous one.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct SeenChange {
-    /// When the page was looked at before.
+pub struct ObservedChange {
+    /// The time of the previous observation.
     pub from: Timestamp,
-    /// When the page was looked at now.
+    /// The time of this observation.
     pub to: Timestamp,
-    /// Importance of what changed in between; [`Importance::NONE`] when nothing did.
+    /// Importance of the change in between; [`Importance::NONE`] without a change.
     pub importance: Importance,
 }
 
-/// (mu_k, T_k) for the periods of one day of one page: the importance of the change in each period, or `None` where there was no look at
-/// both ends of the period.
+/// (mu_k, T_k) for the periods of one day of one page: the importance of the change in each period, or `None` without
+/// an observation at both ends of the period.
 #[cfg(test)]
 pub(crate) struct TimeSeries(pub(crate) Vec<Option<Importance>>);
 
-/// The series of a page from its looks, one for each local day with a look, oldest first (Algorithm 1). A change that
-/// was seen between looks within a period, or at its two ends, belongs to that period. Several changes in one period are
-/// joined as 1 - prod(1 - mu).
+/// The series of a page from its observations, one per local day with an observation, oldest first (Algorithm 1). A
+/// change between observations within a period, or at its two ends, belongs to that period. Several changes in one
+/// period are combined as 1 - prod(1 - mu).
 #[cfg(test)]
-pub(crate) fn time_series(looks: &[SeenChange], clock: &LocalClock, n_periods: u16) -> Vec<TimeSeries> {
+pub(crate) fn time_series(
+    observations: &[ObservedChange],
+    clock: &LocalClock,
+    n_periods: u16,
+) -> Vec<TimeSeries> {
     let n_periods = n_periods.clamp(1, 120);
     let mut days: std::collections::BTreeMap<LocalDay, Vec<Option<Importance>>> =
         std::collections::BTreeMap::new();
-    for look in looks {
-        let local = clock.local(look.to);
+    for observation in observations {
+        let local = clock.local(observation.to);
         let periods = days.entry(local.day).or_insert_with(|| vec![None; usize::from(n_periods)]);
-        if let Some(period) = period_of(look, clock, n_periods)
+        if let Some(period) = covered_period(observation, clock, n_periods)
             && let Some(seen) = periods.get_mut(usize::from(period))
         {
             let before = seen.map_or(0.0, Importance::get);
-            *seen = Some(Importance::new(1.0 - (1.0 - before) * (1.0 - look.importance.get())));
+            *seen = Some(Importance::new(1.0 - (1.0 - before) * (1.0 - observation.importance.get())));
         }
     }
     days.into_values().map(TimeSeries).collect()
 }
 
-/// The one period that a look covers: its interval is at most one and a half periods long, and at least half of it lies in
-/// that period. The tolerance is needed because visits are never quite on time.
+/// The only period that an observation covers. Its interval must be at most one and a half periods long, with at
+/// least half of it in that period. This tolerance allows for visits that are slightly early or late.
 #[cfg(test)]
-fn period_of(look: &SeenChange, clock: &LocalClock, n_periods: u16) -> Option<u16> {
+fn covered_period(observation: &ObservedChange, clock: &LocalClock, n_periods: u16) -> Option<u16> {
     let length = 24.0 / f32::from(n_periods);
-    let hours = (look.to - look.from).as_hours_f64() as f32;
+    let hours = (observation.to - observation.from).as_hours_f64() as f32;
     if hours <= 0.0 || hours > 1.5 * length {
         return None;
     }
     let mut best = (0.0, 0);
-    clock.pieces(look.from, look.to, n_periods, |piece| {
+    clock.pieces(observation.from, observation.to, n_periods, |piece| {
         if piece.hours > best.0 {
             best = (piece.hours, piece.period);
         }
@@ -69,15 +74,15 @@ mod tests {
     use crate::time::Span;
 
     #[test]
-    fn hourly_looks_fill_the_day() {
+    fn hourly_observations_fill_the_day() {
         let start = Timestamp::parse("2026-03-02").unwrap();
-        let look = |hour: i64| SeenChange {
+        let observation = |hour: i64| ObservedChange {
             from: start + Span::from_hours(hour),
             to: start + Span::from_hours(hour + 1) - Span::from_millis(1),
             importance: Importance::new(hour as f64 / 100.0),
         };
-        let looks: Vec<SeenChange> = (0..24).map(look).collect();
-        let series = time_series(&looks, &LocalClock::utc(), 24);
+        let observations: Vec<ObservedChange> = (0..24).map(observation).collect();
+        let series = time_series(&observations, &LocalClock::utc(), 24);
         assert_eq!(series.len(), 1);
         for (hour, mu) in series[0].0.iter().enumerate() {
             assert!((mu.unwrap().get() - hour as f64 / 100.0).abs() < 1e-6);
@@ -87,24 +92,24 @@ mod tests {
     #[test]
     fn gaps_stay_unknown_and_changes_in_one_period_add_up() {
         let at = |text: &str| Timestamp::parse(text).unwrap();
-        let looks = [
-            SeenChange {
+        let observations = [
+            ObservedChange {
                 from: at("2026-03-02T09:00:00Z"),
                 to: at("2026-03-02T09:20:00Z"),
                 importance: Importance::new(0.5),
             },
-            SeenChange {
+            ObservedChange {
                 from: at("2026-03-02T09:20:00Z"),
                 to: at("2026-03-02T09:50:00Z"),
                 importance: Importance::new(0.5),
             },
-            SeenChange {
+            ObservedChange {
                 from: at("2026-03-02T09:50:00Z"),
                 to: at("2026-03-02T17:00:00Z"),
                 importance: Importance::FULL,
             },
         ];
-        let series = time_series(&looks, &LocalClock::utc(), 24);
+        let series = time_series(&observations, &LocalClock::utc(), 24);
         assert_eq!(series[0].0[9].unwrap().get(), 0.75);
         assert_eq!(series[0].0.iter().flatten().count(), 1);
         assert!(time_series(&[], &LocalClock::utc(), 24).is_empty());

@@ -1,19 +1,19 @@
-//! Captured versions -> [`Coherence`], and bounds of completeness and coherence for an archive of the web (P-QUALITY 5;
-//! docs/papers.md, Completeness and Coherence).
+//! Captured versions -> [`SnapshotCoherence`], and bounds of completeness and coherence for an archive of the web
+//! (P-QUALITY 5; docs/papers.md, Completeness and Coherence).
 //!
-//! The changes of the web are unknown, so [`estimate`] gives bounds and the most likely value. Measures that need all
-//! changes are in `perennial_lab::quality`.
+//! The changes of the web are unknown, so [`estimate`] gives bounds and the most likely value.
+//! `perennial_lab::quality` contains the measures that need all changes.
 
 pub mod estimate;
 
 use crate::time::Timestamp;
 
-/// A share of the whole; 1 where there is nothing to catch, because then nothing was missed.
+/// A share of the whole; 1 if the whole is 0, because then nothing was missed.
 pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }
 
-/// A captured version in the answer to a query, and how long it was valid.
+/// A captured version in the result of a query, with its validity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValidVersion {
     /// Importance of the version: omega(P) times the importance of its change (Definition 4.25).
@@ -24,25 +24,25 @@ pub struct ValidVersion {
     pub until: Timestamp,
 }
 
-/// Shares of a snapshot's versions that existed together at one instant.
+/// The shares of a snapshot's versions that were valid at one common instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Coherence {
-    /// Weight of the most numerous set of coherent versions over the weight of all (Definition 5.22); among
-    /// sets of one size the heaviest.
+pub struct SnapshotCoherence {
+    /// Weight of the largest set of coherent versions over the total weight (Definition 5.22); among sets of one size
+    /// the heaviest.
     pub weighted: f64,
-    /// Weight of the heaviest set of coherent versions over the weight of all.
+    /// Weight of the heaviest set of coherent versions over the total weight.
     pub max_weight: f64,
-    /// Size of the most numerous set over the number of all.
+    /// Size of the largest set over the number of versions.
     pub count: f64,
 }
 
-impl Coherence {
-    /// The coherence of an answer without versions, which contradict nothing.
-    pub const FULL: Coherence = Coherence { weighted: 1.0, max_weight: 1.0, count: 1.0 };
+impl SnapshotCoherence {
+    /// The coherence of a result without versions.
+    pub const FULL: SnapshotCoherence = SnapshotCoherence { weighted: 1.0, max_weight: 1.0, count: 1.0 };
 
-    /// Mean over queries or sites (Definitions 5.23, 5.24); nothing to average is [`Coherence::FULL`].
-    pub fn mean(values: impl IntoIterator<Item = Coherence>) -> Coherence {
-        let mut sum = Coherence { weighted: 0.0, max_weight: 0.0, count: 0.0 };
+    /// Mean over queries or sites (Definitions 5.23, 5.24); [`SnapshotCoherence::FULL`] for none.
+    pub fn mean(values: impl IntoIterator<Item = SnapshotCoherence>) -> SnapshotCoherence {
+        let mut sum = SnapshotCoherence { weighted: 0.0, max_weight: 0.0, count: 0.0 };
         let mut n = 0.0;
         for value in values {
             sum.weighted += value.weighted;
@@ -51,15 +51,15 @@ impl Coherence {
             n += 1.0;
         }
         if n == 0.0 {
-            return Coherence::FULL;
+            return SnapshotCoherence::FULL;
         }
-        Coherence { weighted: sum.weighted / n, max_weight: sum.max_weight / n, count: sum.count / n }
+        SnapshotCoherence { weighted: sum.weighted / n, max_weight: sum.max_weight / n, count: sum.count / n }
     }
 }
 
-/// One sweep over the sorted ends of the invariance intervals, O(N log N). Intervals are closed, as in
-/// Definition 5.21, so starts come before ends of the same instant.
-pub fn coherence(versions: &[ValidVersion]) -> Coherence {
+/// One pass over the sorted ends of the invariance intervals, O(N log N). Intervals are closed, as in Definition
+/// 5.21, so starts come before ends of the same instant.
+pub fn coherence(versions: &[ValidVersion]) -> SnapshotCoherence {
     let mut ends: Vec<(Timestamp, bool, f64)> = Vec::with_capacity(versions.len() * 2);
     for version in versions {
         let (since, until) = (version.since.min(version.until), version.until.max(version.since));
@@ -84,7 +84,7 @@ pub fn coherence(versions: &[ValidVersion]) -> Coherence {
         }
     }
     let total: f64 = versions.iter().map(|version| sane(version.weight)).sum();
-    Coherence {
+    SnapshotCoherence {
         weighted: ratio(weight_of_most, total).min(1.0),
         max_weight: ratio(heaviest, total).min(1.0),
         count: ratio(f64::from(most), versions.len() as f64),
@@ -95,7 +95,7 @@ fn sane(weight: f64) -> f64 {
     if weight.is_finite() { weight.max(0.0) } else { 0.0 }
 }
 
-/// Where the closest one stands, in a list by time.
+/// The index of the entry closest to an instant, in a list sorted by time.
 pub fn closest<T>(list: &[T], at: impl Fn(&T) -> Timestamp, query: Timestamp) -> Option<usize> {
     let next = list.partition_point(|one| at(one) < query);
     let before = next.checked_sub(1);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// Tries every start as the common point.
-    fn brute_force_coherence(versions: &[ValidVersion]) -> Coherence {
+    fn brute_force_coherence(versions: &[ValidVersion]) -> SnapshotCoherence {
         let total: f64 = versions.iter().map(|v| v.weight).sum();
         let mut best = (0usize, 0.0f64);
         let mut heaviest = 0.0f64;
@@ -160,7 +160,7 @@ mod tests {
                 best = (n, weight);
             }
         }
-        Coherence {
+        SnapshotCoherence {
             weighted: ratio(best.1, total),
             max_weight: ratio(heaviest, total),
             count: ratio(best.0 as f64, versions.len() as f64),

@@ -1,83 +1,82 @@
-//! The prices of visits in the hours ahead -> how urgent a visit is now, where it may also wait for a cheaper hour
-//! (docs/papers.md, Expected gain; docs/decisions/0013-expected-gain.md).
+//! Shadow prices of the hours ahead -> the urgency of a visit that may also wait for a cheaper hour (docs/papers.md,
+//! Expected gain; docs/decisions/0013-expected-gain.md).
 //!
-//! The price of a visit is what the last visit of a slot earns. The gain of [`super::gain`] is exact where the price is the
-//! same at all hours. Pages change by day while the nights have as many visits, so that the price at night is less than
-//! half. A version of the afternoon that no other will replace can wait for the night; a version that the evening will
-//! replace cannot. This matters by Definition 5.13, where pages that change a few times a day earn most.
+//! The shadow price of a visit is the gain of the last visit in a slot. The gain of [`super::gain`] is exact if the
+//! price is the same at all hours. But pages change by day while nights have as many visits, so the price at night is
+//! less than half. A version that no other replaces until the night can wait for the night. A version that is
+//! replaced in the evening cannot. This matters for Definition 5.13, where pages with a few changes per day earn
+//! most.
 //!
-//! After a visit, a page is planned for two days at the known prices, by a dynamic program over the hour of the last
-//! visit, as in the simulator's bound for known patterns. Its urgency is the price at which a visit now and waiting for
-//! the best hour are worth the same. Nothing is learned of a page before its next visit, so that one plan serves until
-//! then. The work grows with the number of visits and not with the number of pages.
+//! After a visit, a dynamic program over the hour of the next visit plans two days for the page at the known prices.
+//! The simulator's bound for known patterns does the same. The page's urgency is the price at which a visit now and
+//! waiting for the best hour are worth the same. Nothing is learned about a page before its next visit, so one plan
+//! lasts until then. The work grows with the number of visits and not with the number of pages.
 
-use super::pages::{ANNOUNCED, Pages};
+use super::pages::{ANNOUNCED, PageColumns};
 use super::{Goal, Reason, Scheduler, Strategy, gain, learn};
 use crate::pattern::calendar::DayPlace;
-use crate::pattern::mixture::{bucket_of, one_minus_exp};
+use crate::pattern::mixture::{bucket_index, one_minus_exp};
 use crate::time::{LocalClock, Span, Timestamp};
 
-/// Hours after a visit for which a plan says how urgent the next one is.
+/// Hours after a visit for which a plan has an urgency.
 const SPAN: usize = 24;
 /// Hours that a plan covers.
 pub(super) const DEPTH: usize = 2 * SPAN;
-/// Weight of a new price against the price known for that hour.
+/// Weight of a new price against the known price for that hour.
 const PRICE_WEIGHT: f32 = 0.25;
-/// Where waiting is worth more than a visit, urgency is this share of the gain: such pages come last, in order of gain.
+/// If waiting is worth more than a visit, urgency is this share of the gain, so such pages come last, sorted by gain.
 const LEAST_SHARE: f32 = 1e-3;
 const HOUR_SECS: f32 = 3600.0;
 
-/// Where one of the next hours lies.
+/// One of the hours after the current slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HourAhead {
+pub(super) struct UpcomingHour {
     bucket: u16,
     day: DayPlace,
 }
 
-/// What is believed of one page and one hour.
+/// The estimate for one page and hour.
 #[derive(Clone, Copy, Default, Debug)]
-struct Hour {
-    /// The probability of a change.
+struct HourForecast {
     changed: f32,
-    /// The importance of a change.
     importance: f32,
 }
 
 /// Prices by bucket, and the plans of pages.
 #[derive(Clone, Default)]
-pub(super) struct Ahead {
-    /// By bucket of clock 0; `None` where no slot has fallen into the bucket yet.
+pub(super) struct HourlyPlans {
+    /// By bucket of clock 0; `None` until a slot has fallen into the bucket.
     prices: Vec<Option<f32>>,
     /// Prices of the hours after the current slot, once all hours of a day have a price.
     hours: Option<[f32; DEPTH]>,
     /// The end of the current slot.
     from: u32,
     /// By row of the page.
-    plans: Vec<Plan>,
+    plans: Vec<UrgencyPlan>,
 }
 
-/// How urgent a visit is 0, 1, 2 hours after `from`, and so on.
+/// The urgency of a visit 0, 1, 2 hours after `from`, and so on.
 #[derive(Clone)]
-struct Plan {
+struct UrgencyPlan {
     from: u32,
     urgency: [f32; SPAN + 1],
 }
 
 impl Scheduler {
-    /// Whether visits are planned for the hours ahead. Where the budget may vary, all hours have about the same price. Pooled
-    /// completeness gains nothing from plans, because there the busiest pages earn most and cannot wait. Where pictures of sites
-    /// are taken, these decide the hour.
+    /// Whether visits are planned ahead. If the budget may vary, all hours have about the same price. Pooled
+    /// completeness gains nothing, because the busiest pages earn most and cannot wait. If sites are swept, the
+    /// sweeps decide the hour.
     pub(super) fn plans_ahead(&self) -> bool {
         let config = &self.config;
         config.strategy == Strategy::ExpectedGain
             && matches!(config.goal, Goal::EveryPage | Goal::Count)
             && config.budget.is_some()
-            && !config.varies()
+            && !config.saves_visits()
             && config.slot <= Span::from_hours(1)
     }
 
-    /// Notes the price of the slot, which is the lowest urgency among its most urgent visits, and looks up the prices of the
-    /// hours after it.
+    /// Records the price of the slot, which is the lowest urgency among its most urgent visits, and looks up the
+    /// prices of the following hours.
     pub(super) fn note_price(&mut self, urgent: &[(u32, Reason)]) {
         let Some((start, end)) = self.slot.range.filter(|_| self.plans_ahead()) else { return };
         let urgency = |(at, _): &(u32, Reason)| self.pages.urgency[*at as usize];
@@ -87,9 +86,9 @@ impl Scheduler {
             self.ahead.note_price(bucket, self.learner.mixture.n_buckets(), hours, price);
         }
         let middle_of = |hour: usize| end + Span::from_secs(3600 * hour as i64 + 1800);
-        let hour_at = |clock: &LocalClock, at: Timestamp| HourAhead {
+        let hour_at = |clock: &LocalClock, at: Timestamp| UpcomingHour {
             bucket: self.bucket_at(clock, at),
-            day: DayPlace::by(clock, clock.local(at).day),
+            day: DayPlace::on_clock(clock, clock.local(at).day),
         };
         let hours = |clock| std::array::from_fn(|hour| hour_at(clock, middle_of(hour)));
         self.hours_ahead = self.clocks.iter().map(hours).collect();
@@ -98,31 +97,31 @@ impl Scheduler {
 
     fn bucket_at(&self, clock: &LocalClock, at: Timestamp) -> u16 {
         let (kind, period) = clock.period_at(at, self.config.n_periods);
-        bucket_of(kind, period, self.config.n_periods)
+        bucket_index(kind, period, self.config.n_periods)
     }
 
-    /// Plans the next visit of a page that was just visited.
+    /// Plans the next visit of a page after a visit.
     pub(super) fn plan_ahead(&mut self, at: usize) {
         if !self.ahead.is_ready() || !self.plans_ahead() || !learn::owns_row(&self.pages, at) {
             return;
         }
         let Some(buckets) = self.hours_ahead.get(usize::from(self.pages.clock[at])) else { return };
         let (mut unusual, left) = (self.pages.spell[at] - 1.0, gain::spell_left(1.0));
-        let mut hours = [Hour::default(); DEPTH];
+        let mut hours = [HourForecast::default(); DEPTH];
         let calendar = self.learner.rows().calendar(self.pages.row[at]);
         for (hour, ahead) in hours.iter_mut().zip(buckets) {
             let busy = calendar.map_or(1.0, |calendar| calendar.at(ahead.day));
             let (rate, importance) =
                 self.learner.in_spell(&self.pages, at, usize::from(ahead.bucket), busy * (1.0 + unusual));
-            *hour = Hour { changed: one_minus_exp(rate), importance };
+            *hour = HourForecast { changed: one_minus_exp(rate), importance };
             unusual *= left;
         }
-        self.ahead.plan(self.pages.row[at], self.pages.value[at], self.pages.reward[at], &hours);
+        self.ahead.plan(self.pages.row[at], self.pages.value[at], self.pages.expected_importance[at], &hours);
     }
 }
 
-impl Ahead {
-    /// Enters the slot that ends at `from`; `buckets` are those of the hours after it, by clock 0.
+impl HourlyPlans {
+    /// Starts the slot that ends at `from`; `buckets` are those of the hours after it on clock 0.
     fn enter(&mut self, from: u32, buckets: &[u16; DEPTH]) {
         self.from = from;
         let of_other_days = |bucket: usize| (bucket + self.prices.len() / 2) % self.prices.len().max(1);
@@ -137,12 +136,11 @@ impl Ahead {
         self.hours = Some(hours);
     }
 
-    /// Whether pages can be planned in this slot.
     fn is_ready(&self) -> bool {
         self.hours.is_some()
     }
 
-    /// Notes the price of a slot of `hours` hours in a bucket.
+    /// Records the price of a slot of `hours` hours in a bucket.
     fn note_price(&mut self, bucket: usize, n_buckets: usize, hours: f32, price: f32) {
         self.prices.resize(n_buckets, None);
         let Some(known) = self.prices.get_mut(bucket) else { return };
@@ -150,20 +148,20 @@ impl Ahead {
         *known = Some(known.map_or(price, |known| known + weight * (price - known)));
     }
 
-    /// Plans a page that was visited in this slot; `reward` is r at the end of the slot.
-    fn plan(&mut self, row: u32, value: f32, reward: f32, hours: &[Hour; DEPTH]) {
+    /// Plans a page that was visited in this slot. Its expected importance refers to the end of the slot.
+    fn plan(&mut self, row: u32, value: f32, expected_importance: f32, hours: &[HourForecast; DEPTH]) {
         let Some(prices) = &self.hours else { return };
         let row = row as usize;
         if row >= self.plans.len() {
-            self.plans.resize(row + 1, Plan { from: 0, urgency: [0.0; SPAN + 1] });
+            self.plans.resize(row + 1, UrgencyPlan { from: 0, urgency: [0.0; SPAN + 1] });
         }
         let mut urgency = [0.0; SPAN + 1];
-        urgencies(value, reward, hours, prices, &mut urgency);
-        self.plans[row] = Plan { from: self.from, urgency };
+        urgencies(value, expected_importance, hours, prices, &mut urgency);
+        self.plans[row] = UrgencyPlan { from: self.from, urgency };
     }
 
-    /// Replaces the gain by the planned urgency, for pages with a row of their own whose plan reaches to `now_secs`.
-    pub(super) fn follow(&self, pages: &mut Pages, range: std::ops::Range<usize>, now_secs: u32) {
+    /// Replaces the gain by the planned urgency for pages that own a row and whose plan reaches `now_secs`.
+    pub(super) fn follow(&self, pages: &mut PageColumns, range: std::ops::Range<usize>, now_secs: u32) {
         for at in range {
             let Some(plan) = self.plans.get(pages.row[at] as usize) else { continue };
             if plan.from <= pages.seen_at[at] || pages.has(at, ANNOUNCED) || !learn::owns_row(pages, at) {
@@ -176,11 +174,11 @@ impl Ahead {
     }
 
     pub(super) fn n_bytes(&self) -> usize {
-        self.plans.capacity() * std::mem::size_of::<Plan>()
+        self.plans.capacity() * std::mem::size_of::<UrgencyPlan>()
     }
 }
 
-impl Plan {
+impl UrgencyPlan {
     fn urgency_at(&self, now_secs: u32) -> Option<f32> {
         let hours = now_secs.checked_sub(self.from)? as f32 / HOUR_SECS;
         let whole = hours as usize;
@@ -189,27 +187,28 @@ impl Plan {
     }
 }
 
-/// Fills `into` with the prices at which a visit and waiting are worth the same: now, where a visit is expected to bring
-/// `reward`, and at the end of each hour.
-fn urgencies(value: f32, reward: f32, hours: &[Hour], prices: &[f32], into: &mut [f32]) {
+/// Writes the prices at which a visit and waiting are worth the same to `into`: now, with this expected importance,
+/// and at the end of each hour.
+fn urgencies(value: f32, expected_importance: f32, hours: &[HourForecast], prices: &[f32], into: &mut [f32]) {
     let n = hours.len();
     let mut after = vec![0.0f32; n + 1];
     for visited in (0..n).rev() {
-        let (mut reward, mut best) = (0.0f32, 0.0f32);
+        let (mut expected_importance, mut best) = (0.0f32, 0.0f32);
         let next = hours.iter().zip(prices).zip(&after[1..]).skip(visited).take(SPAN);
         for ((hour, price), after) in next {
-            reward += (hour.importance - reward) * hour.changed;
-            best = best.max(value * reward - price + after);
+            expected_importance += (hour.importance - expected_importance) * hour.changed;
+            best = best.max(value * expected_importance - price + after);
         }
         after[visited] = best;
     }
     let mut worth = vec![0.0f32; n + 1];
-    let mut reward = reward;
-    worth[0] = value * reward + after[0];
+    let mut expected_importance = expected_importance;
+    worth[0] = value * expected_importance + after[0];
     for (i, hour) in hours.iter().enumerate() {
-        reward += (hour.importance - reward) * hour.changed;
-        worth[i + 1] = value * reward + after[i + 1];
+        expected_importance += (hour.importance - expected_importance) * hour.changed;
+        worth[i + 1] = value * expected_importance + after[i + 1];
     }
+    // Backwards in time, `waiting` is the most that a later visit earns after its price.
     let mut waiting = 0.0f32;
     for i in (0..=n).rev() {
         if let Some(urgency) = into.get_mut(i) {
@@ -226,35 +225,36 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The most that visits at the end of some of the hours can earn, by trying all choices. A visit before them would bring
-    /// `reward`.
-    fn most(value: f32, reward: f32, hours: &[Hour], prices: &[f32]) -> f32 {
+    /// The most that visits at the ends of some hours can earn, by trying all choices. A visit before them would earn
+    /// the expected importance.
+    fn most(value: f32, expected_importance: f32, hours: &[HourForecast], prices: &[f32]) -> f32 {
         let (Some((hour, hours)), Some((price, prices))) = (hours.split_first(), prices.split_first()) else {
             return 0.0;
         };
-        let reward = reward + (hour.importance - reward) * hour.changed;
-        let visited = value * reward - price + most(value, 0.0, hours, prices);
-        visited.max(most(value, reward, hours, prices))
+        let expected_importance =
+            expected_importance + (hour.importance - expected_importance) * hour.changed;
+        let visited = value * expected_importance - price + most(value, 0.0, hours, prices);
+        visited.max(most(value, expected_importance, hours, prices))
     }
 
     proptest! {
         #[test]
         fn urgency_is_the_price_at_which_waiting_is_as_good(
             hours in prop::collection::vec((0.0f32..1.0, 0.0f32..1.0, 0.0f32..1.0), 1..10),
-            value in 0.1f32..4.0, reward in 0.0f32..1.0,
+            value in 0.1f32..4.0, expected_importance in 0.0f32..1.0,
         ) {
             let prices: Vec<f32> = hours.iter().map(|hour| hour.2).collect();
-            let hours: Vec<Hour> =
-                hours.iter().map(|&(changed, importance, _)| Hour { changed, importance }).collect();
+            let hours: Vec<HourForecast> =
+                hours.iter().map(|&(changed, importance, _)| HourForecast { changed, importance }).collect();
             let mut planned = vec![0.0; hours.len() + 1];
-            urgencies(value, reward, &hours, &prices, &mut planned);
-            let mut reward = reward;
+            urgencies(value, expected_importance, &hours, &prices, &mut planned);
+            let mut expected_importance = expected_importance;
             for i in 0..=hours.len() {
-                let visit = value * reward + most(value, 0.0, &hours[i..], &prices[i..]);
-                let wait = most(value, reward, &hours[i..], &prices[i..]);
+                let visit = value * expected_importance + most(value, 0.0, &hours[i..], &prices[i..]);
+                let wait = most(value, expected_importance, &hours[i..], &prices[i..]);
                 prop_assert!((planned[i] - (visit - wait)).abs() < 1e-4, "{i}: {} {visit} {wait}", planned[i]);
                 if let Some(hour) = hours.get(i) {
-                    reward += (hour.importance - reward) * hour.changed;
+                    expected_importance += (hour.importance - expected_importance) * hour.changed;
                 }
             }
         }
@@ -266,8 +266,8 @@ mod tests {
         let mut prices = [1.0; DEPTH];
         prices[6..16].fill(0.3);
         let plan = |changed: f32| {
-            let mut evening = [Hour { changed: 0.0, importance: 0.5 }; DEPTH];
-            evening[..6].fill(Hour { changed, importance: 0.5 });
+            let mut evening = [HourForecast { changed: 0.0, importance: 0.5 }; DEPTH];
+            evening[..6].fill(HourForecast { changed, importance: 0.5 });
             let mut urgency = [0.0; SPAN + 1];
             urgencies(2.4, 0.5, &evening, &prices, &mut urgency);
             urgency
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn prices_are_known_once_every_hour_of_a_day_had_one() {
-        let mut ahead = Ahead::default();
+        let mut ahead = HourlyPlans::default();
         let buckets: [u16; DEPTH] = std::array::from_fn(|hour| (hour % 24) as u16);
         for bucket in 0..24 {
             ahead.enter(0, &buckets);

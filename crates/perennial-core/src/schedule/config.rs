@@ -1,4 +1,4 @@
-//! What the user wants of the scheduler: a strategy, a budget, a goal (docs/papers.md, Strategies).
+//! The scheduler's configuration: a strategy, a budget, a goal (docs/papers.md, Strategies).
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,18 +6,18 @@ use std::str::FromStr;
 use crate::pattern::mixture::Observed;
 use crate::time::Span;
 
-/// How pages are ranked. The strategies of the papers are in the laboratory.
+/// How pages are ranked. The strategies of the papers are in `perennial-lab`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Strategy {
-    /// Expected importance that a visit would earn, less what waiting would earn.
+    /// By the expected importance that a visit would capture, minus what waiting would capture.
     #[default]
     ExpectedGain,
-    /// Visits every page after the same interval.
+    /// By age: every page is visited after the same interval.
     FixedInterval,
 }
 
 impl Strategy {
-    /// All of them, ours first.
+    /// All strategies, the default first.
     pub const ALL: [Strategy; 2] = [Strategy::ExpectedGain, Strategy::FixedInterval];
 
     /// The name on the command line and in reports.
@@ -35,10 +35,9 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// There is no strategy of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{name}` is not a strategy of the crawler: choose expected-gain or fixed-interval; `perennial lab simulate` compares others"
+    "`{name}` is not a strategy of the crawler; choose expected-gain or fixed-interval (`perennial lab simulate` compares others)"
 )]
 pub struct StrategyError {
     name: String,
@@ -55,24 +54,24 @@ impl FromStr for Strategy {
     }
 }
 
-/// What [`Strategy::ExpectedGain`] serves (docs/decisions/0037-goals-and-sweeps.md).
+/// What [`Strategy::ExpectedGain`] optimises for (docs/decisions/0037-goals-and-sweeps.md).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Goal {
-    /// Important changes, every page and every version, and pictures of whole sites that belong together.
+    /// Important changes, every page, every version, and coherent sweeps of whole sites.
     #[default]
     Balanced,
     /// Captured importance over all importance, weighted by omega(P): pooled completeness.
     Importance,
     /// Mean over pages of each page's own share, weighted by omega(P): completeness by P-QUALITY Definition 5.13.
     EveryPage,
-    /// As balanced, where a picture of a site that does not belong together costs more: coherence.
+    /// Like balanced, but an incoherent site costs more.
     Coherent,
-    /// Number of versions, whatever their importance.
+    /// Number of versions, regardless of their importance.
     Count,
 }
 
 impl Goal {
-    /// All of them, the default first.
+    /// All goals, the default first.
     pub const ALL: [Goal; 5] =
         [Goal::Balanced, Goal::Importance, Goal::EveryPage, Goal::Coherent, Goal::Count];
 
@@ -87,12 +86,12 @@ impl Goal {
         }
     }
 
-    /// Whether sites are visited as a whole, so that their pictures belong together.
-    pub const fn takes_pictures(self) -> bool {
+    /// Whether whole sites are swept, so their captured pages are coherent.
+    pub const fn sweeps_sites(self) -> bool {
         matches!(self, Goal::Balanced | Goal::Coherent)
     }
 
-    /// Names of all goals, as for an error message.
+    /// The names of all goals for an error message.
     pub fn names() -> String {
         Goal::ALL.map(Goal::name).join(", ")
     }
@@ -104,9 +103,8 @@ impl fmt::Display for Goal {
     }
 }
 
-/// There is no goal of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a goal: choose one of {}", Goal::names())]
+#[error("`{name}` is not a goal; choose one of {}", Goal::names())]
 pub struct GoalError {
     name: String,
 }
@@ -120,22 +118,19 @@ impl FromStr for Goal {
     }
 }
 
-/// A number of visits in a span of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Budget {
-    /// How many visits.
     pub visits: f64,
-    /// The span.
     pub period: Span,
 }
 
 impl Budget {
-    /// Visits an hour.
+    /// A budget of so many visits per hour.
     pub fn per_hour(visits: f64) -> Budget {
         Budget { visits, period: Span::from_hours(1) }
     }
 
-    /// Visits that this budget allows in a span; never negative, never NaN.
+    /// The number of visits allowed in a span; never negative, never NaN.
     pub fn visits_in(self, span: Span) -> f64 {
         let hours = self.period.as_hours_f64();
         if hours <= 0.0 || !self.visits.is_finite() {
@@ -155,48 +150,46 @@ pub enum Pacing {
     AtOnce,
 }
 
-/// What the user wants of the scheduler.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScheduleConfig {
-    /// How pages are ranked.
     pub strategy: Strategy,
-    /// How many visits there may be. Without a budget every page gets the visits that are worth it.
+    /// The number of visits allowed. Without a budget a page is visited whenever the visit is worth it.
     pub budget: Option<Budget>,
-    /// How often pages are ranked anew. A page is visited at most once a slot.
+    /// How often pages are ranked. A page is visited at most once per slot.
     pub slot: Span,
     /// Periods of a day in patterns (P-PATTERN: N_T), 1 to 120.
     pub n_periods: u16,
-    /// What [`Strategy::ExpectedGain`] serves on sites that have no goal of their own.
+    /// The goal of [`Strategy::ExpectedGain`] on sites without their own goal.
     pub goal: Goal,
-    /// Share of the budget to which the pages seen longest ago have a right. Without a value
-    /// [`Strategy::ExpectedGain`] takes 6 % and [`Strategy::FixedInterval`] none.
+    /// Share of the budget reserved for the pages with the oldest captures. The default is 6 % for
+    /// [`Strategy::ExpectedGain`] and 0 for [`Strategy::FixedInterval`].
     pub floor: Option<f32>,
-    /// Whether quiet hours may save visits for busy ones. The mean stays the same. Single visits of a slot are at most twice its
-    /// share (C3); a picture of a whole site may take what a day has saved. Without a value visits are saved where the budget is
-    /// given for a day or longer: who gives it by the hour may mean a limit of every hour.
+    /// Whether quiet hours save visits for busy ones. The mean stays the same. Single visits of a slot are at most
+    /// twice its share (C3); a sweep may use a day's savings. By default visits are saved if the budget covers a day
+    /// or longer, because an hourly budget may be meant as a limit on every hour.
     pub varying_budget: Option<bool>,
-    /// Whether busy and quiet spells of a page are followed (C2).
+    /// Whether to track busy and quiet spells of a page (C2).
     pub spells: bool,
-    /// Whether days of the week and of the month on which a page is busier than usual are learned.
+    /// Whether to learn on which days of the week and of the month a page is busy.
     pub calendar: bool,
-    /// Interval of [`Strategy::FixedInterval`]. Without a value it is what the budget allows, or a day.
+    /// Interval of [`Strategy::FixedInterval`]. The default is what the budget allows, or a day.
     pub interval: Option<Span>,
-    /// The time after which an observation counts half.
+    /// The half-life of observations.
     pub half_life: Option<Span>,
     /// When the visits of a slot are handed out.
     pub pacing: Pacing,
-    /// The most visits of one site in a slot, which politeness limits.
+    /// The most visits per site and slot, as politeness limits them.
     pub site_limit: Option<u32>,
-    /// Without a budget, a page is visited when the importance expected of it reaches this.
+    /// Without a budget, a page is visited when its expected importance reaches this.
     pub worth: f32,
-    /// What the importance of a visit's outcome means.
+    /// What the importance of an outcome measures.
     pub observed: Observed,
-    /// Whether outcomes change what is believed of a page; off when patterns are known.
+    /// Whether outcomes update the estimates; off if patterns are known.
     pub learn: bool,
-    /// Whether directories that stand still, or that others exclude, are skipped as a whole but for a few probes.
+    /// Whether to skip directories that never change, or that another directory excludes, apart from a few probes.
     pub directories: bool,
-    /// Memory for the histories of single pages. Without a value it is 16 MB or 20 bytes a page, whichever is more.
-    /// The most valuable pages have a history.
+    /// Memory for page histories. The default is 16 MB or 20 bytes per page, whichever is more. The most valuable
+    /// pages have a history.
     pub evidence_bytes: Option<usize>,
 }
 
@@ -227,7 +220,7 @@ impl Default for ScheduleConfig {
 
 impl ScheduleConfig {
     /// Whether quiet hours save visits for busy ones.
-    pub fn varies(&self) -> bool {
+    pub fn saves_visits(&self) -> bool {
         let is_long = |budget: Budget| budget.period >= Span::from_hours(24);
         self.budget.is_some_and(|budget| self.varying_budget.unwrap_or_else(|| is_long(budget)))
     }
@@ -259,12 +252,12 @@ mod tests {
     fn a_budget_of_a_day_varies_and_one_of_an_hour_does_not() {
         let of = |period, varying_budget| {
             let budget = Some(Budget { visits: 10.0, period });
-            ScheduleConfig { budget, varying_budget, ..ScheduleConfig::default() }.varies()
+            ScheduleConfig { budget, varying_budget, ..ScheduleConfig::default() }.saves_visits()
         };
         let (hour, day) = (Span::from_hours(1), Span::from_hours(24));
         assert_eq!([of(hour, None), of(day, None)], [false, true]);
         assert_eq!([of(hour, Some(true)), of(day, Some(false))], [true, false]);
-        assert!(!ScheduleConfig { varying_budget: Some(true), ..ScheduleConfig::default() }.varies());
+        assert!(!ScheduleConfig { varying_budget: Some(true), ..ScheduleConfig::default() }.saves_visits());
     }
 
     #[test]

@@ -1,73 +1,74 @@
-//! What is known of directories -> which of them are skipped as a whole, and a few visits that see whether that is still right
-//! (P-NEAR 1.1 and 5; docs/decisions/0030-directories.md).
+//! Observations by directory -> directories that are skipped as a whole, and a few visits that check this (P-NEAR 1.1
+//! and 5; docs/decisions/0030-directories.md).
 //!
-//! This is the level of the site, before the ranking of pages. A directory is skipped for one of two reasons. It stands still: it
-//! was looked at many times without a change, so that a visit is expected to gain less than the last visit of a slot does. Or it
-//! is excluded for the day, because another directory changed that it never changes with. A small share of the budget probes
-//! skipped directories in turn. A probe that finds a change ends the rule, and rules are found anew.
+//! This happens per site, before pages are ranked. A directory is skipped for one of two reasons. It is still: many
+//! observations found no change, so a visit is expected to gain less than the last visit of a slot. Or it is excluded
+//! for the day, because another directory changed that never changes on the same day. A small share of the budget
+//! probes skipped directories in turn. A probe that finds a change ends the rule, and all rules are found again.
 //!
-//! The directory of a page is its group. A site that has shown nothing of this kind is crawled as if this module were not there.
+//! The directory of a page is its group. Sites without such rules are crawled as if this module did not exist.
 
 use std::collections::VecDeque;
 
 use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, SKIPPED, VACANT};
 use super::{Reason, Scheduler, SkipRule, Strategy, gain, select};
-use crate::directory::Counts;
+use crate::directory::CoOccurrence;
 use crate::url::PageId;
 
 /// Share of a slot's visits that may go to pages of skipped directories.
 const PROBE_SHARE: f64 = 0.01;
-/// Looks without a change before a directory may stand still: at least so many, and so many a page.
-const FEWEST_LOOKS: u32 = 20;
-const LOOKS_A_PAGE: u32 = 3;
-/// A directory that changed within this time does not stand still.
+/// Observations without a change before a directory can be still: at least so many, and so many per page.
+const FEWEST_OBSERVATIONS: u32 = 20;
+const OBSERVATIONS_PER_PAGE: u32 = 3;
+/// A directory that changed within this time is not still.
 const STILL_SECS: u32 = 14 * 86_400;
-/// Importance of a change of a directory that stands still.
+/// Assumed importance of a change in a still directory.
 const PRIOR_IMPORTANCE: f32 = 0.3;
-/// Changes that are added to those seen, so that no directory is believed never to change.
+/// Added to the observed changes, so no directory seems unchangeable.
 const PRIOR_CHANGES: f32 = 0.5;
-/// The days after which what was seen counts half.
+/// The half-life of observations.
 const HALF_LIFE_DAYS: f32 = 120.0;
-/// A directory is skipped while its gain is below this share of the price: the belief of its pages may be higher than its own.
+/// A directory is skipped while its gain is below this share of the price, because its pages' own estimates may be
+/// higher.
 const SHARE_OF_PRICE: f32 = 0.5;
-/// Fewest pages of a directory that is skipped: a single page is left to the ranking of pages.
+/// Smaller directories are not skipped, because the ranking handles single pages.
 const FEWEST_PAGES: u32 = 3;
-/// Weight of a slot's price against the price known so far.
+/// Weight of a slot's price against the known price.
 const PRICE_WEIGHT: f32 = 0.25;
 const DAY_SECS: u32 = 86_400;
-/// Days on which both directories must have been looked at, and on which each must have changed.
+/// Days on which both directories must have been observed, and on which each must have changed.
 const FEWEST_DAYS: u32 = 12;
 const FEWEST_CHANGED_DAYS: u32 = 4;
 /// Directories of a site that are compared with each other.
 const MOST_COMPARED: usize = 32;
-/// How unlikely it must be by chance that two directories never changed on one day, divided by the number of pairs.
+/// The maximum probability that two directories never changed on one day by chance, divided by the number of pairs.
 const CHANCE: f64 = 0.01;
 
-/// What is known of one directory.
 #[derive(Clone, Debug, Default)]
-struct Directory {
-    n_looks_since_change: u32,
+struct DirectoryStats {
+    n_unchanged: u32,
     changed_at: u32,
-    /// Days of single pages that looks covered, and the changes that they found, both fading.
+    /// Days of single pages that observations covered, and the changes that they found. Both fade.
     page_days: f32,
     n_changes: f32,
-    /// The day of the latest bit, and a bit for each of the last 64 days: whether it was looked at, and whether it changed.
+    /// The day of the latest bit, and a bit for each of the last 64 days: whether it was observed, and whether it
+    /// changed.
     day: u32,
     looked: u64,
     changed: u64,
-    rule: Option<Skip>,
-    /// Directories that never change on a day on which this one does.
+    rule: Option<ActiveRule>,
+    /// Directories that never change on the same day as this one.
     excludes: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Skip {
-    Still { n_looks: u32 },
+enum ActiveRule {
+    Still { n_observations: u32 },
     Excluded { by: PageId, day: u32 },
 }
 
-impl Directory {
-    /// Moves the bits to a day.
+impl DirectoryStats {
+    /// Shifts the bits to a day.
     fn enter(&mut self, day: u32) {
         let n_days = day.saturating_sub(self.day);
         let shift = |bits: u64| if n_days >= 64 { 0 } else { bits << n_days };
@@ -78,57 +79,55 @@ impl Directory {
     }
 }
 
-/// Means over the pages of a directory: what a change is worth, and the days since the last look.
+/// Means over the pages of a directory: the value of a change, and the days since the last observation.
 #[derive(Clone, Copy, Debug, Default)]
-struct Means {
+struct DirectoryMeans {
     n_pages: u32,
     value: f32,
     days: f32,
 }
 
-/// What is known of all directories.
 #[derive(Clone, Default)]
-pub(super) struct Directories {
+pub(super) struct DirectoryRules {
     /// By group of a page.
-    all: Vec<Directory>,
-    /// Groups that are skipped, the next to be probed first, each with its pages.
+    all: Vec<DirectoryStats>,
+    /// Skipped groups with their pages, in the order of their probes.
     skipped: VecDeque<(u32, VecDeque<u32>)>,
-    /// Fractions of a probe that slots have granted.
+    /// Fractions of a probe granted by slots.
     credit: f64,
-    /// What the last visits of slots gain; not known before the first slot.
+    /// The gain of the last visits of slots; `None` before the first slot.
     pub(super) price: Option<f32>,
-    /// The day for which rules were found last, plus one.
+    /// The day of the last search for rules, plus one.
     decided: u32,
-    /// Directories that changed today and exclude others, with the page that showed it.
+    /// Directories that changed today and exclude others, with the page that changed.
     heads: Vec<(u32, PageId)>,
     pub(super) n_skipped: usize,
 }
 
 impl Scheduler {
-    /// Whether directories are judged at all.
     fn judges_directories(&self) -> bool {
         let config = &self.config;
         config.directories && config.strategy == Strategy::ExpectedGain && config.budget.is_some()
     }
 
-    /// Takes in a look at a page that was seen before.
-    pub(super) fn note_look(&mut self, at: usize, is_changed: bool, (before, secs): (u32, u32)) {
+    /// Records an observation of a page that was observed before.
+    pub(super) fn count_observation(&mut self, at: usize, is_changed: bool, (before, secs): (u32, u32)) {
         let group = self.pages.group[at];
         if group == 0 || !self.config.learn || !self.judges_directories() {
             return;
         }
         let all = &mut self.directories.all;
         if all.len() <= group as usize {
-            all.resize(group as usize + 1, Directory::default());
+            all.resize(group as usize + 1, DirectoryStats::default());
         }
         let directory = &mut all[group as usize];
         directory.enter(secs / DAY_SECS);
         directory.looked |= 1;
         directory.page_days += secs.saturating_sub(before) as f32 / DAY_SECS as f32;
         directory.n_changes += f32::from(u8::from(is_changed));
-        directory.n_looks_since_change = directory.n_looks_since_change.saturating_add(1);
+        directory.n_unchanged = directory.n_unchanged.saturating_add(1);
         if is_changed {
-            directory.n_looks_since_change = 0;
+            directory.n_unchanged = 0;
             directory.changed_at = secs;
             let is_first_today = directory.changed & 1 == 0;
             directory.changed |= 1;
@@ -137,13 +136,13 @@ impl Scheduler {
             }
             if self.directories.all[group as usize].rule.is_some() {
                 self.end_rule(group);
-                // A rule was wrong: all are found anew at the next slot.
+                // A wrong rule casts doubt on all, so the next slot finds them again.
                 self.directories.decided = 0;
             }
         }
     }
 
-    /// Makes a directory one like all others again.
+    /// Ends the rule of a directory.
     fn end_rule(&mut self, group: u32) {
         self.directories.all[group as usize].rule = None;
         let skipped = &mut self.directories.skipped;
@@ -161,12 +160,12 @@ impl Scheduler {
         }
     }
 
-    /// A page was announced or is removed: the rule of its directory is not its own any more.
-    pub(super) fn except(&mut self, at: usize) {
+    /// Exempts an announced or removed page from the rule of its directory.
+    pub(super) fn exempt(&mut self, at: usize) {
         self.unskip(at, self.pages.group[at]);
     }
 
-    /// Finds the rules of a new day, and those that the changes of this day bring.
+    /// Finds the rules of a new day, and those that today's changes cause.
     pub(super) fn judge_directories(&mut self, now_secs: u32) {
         if !self.judges_directories() || self.directories.all.is_empty() {
             return;
@@ -179,11 +178,11 @@ impl Scheduler {
             self.find_still(now_secs);
         }
         let heads = std::mem::take(&mut self.directories.heads);
-        let mut excluded: Vec<(u32, Skip)> = Vec::new();
+        let mut excluded: Vec<(u32, ActiveRule)> = Vec::new();
         for (head, by) in heads {
             for &tail in &self.directories.all[head as usize].excludes {
                 if self.directories.all[tail as usize].rule.is_none() {
-                    excluded.push((tail, Skip::Excluded { by, day }));
+                    excluded.push((tail, ActiveRule::Excluded { by, day }));
                 }
             }
         }
@@ -193,58 +192,61 @@ impl Scheduler {
     fn end_exclusions(&mut self, day: u32) {
         let is_over = |group: &u32| {
             let rule = self.directories.all[*group as usize].rule;
-            matches!(rule, Some(Skip::Excluded { day: of, .. }) if of != day)
+            matches!(rule, Some(ActiveRule::Excluded { day: of, .. }) if of != day)
         };
         let over: Vec<u32> =
             self.directories.skipped.iter().map(|(group, _)| *group).filter(is_over).collect();
         over.into_iter().for_each(|group| self.end_rule(group));
     }
 
-    /// Directories whose visits are expected to gain less than the last visit of a slot. The gain grows while a directory is
-    /// skipped, so a rule also ends without a probe that says so.
+    /// Skips directories whose visits are expected to gain less than the last visit of a slot. The gain grows while a
+    /// directory is skipped, so a rule also ends without a probe.
     fn find_still(&mut self, now_secs: u32) {
-        let means = self.means_of_directories(now_secs);
+        let means = self.directory_means(now_secs);
         let price = SHARE_OF_PRICE * self.directories.price.unwrap_or_else(|| self.first_price());
-        let is_cheap =
-            |group: usize| means[group].n_pages >= FEWEST_PAGES && self.gain_of(group, &means[group]) < price;
+        let is_cheap = |group: usize| {
+            means[group].n_pages >= FEWEST_PAGES && self.directory_gain(group, &means[group]) < price
+        };
         let is_over = |group: &u32| {
-            let is_still = matches!(self.directories.all[*group as usize].rule, Some(Skip::Still { .. }));
+            let is_still =
+                matches!(self.directories.all[*group as usize].rule, Some(ActiveRule::Still { .. }));
             is_still && !is_cheap(*group as usize)
         };
         let over: Vec<u32> =
             self.directories.skipped.iter().map(|(group, _)| *group).filter(is_over).collect();
         let is_still = |group: &usize| {
             let directory = &self.directories.all[*group];
-            let least = FEWEST_LOOKS.max(LOOKS_A_PAGE.saturating_mul(means[*group].n_pages));
+            // A large directory needs more observations, because its changes may be on pages that were not visited.
+            let least = FEWEST_OBSERVATIONS.max(OBSERVATIONS_PER_PAGE.saturating_mul(means[*group].n_pages));
             let is_long_ago = now_secs.saturating_sub(directory.changed_at) >= STILL_SECS;
-            let is_known = directory.n_looks_since_change >= least && is_long_ago;
+            let is_known = directory.n_unchanged >= least && is_long_ago;
             directory.rule.is_none() && is_known && is_cheap(*group)
         };
         let rule = |group: usize| {
-            let n_looks = self.directories.all[group].n_looks_since_change;
-            (group as u32, Skip::Still { n_looks })
+            let n_observations = self.directories.all[group].n_unchanged;
+            (group as u32, ActiveRule::Still { n_observations })
         };
         let still = (1..means.len()).filter(is_still).map(rule).collect();
         over.into_iter().for_each(|group| self.end_rule(group));
         self.skip(still);
     }
 
-    /// What the last visit of a slot would gain now, of a scheduler that has learned and not yet made a slot's list.
+    /// The gain of the last visit of a slot, for a scheduler that has learned but planned no slot.
     fn first_price(&self) -> f32 {
         let granted = self.config.budget.map_or(0.0, |budget| budget.visits_in(self.config.slot));
         let n = granted.ceil().max(1.0) as usize;
         let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT) {
             true => 0.0,
-            false => gain::gain_of(&self.pages, at),
+            false => gain::page_gain(&self.pages, at),
         };
         let best = select::largest_by(self.pages.len(), n, gain);
         let least = best.iter().map(|&at| gain(at as usize)).reduce(f32::min);
         least.filter(|_| best.len() >= n).unwrap_or(0.0)
     }
 
-    /// One pass over the pages.
-    fn means_of_directories(&self, now_secs: u32) -> Vec<Means> {
-        let mut means = vec![Means::default(); self.directories.all.len()];
+    /// Computes the means in one pass over the pages.
+    fn directory_means(&self, now_secs: u32) -> Vec<DirectoryMeans> {
+        let mut means = vec![DirectoryMeans::default(); self.directories.all.len()];
         for at in 0..self.pages.len() {
             let is_meant = !self.pages.has(at, VACANT | ABSENT | FRESH);
             if let Some(of_group) = means.get_mut(self.pages.group[at] as usize).filter(|_| is_meant) {
@@ -260,15 +262,15 @@ impl Scheduler {
         means
     }
 
-    /// What a visit to a mean page of a directory is expected to gain, in the units of the ranking of pages.
-    fn gain_of(&self, group: usize, means: &Means) -> f32 {
+    /// The expected gain of a visit to an average page of a directory, comparable with [`gain::page_gain`].
+    fn directory_gain(&self, group: usize, means: &DirectoryMeans) -> f32 {
         let directory = &self.directories.all[group];
         let rate = (directory.n_changes + PRIOR_CHANGES) / directory.page_days.max(1.0);
         gain::gain_at(means.value, PRIOR_IMPORTANCE, rate * means.days)
     }
 
-    /// Marks the pages of directories. New pages are captured whatever the rule, and join at the next judgement.
-    fn skip(&mut self, rules: Vec<(u32, Skip)>) {
+    /// Marks the pages of skipped directories. New pages are captured anyway, and join later.
+    fn skip(&mut self, rules: Vec<(u32, ActiveRule)>) {
         if rules.is_empty() {
             return;
         }
@@ -290,11 +292,11 @@ impl Scheduler {
             members.make_contiguous().sort_by_key(|&at| self.pages.seen_at[at as usize]);
             self.directories.skipped.push_back((group, members));
         }
-        // Who is the oldest of the others is to be found anew.
+        // The oldest of the remaining pages is no longer known.
         self.oldest_due.1 = 0;
     }
 
-    /// Directories of one site that were often looked at on the same days and never changed on the same day.
+    /// Finds directories of a site that were often observed on the same days and never changed on the same day.
     fn find_exclusions(&mut self, day: u32) {
         let mut by_site: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
         let mut is_met = vec![false; self.directories.all.len()];
@@ -317,6 +319,8 @@ impl Scheduler {
     fn compare(&mut self, mut groups: Vec<u32>) {
         let all = &mut self.directories.all;
         groups.retain(|&group| group != 0 && all[group as usize].changed.count_ones() >= FEWEST_CHANGED_DAYS);
+        // Only the most active directories have enough changed days for a significant result, and pairs grow
+        // quadratically.
         groups.sort_by_key(|&group| std::cmp::Reverse(all[group as usize].changed.count_ones()));
         groups.truncate(MOST_COMPARED);
         let n_pairs = (groups.len() * groups.len().saturating_sub(1) / 2).max(1);
@@ -325,7 +329,7 @@ impl Scheduler {
                 let (one, other) = (&all[a as usize], &all[b as usize]);
                 let both = one.looked & other.looked;
                 let (first, second) = (one.changed & both, other.changed & both);
-                let counts = Counts {
+                let counts = CoOccurrence {
                     n: both.count_ones(),
                     first: first.count_ones(),
                     second: second.count_ones(),
@@ -343,9 +347,9 @@ impl Scheduler {
         }
     }
 
-    /// Notes what the last of the urgent visits of a slot gains.
+    /// Records the gain of the last urgent visit of a slot.
     pub(super) fn note_last_gain(&mut self, urgent: &[(u32, Reason)], n_wanted: usize) {
-        // Where visits are left over, a visit costs nothing.
+        // If visits are left over, a visit costs nothing.
         let least = urgent.iter().map(|(at, _)| self.pages.urgency[*at as usize]).reduce(f32::min);
         let price = least.filter(|_| urgent.len() >= n_wanted).unwrap_or(0.0);
         if n_wanted > 0 {
@@ -353,13 +357,14 @@ impl Scheduler {
         }
     }
 
-    /// Notes the price of a visit in a slot.
+    /// Records the shadow price of a visit in a slot.
     pub(super) fn note_slot_price(&mut self, price: f32) {
         let known = self.directories.price.unwrap_or(price);
         self.directories.price = Some(known + PRICE_WEIGHT * (price - known));
     }
 
-    /// A few visits to skipped directories, each directory in turn, its page seen longest ago.
+    /// Chooses a few visits to skipped directories: the directories take turns, each with its page last seen longest
+    /// ago.
     pub(super) fn probe_directories(&mut self, granted: f64, capacity: usize) -> Vec<(u32, Reason)> {
         let share = PROBE_SHARE * granted;
         self.directories.credit = (self.directories.credit + share).min(1.0 + share);
@@ -379,7 +384,7 @@ impl Scheduler {
                 let may_visit =
                     !self.pages.has(at as usize, PENDING) && self.pages.not_before[at as usize] <= end_secs;
                 if may_visit {
-                    chosen.push((at, self.reason_of_probe(at as usize)));
+                    chosen.push((at, self.probe_reason(at as usize)));
                     break;
                 }
             }
@@ -389,26 +394,25 @@ impl Scheduler {
         chosen
     }
 
-    fn reason_of_probe(&self, at: usize) -> Reason {
+    fn probe_reason(&self, at: usize) -> Reason {
         let since = self.instant(self.pages.seen_at[at]);
-        match self.rule_of(at) {
+        match self.skip_rule(at) {
             Some(rule) => Reason::DirectoryProbe { rule, since },
             None => Reason::Oldest { since },
         }
     }
 
     /// The rule by which a page is skipped.
-    pub(super) fn rule_of(&self, at: usize) -> Option<SkipRule> {
+    pub(super) fn skip_rule(&self, at: usize) -> Option<SkipRule> {
         if !self.pages.has(at, SKIPPED) {
             return None;
         }
         Some(match self.directories.all.get(self.pages.group[at] as usize)?.rule? {
-            Skip::Still { n_looks } => SkipRule::Still { n_looks },
-            Skip::Excluded { by, .. } => SkipRule::Excluded { by },
+            ActiveRule::Still { n_observations } => SkipRule::Still { n_observations },
+            ActiveRule::Excluded { by, .. } => SkipRule::Excluded { by },
         })
     }
 
-    /// How many pages lie in skipped directories.
     pub fn n_skipped(&self) -> usize {
         self.directories.n_skipped
     }
@@ -429,19 +433,19 @@ mod tests {
         Timestamp::parse("2026-03-02").unwrap()
     }
 
-    /// Pages in directories of forty, six visits an hour.
-    fn scheduler_of(n_directories: u32, directories: bool) -> Scheduler {
+    /// Directories of forty pages, six visits per hour.
+    fn new_scheduler(n_directories: u32, directories: bool) -> Scheduler {
         let budget = Some(Budget::per_hour(6.0));
         let config = ScheduleConfig { budget, directories, ..ScheduleConfig::default() };
         let mut scheduler = Scheduler::new(config, 7, start());
         for page in 0..n_directories * PAGES {
             let group = 100 + u64::from(page / PAGES);
-            scheduler.add_page(PageId(page), PageInfo { group, ..PageInfo::of_site(SiteId(0)) });
+            scheduler.add_page(PageId(page), PageInfo { group, ..PageInfo::for_site(SiteId(0)) });
         }
         scheduler
     }
 
-    /// Drives the scheduler for some days. A page changes on a day when `changes(directory, page, day)` says so.
+    /// Drives the scheduler for some days. A page changes on a day if `changes(directory, page, day)` is true.
     fn drive(
         scheduler: &mut Scheduler,
         days: std::ops::Range<i64>,
@@ -478,12 +482,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_stands_still_is_skipped_but_for_a_few_probes() {
-        let (mut with, mut without) = (scheduler_of(2, true), scheduler_of(2, false));
+    fn a_still_directory_is_skipped_except_for_probes() {
+        let (mut with, mut without) = (new_scheduler(2, true), new_scheduler(2, false));
         let (seen, seen_without) = (drive(&mut with, 0..60, busy), drive(&mut without, 0..60, busy));
         assert_eq!((with.n_skipped(), without.n_skipped()), (PAGES as usize, 0));
-        let skipped_by = |page: PageId| with.rule_of(with.pages.position(page)?);
-        assert!(matches!(skipped_by(PageId(3)), Some(SkipRule::Still { n_looks }) if n_looks >= 120));
+        let skipped_by = |page: PageId| with.skip_rule(with.pages.position(page)?);
+        assert!(
+            matches!(skipped_by(PageId(3)), Some(SkipRule::Still { n_observations }) if n_observations >= 120)
+        );
         assert_eq!(skipped_by(PageId(PAGES)), None);
         let (n_with, n_without) = (n_still(&seen), n_still(&seen_without));
         assert!(n_with > 0 && 2 * n_with < n_without, "{n_with} visits against {n_without}");
@@ -495,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_probe_that_finds_a_change_ends_the_rule() {
-        let mut scheduler = scheduler_of(2, true);
+        let mut scheduler = new_scheduler(2, true);
         drive(&mut scheduler, 0..60, busy);
         assert_eq!(scheduler.n_skipped(), PAGES as usize);
         let all = |directory: u32, page: u32, day: i64| directory == 0 || busy(directory, page, day);
@@ -510,13 +516,13 @@ mod tests {
 
     #[test]
     fn a_page_that_is_announced_or_new_is_visited_whatever_the_rule() {
-        let mut scheduler = scheduler_of(2, true);
+        let mut scheduler = new_scheduler(2, true);
         drive(&mut scheduler, 0..60, busy);
         let now = start() + Span::from_hours(24 * 60);
         scheduler.announce(PageId(3), now, None);
-        scheduler.add_page(PageId(500), PageInfo { group: 100, ..PageInfo::of_site(SiteId(0)) });
+        scheduler.add_page(PageId(500), PageInfo { group: 100, ..PageInfo::for_site(SiteId(0)) });
         let page = scheduler.pages.position(PageId(3)).unwrap();
-        assert_eq!((scheduler.n_skipped(), scheduler.rule_of(page)), (PAGES as usize - 1, None));
+        assert_eq!((scheduler.n_skipped(), scheduler.skip_rule(page)), (PAGES as usize - 1, None));
         let visits = drive(&mut scheduler, 60..61, busy);
         for page in [PageId(3), PageId(500)] {
             assert!(visits.iter().any(|(_, visit)| visit.page == page));
@@ -525,17 +531,17 @@ mod tests {
 
     #[test]
     fn a_new_page_starts_with_the_rate_of_its_directory() {
-        let mut scheduler = scheduler_of(2, true);
+        let mut scheduler = new_scheduler(2, true);
         drive(&mut scheduler, 0..30, busy);
         let rate_of_new = |scheduler: &mut Scheduler, page: u32, group: u64| {
-            scheduler.add_page(PageId(page), PageInfo { group, ..PageInfo::of_site(SiteId(0)) });
+            scheduler.add_page(PageId(page), PageInfo { group, ..PageInfo::for_site(SiteId(0)) });
             scheduler.belief(PageId(page)).unwrap().changes_per_day()
         };
         let (still, busy) = (rate_of_new(&mut scheduler, 500, 100), rate_of_new(&mut scheduler, 501, 101));
         assert!(busy > 5.0 * still, "{busy} changes a day against {still}");
     }
 
-    /// By day either the first or the second directory changes.
+    /// Each day either the first or the second directory changes.
     fn seasons(directory: u32, page: u32, day: i64) -> bool {
         let turn = Rng::from_parts(&[9, day as u64]).below(2) as u32;
         directory < 2 && turn == directory && Rng::from_parts(&[u64::from(page), day as u64]).unit() < 0.5
@@ -546,9 +552,9 @@ mod tests {
         let budget = Some(Budget::per_hour(12.0));
         let mut visits = Vec::new();
         for directories in [true, false] {
-            let mut scheduler = scheduler_of(3, directories);
+            let mut scheduler = new_scheduler(3, directories);
             scheduler.set_budget(budget);
-            // Every page is seen every day in the first weeks, so that the days are known.
+            // Every page is visited daily in the first weeks, so the days are known.
             let full = Some(Budget::per_hour(30.0));
             scheduler.set_budget(full);
             drive(&mut scheduler, 0..40, seasons);
@@ -571,7 +577,8 @@ mod tests {
     fn a_site_without_evidence_is_crawled_as_before() {
         let lively =
             |_: u32, page: u32, day: i64| Rng::from_parts(&[u64::from(page), day as u64]).unit() < 0.3;
-        let visits = [true, false].map(|directories| drive(&mut scheduler_of(3, directories), 0..30, lively));
+        let visits =
+            [true, false].map(|directories| drive(&mut new_scheduler(3, directories), 0..30, lively));
         assert_eq!(visits[0], visits[1]);
     }
 }

@@ -1,39 +1,39 @@
-//! The state of the scheduler -> what it believes of a page and why the page has its rank, for people to read.
+//! The scheduler's state -> its estimates for a page and the reasons for the page's rank, for people.
 
 use std::collections::HashSet;
 
 use super::pages::{ABSENT, CHANGED, FRESH, NONE, PENDING, SKIPPED, VACANT};
-use super::plan::Planned;
-use super::{Peak, Ranked, Reason, Scheduler};
+use super::plan::PlannedVisit;
+use super::{Peak, RankedPage, Reason, Scheduler};
 use crate::page::importance::Importance;
 use crate::pattern::calendar::DayFactors;
 use crate::time::{DayKind, Span, Timestamp};
 use crate::url::PageId;
 
-/// A stretch counts as a peak when its rate is this many times the mean.
+/// Hours count as a peak if their rate is this many times the mean.
 const PEAK_RATIO: f32 = 1.5;
 
-/// What is believed of a page.
+/// The scheduler's estimate for a page.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Belief {
-    /// Changes an hour: the periods of a workday, then those of any other day.
+    /// Changes per hour: first the periods of a workday, then those of any other day.
     pub rates: Vec<f32>,
     /// Mean importance of a change, in the same order.
     pub importance: Vec<f32>,
-    /// Visits after the first from which this was learned.
+    /// Number of visits after the first.
     pub n_visits: u32,
-    /// How many of them found a change.
+    /// Number of those that found a change.
     pub n_changed: u32,
-    /// The shared pattern that fits best, by number, and its share of belief.
+    /// The shared pattern that fits best, by number, and its posterior probability.
     pub shape: Option<(u8, f32)>,
-    /// How much busier than usual the page has been recently.
+    /// How much busier than usual the page was recently.
     pub spell: f32,
-    /// How much busier than usual it is on each day of the week and of the month, where days make a difference.
+    /// How much busier than usual each day of the week and of the month is, if days matter.
     pub days: Option<DayFactors>,
 }
 
 impl Belief {
-    /// Changes a day, averaged over the week.
+    /// Changes per day, averaged over the week.
     pub fn changes_per_day(&self) -> f32 {
         let (workday, rest) = self.rates.split_at(self.rates.len() / 2);
         let mean = |rates: &[f32]| rates.iter().sum::<f32>() / rates.len().max(1) as f32;
@@ -42,7 +42,6 @@ impl Belief {
 }
 
 impl Scheduler {
-    /// What is believed of a page.
     pub fn belief(&self, page: PageId) -> Option<Belief> {
         let at = self.pages.position(page)?;
         let n_buckets = self.learner.mixture.n_buckets();
@@ -59,11 +58,11 @@ impl Scheduler {
         })
     }
 
-    /// How many changes are expected of a page between two instants by what is believed of it, without its busy and quiet spells.
-    /// Nothing for a page that was never seen to change: what is believed of it is what is known of others.
+    /// The number of changes expected between two instants, without spells. `None` for a page without an observed
+    /// change, because its estimate comes from other pages.
     pub fn expected_changes(&self, page: PageId, from: Timestamp, to: Timestamp) -> Option<f64> {
         let at = self.pages.position(page)?;
-        if self.pages.picture[at] & CHANGED == 0 || self.pages.evidence[at] == NONE {
+        if self.pages.sweep_flags[at] & CHANGED == 0 || self.pages.evidence[at] == NONE {
             return None;
         }
         let clock = &self.clocks[usize::from(self.pages.clock[at])];
@@ -76,32 +75,32 @@ impl Scheduler {
         Some(expected)
     }
 
-    /// The pages in the order in which they would be visited from an instant on: those on the list of its slot as
-    /// [`Scheduler::next_visit`] will hand them out, then the others, new ones first and then by urgency. Pages that had
-    /// their turn in the slot come after them, and addresses without a page last. Asking changes nothing.
-    pub fn ranking(&self, now: Timestamp, n: usize) -> Vec<Ranked> {
+    /// The pages in the order of their next visits from an instant on. First comes the list of the slot in the order
+    /// of [`Scheduler::next_visit`]. Then come new pages, and the others by urgency. Pages already visited in the
+    /// slot follow, and URLs without a page are last. This changes no state.
+    pub fn ranking(&self, now: Timestamp, n: usize) -> Vec<RankedPage> {
         if self.is_in_slot(now) {
             return self.ranking_in_slot(n);
         }
-        // A slot's list is made from every page's state at its end, so it is made on a copy.
+        // The list of a slot depends on every page's state at its end, so it is computed on a copy.
         let mut then = self.clone();
         then.enter_slot(now);
         then.ranking_in_slot(n)
     }
 
-    /// The next visit on the list of the current slot; none when the list is used up.
-    pub fn next_planned(&self) -> Option<(Timestamp, Ranked)> {
+    /// The next visit in the list of the current slot; `None` if the list is used up.
+    pub fn next_planned(&self) -> Option<(Timestamp, RankedPage)> {
         let planned = self.slot.at_once.front().or(self.slot.plan.front())?;
         Some((planned.due, self.ranked(planned.at as usize, Some(planned.reason))))
     }
 
-    /// Calls `each` with every visit from `from` up to `until`, in order of time, as they will be made if each finds a page as
-    /// it was and none where none was. Ends early when `each` gives `false`. Nothing is learned, and asking changes nothing.
-    pub fn foresee(
+    /// Calls `each` with every visit from `from` up to `until`, in order of time, assuming that no visit finds a
+    /// change. Stops when `each` returns `false`. This changes no state.
+    pub fn forecast(
         &self,
         from: Timestamp,
         until: Timestamp,
-        mut each: impl FnMut(Timestamp, Ranked) -> bool,
+        mut each: impl FnMut(Timestamp, RankedPage) -> bool,
     ) {
         let mut then = self.clone();
         then.config.learn = false;
@@ -124,9 +123,9 @@ impl Scheduler {
         }
     }
 
-    /// The addresses without a page that wait for a probe, the next first, each with the instant from which it may be probed;
-    /// none for those that were never tried, because links like theirs lead nowhere. Gives at most `n`, and how many there are.
-    pub fn waiting_probes(&self, n: usize) -> (Vec<(Option<Timestamp>, Ranked)>, usize) {
+    /// The URLs without a page that wait for a probe, in order. Each has the instant from which it may be probed, or
+    /// `None` if it was never tried because similar links are dead. Returns at most `n`, and the total number.
+    pub fn waiting_probes(&self, n: usize) -> (Vec<(Option<Timestamp>, RankedPage)>, usize) {
         let pages = &self.pages;
         let is_waiting = |at: &usize| pages.has(*at, ABSENT) && !pages.has(*at, VACANT);
         let mut waiting: Vec<usize> = (0..pages.len()).filter(is_waiting).collect();
@@ -138,10 +137,10 @@ impl Scheduler {
         (waiting.into_iter().map(|at| (due(at), self.ranked(at, None))).collect(), n_all)
     }
 
-    fn ranking_in_slot(&self, n: usize) -> Vec<Ranked> {
-        let is_kept = |planned: &&Planned| !self.has_become_doubtful(planned.at as usize);
+    fn ranking_in_slot(&self, n: usize) -> Vec<RankedPage> {
+        let is_kept = |planned: &&PlannedVisit| !self.has_become_doubtful(planned.at as usize);
         let listed = || self.slot.at_once.iter().chain(&self.slot.plan).filter(is_kept);
-        let mut ranking: Vec<Ranked> =
+        let mut ranking: Vec<RankedPage> =
             listed().take(n).map(|planned| self.ranked(planned.at as usize, Some(planned.reason))).collect();
         let n_others = n - ranking.len();
         if n_others > 0 {
@@ -152,7 +151,7 @@ impl Scheduler {
         ranking
     }
 
-    /// The first `n` of the pages that are not on the slot's list.
+    /// The first `n` pages that are not in the slot's list.
     fn most_urgent(&self, n: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<usize> {
         let pages = &self.pages;
         let mut order: Vec<usize> =
@@ -171,39 +170,38 @@ impl Scheduler {
         order
     }
 
-    fn ranked(&self, at: usize, planned: Option<Reason>) -> Ranked {
+    fn ranked(&self, at: usize, planned: Option<Reason>) -> RankedPage {
         let pages = &self.pages;
         let belief = self.belief(pages.id[at]);
-        Ranked {
+        RankedPage {
             page: pages.id[at],
-            site: self.site_of(at),
-            reason: planned.unwrap_or_else(|| self.reason_of(at)),
+            site: self.site(at),
+            reason: planned.unwrap_or_else(|| self.reason(at)),
             urgency: pages.urgency[at],
-            expected: Importance::new(f64::from(pages.reward[at])),
-            n_expected: pages.load[at],
+            expected: Importance::new(f64::from(pages.expected_importance[at])),
+            n_expected: pages.expected_changes[at],
             changes_per_day: belief.as_ref().map_or(0.0, Belief::changes_per_day),
-            peak: belief.as_ref().and_then(|belief| peak_of(&belief.rates)),
+            peak: belief.as_ref().and_then(|belief| peak_hours(&belief.rates)),
             days: belief.as_ref().and_then(|belief| belief.days.as_ref()?.habit()),
             n_visits: belief.map_or(0, |belief| belief.n_visits),
             is_planned: planned.is_some(),
         }
     }
 
-    /// Bytes that a page takes in the scheduler, with its share of what pages share.
+    /// Bytes per page in the scheduler, including its part of shared data.
     pub fn bytes_per_page(&self) -> f64 {
         let n = self.pages.len().max(1);
         let shared = self.learner.n_bytes() + self.ahead.n_bytes();
-        super::pages::Pages::BYTES_PER_PAGE as f64 + shared as f64 / n as f64
+        super::pages::PageColumns::BYTES_PER_PAGE as f64 + shared as f64 / n as f64
     }
 
-    /// How many pages have a history of their own.
     pub fn n_histories(&self) -> usize {
         self.pages.evidence.iter().filter(|&&evidence| evidence != NONE).count()
     }
 }
 
-/// The busiest stretch of hours on workdays or on other days, if it stands out.
-pub fn peak_of(rates: &[f32]) -> Option<Peak> {
+/// The busiest hours on workdays or on other days, if they stand out.
+pub fn peak_hours(rates: &[f32]) -> Option<Peak> {
     let n = rates.len() / 2;
     let mean = rates.iter().sum::<f32>() / rates.len().max(1) as f32;
     if n == 0 || mean <= 0.0 {
@@ -232,26 +230,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peaks_are_told_in_words() {
+    fn peaks_are_written_in_words() {
         let peak = Peak { kind: DayKind::Weekend, from_hour: 14.0, to_hour: 15.0, ratio: 3.0 };
         assert_eq!(peak.to_string(), "14-15h on weekends");
     }
 
     #[test]
-    fn what_is_foreseen_is_what_is_done() {
+    fn the_forecast_matches_the_visits() {
         use super::super::{Budget, PageInfo, ScheduleConfig, VisitOutcome};
         use crate::url::SiteId;
         let from = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
         let config = ScheduleConfig { budget: Some(Budget::per_hour(3.0)), ..ScheduleConfig::default() };
         let mut scheduler = Scheduler::new(config, 7, from);
-        // The address without a page is elsewhere, so that it casts no doubt on the others.
+        // The URL without a page is on another site, so the other URLs are not doubtful.
         for page in 0..10 {
-            scheduler.add_page(PageId(page), PageInfo::of_site(SiteId(page / 9)));
+            scheduler.add_page(PageId(page), PageInfo::for_site(SiteId(page / 9)));
         }
         scheduler.record(PageId(9), VisitOutcome::Absent, from);
         let until = from + Span::from_hours(6);
         let mut foreseen = Vec::new();
-        scheduler.foresee(from, until, |at, ranked| {
+        scheduler.forecast(from, until, |at, ranked| {
             foreseen.push((at, ranked.page));
             true
         });
@@ -265,7 +263,7 @@ mod tests {
                 None => now = scheduler.next_wakeup().unwrap(),
             }
         }
-        // The nine pages that are there come first, one each, and later visits may go by what was learned.
+        // The nine existing pages come first, once each. Later visits may depend on what was learned.
         assert_eq!(foreseen[..9], done[..9]);
         assert_eq!(foreseen.len(), 18);
         let (probes, n_probes) = scheduler.waiting_probes(5);
@@ -280,9 +278,9 @@ mod tests {
         for hour in [23, 0, 1] {
             rates[hour] = 2.0;
         }
-        let peak = peak_of(&rates).unwrap();
+        let peak = peak_hours(&rates).unwrap();
         assert_eq!((peak.kind, peak.from_hour, peak.to_hour), (DayKind::Workday, 23.0, 2.0));
-        assert_eq!(peak_of(&[0.5; 48]), None);
-        assert_eq!(peak_of(&[]), None);
+        assert_eq!(peak_hours(&[0.5; 48]), None);
+        assert_eq!(peak_hours(&[]), None);
     }
 }

@@ -1,42 +1,43 @@
-//! Outcomes of visits -> what is believed of pages: histories of single pages, and the model that they share
-//! (P-PATTERN 6.3.4, 8.2; docs/papers.md, Learning from visits).
+//! Outcomes of visits -> estimates for pages: histories of single pages, and the model that they share (P-PATTERN
+//! 6.3.4, 8.2; docs/papers.md, Learning from visits).
 //!
-//! Every visit at once moves the buckets of the time that it covers. A page is fitted to its whole history when the history
-//! has doubled or grown by 64 visits. All pages and the shared patterns are fitted on [`REFIT_DAYS`] and weekly after them.
+//! Every visit immediately updates the buckets of the time that it covers. A page is fitted to its whole history when
+//! the history has doubled or grown by 64 visits. All pages and the shared patterns are fitted on [`REFIT_DAYS`] and
+//! weekly afterwards.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::days::DayMark;
 use super::gain::SPELL_HOURS;
-use super::pages::{KNOWN, NONE, Pages, VACANT};
+use super::pages::{KNOWN, NONE, PageColumns, VACANT};
 use super::rows::Rows;
 use crate::pattern::calendar::{DayCounts, DayPrior};
 use crate::pattern::mixture::{
-    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Tally, Visits, exp_neg, one_minus_exp,
-    own_rate,
+    BucketCounts, BucketPiece, BucketTally, HIGHEST_RATE, Mixture, Observed, PageFit, VisitLog, exp_neg,
+    one_minus_exp, own_rate,
 };
 use crate::time::{LocalClock, Span, Timestamp};
 
-/// Days after the start on which all pages are fitted anew.
+/// Days after the start on which all pages are fitted.
 const REFIT_DAYS: [u32; 7] = [1, 2, 3, 5, 7, 10, 14];
 const DAY_SECS: u32 = 86_400;
-/// Most visits that are kept one by one. Older ones are added up.
+/// Visits that are kept individually. Older ones are summed.
 const LONGEST_LOG: usize = 256;
-/// Visits that are added up when a log has become too long.
+/// Visits that are summed when a log is too long.
 const SETTLED_AT_ONCE: usize = 64;
-/// About how many pages the shared patterns are learned from in one sweep.
-const SWEEP_PAGES: usize = 1500;
-const N_SWEEPS: usize = 3;
-/// Weight of the usual rate against the changes seen recently, in expected changes.
+/// About how many pages one pass uses to learn the shared patterns.
+const PASS_PAGES: usize = 1500;
+const N_PASSES: usize = 3;
+/// Weight of the usual rate against recent changes, in expected changes.
 const SPELL_PRIOR: f32 = 3.0;
-/// Weight of the belief against one visit where no history is kept, in changes.
+/// Weight of the estimate against one visit of a page without a history, in changes.
 const BRIEF_PRIOR: f32 = 3.0;
-/// About how many bytes a history takes, with the row of its page.
+/// About how many bytes a history takes, including the row of its page.
 pub(super) const BYTES_PER_HISTORY: usize = 2560;
-/// Most groups; further ones share group 0.
+/// Further groups share group 0.
 const MOST_GROUPS: usize = 1 << 16;
 
-/// One visit after the first: the time since the visit before, and what was seen.
+/// One visit after the first: the time since the previous visit, and its outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LoggedVisit {
     pub gap_secs: u32,
@@ -55,38 +56,37 @@ impl LoggedVisit {
     }
 }
 
-/// What is kept of one page's visits.
+/// The visits of one page.
 #[derive(Clone, Default)]
-pub(super) struct Evidence {
+pub(super) struct VisitHistory {
     pub n_visits: u32,
     pub n_changed: u32,
     /// Hours between the visits counted above.
     pub hours: f32,
-    /// The number of visits at which the page is fitted to its whole history.
+    /// The number of visits at which the page is next fitted to its whole history.
     refit_at: u32,
     pub log: VecDeque<LoggedVisit>,
-    /// What the older visits add up to, faded to the instant `settled_at`.
-    settled: Option<Box<Counts>>,
+    /// The sum of older visits, faded to the instant `settled_at`.
+    settled: Option<Box<BucketCounts>>,
     settled_at: u32,
-    counts: Counts,
-    /// Recent changes, and how many were expected in that time (C2).
+    counts: BucketCounts,
+    /// Recent changes, and the number expected in that time (C2).
     spell: (f32, f32),
-    /// The shared pattern that fits best, and its share of belief.
+    /// The shared pattern that fits best, and its posterior probability.
     pub shape: (u8, f32),
     /// Changes by day of the week and of the month, faded to the instant `days_at`.
     pub(super) days: DayCounts,
     pub(super) days_at: u32,
 }
 
-/// The estimator's state.
 #[derive(Clone)]
 pub(super) struct Learner {
     pub mixture: Mixture,
     pub(super) rows: Rows,
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<VisitHistory>,
     vacant: Vec<u32>,
     groups: HashMap<u64, u32>,
-    /// What the new pages of a group start with. Group 0 holds the pages of all further groups.
+    /// The initial estimate of each group's new pages. Group 0 holds the pages of all groups beyond the maximum.
     group_starts: Vec<Option<GroupStart>>,
     pub(super) n_periods: u16,
     pub(super) half_life_secs: f32,
@@ -94,19 +94,19 @@ pub(super) struct Learner {
     started: u32,
     n_refits: u32,
     follows_spells: bool,
-    /// Whether days of the week and of the month are told apart.
-    pub(super) tells_days: bool,
+    /// Whether to learn about days of the week and of the month.
+    pub(super) learns_days: bool,
     n_histories_at_most: usize,
-    visits: Visits,
+    visits: VisitLog,
     pieces: Vec<BucketPiece>,
-    /// What is known of the days of each group.
+    /// By group.
     pub(super) day_priors: Vec<DayPrior>,
     pub(super) marks: Vec<DayMark>,
     sizes: Vec<f32>,
-    fit: Fit,
+    fit: PageFit,
 }
 
-/// What the new pages of a group start with.
+/// The initial estimate of a group's new pages.
 #[derive(Clone, Copy)]
 struct GroupStart {
     row: u32,
@@ -120,7 +120,7 @@ impl Learner {
         observed: Observed,
         half_life: Option<Span>,
         follows_spells: bool,
-        tells_days: bool,
+        learns_days: bool,
     ) -> Learner {
         let mixture = Mixture::new(n_periods, observed);
         Learner {
@@ -136,14 +136,14 @@ impl Learner {
             started: 0,
             n_refits: 0,
             follows_spells,
-            tells_days,
+            learns_days,
             n_histories_at_most: usize::MAX,
-            visits: Visits::default(),
+            visits: VisitLog::default(),
             pieces: Vec::new(),
             day_priors: Vec::new(),
             marks: Vec::new(),
             sizes: Vec::new(),
-            fit: Fit::default(),
+            fit: PageFit::default(),
         }
     }
 
@@ -155,7 +155,6 @@ impl Learner {
         (self.base, self.started) = (base, started);
     }
 
-    /// The number of the group with this hint.
     pub(super) fn group(&mut self, hint: u64) -> u32 {
         let next = self.groups.len() as u32 + 1;
         if self.groups.len() >= MOST_GROUPS {
@@ -164,32 +163,32 @@ impl Learner {
         *self.groups.entry(hint).or_insert(next)
     }
 
-    /// The changes an hour and the importance of a change that are believed of a page in a bucket, in its present spell.
+    /// The changes per hour and the importance of a change in a bucket, in the page's present spell.
     #[inline]
-    pub(super) fn believed(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
+    pub(super) fn believed(&self, pages: &PageColumns, at: usize, bucket: usize) -> (f32, f32) {
         self.in_spell(pages, at, bucket, pages.spell[at])
     }
 
     /// The same in the long run, without spells.
-    pub(super) fn usual(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
+    pub(super) fn usual(&self, pages: &PageColumns, at: usize, bucket: usize) -> (f32, f32) {
         self.in_spell(pages, at, bucket, 1.0)
     }
 
     #[inline]
-    pub(super) fn in_spell(&self, pages: &Pages, at: usize, bucket: usize, spell: f32) -> (f32, f32) {
+    pub(super) fn in_spell(&self, pages: &PageColumns, at: usize, bucket: usize, spell: f32) -> (f32, f32) {
         let (rate, importance) = self.rows.get(pages.row[at], bucket);
         let rate = (pages.rate[at] * spell * rate).min(HIGHEST_RATE);
         (rate, (pages.importance[at] * importance).min(1.0))
     }
 
-    /// The usual rate alone. Every visit asks for it in every bucket of the time that it covers.
+    /// The usual rate alone, because every visit needs it for every bucket that it covers.
     #[inline]
-    pub(super) fn usual_rate(&self, pages: &Pages, at: usize, bucket: usize) -> f32 {
+    pub(super) fn usual_rate(&self, pages: &PageColumns, at: usize, bucket: usize) -> f32 {
         (pages.rate[at] * self.rows.rate(pages.row[at], bucket)).min(HIGHEST_RATE)
     }
 
-    /// A new page starts from its group.
-    pub(super) fn start_page(&mut self, pages: &mut Pages, at: usize) {
+    /// Gives a new page the estimate of its group.
+    pub(super) fn start_page(&mut self, pages: &mut PageColumns, at: usize) {
         let group = pages.group[at] as usize;
         if group >= self.group_starts.len() {
             self.group_starts.resize(group + 1, None);
@@ -204,7 +203,7 @@ impl Learner {
     fn start_group(&mut self, group: usize) -> GroupStart {
         self.visits.clear();
         let mut fit = std::mem::take(&mut self.fit);
-        self.mixture.fit(&self.visits, None, group as u32, &Counts::default(), &mut fit);
+        self.mixture.fit(&self.visits, None, group as u32, &BucketCounts::default(), &mut fit);
         let row = self.group_starts[group].map_or_else(|| self.rows.take(), |start| start.row);
         let (rate, importance) = self.write_row(row, &fit);
         self.start_days(row, group);
@@ -215,9 +214,15 @@ impl Learner {
     }
 
     /// Sets the true rates, which only an experiment knows.
-    pub(super) fn set_known(&mut self, pages: &mut Pages, at: usize, rates: &[f32], importance: &[f32]) {
+    pub(super) fn set_known(
+        &mut self,
+        pages: &mut PageColumns,
+        at: usize,
+        rates: &[f32],
+        importance: &[f32],
+    ) {
         let n = self.mixture.n_buckets();
-        let mut fit = Fit::default();
+        let mut fit = PageFit::default();
         let pick = |values: &[f32], b: usize| values.get(b).copied().filter(|v| v.is_finite()).unwrap_or(0.0);
         fit.rates = (0..n).map(|b| pick(rates, b).max(0.0)).collect();
         fit.importance = (0..n).map(|b| pick(importance, b).clamp(0.0, 1.0)).collect();
@@ -228,18 +233,18 @@ impl Learner {
         (pages.rate[at], pages.importance[at]) = self.write_row(pages.row[at], &fit);
     }
 
-    pub(super) fn forget(&mut self, pages: &mut Pages, at: usize) {
+    pub(super) fn forget(&mut self, pages: &mut PageColumns, at: usize) {
         if owns_row(pages, at) {
-            self.rows.give_back(pages.row[at]);
+            self.rows.release_row(pages.row[at]);
         }
         if pages.evidence[at] != NONE {
-            self.evidence[pages.evidence[at] as usize] = Evidence::default();
+            self.evidence[pages.evidence[at] as usize] = VisitHistory::default();
             self.vacant.push(pages.evidence[at]);
         }
         (pages.row[at], pages.evidence[at]) = (0, NONE);
     }
 
-    fn own_evidence(&mut self, pages: &mut Pages, at: usize) -> usize {
+    fn own_evidence(&mut self, pages: &mut PageColumns, at: usize) -> usize {
         if pages.evidence[at] == NONE {
             if !owns_row(pages, at) {
                 pages.row[at] = self.rows.copy(pages.row[at]);
@@ -247,11 +252,11 @@ impl Learner {
             pages.evidence[at] = match self.vacant.pop() {
                 Some(vacant) => vacant,
                 None => {
-                    self.evidence.push(Evidence::default());
+                    self.evidence.push(VisitHistory::default());
                     (self.evidence.len() - 1) as u32
                 }
             };
-            let mut counts = Counts::new(self.mixture.n_buckets());
+            let mut counts = BucketCounts::new(self.mixture.n_buckets());
             for (b, tally) in counts.buckets.iter_mut().enumerate() {
                 tally.prior_rate = self.believed(pages, at, b).0;
             }
@@ -262,10 +267,10 @@ impl Learner {
         pages.evidence[at] as usize
     }
 
-    /// Takes in one visit at `to`. The visit before was at `from`.
+    /// Records a visit at `to`. The previous visit was at `from`.
     pub(super) fn observe(
         &mut self,
-        pages: &mut Pages,
+        pages: &mut PageColumns,
         clock: &LocalClock,
         at: usize,
         (from, to): (u32, u32),
@@ -306,19 +311,19 @@ impl Learner {
         self.pieces = pieces;
     }
 
-    /// How important each of several changes is that together are as important as this.
+    /// The importance of each of several changes whose combined importance is given.
     pub(super) fn importance_of_each(&self, together: f32, n_changes: usize) -> f32 {
         match self.mixture.observed() {
-            Observed::Difference => each_of(together, n_changes as f32),
+            Observed::Difference => single_importance(together, n_changes as f32),
             Observed::LastChange => together,
         }
     }
 
-    /// Takes in one visit of a page for whose history there is no room. Its mean rate and importance move, its pattern stays
-    /// that of its group. The mean before the visit is a Gamma prior that weighs as much as a few changes.
+    /// Records a visit of a page without room for a history. Its mean rate and importance change; its pattern stays
+    /// that of its group. The previous mean is a Gamma prior that weighs as much as a few changes.
     fn observe_in_brief(
         &self,
-        pages: &mut Pages,
+        pages: &mut PageColumns,
         at: usize,
         pieces: &[BucketPiece],
         importance: Option<f32>,
@@ -327,12 +332,15 @@ impl Learner {
             self.believed(pages, at, usize::from(piece.bucket)).0 * piece.hours * piece.times
         };
         let expected: f32 = pieces.iter().map(believed).sum::<f32>().max(1e-9);
+        // A visit shows at most one change, but several may have happened. Given at least one, their mean number is
+        // expected / P(at least one).
         let any = (-(-expected).exp_m1()).max(1e-6);
         let seen = if importance.is_some() { expected / any } else { 0.0 };
+        // The posterior mean of a Gamma prior with shape BRIEF_PRIOR whose mean is the present rate.
         pages.rate[at] *= (seen + BRIEF_PRIOR) / (expected + BRIEF_PRIOR);
         if let Some(y) = importance {
             let each = match self.mixture.observed() {
-                Observed::Difference => each_of(y, seen.max(1.0)),
+                Observed::Difference => single_importance(y, seen.max(1.0)),
                 Observed::LastChange => y,
             };
             pages.importance[at] += (each - pages.importance[at]) / (1.0 + BRIEF_PRIOR);
@@ -343,21 +351,21 @@ impl Learner {
         self.evidence.len() - self.vacant.len() >= self.n_histories_at_most
     }
 
-    /// Sets how many pages may have a history. The first pages to be visited get one; [`Learner::keep_at_most`] later keeps
+    /// Sets how many pages may have a history. The first visited pages get one; [`Learner::keep_at_most`] later keeps
     /// those of the most valuable pages.
     pub(super) fn allow_histories(&mut self, n_histories: usize) {
         self.n_histories_at_most = n_histories;
     }
 
-    /// Forgets the histories of the least valuable pages beyond a number.
-    pub(super) fn keep_at_most(&mut self, pages: &mut Pages, n_histories: usize) {
+    /// Drops the histories of the least valuable pages beyond a number.
+    pub(super) fn keep_at_most(&mut self, pages: &mut PageColumns, n_histories: usize) {
         self.allow_histories(n_histories);
         let mut with_history: Vec<usize> =
             (0..pages.len()).filter(|&at| pages.evidence[at] != NONE).collect();
         if with_history.len() <= n_histories {
             return;
         }
-        // A tenth more is freed, so that pages that have become valuable get a history.
+        // A tenth more is dropped, so pages that became valuable get a history.
         let n_kept = n_histories - n_histories / 10;
         let worth = |at: usize| pages.value[at] * pages.rate[at] * pages.importance[at];
         with_history.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)));
@@ -369,10 +377,10 @@ impl Learner {
         }
     }
 
-    /// Compares the recent changes of a page with those that were expected (C2).
+    /// Compares the recent changes of a page with the expected number (C2).
     fn follow_spell(
         &mut self,
-        pages: &mut Pages,
+        pages: &mut PageColumns,
         at: usize,
         gap_hours: f32,
         pieces: &[BucketPiece],
@@ -385,6 +393,8 @@ impl Learner {
         let scaled = expected * pages.spell[at];
         let seen = if changed { scaled / one_minus_exp(scaled).max(1e-6) } else { 0.0 };
         let age = gap_hours.max(1e-3) / SPELL_HOURS;
+        // Older evidence fades. The evidence of this gap arrived evenly over the gap, so a part of it has already
+        // faded.
         let (left, share) = (exp_neg(age), one_minus_exp(age) / age);
         let evidence = &mut self.evidence[pages.evidence[at] as usize];
         evidence.spell.0 = evidence.spell.0 * left + share * seen;
@@ -392,10 +402,10 @@ impl Learner {
         pages.spell[at] = (evidence.spell.0 + SPELL_PRIOR) / (evidence.spell.1 + SPELL_PRIOR);
     }
 
-    /// Moves the buckets of the time that the visit covers.
+    /// Updates the buckets of the time that the visit covers.
     fn update_buckets(
         &mut self,
-        pages: &mut Pages,
+        pages: &mut PageColumns,
         at: usize,
         pieces: &[BucketPiece],
         importance: Option<f32>,
@@ -404,12 +414,12 @@ impl Learner {
         let believed = |b: usize| (rate * rows.rate(row, b)).clamp(1e-7, HIGHEST_RATE);
         let evidence = &mut self.evidence[pages.evidence[at] as usize];
         let per_rate = 1.0 / pages.rate[at].max(1e-9);
-        let rate_of = |evidence: &Evidence, b: usize| {
+        let rate_of = |evidence: &VisitHistory, b: usize| {
             let tally = &evidence.counts.buckets[b];
             per_rate * own_rate(tally.n_changes, tally.hours, tally.prior_rate)
         };
         if importance.is_none() {
-            // Most visits find no change: only hours are added, and the belief about importance stays.
+            // Most visits find no change: they add hours only, and the estimate of importance stays.
             evidence.counts.add_hours(pieces, 1.0);
             for piece in pieces {
                 let b = usize::from(piece.bucket);
@@ -430,13 +440,13 @@ impl Learner {
         let per_importance = 1.0 / pages.importance[at].max(1e-6);
         for piece in pieces {
             let b = usize::from(piece.bucket);
-            let m = self.mixture.importance_of(self.mixture.size(&evidence.counts, b, of_page, group));
+            let m = self.mixture.importance_from_size(self.mixture.size(&evidence.counts, b, of_page, group));
             self.rows.set(row, b, rate_of(evidence, b), m * per_importance);
         }
     }
 
-    /// Fits one page to all that is kept of its visits. The last of them was at `end`.
-    fn refit_page(&mut self, pages: &mut Pages, clock: &LocalClock, at: usize, end: u32) {
+    /// Fits one page to its whole history, which ends at `end`.
+    fn refit_page(&mut self, pages: &mut PageColumns, clock: &LocalClock, at: usize, end: u32) {
         self.fit_days(pages, at, end);
         let mut fit = std::mem::take(&mut self.fit);
         self.fit_page(pages, clock, at, end, &mut fit);
@@ -448,8 +458,8 @@ impl Learner {
         self.fit = fit;
     }
 
-    fn fit_page(&mut self, pages: &Pages, clock: &LocalClock, at: usize, end: u32, fit: &mut Fit) {
-        self.settle(pages, clock, at, end);
+    fn fit_page(&mut self, pages: &PageColumns, clock: &LocalClock, at: usize, end: u32, fit: &mut PageFit) {
+        self.sum_old_visits(pages, clock, at, end);
         let mut visits = std::mem::take(&mut self.visits);
         visits.clear();
         let evidence = &self.evidence[pages.evidence[at] as usize];
@@ -470,9 +480,10 @@ impl Learner {
         (-(age_secs as f32) / self.half_life_secs).exp2()
     }
 
-    /// Adds up the oldest visits of a log that has grown too long.
-    fn settle(&mut self, pages: &Pages, clock: &LocalClock, at: usize, end: u32) {
+    /// Sums the oldest visits of a log that is too long.
+    fn sum_old_visits(&mut self, pages: &PageColumns, clock: &LocalClock, at: usize, end: u32) {
         let e = pages.evidence[at] as usize;
+        // The sums are faded lazily, only when the page is fitted, instead of with every visit.
         let fade = self.faded(end.saturating_sub(self.evidence[e].settled_at));
         if let Some(settled) = &mut self.evidence[e].settled {
             settled.fade(fade);
@@ -484,10 +495,12 @@ impl Learner {
         let mut settled = self.evidence[e]
             .settled
             .take()
-            .unwrap_or_else(|| Box::new(Counts::new(self.mixture.n_buckets())));
+            .unwrap_or_else(|| Box::new(BucketCounts::new(self.mixture.n_buckets())));
         let span: u64 = self.evidence[e].log.iter().map(|seen| u64::from(seen.gap_secs)).sum();
         let mut from = u64::from(end).saturating_sub(span) as u32;
         let mut pieces = std::mem::take(&mut self.pieces);
+        // The sums use the present rates and sizes as weights. Later fits cannot redo this, so only old visits are
+        // summed.
         let of_page = self.mixture.page_importance(&self.evidence[e].counts);
         let scale = self.mixture.scale(of_page);
         for _ in 0..SETTLED_AT_ONCE {
@@ -504,8 +517,8 @@ impl Learner {
         self.evidence[e].settled = Some(settled);
     }
 
-    /// Fills a row, and returns the mean rate and importance to which it is relative.
-    fn write_row(&mut self, row: u32, fit: &Fit) -> (f32, f32) {
+    /// Writes a row, and returns the mean rate and importance to which it is relative.
+    fn write_row(&mut self, row: u32, fit: &PageFit) -> (f32, f32) {
         let rate = self.mixture.mean_over_week(&fit.rates).max(1e-9);
         let importance = self.mixture.mean_over_week(&fit.importance).max(1e-6);
         let (per_rate, per_importance) = (1.0 / rate, 1.0 / importance);
@@ -513,7 +526,7 @@ impl Learner {
         (rate, importance)
     }
 
-    /// Whether the shared patterns are due to be learned anew.
+    /// Whether the shared patterns are due for a fit.
     pub(super) fn is_refit_due(&self, now: u32) -> bool {
         let days = now.saturating_sub(self.started) / DAY_SECS;
         let n = self.n_refits as usize;
@@ -521,15 +534,14 @@ impl Learner {
         days >= due
     }
 
-    /// How many more fits there would have been by now if the crawl had run all the time.
+    /// The number of fits that a continuous crawl would have made by now.
     pub(super) fn n_refits_due(&self, now: u32) -> u32 {
         let days = now.saturating_sub(self.started) / DAY_SECS;
         let early = REFIT_DAYS.iter().filter(|&&day| day <= days).count() as u32;
         (early + days.saturating_sub(14) / 7).saturating_sub(self.n_refits)
     }
 
-    /// Learns the shared patterns and fits every page to them.
-    pub(super) fn refit_all(&mut self, pages: &mut Pages, clocks: &[LocalClock], now: u32) {
+    pub(super) fn refit_all(&mut self, pages: &mut PageColumns, clocks: &[LocalClock], now: u32) {
         self.n_refits += 1;
         while self.is_refit_due(now) {
             self.n_refits += 1;
@@ -562,27 +574,27 @@ impl Learner {
         }
     }
 
-    fn sweep(&mut self, pages: &Pages, clocks: &[LocalClock], with_history: &[usize]) {
-        let stride = with_history.len().div_ceil(SWEEP_PAGES).max(1);
+    fn sweep(&mut self, pages: &PageColumns, clocks: &[LocalClock], with_history: &[usize]) {
+        let stride = with_history.len().div_ceil(PASS_PAGES).max(1);
         let mut fit = std::mem::take(&mut self.fit);
-        for _ in 0..N_SWEEPS {
-            let mut sweep = self.mixture.begin_sweep();
+        for _ in 0..N_PASSES {
+            let mut sweep = self.mixture.begin_pass();
             for &at in with_history.iter().step_by(stride) {
                 let clock = &clocks[usize::from(pages.clock[at])];
                 self.fit_page(pages, clock, at, pages.seen_at[at], &mut fit);
-                self.mixture.add_to_sweep(&fit, &mut sweep);
+                self.mixture.add_to_pass(&fit, &mut sweep);
             }
-            self.mixture.end_sweep(&sweep);
+            self.mixture.end_pass(&sweep);
         }
         self.fit = fit;
     }
 
-    /// Bytes of rows and histories.
     pub(super) fn n_bytes(&self) -> usize {
-        let of_one = |e: &Evidence| {
-            let of_counts = |counts: &Counts| counts.buckets.capacity() * std::mem::size_of::<Tally>();
+        let of_one = |e: &VisitHistory| {
+            let of_counts =
+                |counts: &BucketCounts| counts.buckets.capacity() * std::mem::size_of::<BucketTally>();
             let (counts, settled) = (of_counts(&e.counts), e.settled.as_deref().map_or(0, of_counts));
-            std::mem::size_of::<Evidence>()
+            std::mem::size_of::<VisitHistory>()
                 + counts
                 + settled
                 + e.log.capacity() * std::mem::size_of::<LoggedVisit>()
@@ -596,12 +608,13 @@ fn next_refit(n_visits: u32) -> u32 {
     n_visits + n_visits.clamp(1, 64)
 }
 
-/// Pages with a history or with given rates have a row of their own.
-pub(super) fn owns_row(pages: &Pages, at: usize) -> bool {
+/// Pages with a history or with given rates own a row.
+pub(super) fn owns_row(pages: &PageColumns, at: usize) -> bool {
     pages.evidence[at] != NONE || pages.has(at, KNOWN)
 }
 
-/// Of a difference that some changes made together, what each made: what one leaves of a page, all leave by its power.
-fn each_of(together: f32, n_changes: f32) -> f32 {
+/// The importance of each of several changes. A change of importance y keeps 1 - y of a page, and n equal changes
+/// together keep that to the power of n.
+fn single_importance(together: f32, n_changes: f32) -> f32 {
     -((1.0 - together.min(0.98)).ln() / n_changes).exp_m1()
 }

@@ -1,9 +1,8 @@
-//! What is known of pages -> which one to visit next, and when to ask again (P-PATTERN 8, P-QUALITY 6: docs/papers.md,
-//! Strategies and Expected gain).
+//! Page histories and a budget -> the page to visit next, and when to ask again (P-PATTERN 8, P-QUALITY 6;
+//! docs/papers.md, Strategies and Expected gain).
 //!
-//! Time is cut into slots. At the start of a slot all pages are ranked at once; the best are handed out over
-//! the slot, a page at most once. The crawler (real clock) and the simulator (virtual clock) drive the same
-//! [`Scheduler`]:
+//! Time is cut into slots. All pages are ranked at the start of a slot. The best are handed out over the slot, each
+//! at most once. The crawler (real clock) and the simulator (virtual clock) drive the same [`Scheduler`]:
 //!
 //! ```
 //! use perennial_core::url::{PageId, SiteId};
@@ -12,7 +11,7 @@
 //!
 //! let mut now = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
 //! let mut scheduler = Scheduler::new(ScheduleConfig::default(), 7, now);
-//! scheduler.add_page(PageId(0), PageInfo::of_site(SiteId(0)));
+//! scheduler.add_page(PageId(0), PageInfo::for_site(SiteId(0)));
 //! while now < Timestamp::parse("2026-11-18").unwrap() {
 //!     if let Some(visit) = scheduler.next_visit(now) {
 //!         scheduler.record(visit.page, VisitOutcome::Unchanged, now);
@@ -24,29 +23,30 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `config` | what the user wants |
-//! | `visit` | what the scheduler and its driver hand to each other |
-//! | `words` | the reason of a visit -> a phrase |
-//! | `pages` | one column for each fact about a page |
+//! | `config` | strategy, budget and goal |
+//! | `visit` | the values that the scheduler and its driver exchange |
+//! | `reason` | the reason of a visit -> a phrase |
+//! | `pages` | one column per fact about a page |
 //! | `rows` | rates by bucket, two bytes each |
-//! | `learn` | outcomes -> what is believed of pages |
-//! | `days` | outcomes by day of the week and of the month -> time as it passes for a page |
-//! | `told` | when pages changed, as their feeds tell -> the same, finer than looks |
-//! | `gain` | the expected gain of a visit, which ranks pages in our own strategy |
-//! | `ahead` | the same where a visit costs less at other hours |
-//! | `worth` | what pages are worth to the goals, in one currency |
-//! | `sites` | pages -> their sites, which are visited as a whole |
-//! | `balance` | visits that serve all measures at once |
+//! | `learn` | outcomes -> rates and importance of the changes of each page |
+//! | `days` | outcomes by day of the week and of the month -> how fast time passes for a page |
+//! | `announced` | change times from feeds -> observations that are finer than visits |
+//! | `gain` | the expected gain of a visit, which ranks the pages |
+//! | `ahead` | the same if a visit costs less at other hours |
+//! | `worth` | the value of pages to each goal, in one currency |
+//! | `sites` | pages -> their sites, which are swept |
+//! | `sweep` | shadow prices -> the pages that a sweep of their site would include |
+//! | `balance` | sweeps and single visits that serve all measures at once |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
-//! | `bearings` | what was found out about prices <-> a value that outlives the scheduler |
-//! | `directories` | looks by directory -> directories that are skipped, and a few visits that check it |
-//! | `probe` | addresses without a page -> a few visits that see whether one has come |
+//! | `checkpoint` | what the scheduler learned about shadow prices <-> a value that survives a restart |
+//! | `directories` | observations by directory -> skipped directories, and a few visits that check them |
+//! | `probe` | URLs without a page -> a few visits that check whether one has appeared |
 
 mod ahead;
-pub mod amounts;
+mod announced;
 mod balance;
-mod bearings;
+mod checkpoint;
 mod config;
 mod days;
 mod directories;
@@ -55,109 +55,109 @@ mod gain;
 mod learn;
 mod pages;
 mod plan;
-mod posing;
 mod probe;
 pub mod rank;
+mod reason;
 mod rows;
 mod select;
 mod sites;
-mod told;
+mod sweep;
+pub mod units;
 mod visit;
-mod words;
 mod worth;
 
 use std::collections::{HashSet, VecDeque};
 
 pub use crate::pattern::mixture::Observed;
-pub use bearings::Bearings;
+pub use checkpoint::Checkpoint;
 pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
-pub use explain::{Belief, peak_of};
-pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, SkipRule, Visit, VisitOutcome};
-pub use words::{ReasonContext, local_minute};
+pub use explain::{Belief, peak_hours};
+pub use reason::{ReasonContext, local_minute};
+pub use visit::{ClockId, KnownPattern, PageInfo, Peak, RankedPage, Reason, SkipRule, Visit, VisitOutcome};
 
 use crate::page::importance::Importance;
 use crate::pattern::mixture::BucketPiece;
 use crate::rng;
 use crate::time::{LocalClock, Span, Timestamp};
 use crate::url::PageId;
-use ahead::Ahead;
+use ahead::HourlyPlans;
+use announced::AnnouncedTimes;
 use balance::Balance;
-use directories::Directories;
+use directories::DirectoryRules;
 use learn::Learner;
-use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, POSING, Pages};
-use plan::{Bank, Planned};
+use pages::{ABSENT, ANNOUNCED, FRESH, IN_SWEEP, KNOWN, NONE, PENDING, PageColumns};
+use plan::{PlannedVisit, VisitSavings};
 use probe::Probes;
 use sites::Sites;
-use told::Told;
-use worth::Totals;
+use worth::ArchiveTotals;
 
-/// First wait after a failure; doubled with each further one, up to a day.
+/// The wait after the first failure. It doubles with each further failure, up to a day.
 const FIRST_RETRY_SECS: u32 = 60;
 const LONGEST_RETRY_SECS: u32 = 86_400;
-/// Most fits of the shared patterns after a history was learned anew.
+/// The shared patterns are fitted at most this often after a history was replayed.
 const MOST_REFITS: u32 = 5;
-/// L of a page that was announced as changed. It is so high that the gain is the value of the page times r.
-const ANNOUNCED_LOAD: f32 = 8.0;
+/// Expected changes of a page that was announced as changed: so many that the gain is the page's value times the
+/// expected importance.
+const ANNOUNCED_CHANGES: f32 = 8.0;
 
-/// Decides which page to visit next. Same configuration, seed and calls: same visits.
+/// Decides which page to visit next. The same configuration, seed and calls give the same visits.
 #[derive(Clone)]
 pub struct Scheduler {
     config: ScheduleConfig,
     seed: u64,
-    /// Times in the columns are seconds since this instant. No time is below 1, so that 0 can mean "never".
+    /// Times in the columns are seconds since this instant. They are at least 1, so 0 can mean "never".
     base: Timestamp,
-    pages: Pages,
-    /// When pages changed since they were looked at, as their feeds tell.
-    told: Told,
+    pages: PageColumns,
+    /// When pages changed since their last observation, according to their feeds.
+    announced: AnnouncedTimes,
     clocks: Vec<LocalClock>,
     learner: Learner,
-    slot: Slot,
-    /// The instant to which r and L of every page were carried: the end of the slot.
+    slot: CurrentSlot,
+    /// The end of the slot. The expected changes and importance of every page refer to this instant.
     state_at: Timestamp,
     /// The bucket of each clock in this slot.
-    steps: Vec<gain::Step>,
-    /// Pages never captured, in the order in which they came.
+    steps: Vec<gain::SlotStep>,
+    /// Pages that were never captured, in order of arrival.
     fresh: VecDeque<u32>,
-    bank: Bank,
+    bank: VisitSavings,
     balance: Balance,
     sites: Sites,
-    totals: Totals,
+    totals: ArchiveTotals,
     probes: Probes,
-    directories: Directories,
-    ahead: Ahead,
+    directories: DirectoryRules,
+    ahead: HourlyPlans,
     /// The buckets of the hours after the current slot, for each clock.
-    hours_ahead: Vec<[ahead::HourAhead; ahead::DEPTH]>,
+    hours_ahead: Vec<[ahead::UpcomingHour; ahead::DEPTH]>,
     pieces: Vec<BucketPiece>,
-    /// Visits the budget has granted and no slot has taken.
+    /// Visits that the budget granted and no slot has used.
     credit: f64,
-    /// The same for the share that is kept for the pages seen longest ago.
+    /// The same for the share that is reserved for the pages with the oldest captures.
     floor_credit: f64,
-    /// The urgency at about twice the length of the list in the last two slots, the later slot first; 0 when it is not known.
+    /// The urgency at about twice the length of the list in the last two slots, newest first; 0 if unknown.
     last_bounds: [f32; 2],
-    /// A wait in seconds, and the second before which no page will have waited that long. Until then no search for such
-    /// pages is needed.
+    /// A wait in seconds, and the second before which no page will have waited that long. No search for such pages is
+    /// needed until then.
     oldest_due: (f64, u32),
 }
 
-/// The stretch of time for which the pages are ranked.
+/// The time span for which the pages are ranked.
 #[derive(Clone, Default)]
-struct Slot {
+struct CurrentSlot {
     range: Option<(Timestamp, Timestamp)>,
     /// How many visits the slot may hand out.
     capacity: usize,
     n_handed_out: usize,
-    /// Positions of the pages that were handed out in this slot.
+    /// Positions of the pages that this slot handed out.
     had_turn: HashSet<u32>,
-    /// What is left to hand out, the next first.
-    plan: VecDeque<Planned>,
-    /// Visits that came up during the slot; they go before the plan.
-    at_once: VecDeque<Planned>,
+    /// The visits still to hand out, in order.
+    plan: VecDeque<PlannedVisit>,
+    /// Visits that were added during the slot. They go before the plan.
+    at_once: VecDeque<PlannedVisit>,
 }
 
 impl Scheduler {
-    /// A scheduler that knows no page yet.
     pub fn new(config: ScheduleConfig, seed: u64, now: Timestamp) -> Scheduler {
-        let config = sane(config);
+        let config = sanitised(config);
         let base = now - Span::from_hours(24 * 366 * 30);
         let mut learner =
             Learner::new(config.n_periods, config.observed, config.half_life, config.spells, config.calendar);
@@ -166,21 +166,21 @@ impl Scheduler {
             config,
             seed,
             base,
-            pages: Pages::default(),
+            pages: PageColumns::default(),
             clocks: vec![LocalClock::utc()],
             learner,
-            slot: Slot::default(),
+            slot: CurrentSlot::default(),
             state_at: now,
             steps: Vec::new(),
             fresh: VecDeque::new(),
-            bank: Bank::default(),
+            bank: VisitSavings::default(),
             balance: Balance::default(),
             sites: Sites::default(),
-            totals: Totals::default(),
+            totals: ArchiveTotals::default(),
             probes: Probes::default(),
-            directories: Directories::default(),
-            ahead: Ahead::default(),
-            told: Told::default(),
+            directories: DirectoryRules::default(),
+            ahead: HourlyPlans::default(),
+            announced: AnnouncedTimes::default(),
             hours_ahead: Vec::new(),
             pieces: Vec::new(),
             credit: 0.0,
@@ -190,17 +190,16 @@ impl Scheduler {
         }
     }
 
-    /// The configuration in force.
     pub fn config(&self) -> &ScheduleConfig {
         &self.config
     }
 
-    /// Changes the budget from the next slot on.
+    /// Sets the budget from the next slot on.
     pub fn set_budget(&mut self, budget: Option<Budget>) {
         self.config.budget = budget;
     }
 
-    /// Adds a local clock, by whose days and hours pages are judged. Clock 0 is UTC.
+    /// Adds a local clock, whose days and hours apply to the pages that use it. Clock 0 is UTC.
     pub fn add_clock(&mut self, clock: LocalClock) -> ClockId {
         if let Some(known) = self.clocks.iter().position(|other| *other == clock) {
             return ClockId(known as u16);
@@ -212,18 +211,17 @@ impl Scheduler {
         ClockId((self.clocks.len() - 1) as u16)
     }
 
-    /// How many pages there are.
     pub fn n_pages(&self) -> usize {
         self.pages.n_present()
     }
 
-    /// Adds a page that was never captured, or changes what is known of one that is there.
+    /// Adds a page that was never captured, or updates the description of a known page.
     pub fn add_page(&mut self, page: PageId, info: PageInfo) {
         let (at, is_new) = self.pages.insert(page);
-        self.describe(at, is_new, info);
+        self.update_page(at, is_new, info);
         if is_new {
             if self.is_doubtful(at) {
-                self.doubt(at);
+                self.defer_doubtful(at);
             } else {
                 self.queue_new(at);
                 self.plan_at_once(at);
@@ -231,23 +229,23 @@ impl Scheduler {
         }
     }
 
-    /// Adds a page that was captured before this scheduler began, last at `seen`.
+    /// Adds a page whose last capture, at `seen`, is older than this scheduler.
     pub fn add_seen_page(&mut self, page: PageId, info: PageInfo, seen: Timestamp) {
         let (at, is_new) = self.pages.insert(page);
-        self.describe(at, is_new, info);
+        self.update_page(at, is_new, info);
         self.pages.flags[at] &= !FRESH;
         self.pages.seen_at[at] = self.secs(seen);
         self.oldest_due.1 = 0;
-        self.restate(at);
+        self.recompute_state(at);
     }
 
-    fn describe(&mut self, at: usize, is_new: bool, info: PageInfo) {
+    fn update_page(&mut self, at: usize, is_new: bool, info: PageInfo) {
         self.pages.site[at] = self.sites.place(info.site, info.goal.unwrap_or(self.config.goal));
         self.pages.clock[at] = info.clock.0.min((self.clocks.len() - 1) as u16);
         self.pages.weight[at] = sane_weight(info.weight);
         let group = self.learner.group(info.group);
         if group != self.pages.group[at] {
-            self.except(at);
+            self.exempt(at);
         }
         self.pages.group[at] = group;
         if is_new {
@@ -259,14 +257,13 @@ impl Scheduler {
         self.set_value(at);
     }
 
-    /// Forgets a page.
     pub fn remove_page(&mut self, page: PageId) {
         let Some(at) = self.pages.position(page) else { return };
         self.set_present(at);
-        self.except(at);
+        self.exempt(at);
         self.learner.forget(&mut self.pages, at);
         self.pages.remove(page);
-        self.told.take(page, (0, 0));
+        self.announced.take(page, (0, 0));
         self.slot.had_turn.remove(&(at as u32));
         let stays = |other: &u32| *other != at as u32;
         self.slot.plan.retain(|planned| stays(&planned.at));
@@ -274,7 +271,6 @@ impl Scheduler {
         self.fresh.retain(stays);
     }
 
-    /// Changes omega(P).
     pub fn set_weight(&mut self, page: PageId, weight: f32) {
         if let Some(at) = self.pages.position(page) {
             self.pages.weight[at] = sane_weight(weight);
@@ -282,22 +278,23 @@ impl Scheduler {
         }
     }
 
-    /// Learns from all that was recorded and makes `now` the present. A driver calls it after it has recorded a history,
-    /// so that the scheduler need not wait for the next day on which it would fit all pages.
+    /// Fits all pages to the recorded history and makes `now` the present. A driver calls it after it replayed a
+    /// history. Otherwise the scheduler would wait for the next day on which it fits all pages.
     pub fn learn_now(&mut self, now: Timestamp) {
         let secs = self.secs(now);
         self.state_at = now;
         if self.config.learn {
-            // Shared patterns get better with every fit. There are as many fits as a crawl would have made, up to a bound.
+            // Shared patterns improve with every fit, so this makes as many as a crawl would have made, up to a
+            // bound.
             for _ in 0..self.learner.n_refits_due(secs).clamp(1, MOST_REFITS) {
                 self.learner.refit_all(&mut self.pages, &self.clocks, secs);
             }
         }
         for at in 0..self.pages.len() {
-            self.restate(at);
+            self.recompute_state(at);
         }
-        self.make_values(secs);
-        self.recall_pictures();
+        self.recompute_values(secs);
+        self.estimate_last_sweeps();
     }
 
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
@@ -312,42 +309,37 @@ impl Scheduler {
             if !self.has_become_doubtful(planned.at as usize) {
                 break planned;
             }
-            self.doubt(planned.at as usize);
+            self.defer_doubtful(planned.at as usize);
         };
         self.slot.n_handed_out += 1;
         self.spend();
         self.slot.had_turn.insert(planned.at);
         let at = planned.at as usize;
         self.pages.flags[at] |= PENDING;
-        Some(Visit {
-            page: self.pages.id[at],
-            site: self.site_of(at),
-            at: planned.due,
-            reason: planned.reason,
-        })
+        Some(Visit { page: self.pages.id[at], site: self.site(at), at: planned.due, reason: planned.reason })
     }
 
-    /// The driver gives a visit back without having asked the host, for example because it is shutting down.
+    /// Returns a visit that the driver did not make, for example because it is shutting down.
     pub fn release(&mut self, page: PageId) {
         if let Some(at) = self.pages.position(page) {
             if self.pages.has(at, PENDING) {
-                self.take_back();
+                self.refund();
             }
             self.pages.flags[at] &= !PENDING;
             self.slot.had_turn.remove(&(at as u32));
         }
     }
 
-    /// A page is not to be visited before an instant although nothing failed, for example because the budget of its site is
-    /// spent.
-    pub fn hold(&mut self, page: PageId, until: Timestamp) {
+    /// Keeps a page from being visited before an instant although nothing failed, for example because its site's
+    /// budget is spent.
+    pub fn defer(&mut self, page: PageId, until: Timestamp) {
         if let Some(at) = self.pages.position(page) {
             self.pages.not_before[at] = self.pages.not_before[at].max(self.secs(until));
             self.queue_probe(at);
         }
     }
 
-    /// When [`Scheduler::next_visit`] may have something again; nothing when there are no pages.
+    /// The earliest time at which [`Scheduler::next_visit`] may return a visit; `None` without pages.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         if self.pages.n_present() == 0 {
             return None;
@@ -359,7 +351,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes in what a visit found, also of visits that the scheduler did not ask for.
+    /// Records the outcome of a visit, even of one that the scheduler did not request.
     pub fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp) {
         let Some(at) = self.pages.position(page) else { return };
         self.pages.flags[at] &= !PENDING;
@@ -368,7 +360,7 @@ impl Scheduler {
             VisitOutcome::Changed(importance) => self.record_seen(at, Some(importance), secs),
             VisitOutcome::Unchanged => self.record_seen(at, None, secs),
             VisitOutcome::Failed { retry_at } => {
-                let wait = doubled(FIRST_RETRY_SECS, self.pages.n_failures[at], LONGEST_RETRY_SECS);
+                let wait = backoff_secs(FIRST_RETRY_SECS, self.pages.n_failures[at], LONGEST_RETRY_SECS);
                 let asked = retry_at.map_or(0, |retry| self.secs(retry));
                 self.back_off(at, secs.saturating_add(self.jitter(at, wait)).max(asked));
             }
@@ -380,27 +372,27 @@ impl Scheduler {
         }
     }
 
-    /// A feed, a sitemap or a push announced that a page changed at an instant, and how important the change is if it says
-    /// so. The page is visited at once when the budget allows it and the page has not been visited in this slot.
+    /// Records that a feed, a sitemap or a push announced a change, with its importance if known. The page is visited
+    /// at once if the budget allows it and the page was not visited in this slot.
     pub fn announce(&mut self, page: PageId, at: Timestamp, importance: Option<Importance>) {
         let Some(position) = self.pages.position(page) else { return };
         if self.pages.has(position, FRESH) || self.secs(at) <= self.pages.seen_at[position] {
             return;
         }
         if self.pages.has(position, ABSENT) {
-            // Somebody says that the page is there: look at once, as far as probes may.
+            // The announcement suggests that the page exists, so it is due for a probe.
             self.pages.not_before[position] = self.secs(at);
             self.queue_probe(position);
             return;
         }
-        self.except(position);
+        self.exempt(position);
         self.pages.flags[position] |= ANNOUNCED;
         let importance = importance.map_or(self.pages.importance[position], |given| given.get() as f32);
-        self.pages.reward[position] = self.pages.reward[position].max(importance);
+        self.pages.expected_importance[position] = self.pages.expected_importance[position].max(importance);
         // The change is certain, so waiting earns nothing more.
-        self.pages.load[position] = self.pages.load[position].max(ANNOUNCED_LOAD);
+        self.pages.expected_changes[position] = self.pages.expected_changes[position].max(ANNOUNCED_CHANGES);
         self.pages.urgency[position] = match self.config.strategy {
-            Strategy::ExpectedGain => gain::gain_of(&self.pages, position),
+            Strategy::ExpectedGain => gain::page_gain(&self.pages, position),
             Strategy::FixedInterval => f32::MAX,
         };
         let may_ask = self.pages.not_before[position] <= self.secs(at);
@@ -417,29 +409,29 @@ impl Scheduler {
             self.learner.allow_histories(self.most_histories());
             let clock = &self.clocks[usize::from(self.pages.clock[at])];
             let importance = importance.map(|importance| importance.get() as f32);
-            let times = self.told.take(self.pages.id[at], (before, secs));
-            self.learner.observe_told(&mut self.pages, clock, at, (before, secs), &times, importance);
+            let times = self.announced.take(self.pages.id[at], (before, secs));
+            self.learner.observe_announced(&mut self.pages, clock, at, (before, secs), &times, importance);
         }
         if !is_first {
-            self.note_found(at, importance.is_some());
-            self.note_look(at, importance.is_some(), (before, secs));
+            self.count_gain(at, importance.is_some());
+            self.count_observation(at, importance.is_some(), (before, secs));
         }
         self.pages.flags[at] &= !(FRESH | ANNOUNCED);
         self.pages.n_failures[at] = 0;
         self.pages.not_before[at] = 0;
         self.pages.seen_at[at] = secs.max(before);
-        self.restate(at);
+        self.recompute_state(at);
         self.plan_ahead(at);
     }
 
     fn back_off(&mut self, at: usize, until: u32) {
         self.pages.n_failures[at] = self.pages.n_failures[at].saturating_add(1);
-        self.pages.picture[at] &= !POSING;
+        self.pages.sweep_flags[at] &= !IN_SWEEP;
         self.pages.not_before[at] = until;
         self.queue_probe(at);
     }
 
-    /// Up to a quarter more, so that the pages of a host that failed together do not return together.
+    /// Adds up to a quarter, so the pages of a host that failed together do not return together.
     fn jitter(&self, at: usize, wait: u32) -> u32 {
         let share = rng::spread(self.seed, u64::from(self.pages.id[at].0));
         wait + (u64::from(wait) * u64::from(share) / (4 << 16)) as u32
@@ -454,7 +446,7 @@ impl Scheduler {
     }
 }
 
-fn doubled(first: u32, times: u8, longest: u32) -> u32 {
+fn backoff_secs(first: u32, times: u8, longest: u32) -> u32 {
     first.saturating_mul(1 << u32::from(times.min(20))).min(longest)
 }
 
@@ -462,7 +454,7 @@ fn sane_weight(weight: f32) -> f32 {
     if weight.is_finite() { weight.clamp(0.0, 1e9) } else { 0.0 }
 }
 
-fn sane(mut config: ScheduleConfig) -> ScheduleConfig {
+fn sanitised(mut config: ScheduleConfig) -> ScheduleConfig {
     config.n_periods = config.n_periods.clamp(1, 120);
     config.slot = config.slot.max(Span::from_secs(1));
     config.floor = config.floor.map(|share| if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 });

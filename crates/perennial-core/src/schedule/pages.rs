@@ -1,86 +1,82 @@
-//! What the scheduler knows of every page, as columns, so that one pass over a few of them ranks all pages. The quantities
-//! are those of docs/papers.md, Expected gain.
+//! The scheduler's data about pages, in columns, so ranking all pages reads only a few of them. docs/papers.md
+//! (Expected gain) defines the quantities.
 
 use std::collections::HashMap;
 
 use crate::url::PageId;
 
-/// Never captured.
 pub(super) const FRESH: u8 = 1;
-/// Handed out, and not yet answered by the driver.
+/// Handed out; the driver has not reported the outcome.
 pub(super) const PENDING: u8 = 2;
-/// The last visit found no page; it is probed rarely.
+/// The last visit found no page. It is probed rarely.
 pub(super) const ABSENT: u8 = 4;
-/// Removed; its place in the columns is free for another page.
+/// Removed; another page can use its position.
 pub(super) const VACANT: u8 = 8;
-/// Announced as changed since the last visit.
 pub(super) const ANNOUNCED: u8 = 16;
 /// Its rates were given, not learned.
 pub(super) const KNOWN: u8 = 32;
 /// In the queue of new pages.
 pub(super) const QUEUED: u8 = 64;
 
-/// In a directory that is skipped.
+/// In a skipped directory.
 pub(super) const SKIPPED: u8 = 128;
 
-/// Bit of [`Pages::picture`]: a change was found outside a picture of the whole site, so that the page as it is archived does
-/// not belong to the others any more.
-pub(super) const TORN: u8 = 1;
-/// Bit of [`Pages::picture`]: to be visited as part of a picture of the whole site.
-pub(super) const POSING: u8 = 2;
+/// Bit of [`PageColumns::sweep_flags`]: a visit outside a sweep found a change, so the captured page does not match
+/// the others of its site.
+pub(super) const INCOHERENT: u8 = 1;
+/// Bit of [`PageColumns::sweep_flags`]: queued for a sweep of its site.
+pub(super) const IN_SWEEP: u8 = 2;
 
-/// Bit of [`Pages::picture`]: was seen to change.
+/// Bit of [`PageColumns::sweep_flags`]: a change was observed.
 pub(super) const CHANGED: u8 = 4;
 
-/// No such row.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// One entry a page in every column; see [`Pages::BYTES_PER_PAGE`].
+/// One entry per page in every column; see [`PageColumns::BYTES_PER_PAGE`].
 #[derive(Default, Clone)]
-pub(super) struct Pages {
+pub(super) struct PageColumns {
     pub id: Vec<PageId>,
-    /// The place of the site in the scheduler's list of sites.
+    /// Index in the scheduler's list of sites.
     pub site: Vec<u32>,
     pub clock: Vec<u16>,
     pub flags: Vec<u8>,
     pub n_failures: Vec<u8>,
     /// omega(P).
     pub weight: Vec<f32>,
-    /// What one unit of importance on this page is worth to the goal.
+    /// The value of one unit of importance on this page to its goal.
     pub value: Vec<f32>,
-    /// The part of the value that is earned whatever the page will do next: see [`super::gain`].
-    pub standing: Vec<f32>,
+    /// The part of the value that does not depend on the next change: see [`super::gain`].
+    pub sure_value: Vec<f32>,
     /// r: expected importance of the last change since the visit.
-    pub reward: Vec<f32>,
+    pub expected_importance: Vec<f32>,
     /// L: expected number of changes since the visit.
-    pub load: Vec<f32>,
+    pub expected_changes: Vec<f32>,
     /// The last capture, in seconds since the scheduler's base; 0 when there is none.
     pub seen_at: Vec<u32>,
-    /// The page is not to be visited before this second since the scheduler's base.
+    /// No visit before this second since the scheduler's base.
     pub not_before: Vec<u32>,
-    /// Mean changes an hour.
+    /// Mean changes per hour.
     pub rate: Vec<f32>,
-    /// Mean importance of a change.
     pub importance: Vec<f32>,
     /// The row of relative rates and importances by bucket.
     pub row: Vec<u32>,
     /// The history, or [`NONE`].
     pub evidence: Vec<u32>,
-    /// The group from which a new page takes its rates.
+    /// The group that supplies the initial rates of a new page.
     pub group: Vec<u32>,
-    /// How much busier than usual the page has been recently (C2).
+    /// How much busier than usual the page was recently (C2).
     pub spell: Vec<f32>,
-    /// What the page is ranked by in the current slot.
+    /// The rank in the current slot.
     pub urgency: Vec<f32>,
-    /// How the page stands to the pictures of its site: [`TORN`], [`POSING`], [`CHANGED`].
-    pub picture: Vec<u8>,
+    /// The page's state in sweeps of its site: [`INCOHERENT`], [`IN_SWEEP`], [`CHANGED`].
+    pub sweep_flags: Vec<u8>,
     vacant: Vec<u32>,
     position: Vec<u32>,
-    /// Positions of page numbers far beyond the others. The store numbers pages densely, so that this stays empty.
+    /// Positions of page numbers far beyond the others. The store numbers pages densely, so this stays empty.
     stray: HashMap<u32, u32>,
 }
 
-impl Pages {
+impl PageColumns {
     /// Bytes of the columns and of the table from page number to position.
     pub(super) const BYTES_PER_PAGE: usize = 4 * 17 + 2 + 1 + 1 + 1;
 
@@ -100,7 +96,7 @@ impl Pages {
         (found != NONE).then_some(found as usize)
     }
 
-    /// The page's position, a new one if it had none, and whether it is new.
+    /// The page's position, which is new if it had none, and whether it is new.
     pub(super) fn insert(&mut self, page: PageId) -> (usize, bool) {
         if let Some(position) = self.position(page) {
             return (position, false);
@@ -110,13 +106,13 @@ impl Pages {
             (self.id.len() - 1) as u32
         });
         self.blank(position as usize, page);
-        self.remember(page, position);
+        self.set_position(page, position);
         (position as usize, true)
     }
 
     pub(super) fn remove(&mut self, page: PageId) -> Option<usize> {
         let position = self.position(page)?;
-        self.remember(page, NONE);
+        self.set_position(page, NONE);
         self.flags[position] = VACANT;
         self.urgency[position] = 0.0;
         self.vacant.push(position as u32);
@@ -127,7 +123,7 @@ impl Pages {
         self.flags[position] & flags != 0
     }
 
-    fn remember(&mut self, page: PageId, position: u32) {
+    fn set_position(&mut self, page: PageId, position: u32) {
         let id = page.0 as usize;
         if id < self.position.len() {
             self.position[id] = position;
@@ -135,7 +131,7 @@ impl Pages {
             self.position.resize(id + 1, NONE);
             self.position[id] = position;
             if !self.stray.is_empty() {
-                self.adopt_strays();
+                self.absorb_strays();
             }
         } else if position == NONE {
             self.stray.remove(&page.0);
@@ -144,7 +140,7 @@ impl Pages {
         }
     }
 
-    fn adopt_strays(&mut self) {
+    fn absorb_strays(&mut self) {
         let position = &mut self.position;
         self.stray.retain(|&id, &mut at| match position.get_mut(id as usize) {
             Some(entry) => {
@@ -163,9 +159,9 @@ impl Pages {
         self.n_failures.push(0);
         self.weight.push(1.0);
         self.value.push(1.0);
-        self.standing.push(0.0);
-        self.reward.push(0.0);
-        self.load.push(0.0);
+        self.sure_value.push(0.0);
+        self.expected_importance.push(0.0);
+        self.expected_changes.push(0.0);
         self.seen_at.push(0);
         self.not_before.push(0);
         self.rate.push(0.0);
@@ -175,17 +171,17 @@ impl Pages {
         self.group.push(0);
         self.spell.push(1.0);
         self.urgency.push(0.0);
-        self.picture.push(0);
+        self.sweep_flags.push(0);
     }
 
     fn blank(&mut self, at: usize, page: PageId) {
         self.id[at] = page;
         self.flags[at] = FRESH;
         self.n_failures[at] = 0;
-        (self.reward[at], self.load[at]) = (0.0, 0.0);
+        (self.expected_importance[at], self.expected_changes[at]) = (0.0, 0.0);
         (self.seen_at[at], self.not_before[at]) = (0, 0);
         (self.urgency[at], self.spell[at]) = (0.0, 1.0);
-        (self.row[at], self.evidence[at], self.picture[at]) = (0, NONE, 0);
+        (self.row[at], self.evidence[at], self.sweep_flags[at]) = (0, NONE, 0);
     }
 }
 
@@ -194,8 +190,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_find_their_place_dense_or_stray() {
-        let mut pages = Pages::default();
+    fn dense_and_sparse_numbers_have_positions() {
+        let mut pages = PageColumns::default();
         for id in [5, u32::MAX - 1, 0, 70_000] {
             assert!(pages.insert(PageId(id)).1);
         }

@@ -1,55 +1,56 @@
-//! Addresses without a page -> a few visits that see whether one has come.
+//! URLs without a page -> a few visits that check whether a page has appeared.
 //!
-//! Sites are full of links that lead nowhere. An address is tried once. If there is no page, further tries wait longer and
-//! longer, and all of them together get a small share of the budget. A new address is tried at once where links are good,
-//! and waits for the same share where few addresses of its site and group had a page, unless it was found beside
-//! addresses that have one: the links of one list mostly share a fate. Sites take turns in that share. A page that was there
-//! and has vanished waits too, but for nothing else: there are few such pages, and people want to know when they return.
+//! Sites contain many dead links. A URL is tried once. If it has no page, the waits between further tries grow, and
+//! all tries together get a small share of the budget. On sites with mostly good links a new URL is tried at once. If
+//! few URLs of its site and group had a page, it waits for that share, unless its neighbours have pages: links of one
+//! list are mostly alike. Sites take turns in that share. A page that vanished is probed too, outside of the share:
+//! there are few such pages, and people want to know when they return.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::pages::{ABSENT, FRESH, PENDING, VACANT};
-use super::{Reason, Scheduler, doubled};
+use super::{Reason, Scheduler, backoff_secs};
 
-/// First probe of an address that never had a page, and of a page that has vanished; doubled each time, up to two months.
+/// First wait for a URL that never had a page, and for a vanished page. It doubles each time, up to two months.
 const FIRST_PROBE_SECS: u32 = 86_400;
 const FIRST_PROBE_OF_VANISHED_SECS: u32 = 6 * 3600;
 const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
-/// Share of a slot's visits that may go to addresses that never had a page.
+/// Share of a slot's visits for URLs that never had a page.
 const PROBE_SHARE: f64 = 0.015;
-/// A new address with a lower chance of a page is doubtful.
+/// A new URL with a lower probability of a page is doubtful.
 const LEAST_CHANCE: f32 = 0.5;
-/// Where at least so many links are good, a dead one beside an address says nothing about it.
+/// If at least this share of links is good, a dead neighbour is not evidence.
 const GOOD_CHANCE: f32 = 0.7;
-/// What is known of a site counts for an address of a group like so many answers of the group itself.
+/// The rate of a site weighs as much as this many responses of the group.
 const SITE_PRIOR: f32 = 2.0;
-/// Addresses found just before and just after one that may tell of its chance.
+/// Neighbours considered on each side, in the order in which URLs were found.
 const N_BESIDE: usize = 4;
-/// The answer of the very next address counts like so many answers of the group, that of one further away less.
+/// The response of the nearest neighbour weighs as much as this many responses of the group. More distant ones weigh
+/// less.
 const BESIDE: f32 = 2.0;
-/// Doubtful addresses that are looked at again in each slot, in case their site has turned out better.
+/// Doubtful URLs that each slot tests again, in case their site has turned out better.
 const N_RECONSIDERED: usize = 64;
-/// Doubtful addresses among which the next to be tried is chosen.
+/// Doubtful URLs among which the next try is chosen.
 const N_CHOICES: usize = 1024;
-/// Of so many probes one sees whether a page has come where there was none; the others try addresses for the first time, which
-/// find a page more often.
-const TRIES_A_PROBE: u32 = 4;
+/// One of this many probes checks whether a page has appeared. The others are first tries, which find a page more
+/// often.
+const TRIES_PER_PROBE: u32 = 4;
 
-/// First answers of new addresses.
+/// Responses to the first requests for new URLs.
 #[derive(Clone, Copy, Default)]
-struct Answers {
+struct FirstAnswers {
     n_tried: u32,
     n_pages: u32,
-    /// Doubtful addresses that were chosen to be tried.
+    /// Doubtful URLs that were chosen for a try.
     n_doubted: u32,
 }
 
-impl Answers {
-    fn of(all: &mut Vec<Answers>, at: u32) -> &mut Answers {
+impl FirstAnswers {
+    fn entry(all: &mut Vec<FirstAnswers>, at: u32) -> &mut FirstAnswers {
         let at = at as usize;
         if at >= all.len() {
-            all.resize(at + 1, Answers::default());
+            all.resize(at + 1, FirstAnswers::default());
         }
         &mut all[at]
     }
@@ -59,56 +60,56 @@ impl Answers {
         self.n_pages = self.n_pages.saturating_add(u32::from(is_page));
     }
 
-    /// The share of pages where `prior` is believed as firmly as `weight` answers.
+    /// The estimated share of pages, if `prior` weighs as much as `weight` responses.
     fn chance(self, prior: f32, weight: f32) -> f32 {
         (self.n_pages as f32 + weight * prior) / (self.n_tried as f32 + weight)
     }
 }
 
-/// Addresses that wait for a probe.
+/// URLs that wait for a probe.
 #[derive(Clone, Default)]
 pub(super) struct Probes {
-    /// The second from which an address may be probed, and its position. An entry whose second is not the page's
-    /// `not_before` any more is out of date.
+    /// The second from which a URL may be probed, and its position. An entry is outdated if its second differs from
+    /// the page's `not_before`.
     due: BinaryHeap<Reverse<(u32, u32)>>,
     /// The same for pages that have vanished.
     vanished: BinaryHeap<Reverse<(u32, u32)>>,
-    /// Doubtful addresses that were never tried, in the order in which they came.
+    /// Doubtful URLs that were never tried, in order of arrival.
     doubted: VecDeque<u32>,
-    /// Fractions of a probe that slots have granted.
+    /// Fractions of a probe granted by slots.
     credit: f64,
     n_absent: usize,
-    /// Probes and first tries, which take turns.
+    /// Probes and first tries so far, because they take turns.
     n_turns: u32,
-    by_group: Vec<Answers>,
-    by_site: Vec<Answers>,
+    by_group: Vec<FirstAnswers>,
+    by_site: Vec<FirstAnswers>,
 }
 
 impl Probes {
-    /// Takes the entry that has waited longest, if its second has come.
-    fn pop_due(&mut self, now_secs: u32, of_vanished: bool) -> Option<(u32, u32)> {
-        let waiting = if of_vanished { &mut self.vanished } else { &mut self.due };
+    /// Takes the earliest entry if it is due.
+    fn pop_due(&mut self, now_secs: u32, is_vanished: bool) -> Option<(u32, u32)> {
+        let waiting = if is_vanished { &mut self.vanished } else { &mut self.due };
         let is_due = waiting.peek().is_some_and(|Reverse((due, _))| *due <= now_secs);
         if is_due { waiting.pop().map(|Reverse(entry)| entry) } else { None }
     }
 }
 
 impl Scheduler {
-    /// Addresses that have a page, as far as is known.
+    /// The number of URLs that have a page, as far as known.
     pub(super) fn n_followed(&self) -> usize {
         self.pages.n_present() - self.probes.n_absent
     }
 
-    /// A visit found no page.
+    /// Records that a visit found no page.
     pub(super) fn set_absent(&mut self, at: usize, secs: u32) {
         self.count_answer(at, false);
         self.mark_absent(at);
         let first = if self.pages.has(at, FRESH) { FIRST_PROBE_SECS } else { FIRST_PROBE_OF_VANISHED_SECS };
-        let wait = doubled(first, self.pages.n_failures[at], LONGEST_PROBE_SECS);
+        let wait = backoff_secs(first, self.pages.n_failures[at], LONGEST_PROBE_SECS);
         self.back_off(at, secs.saturating_add(wait));
     }
 
-    /// A visit found a page, or nobody asks for it any more.
+    /// Records that a visit found a page, or that the URL is no longer followed.
     pub(super) fn set_present(&mut self, at: usize) {
         self.count_answer(at, true);
         self.unmark_absent(at);
@@ -116,7 +117,7 @@ impl Scheduler {
 
     fn mark_absent(&mut self, at: usize) {
         if !self.pages.has(at, ABSENT) {
-            self.except(at);
+            self.exempt(at);
             self.pages.flags[at] |= ABSENT;
             self.pages.urgency[at] = 0.0;
             self.probes.n_absent += 1;
@@ -130,30 +131,34 @@ impl Scheduler {
         }
     }
 
-    /// Whether the address was never asked for with success, nor found without a page.
+    /// Whether no request for the URL has succeeded or found that it has no page.
     pub(super) fn is_untried(&self, at: usize) -> bool {
         self.pages.has(at, FRESH) && self.pages.n_failures[at] == 0
     }
 
-    /// Only the first answer of an address counts: it tells what links into this site and group are worth.
+    /// Counts only the first response of a URL, because it shows what links into this site and group are worth.
     fn count_answer(&mut self, at: usize, is_page: bool) {
         if self.is_untried(at) {
-            Answers::of(&mut self.probes.by_group, self.pages.group[at]).count(is_page);
-            Answers::of(&mut self.probes.by_site, self.pages.site[at]).count(is_page);
+            FirstAnswers::entry(&mut self.probes.by_group, self.pages.group[at]).count(is_page);
+            FirstAnswers::entry(&mut self.probes.by_site, self.pages.site[at]).count(is_page);
         }
     }
 
-    /// The chance that a new address has a page, by the first answers of its site and group.
+    /// The probability that a new URL has a page, from the first responses of its site and group.
     fn chance_by_group(&self, at: usize) -> f32 {
-        let of = |all: &[Answers], at: u32| all.get(at as usize).copied().unwrap_or_default();
+        let of = |all: &[FirstAnswers], at: u32| all.get(at as usize).copied().unwrap_or_default();
+        // Shrinks the group towards its site, and the site towards one half, so the first responses do not
+        // decide.
         let site = of(&self.probes.by_site, self.pages.site[at]).chance(0.5, 2.0);
         of(&self.probes.by_group, self.pages.group[at]).chance(site, SITE_PRIOR)
     }
 
-    /// The same chance, where the addresses found just before and after it have been tried: by their answers too.
+    /// The same probability, including the responses of neighbouring URLs.
     fn chance_of_page(&self, at: usize) -> f32 {
         let before = (0..at).rev().take(N_BESIDE);
         let after = (at + 1..self.pages.len()).take(N_BESIDE);
+        // The group counts as one response, and each neighbour by its distance. Lists of links are found in order, so
+        // neighbours by number are neighbours on a page.
         let (mut pages, mut tried) = (self.chance_by_group(at), 1.0);
         for (is_page, distance) in self.answers_along(at, before).chain(self.answers_along(at, after)) {
             let weight = BESIDE / distance as f32;
@@ -163,7 +168,8 @@ impl Scheduler {
         pages / tried
     }
 
-    /// Which of these addresses have a page, with their distance, as far as they are of the same site and were tried.
+    /// Whether each of these URLs has a page, with its distance. Other sites end the list, and untried URLs are left
+    /// out.
     fn answers_along(
         &self,
         at: usize,
@@ -180,23 +186,23 @@ impl Scheduler {
         others.take_while(is_of_site).enumerate().filter_map(answer)
     }
 
-    /// Whether few addresses of its site and group, or found beside it, had a page.
+    /// Whether few URLs of its site and group, or near it, had a page.
     pub(super) fn is_doubtful(&self, at: usize) -> bool {
         self.chance_by_group(at) < GOOD_CHANCE && self.chance_of_page(at) < LEAST_CHANCE
     }
 
-    /// Whether answers that came since the slot's list was made tell that a new address on it is likely dead.
+    /// Whether responses since the slot was planned suggest that a new URL is dead.
     pub(super) fn has_become_doubtful(&self, at: usize) -> bool {
         self.is_untried(at) && !self.pages.has(at, ABSENT) && self.is_doubtful(at)
     }
 
-    /// Lets a new address wait for the share of the probes.
-    pub(super) fn doubt(&mut self, at: usize) {
+    /// Makes a new URL wait for the share of the probes.
+    pub(super) fn defer_doubtful(&mut self, at: usize) {
         self.mark_absent(at);
         self.probes.doubted.push_back(at as u32);
     }
 
-    /// Queues an address without a page for the second that its `not_before` names.
+    /// Queues a URL without a page for its `not_before`.
     pub(super) fn queue_probe(&mut self, at: usize) {
         if self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT) {
             let due =
@@ -205,7 +211,7 @@ impl Scheduler {
         }
     }
 
-    /// The probes of a slot within their share of the budget.
+    /// Chooses the probes of a slot within their share of the budget.
     pub(super) fn choose_probes(&mut self, granted: f64, capacity: usize) -> Vec<(u32, Reason)> {
         let share = PROBE_SHARE * granted;
         self.probes.credit = (self.probes.credit + share).min(1.0 + share);
@@ -217,14 +223,14 @@ impl Scheduler {
         probes
     }
 
-    /// At most `n` pages that have vanished and may be back, the one that waited longest first.
+    /// At most `n` vanished pages that may be back, the longest wait first.
     pub(super) fn vanished_probes(&mut self, n: usize) -> Vec<(u32, Reason)> {
         let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
         let next = |_| self.next_due(end_secs, true).map(|at| (at, Reason::Probe));
         (0..n).map_while(next).collect()
     }
 
-    /// At most `n` addresses: doubtful ones, and now and then one whose probe is due, the one that waited longest first.
+    /// At most `n` URLs: mostly doubtful ones, and some that are due for a probe, the longest wait first.
     pub(super) fn due_probes(&mut self, n: usize) -> Vec<(u32, Reason)> {
         self.reconsider();
         let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
@@ -232,7 +238,7 @@ impl Scheduler {
         let mut chosen = Vec::new();
         while chosen.len() < n {
             self.probes.n_turns = self.probes.n_turns.wrapping_add(1);
-            let is_try = !self.probes.n_turns.is_multiple_of(TRIES_A_PROBE);
+            let is_try = !self.probes.n_turns.is_multiple_of(TRIES_PER_PROBE);
             let mut first_try = if is_try { doubted.next() } else { None };
             let probe = if first_try.is_none() { self.next_due(end_secs, false) } else { None };
             if probe.is_none() {
@@ -250,14 +256,14 @@ impl Scheduler {
         chosen
     }
 
-    fn next_due(&mut self, end_secs: u32, of_vanished: bool) -> Option<u32> {
-        while let Some((due, at)) = self.probes.pop_due(end_secs, of_vanished) {
+    fn next_due(&mut self, end_secs: u32, is_vanished: bool) -> Option<u32> {
+        while let Some((due, at)) = self.probes.pop_due(end_secs, is_vanished) {
             let page = at as usize;
             let is_valid = self.pages.has(page, ABSENT) && self.pages.not_before[page] == due;
             if !is_valid || self.is_untried(page) || self.pages.has(page, PENDING | VACANT) {
                 continue;
             }
-            // If the visit is not made in this slot, the next one may make it.
+            // If this slot does not make the visit, the next one may.
             self.pages.not_before[page] = end_secs.saturating_add(1);
             self.queue_probe(page);
             return Some(at);
@@ -265,9 +271,9 @@ impl Scheduler {
         None
     }
 
-    /// At most `n` of the doubtful addresses that came first. Sites take turns, because the worst is the one of which least is
-    /// known; of a site the address with the best chance is first, and of equals the one that was found first, nearest to the
-    /// front page.
+    /// At most `n` of the oldest doubtful URLs. Sites take turns, because the worst site is the one with the least
+    /// evidence. Within a site the most probable URL comes first, and of equals the one found first, which is nearest
+    /// to the home page.
     fn next_doubted(&self, n: usize, end_secs: u32) -> Vec<u32> {
         let may_try = |at: &u32| {
             let page = *at as usize;
@@ -291,9 +297,9 @@ impl Scheduler {
         in_turn.into_iter().map(|(_, at)| at).take(n).collect()
     }
 
-    /// It stays in the queue until it was tried, because the visit may not be made.
+    /// The URL stays in the queue until it was tried, because the visit may not be made.
     fn try_doubted(&mut self, at: u32, end_secs: u32) {
-        let site = Answers::of(&mut self.probes.by_site, self.pages.site[at as usize]);
+        let site = FirstAnswers::entry(&mut self.probes.by_site, self.pages.site[at as usize]);
         site.n_doubted = site.n_doubted.saturating_add(1);
         self.pages.not_before[at as usize] = end_secs.saturating_add(1);
     }
@@ -302,8 +308,7 @@ impl Scheduler {
         self.is_untried(at) && self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT)
     }
 
-    /// Doubtful addresses of sites and groups that have turned out better are new addresses like others. What was tried leaves
-    /// the queue.
+    /// Treats doubtful URLs as new ones if their site and group have turned out better. Tried URLs leave the queue.
     fn reconsider(&mut self) {
         for _ in 0..self.probes.doubted.len().min(N_RECONSIDERED) {
             let Some(at) = self.probes.doubted.pop_front() else { return };

@@ -1,26 +1,26 @@
-//! The archive's own link graph -> omega(P): PageRank times the weight that the user gives (P-PATTERN 3.1;
-//! docs/papers.md, Page weight).
+//! The archive's link graph -> omega(P): PageRank times the user's weight (P-PATTERN 3.1; docs/papers.md, Page
+//! weight).
 //!
-//! Links are kept by target in two flat arrays (compressed sparse rows), so that one sweep reads memory in order.
-//! A million pages with ten million links take about half a second.
+//! Links are stored by target in two flat arrays (compressed sparse rows), so an iteration reads memory in
+//! order. A million pages with ten million links take about half a second.
 
-/// Share of readers who follow a link rather than start anew.
+/// Probability that a reader follows a link instead of starting on a random page.
 const DAMPING: f64 = 0.85;
-/// Sweeps end when the ranks move by less than this in all.
+/// Iterations end when the ranks move by less than this in total.
 const CLOSE_ENOUGH: f64 = 1e-7;
-const MOST_SWEEPS: usize = 100;
+const MAX_ITERATIONS: usize = 100;
 
-/// Who links to whom among `n_pages` numbered pages.
+/// The links among `n_pages` numbered pages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkGraph {
-    /// Where the sources of each target begin in `sources`, and at the end its length.
+    /// Where the sources of each target begin in `sources`, followed by its length.
     starts: Vec<u32>,
     sources: Vec<u32>,
     n_links_from: Vec<u32>,
 }
 
 impl LinkGraph {
-    /// From (source, target) pairs. Links of a page to itself, repeated links and links to unknown numbers do not
+    /// From (source, target) pairs. Links of a page to itself, repeated links and links to unknown pages do not
     /// count.
     pub fn from_links(n_pages: usize, links: impl IntoIterator<Item = (u32, u32)>) -> LinkGraph {
         let n = n_pages.min(u32::MAX as usize) as u32;
@@ -40,21 +40,20 @@ impl LinkGraph {
         LinkGraph { starts, sources: links.into_iter().map(|(_, source)| source).collect(), n_links_from }
     }
 
-    /// How many pages there are.
     pub fn n_pages(&self) -> usize {
         self.n_links_from.len()
     }
 
-    /// PageRank of every page, with a mean of 1. `start` may hold the ranks of an earlier, smaller graph, which makes fewer
-    /// sweeps necessary.
+    /// PageRank of every page, with a mean of 1. `start` may contain the ranks of an earlier, smaller graph, which
+    /// saves iterations.
     pub fn page_rank(&self, start: &[f32]) -> Vec<f32> {
         let n = self.n_pages();
         let usable = |at: usize| start.get(at).copied().filter(|rank| rank.is_finite() && *rank > 0.0);
         let mut ranks: Vec<f64> = (0..n).map(|at| f64::from(usable(at).unwrap_or(1.0))).collect();
         let mut after = vec![0.0; n];
         let mut handed_on = vec![0.0; n];
-        for _ in 0..MOST_SWEEPS {
-            let moved = self.sweep(&ranks, &mut handed_on, &mut after);
+        for _ in 0..MAX_ITERATIONS {
+            let moved = self.iterate(&ranks, &mut handed_on, &mut after);
             std::mem::swap(&mut ranks, &mut after);
             if moved < CLOSE_ENOUGH * n as f64 {
                 break;
@@ -63,8 +62,8 @@ impl LinkGraph {
         ranks.into_iter().map(|rank| rank as f32).collect()
     }
 
-    /// One sweep. Returns the sum of how far the ranks moved.
-    fn sweep(&self, ranks: &[f64], handed_on: &mut [f64], after: &mut [f64]) -> f64 {
+    /// One iteration. Returns the sum of how far the ranks moved.
+    fn iterate(&self, ranks: &[f64], handed_on: &mut [f64], after: &mut [f64]) -> f64 {
         let mut dangling = 0.0;
         for ((rank, n_links), handed_on) in ranks.iter().zip(&self.n_links_from).zip(handed_on.iter_mut()) {
             match n_links {
@@ -86,7 +85,7 @@ impl LinkGraph {
     }
 }
 
-/// omega(P): PageRank times the weight that the user gives, which is 1 where none is given.
+/// omega(P): PageRank times the user's weight, which is 1 by default.
 pub fn page_weight(page_rank: f32, user_weight: f32) -> f32 {
     let weight = page_rank * user_weight;
     if weight.is_finite() { weight.max(0.0) } else { 0.0 }

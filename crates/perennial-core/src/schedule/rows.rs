@@ -1,11 +1,11 @@
-//! Rates and importances by bucket, relative to the page's mean <-> two bytes a bucket.
+//! Rates and importances by bucket, relative to the page's mean <-> two bytes per bucket.
 //!
-//! A page with a history has a row of its own; pages without one share the row of their group. Few rows have a calendar as well:
-//! how much busier than usual each day of the week and of the month is.
+//! A page with a history owns a row; pages without one share the row of their group. A few rows have a calendar: how
+//! much busier than usual each day of the week and of the month is.
 
 use crate::pattern::calendar::DayFactors;
 
-/// Codes are logarithmic with a step of 5 %; 0 stands for zero.
+/// Codes are logarithmic with a step of 5 %; code 0 means 0.
 const CODE_OF_ONE: f32 = 160.0;
 const STEP: f32 = 0.05;
 
@@ -15,13 +15,13 @@ pub(super) struct Rows {
     codes: Vec<[u8; 2]>,
     free: Vec<u32>,
     decode: Vec<f32>,
-    /// By row; shorter than the rows where the last ones have none.
+    /// By row; shorter than the rows if the last ones have none.
     calendars: Vec<Option<Box<DayFactors>>>,
     n_calendars: usize,
 }
 
 impl Rows {
-    /// Rows that begin with row 0, which is 1 everywhere.
+    /// Starts with row 0, which is 1 everywhere.
     pub(super) fn new(n_buckets: usize) -> Rows {
         let value = |code: usize| if code == 0 { 0.0 } else { ((code as f32 - CODE_OF_ONE) * STEP).exp() };
         let mut rows = Rows {
@@ -36,7 +36,7 @@ impl Rows {
         rows
     }
 
-    /// Takes a row, filled with ones.
+    /// Allocates a row of ones.
     pub(super) fn take(&mut self) -> u32 {
         let one = [CODE_OF_ONE as u8; 2];
         match self.free.pop() {
@@ -52,7 +52,7 @@ impl Rows {
         }
     }
 
-    /// Takes another row, filled like this one.
+    /// Allocates a copy of a row.
     pub(super) fn copy(&mut self, row: u32) -> u32 {
         let copy = self.take();
         let from = row as usize * self.n_buckets;
@@ -61,12 +61,12 @@ impl Rows {
         copy
     }
 
-    pub(super) fn give_back(&mut self, row: u32) {
+    pub(super) fn release_row(&mut self, row: u32) {
         self.set_calendar(row, None);
         self.free.push(row);
     }
 
-    /// The calendar of a row, where some days are busier than others.
+    /// The calendar of a row, if some days are busier than others.
     #[inline]
     pub(super) fn calendar(&self, row: u32) -> Option<&DayFactors> {
         if self.n_calendars == 0 {
@@ -86,7 +86,6 @@ impl Rows {
         self.n_calendars += usize::from(place.is_some());
     }
 
-    /// All rows with a calendar.
     pub(super) fn calendars(&self) -> impl Iterator<Item = (usize, &DayFactors)> {
         let none = if self.n_calendars == 0 { 0 } else { self.calendars.len() };
         let all = self.calendars[..none].iter().enumerate();
@@ -95,15 +94,15 @@ impl Rows {
 
     #[inline]
     pub(super) fn set(&mut self, row: u32, bucket: usize, rate: f32, importance: f32) {
-        self.codes[row as usize * self.n_buckets + bucket] = [code_of(rate), code_of(importance)];
+        self.codes[row as usize * self.n_buckets + bucket] = [encode(rate), encode(importance)];
     }
 
     #[inline]
     pub(super) fn set_rate(&mut self, row: u32, bucket: usize, rate: f32) {
-        self.codes[row as usize * self.n_buckets + bucket][0] = code_of(rate);
+        self.codes[row as usize * self.n_buckets + bucket][0] = encode(rate);
     }
 
-    /// Fills a whole row from rates, importances and the inverses of the means to which the row is relative.
+    /// Writes a row from rates, importances and the inverses of the means to which the row is relative.
     pub(super) fn fill(
         &mut self,
         row: u32,
@@ -114,17 +113,17 @@ impl Rows {
         let from = row as usize * self.n_buckets;
         let codes = &mut self.codes[from..from + self.n_buckets];
         for ((code, rate), importance) in codes.iter_mut().zip(rates).zip(importances) {
-            *code = [code_of(rate * per_rate), code_of(importance * per_importance)];
+            *code = [encode(rate * per_rate), encode(importance * per_importance)];
         }
     }
 
-    /// How many rows there are, in use or free.
+    /// The number of rows, in use or free.
     pub(super) fn len(&self) -> usize {
         self.codes.len() / self.n_buckets
     }
 
-    /// Rate and importance of one bucket, relative to the page's mean, row after row.
-    pub(super) fn of_bucket(&self, bucket: usize) -> impl Iterator<Item = [f32; 2]> {
+    /// Rate and importance of one bucket in every row, relative to the page's mean.
+    pub(super) fn bucket(&self, bucket: usize) -> impl Iterator<Item = [f32; 2]> {
         let codes = self.codes.chunks(self.n_buckets).map(move |row| row[bucket]);
         codes.map(|codes| codes.map(|code| self.decode[usize::from(code)]))
     }
@@ -136,7 +135,6 @@ impl Rows {
         (self.decode[usize::from(rate)], self.decode[usize::from(importance)])
     }
 
-    /// The rate alone.
     #[inline]
     pub(super) fn rate(&self, row: u32, bucket: usize) -> f32 {
         self.decode[usize::from(self.codes[row as usize * self.n_buckets + bucket][0])]
@@ -149,10 +147,10 @@ impl Rows {
     }
 }
 
-/// The code of a value. It has no branch and no call, so that the compiler turns a loop over it into vector instructions.
+/// The code of a value. It has no branch and no call, so the compiler vectorises a loop over it.
 #[inline]
-fn code_of(relative: f32) -> u8 {
-    /// Added to a small number, it leaves the nearest integer in the lowest bits.
+fn encode(relative: f32) -> u8 {
+    /// Adding it to a small number leaves the nearest integer in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
     let place = crate::pattern::mixture::quick_ln(relative) * (1.0 / STEP) + CODE_OF_ONE;
     let code = (place.clamp(1.0, 255.0) + ROUND).to_bits() as u8;

@@ -1,22 +1,22 @@
-//! Keys -> the positions of the n largest, in one pass over the keys and no heap.
+//! Keys -> the positions of the n largest, in one pass over the keys and without a heap.
 //!
-//! The upper bits of a positive float order it coarsely: a histogram over them finds the bin that holds the
-//! n-th largest, and only that bin is looked at again. Ten million keys take tens of milliseconds.
+//! The upper bits of a positive float order it coarsely. A histogram of them finds the bin of the n-th largest key,
+//! and only that bin is sorted. Ten million keys take tens of milliseconds.
 
-/// Bits that are dropped. Exponent and seven bits of the mantissa are left, so that a bin spans less than a hundredth.
+/// Bits that are dropped. The exponent and seven bits of the mantissa remain, so a bin spans less than 1 %.
 const SHIFT: u32 = 16;
 const N_BINS: usize = 1 << (31 - SHIFT);
 
 /// Keys that are compared together.
 const RUN: usize = 32;
 
-/// Counts keys by their upper bits. Keys that are not positive never count.
+/// Counts keys by their upper bits. Only positive keys count.
 #[derive(Clone)]
 pub(super) struct Histogram {
     bins: Vec<u32>,
-    /// Keys below this were not counted, because they are not expected to be among the largest.
+    /// Smaller keys are not counted, because they are not expected among the largest.
     from: f32,
-    /// Positions of the counted keys, kept only where there is a bound.
+    /// Positions of the counted keys, if there is a bound.
     candidates: Vec<u32>,
 }
 
@@ -25,19 +25,19 @@ impl Histogram {
         Histogram { bins: vec![0; N_BINS], from: 0.0, candidates: Vec::new() }
     }
 
-    /// Counts only keys from a bound on, and keeps their positions.
+    /// Counts keys from a bound on, and keeps their positions.
     pub(super) fn from_bound(from: f32) -> Histogram {
         Histogram { from: if from > 0.0 { from } else { 0.0 }, ..Histogram::new() }
     }
 
-    /// Adds the keys of a range of positions that starts at `first`.
+    /// Adds the keys at a range of positions that starts at `first`.
     pub(super) fn add_range(&mut self, first: usize, keys: &[f32]) {
         if self.from <= 0.0 {
             keys.iter().for_each(|key| self.add(*key));
             return;
         }
         for (run, keys) in keys.chunks(RUN).enumerate() {
-            // Most runs have no such key, and that is found without a branch for each key.
+            // Most runs contain no such key. One sum per run finds that without a branch per key.
             if keys.iter().map(|key| u32::from(*key >= self.from)).sum::<u32>() == 0 {
                 continue;
             }
@@ -50,7 +50,7 @@ impl Histogram {
         }
     }
 
-    /// The positions of all keys from a bound on, and of some below it; none if the histogram does not know them.
+    /// The positions of all keys from a bound on, and of some below it; `None` if they are unknown.
     pub(super) fn candidates_from(&self, bound: f32) -> Option<&[u32]> {
         (self.from > 0.0 && self.from <= bound).then_some(&self.candidates[..])
     }
@@ -63,29 +63,28 @@ impl Histogram {
         }
     }
 
-    /// The lower end of the bin that holds the n-th largest key.
-    pub(super) fn bound_of(&self, n: usize) -> f32 {
+    /// The lower end of the bin of the n-th largest key.
+    pub(super) fn bound(&self, n: usize) -> f32 {
         f32::from_bits((self.threshold(n).0 as u32) << SHIFT)
     }
 
     #[inline]
     pub(super) fn add(&mut self, key: f32) {
-        if let Some(bin) = self.bins.get_mut(bin_of(key)) {
+        if let Some(bin) = self.bins.get_mut(bin(key)) {
             *bin += 1;
         }
     }
 
-    /// Takes back a key that was counted.
     pub(super) fn remove(&mut self, key: f32) {
         if key < self.from {
             return;
         }
-        if let Some(bin) = self.bins.get_mut(bin_of(key)) {
+        if let Some(bin) = self.bins.get_mut(bin(key)) {
             *bin = bin.saturating_sub(1);
         }
     }
 
-    /// The bin that holds the n-th largest key, and how many of that bin are wanted.
+    /// The bin of the n-th largest key, and how many keys of that bin are needed.
     fn threshold(&self, n: usize) -> (usize, usize) {
         let mut wanted = n;
         for (bin, &count) in self.bins.iter().enumerate().skip(1).rev() {
@@ -98,13 +97,13 @@ impl Histogram {
     }
 }
 
-/// Negative keys, zero and NaN fall into bin 0.
+/// Negative keys, zero and NaN go to bin 0.
 #[inline]
-fn bin_of(key: f32) -> usize {
+fn bin(key: f32) -> usize {
     if key > 0.0 { (key.to_bits() >> SHIFT) as usize } else { 0 }
 }
 
-/// The positions of the `n` largest positive keys, in order of position; of equal keys the earlier ones.
+/// The positions of the `n` largest positive keys in ascending order. Of equal keys the first ones win.
 pub(super) fn largest(keys: &[f32], n: usize, histogram: &Histogram) -> Vec<u32> {
     let key_of = |at: usize| keys.get(at).copied().unwrap_or(0.0);
     if histogram.from > 0.0 && histogram.threshold(n).1 != usize::MAX {
@@ -116,7 +115,7 @@ pub(super) fn largest(keys: &[f32], n: usize, histogram: &Histogram) -> Vec<u32>
     }
 }
 
-/// The same for keys that are computed, with a histogram of its own.
+/// The same for computed keys, with a separate histogram.
 pub(super) fn largest_by(n_keys: usize, n: usize, key_of: impl Fn(usize) -> f32) -> Vec<u32> {
     let mut histogram = Histogram::new();
     (0..n_keys).for_each(|at| histogram.add(key_of(at)));
@@ -139,7 +138,7 @@ fn choose(
     for at in places {
         let key = key_of(at as usize);
         if key >= lowest {
-            if bin_of(key) > threshold {
+            if bin(key) > threshold {
                 chosen.push(at);
             } else {
                 on_threshold.push(at);
@@ -177,7 +176,7 @@ mod tests {
             prop_assert_eq!(largest_by(keys.len(), n, |at| keys[at]), by_sorting(&keys, n));
         }
 
-        /// A bound that was guessed too high or too low changes only the time that the choice takes.
+        /// A wrong estimate of the bound affects only the running time.
         #[test]
         fn a_guessed_bound_changes_nothing(
             keys in prop::collection::vec(-1.0f32..1.0, 0..200), n in 0usize..220, from in -0.5f32..1.0, cut in 0usize..200

@@ -1,4 +1,4 @@
-//! Pages -> their sites: what the user wants of each, and when it was last visited as a whole.
+//! Pages -> their sites: the goal of each, and when it was last swept.
 
 use std::collections::HashMap;
 
@@ -6,34 +6,32 @@ use super::pages::{ABSENT, CHANGED, SKIPPED, VACANT};
 use super::{Goal, Scheduler};
 use crate::url::SiteId;
 
-/// Hours between two pictures of a site before there have been two.
+/// Assumed hours between two sweeps before there have been two.
 const FIRST_GAP_HOURS: f32 = 24.0;
-/// Pictures in a row within this time count as one that goes on: with a shorter gap nothing would be charged for tearing, and what
-/// is called a picture would be single visits to the busiest pages.
+/// Sweeps within this time count as one that continues. With a shorter gap incoherence would cost nothing, and the
+/// "sweeps" would be single visits to the busiest pages.
 const SHORTEST_GAP_HOURS: f32 = 2.5;
 const SHORTEST_GAP_HOURS_COHERENT: f32 = 5.0;
-/// Weight of the last gap between two pictures in their mean.
+/// Weight of the latest gap in the mean gap between sweeps.
 const GAP_WEIGHT: f32 = 0.2;
 
-/// What is known of one site.
 #[derive(Clone, Debug)]
 pub(super) struct SiteState {
     pub id: SiteId,
-    /// What the user wants of it.
     pub goal: Goal,
-    /// Its pages that are followed.
+    /// Number of followed pages.
     pub n_pages: u32,
-    /// Pages of the sites before it.
+    /// Number of pages of the sites before it.
     pub n_before: u32,
-    /// The weight of its versions in a picture of it.
+    /// The weight of its versions in a sweep.
     pub omega: f32,
-    /// When it was last visited as a whole, in seconds since the scheduler's base; 0: never.
-    pub pictured_at: u32,
-    /// P: the usual hours between two pictures.
+    /// When it was last swept, in seconds since the scheduler's base; 0: never.
+    pub swept_at: u32,
+    /// P: the usual hours between two sweeps.
     pub gap_hours: f32,
 }
 
-/// All sites, in the order in which they came.
+/// All sites, in order of arrival.
 #[derive(Clone, Default)]
 pub(super) struct Sites {
     pub all: Vec<SiteState>,
@@ -42,7 +40,7 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// The place of a site, a new one if it had none.
+    /// The index of a site, which is added if it is new.
     pub(super) fn place(&mut self, id: SiteId, goal: Goal) -> u32 {
         let place = *self.places.entry(id).or_insert(self.all.len() as u32);
         match self.all.get_mut(place as usize) {
@@ -53,71 +51,67 @@ impl Sites {
                 n_pages: 0,
                 n_before: 0,
                 omega: 0.0,
-                pictured_at: 0,
+                swept_at: 0,
                 gap_hours: FIRST_GAP_HOURS,
             }),
         }
         place
     }
 
-    /// A site, if it has pages.
     pub(super) fn known(&mut self, id: SiteId) -> Option<&mut SiteState> {
         self.all.get_mut(*self.places.get(&id)? as usize)
     }
 
-    /// Whether any site is visited as a whole.
-    pub(super) fn any_pictures(&self) -> bool {
-        self.all.iter().any(|site| site.goal.takes_pictures())
+    pub(super) fn any_sweeps(&self) -> bool {
+        self.all.iter().any(|site| site.goal.sweeps_sites())
     }
 }
 
 impl SiteState {
-    /// Notes a picture of the site.
-    pub(super) fn picture(&mut self, now_secs: u32) {
-        if self.pictured_at > 0 {
-            let gap = now_secs.saturating_sub(self.pictured_at) as f32 / 3600.0;
+    /// Records a sweep of the site.
+    pub(super) fn record_sweep(&mut self, now_secs: u32) {
+        if self.swept_at > 0 {
+            let gap = now_secs.saturating_sub(self.swept_at) as f32 / 3600.0;
             let shortest = match self.goal {
                 Goal::Coherent => SHORTEST_GAP_HOURS_COHERENT,
                 _ => SHORTEST_GAP_HOURS,
             };
             self.gap_hours = (self.gap_hours + GAP_WEIGHT * (gap - self.gap_hours)).max(shortest);
         }
-        self.pictured_at = now_secs;
+        self.swept_at = now_secs;
     }
 }
 
-/// [`Scheduler::omega_of`] from the weight, the importance and the state of a page.
+/// [`Scheduler::page_omega`] from the columns of a page.
 #[inline]
-pub(super) fn omega_from(((weight, importance), picture): ((&f32, &f32), &u8)) -> f32 {
-    // Bits instead of a branch, so that a loop over pages becomes vector instructions.
-    let is_changing = u32::from(picture & CHANGED != 0).wrapping_neg();
+pub(super) fn omega_from(((weight, importance), flags): ((&f32, &f32), &u8)) -> f32 {
+    // Bits replace a branch, so the compiler vectorises a loop over pages.
+    let is_changing = u32::from(flags & CHANGED != 0).wrapping_neg();
     weight * f32::from_bits(importance.to_bits() & is_changing | 1f32.to_bits() & !is_changing)
 }
 
 impl Scheduler {
-    /// The site of a page.
-    pub(super) fn site_of(&self, at: usize) -> SiteId {
+    pub(super) fn site(&self, at: usize) -> SiteId {
         self.sites.all.get(self.pages.site[at] as usize).map_or(SiteId(0), |site| site.id)
     }
 
-    /// What the user wants of a page's site.
-    pub(super) fn goal_of(&self, at: usize) -> Goal {
+    pub(super) fn goal(&self, at: usize) -> Goal {
         self.sites.all.get(self.pages.site[at] as usize).map_or(self.config.goal, |site| site.goal)
     }
 
-    /// What the archived version of a page weighs in a picture of its site. A page that was never seen to change weighs as its
-    /// first version does.
-    pub(super) fn omega_of(&self, at: usize) -> f32 {
+    /// The weight of a page's captured version in a sweep. A page without an observed change has the weight of a
+    /// first version.
+    pub(super) fn page_omega(&self, at: usize) -> f32 {
         let pages = &self.pages;
-        omega_from(((&pages.weight[at], &pages.importance[at]), &pages.picture[at]))
+        omega_from(((&pages.weight[at], &pages.importance[at]), &pages.sweep_flags[at]))
     }
 
-    /// Counts the pages of sites and what they weigh.
+    /// Counts the pages of each site and sums their weights.
     pub(super) fn survey_sites(&mut self) {
         let mut sums = vec![(0u32, 0.0f32); self.sites.all.len()];
         for at in (0..self.pages.len()).filter(|&at| !self.pages.has(at, VACANT | ABSENT | SKIPPED)) {
             if let Some(sum) = sums.get_mut(self.pages.site[at] as usize) {
-                *sum = (sum.0 + 1, sum.1 + self.omega_of(at));
+                *sum = (sum.0 + 1, sum.1 + self.page_omega(at));
             }
         }
         let mut n_before = 0;
@@ -128,8 +122,8 @@ impl Scheduler {
         self.sites.n_pages = n_before;
     }
 
-    /// The place of a page's visits within a slot, as a share of its length. It is the same in every slot, so that visits of a busy
-    /// page come at even intervals, and pages of one site are close together.
+    /// The position of a page's visits within a slot, from 0 to 1. It is the same in every slot, so a busy page is
+    /// visited at even intervals, and pages of a site are close together.
     pub(super) fn share_of_slot(&self, at: usize) -> f64 {
         let within = f64::from(crate::rng::spread(self.seed, u64::from(self.pages.id[at].0))) / 65536.0;
         let Some(site) = self.sites.all.get(self.pages.site[at] as usize) else { return within };

@@ -16,18 +16,18 @@ fn config(strategy: Strategy, per_hour: f64) -> ScheduleConfig {
     ScheduleConfig { strategy, budget: Some(Budget::per_hour(per_hour)), ..ScheduleConfig::default() }
 }
 
-fn scheduler_of(config: ScheduleConfig, n_pages: u32) -> Scheduler {
+fn new_scheduler(config: ScheduleConfig, n_pages: u32) -> Scheduler {
     let mut scheduler = Scheduler::new(config, 7, start());
     for page in 0..n_pages {
         scheduler.add_page(
             PageId(page),
-            PageInfo { weight: 1.0 + page as f32, ..PageInfo::of_site(SiteId(page % 3)) },
+            PageInfo { weight: 1.0 + page as f32, ..PageInfo::for_site(SiteId(page % 3)) },
         );
     }
     scheduler
 }
 
-/// Drives a scheduler for some hours; `answer` says what a visit finds.
+/// Drives a scheduler for some hours; `answer` returns the outcome of each visit.
 fn drive(
     scheduler: &mut Scheduler,
     hours: i64,
@@ -49,21 +49,21 @@ fn drive(
     visits
 }
 
-fn hour_of(at: Timestamp) -> i64 {
+fn hour(at: Timestamp) -> i64 {
     (at - start()).as_millis() / 3_600_000
 }
 
 fn per_hour(visits: &[(Timestamp, Visit)]) -> HashMap<i64, Vec<PageId>> {
     let mut hours: HashMap<i64, Vec<PageId>> = HashMap::new();
-    visits.iter().for_each(|(at, visit)| hours.entry(hour_of(*at)).or_default().push(visit.page));
+    visits.iter().for_each(|(at, visit)| hours.entry(hour(*at)).or_default().push(visit.page));
     hours
 }
 
 #[test]
-fn histories_keep_to_their_room_from_the_first_hour() {
+fn histories_stay_within_their_memory_from_the_first_hour() {
     let evidence_bytes = Some(20 * super::learn::BYTES_PER_HISTORY);
     let config = ScheduleConfig { evidence_bytes, ..config(Strategy::ExpectedGain, 200.0) };
-    let mut scheduler = scheduler_of(config, 300);
+    let mut scheduler = new_scheduler(config, 300);
     let visits = drive(&mut scheduler, 10, |_, _| VisitOutcome::Unchanged);
     assert!(visits.len() > 1000);
     assert_eq!(scheduler.n_histories(), 20);
@@ -91,7 +91,7 @@ fn any_strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
     prop::sample::select(Strategy::ALL.to_vec())
 }
 
-/// What a hostile driver does after it asked for a visit.
+/// The actions of a hostile driver after a request for a visit.
 fn disturb(scheduler: &mut Scheduler, visit: Option<&Visit>, word: u64, now: Timestamp) {
     let page = PageId((word >> 20) as u32 % 60);
     match (visit, word % 11) {
@@ -99,15 +99,15 @@ fn disturb(scheduler: &mut Scheduler, visit: Option<&Visit>, word: u64, now: Tim
         (Some(visit), 1) => scheduler.remove_page(visit.page),
         (Some(visit), _) => scheduler.record(visit.page, random_outcome(word / 11, now), now),
         (None, 2) => scheduler.announce(page, now, None),
-        (None, 3) => scheduler.add_page(page, PageInfo::of_site(SiteId(1))),
-        (None, 4) => scheduler.hold(page, now + Span::from_hours(5)),
+        (None, 3) => scheduler.add_page(page, PageInfo::for_site(SiteId(1))),
+        (None, 4) => scheduler.defer(page, now + Span::from_hours(5)),
         (None, 5) => scheduler.set_weight(page, (word >> 30) as f32 % 7.0),
         (None, 6) => scheduler.record(page, random_outcome(word / 11, now), now),
         (None, _) => {}
     }
 }
 
-/// Pages and reasons of a ranking's first part are those of the visits of the slot, one by one; no page comes twice.
+/// A ranking starts with the visits of the slot, in order and with their reasons. It contains each page once.
 fn check_ranking(scheduler: &Scheduler, now: Timestamp) -> Result<(), TestCaseError> {
     let all = scheduler.ranking(now, scheduler.n_pages() + 10);
     prop_assert_eq!(all.len(), scheduler.n_pages());
@@ -129,8 +129,8 @@ fn check_ranking(scheduler: &Scheduler, now: Timestamp) -> Result<(), TestCaseEr
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The budget holds, a page is visited once a slot and urgencies are finite, whatever the driver answers and however pages
-    /// come and go.
+    /// The budget holds, a page is visited at most once per slot and urgencies are finite, with any outcomes and any
+    /// pages added and removed.
     #[test]
     fn promises_hold_under_random_outcomes(
         strategy in any_strategy(), n_pages in 1u32..40, budget in 0.0f64..30.0, seed: u64,
@@ -141,7 +141,7 @@ proptest! {
         let config = ScheduleConfig {
             slot, varying_budget: Some(varying), spells, site_limit: limit, goal, ..config(strategy, budget)
         };
-        let mut scheduler = scheduler_of(config, n_pages);
+        let mut scheduler = new_scheduler(config, n_pages);
         let mut n = 0u64;
         let mut slots: HashMap<i64, HashSet<PageId>> = HashMap::new();
         let (mut now, end) = (start(), start() + Span::from_hours(60));
@@ -156,7 +156,7 @@ proptest! {
                     prop_assert!(urgency.is_finite());
                 }
                 let word = mixed(seed, n);
-                // A visit that was given back does not count, and a page that was removed may be added again.
+                // A released visit does not count, and a removed page may be added again.
                 if word % 11 < 2 {
                     slots.entry(key).or_default().remove(&visit.page);
                 }
@@ -170,7 +170,7 @@ proptest! {
                 }
                 if word.is_multiple_of(13) {
                     scheduler.announce(PageId((word >> 9) as u32 % 50), now, None);
-                    scheduler.add_page(PageId((word >> 20) as u32 % 60), PageInfo::of_site(SiteId(1)));
+                    scheduler.add_page(PageId((word >> 20) as u32 % 60), PageInfo::for_site(SiteId(1)));
                 }
             }
             let granted = budget * ((now - start()).as_hours_f64() + slot.as_hours_f64());
@@ -180,8 +180,8 @@ proptest! {
                 None => break,
             }
         }
-        // A picture of a site may take what was saved, which the grant above bounds.
-        let is_bounded = !(varying && goal.takes_pictures() && strategy == Strategy::ExpectedGain);
+        // A sweep may use savings, which the grant above bounds.
+        let is_bounded = !(varying && goal.sweeps_sites() && strategy == Strategy::ExpectedGain);
         for per_slot in slots.values().filter(|_| is_bounded) {
             let most = budget * slot.as_hours_f64() * if varying { 2.0 } else { 1.0 } + 1.0;
             prop_assert!(per_slot.len() as f64 <= most, "{} of {most}", per_slot.len());
@@ -196,16 +196,16 @@ proptest! {
     #[test]
     fn same_seed_and_calls_same_visits(strategy in any_strategy(), n_pages in 1u32..30, seed: u64) {
         let run = || {
-            let mut scheduler = scheduler_of(config(strategy, 4.0), n_pages);
+            let mut scheduler = new_scheduler(config(strategy, 4.0), n_pages);
             let mut n = 0;
             drive(&mut scheduler, 72, |_, now| { n += 1; random_outcome(mixed(seed, n), now) })
         };
         prop_assert_eq!(run(), run());
     }
 
-    /// Asking why changes nothing, at any time and about any time; and the answer is what happens then.
+    /// Rankings change no state, at any time and for any time, and their visits then happen.
     #[test]
-    fn rankings_change_nothing_and_come_true(
+    fn rankings_change_no_state_and_come_true(
         strategy in any_strategy(), n_pages in 1u32..40, budget in prop::option::of(0.0f64..30.0), seed: u64,
         slot_minutes in prop::sample::select(vec![7i64, 60, 180]), varying: bool, goal in any_goal(),
         limit in prop::option::of(1u32..5),
@@ -214,7 +214,7 @@ proptest! {
             budget: budget.map(Budget::per_hour), slot: Span::from_secs(slot_minutes * 60), varying_budget: Some(varying),
             site_limit: limit, goal, ..config(strategy, 1.0)
         };
-        let mut never = scheduler_of(config, n_pages);
+        let mut never = new_scheduler(config, n_pages);
         let mut asked = never.clone();
         let (mut now, mut n) = (start(), 0);
         while now < start() + Span::from_hours(60) {
@@ -239,8 +239,8 @@ proptest! {
         }
     }
 
-    /// The floor goes round all pages in n / F slots; a page that has waited for so long is served in turn, so that
-    /// none waits longer than twice that.
+    /// The floor covers all pages in n / F slots, and a page that has waited so long gets its turn. So no page waits
+    /// longer than twice that.
     #[test]
     fn no_page_starves(
         n_pages in 5u32..60, budget in 2.0f64..12.0, floor in 0.1f32..0.5, goal in any_goal(), seed: u64,
@@ -250,7 +250,7 @@ proptest! {
         for page in 0..n_pages {
             // One page is worth more than all others together.
             let weight = if page == 0 { 1e6 } else { 1e-3 };
-            scheduler.add_page(PageId(page), PageInfo { weight, ..PageInfo::of_site(SiteId(0)) });
+            scheduler.add_page(PageId(page), PageInfo { weight, ..PageInfo::for_site(SiteId(0)) });
         }
         let mut n = 0;
         let visits = drive(&mut scheduler, 24 * 30, |_, _| {
@@ -271,20 +271,20 @@ proptest! {
 
 #[test]
 fn new_pages_come_first_and_within_the_slot() {
-    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 4.0), 10);
+    let mut scheduler = new_scheduler(config(Strategy::ExpectedGain, 4.0), 10);
     let first: Vec<Visit> = std::iter::from_fn(|| scheduler.next_visit(start())).collect();
     assert_eq!(first.len(), 1, "paced over the slot");
     assert_eq!(first[0].reason, Reason::FirstCapture);
-    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 4.0), 4);
+    let mut scheduler = new_scheduler(config(Strategy::ExpectedGain, 4.0), 4);
     drive(&mut scheduler, 3, |_, _| VisitOutcome::Changed(Importance::FULL));
-    scheduler.add_page(PageId(99), PageInfo::of_site(SiteId(0)));
+    scheduler.add_page(PageId(99), PageInfo::for_site(SiteId(0)));
     let visit = scheduler.next_visit(start() + Span::from_hours(3)).unwrap();
     assert_eq!((visit.page, visit.reason), (PageId(99), Reason::FirstCapture));
 }
 
 #[test]
 fn captures_are_spread_evenly_over_the_slot() {
-    let mut scheduler = scheduler_of(config(Strategy::FixedInterval, 6.0), 60);
+    let mut scheduler = new_scheduler(config(Strategy::FixedInterval, 6.0), 60);
     let visits = drive(&mut scheduler, 5, |_, _| VisitOutcome::Unchanged);
     let minutes: Vec<i64> =
         visits.iter().take(6).map(|(at, _)| (*at - start()).as_millis() / 60_000).collect();
@@ -294,11 +294,11 @@ fn captures_are_spread_evenly_over_the_slot() {
 
 #[test]
 fn busy_hours_are_learned_and_dead_pages_fade() {
-    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 2.0), 8);
-    // Page 0 changes from 9 to 12 UTC, page 1 died on the fifth day, the rest never change.
+    let mut scheduler = new_scheduler(config(Strategy::ExpectedGain, 2.0), 8);
+    // Page 0 changes from 9 to 12 UTC, page 1 vanished on the fifth day, the others never change.
     let mut seen: HashMap<PageId, Timestamp> = HashMap::new();
     let changes = |page: PageId, from: Timestamp, to: Timestamp| {
-        (hour_of(from) + 1..=hour_of(to)).any(|hour| match page.0 {
+        (hour(from) + 1..=hour(to)).any(|hour| match page.0 {
             0 => (9..12).contains(&(hour % 24)),
             1 => hour < 120 && hour % 3 == 0,
             _ => false,
@@ -313,23 +313,24 @@ fn busy_hours_are_learned_and_dead_pages_fade() {
     let by_day: f32 = belief.rates[9..12].iter().sum();
     let by_night: f32 = belief.rates[0..6].iter().sum();
     assert!(by_day > 4.0 * by_night, "{by_day} {by_night}");
-    // It changed eight times a day while it lived.
+    // It changed eight times per day while it existed.
     let dead = scheduler.belief(PageId(1)).unwrap().changes_per_day();
     assert!(dead < 1.0, "{dead} changes a day");
     assert!(belief.changes_per_day() > 3.0 * dead);
-    let peak = peak_of(&belief.rates).unwrap();
+    let peak = peak_hours(&belief.rates).unwrap();
     assert!(peak.from_hour >= 7.0 && peak.to_hour <= 14.0, "{peak:?}");
 }
 
-/// Two looks a day cannot tell when a page changes; the items of its feed can.
+/// Two visits per day cannot show when a page changes; the items of its feed can.
 #[test]
-fn the_hours_that_a_feed_tells_are_learned_between_looks() {
+fn hours_from_a_feed_are_learned_between_visits() {
     let learned = |is_told: bool| {
-        let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 2.0), 1);
+        let mut scheduler = new_scheduler(config(Strategy::ExpectedGain, 2.0), 1);
         for half_day in 0..80 {
             if is_told && half_day % 2 == 1 {
                 for hour in 9..12 {
-                    scheduler.tell_change(PageId(0), start() + Span::from_hours(half_day / 2 * 24 + hour));
+                    scheduler
+                        .note_change_time(PageId(0), start() + Span::from_hours(half_day / 2 * 24 + hour));
                 }
             }
             let outcome = match half_day % 2 {
@@ -341,21 +342,21 @@ fn the_hours_that_a_feed_tells_are_learned_between_looks() {
         let rates = scheduler.belief(PageId(0)).unwrap().rates;
         rates[9..12].iter().sum::<f32>() / rates[1..9].iter().sum::<f32>()
     };
-    let (told, untold) = (learned(true), learned(false));
-    assert!(told > 3.0 * untold, "{told} {untold}");
+    let (announced, untold) = (learned(true), learned(false));
+    assert!(announced > 3.0 * untold, "{announced} {untold}");
 }
 
 #[test]
 fn zones_shift_the_pattern() {
     let mut scheduler = Scheduler::new(config(Strategy::ExpectedGain, 10.0), 1, start());
-    let tokyo = scheduler.add_clock(LocalClock::of_zone("Asia/Tokyo").unwrap());
+    let tokyo = scheduler.add_clock(LocalClock::from_zone("Asia/Tokyo").unwrap());
     let known = KnownPattern {
         rates: (0..48).map(|b| if b == 9 { 3.0 } else { 0.001 }).collect(),
         importance: vec![0.5; 48],
     };
     for (page, clock) in [(0, ClockId(0)), (1, tokyo)] {
         let known = Some(known.clone());
-        scheduler.add_page(PageId(page), PageInfo { clock, known, ..PageInfo::of_site(SiteId(page)) });
+        scheduler.add_page(PageId(page), PageInfo { clock, known, ..PageInfo::for_site(SiteId(page)) });
     }
     drive(&mut scheduler, 2, |_, _| VisitOutcome::Unchanged);
     // 09 local in Tokyo is 00 UTC, in London 09 UTC.
@@ -375,7 +376,7 @@ fn zones_shift_the_pattern() {
 fn an_announcement_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
     // With this goal the first visit of a slot is at its start.
     let config = ScheduleConfig { goal: Goal::Importance, ..config(Strategy::ExpectedGain, 1.0) };
-    let mut scheduler = scheduler_of(config, 5);
+    let mut scheduler = new_scheduler(config, 5);
     drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
     let now = start() + Span::from_hours(12);
     let planned = scheduler.next_visit(now).unwrap().page;
@@ -391,7 +392,7 @@ fn an_announcement_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
 
 #[test]
 fn failures_back_off_and_gone_pages_are_probed_rarely() {
-    let mut scheduler = scheduler_of(ScheduleConfig { worth: 0.0, ..ScheduleConfig::default() }, 2);
+    let mut scheduler = new_scheduler(ScheduleConfig { worth: 0.0, ..ScheduleConfig::default() }, 2);
     let visits = drive(&mut scheduler, 24 * 20, |visit, _| match visit.page.0 {
         0 => VisitOutcome::Failed { retry_at: None },
         _ => VisitOutcome::Absent,
@@ -402,7 +403,7 @@ fn failures_back_off_and_gone_pages_are_probed_rarely() {
 }
 
 #[test]
-fn odd_input_is_survived() {
+fn invalid_input_is_accepted() {
     let mut scheduler = Scheduler::new(
         ScheduleConfig {
             slot: Span::ZERO,
@@ -417,19 +418,19 @@ fn odd_input_is_survived() {
     );
     assert_eq!(scheduler.next_wakeup(), None);
     scheduler.record(PageId(3), VisitOutcome::Absent, start());
-    scheduler.add_page(PageId(0), PageInfo { weight: f32::NAN, ..PageInfo::of_site(SiteId(0)) });
+    scheduler.add_page(PageId(0), PageInfo { weight: f32::NAN, ..PageInfo::for_site(SiteId(0)) });
     assert_eq!(scheduler.next_visit(start()), None);
     scheduler.set_weight(PageId(0), f32::INFINITY);
     scheduler.record(PageId(0), VisitOutcome::Changed(Importance::FULL), Timestamp::from_millis(i64::MIN));
     let _ = scheduler.ranking(Timestamp::EPOCH, 10);
 }
 
-/// Visits of a scheduler with `budget` an hour over `days`, by page. `is_page` says which addresses have one.
+/// Visits of a scheduler with `budget` per hour over `days`, by page. `is_page` decides which URLs have a page.
 fn visits_of_a_site(n_addresses: u32, budget: f64, days: i64, is_page: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut scheduler = Scheduler::new(config(Strategy::ExpectedGain, budget), 1, start());
     for id in 0..n_addresses {
         let group = u64::from(id / 50);
-        scheduler.add_page(PageId(id), PageInfo { group, ..PageInfo::of_site(SiteId(0)) });
+        scheduler.add_page(PageId(id), PageInfo { group, ..PageInfo::for_site(SiteId(0)) });
     }
     let mut n_visits = vec![0; n_addresses as usize];
     let mut now = start();
@@ -451,7 +452,7 @@ fn visits_of_a_site(n_addresses: u32, budget: f64, days: i64, is_page: impl Fn(u
 
 #[test]
 fn addresses_without_a_page_get_a_small_share() {
-    // A site whose links are nearly all dead: 50 pages, 950 addresses without one.
+    // A site with nearly only dead links: 50 pages, 950 URLs without one.
     let visits = visits_of_a_site(1000, 10.0, 14, |id| id < 50);
     let (pages, dead): (u32, u32) = (visits[..50].iter().sum(), visits[50..].iter().sum());
     assert!(visits[..50].iter().all(|&n| n > 0), "{visits:?}");
@@ -470,7 +471,7 @@ fn where_links_are_good_every_address_is_tried_soon() {
 #[test]
 fn a_page_that_vanished_is_probed_and_followed_again_when_it_returns() {
     let mut scheduler = Scheduler::new(ScheduleConfig::default(), 1, start());
-    scheduler.add_page(PageId(0), PageInfo::of_site(SiteId(0)));
+    scheduler.add_page(PageId(0), PageInfo::for_site(SiteId(0)));
     scheduler.record(PageId(0), VisitOutcome::Changed(Importance::FULL), start());
     let hour = |n: i64| start() + Span::from_hours(n);
     scheduler.record(PageId(0), VisitOutcome::Vanished(Importance::FULL), hour(1));
@@ -491,8 +492,8 @@ fn a_page_that_vanished_is_probed_and_followed_again_when_it_returns() {
 }
 
 #[test]
-fn what_stands_beside_a_page_is_tried_before_what_stands_beside_dead_links() {
-    // A front page whose links are dead but for one list of twenty, late on the page and in the same directory.
+fn neighbours_of_pages_are_tried_before_neighbours_of_dead_links() {
+    // A home page with dead links except for one list of twenty, late on the page and in the same directory.
     let list = 300..320;
     let visits = visits_of_a_site(400, 10.0, 14, |id| id == 0 || list.contains(&id));
     let n_found = list.clone().filter(|&id| visits[id as usize] > 0).count();

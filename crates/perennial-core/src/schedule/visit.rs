@@ -1,4 +1,4 @@
-//! What the scheduler and its driver hand to each other: pages go in, visits come out, outcomes go back.
+//! The values that the scheduler and its driver exchange: pages in, visits out, outcomes back.
 
 use crate::page::change_status::ChangeStatus;
 use crate::page::importance::Importance;
@@ -12,145 +12,127 @@ use super::Goal;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ClockId(pub u16);
 
-/// What a driver knows of a page when it adds it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PageInfo {
-    /// The site, whose host politeness counts.
+    /// The site whose host limits the rate of visits.
     pub site: SiteId,
-    /// omega(P): PageRank times the weight that the user gives. A value that is negative or not finite counts as 0.
+    /// omega(P): PageRank times the user's weight. A negative or non-finite value counts as 0.
     pub weight: f32,
-    /// The site's local time.
     pub clock: ClockId,
-    /// What the user wants of the site, where that is not the scheduler's own goal. Pages of one site have one goal: that of
-    /// the last page that was added.
+    /// The site's goal if it differs from the scheduler's. All pages of a site share one goal: that of the page added
+    /// last.
     pub goal: Option<Goal>,
-    /// Pages with the same hint, such as a hash of site, directory and depth, are expected to change alike.
+    /// Pages of the same group are expected to change alike. The number may hash site, directory and depth.
     pub group: u64,
-    /// The true rates, where an experiment knows them.
+    /// The true rates, if an experiment knows them.
     pub known: Option<KnownPattern>,
 }
 
 impl PageInfo {
-    /// The hint that groups pages everywhere, in a crawl and in a simulation: pages of one directory are expected to change alike.
-    pub fn group_of(address: &str) -> u64 {
+    /// The group of a URL's directory, for crawls and simulations alike.
+    pub fn directory_group(address: &str) -> u64 {
         let directory = address.rfind('/').map_or(address, |slash| &address[..slash]);
         directory.bytes().fold(0x0064_6972, |hash, byte| crate::rng::mix(hash ^ u64::from(byte)))
     }
 
     /// A page of weight 1 on the clock of UTC.
-    pub fn of_site(site: SiteId) -> PageInfo {
+    pub fn for_site(site: SiteId) -> PageInfo {
         PageInfo { site, weight: 1.0, clock: ClockId(0), goal: None, group: u64::from(site.0), known: None }
     }
 }
 
-/// Rates and importances by bucket: the periods of a workday, then those of any other day.
+/// Rates and importances by bucket: first the periods of a workday, then those of any other day.
 #[derive(Clone, PartialEq, Debug)]
 pub struct KnownPattern {
-    /// Changes an hour.
+    /// Changes per hour.
     pub rates: Vec<f32>,
     /// Mean importance of a change.
     pub importance: Vec<f32>,
 }
 
-/// The scheduler's request: fetch this page now.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Visit {
-    /// Which page.
     pub page: PageId,
-    /// The site, whose host politeness counts.
+    /// The site whose host limits the rate of visits.
     pub site: SiteId,
-    /// When the plan puts the visit; never later than the `now` of the question.
+    /// When the plan schedules the visit; never later than the `now` of the call.
     pub at: Timestamp,
-    /// Why the visit is made; the log shows it.
     pub reason: Reason,
 }
 
-/// Why a visit is made.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reason {
-    /// Never captured before.
     FirstCapture,
     /// The strategy ranked the page among the most urgent of this slot.
     Urgent {
-        /// What the page was ranked by; only urgencies of one slot can be compared.
+        /// The rank; comparable within one slot only.
         urgency: f32,
-        /// Importance of the change that is expected since the last visit.
+        /// Importance of the change expected since the last visit.
         expected: Importance,
-        /// The last visit.
         since: Timestamp,
     },
-    /// The page was seen longest ago: a share of the budget goes to such pages, so that each is visited some time.
+    /// The page has one of the oldest captures. A share of the budget ensures that every page is visited eventually.
     Oldest {
-        /// The last visit.
         since: Timestamp,
     },
-    /// The whole site is visited at once, so that its pages as archived belong together.
-    Picture {
-        /// How many pages are visited for it.
+    /// The whole site is swept, so its captured pages are coherent.
+    Sweep {
+        /// Number of pages in the sweep.
         n_pages: u32,
-        /// The last visit.
         since: Timestamp,
     },
     /// A feed, a sitemap or a push announced that the page changed.
     Announced,
-    /// There was no page at this address: see whether one has come.
+    /// The URL had no page; check whether one has appeared.
     Probe,
-    /// The page lies in a directory that is skipped: see whether that is still right.
+    /// The page is in a skipped directory; check whether skipping is still right.
     DirectoryProbe {
-        /// Why the directory is skipped.
         rule: SkipRule,
-        /// The last visit.
         since: Timestamp,
     },
-    /// No visit is made, because the directory is skipped. Only rankings have this reason.
+    /// No visit is made, because the directory is skipped. Only rankings use this reason.
     Skipped {
-        /// Why the directory is skipped.
         rule: SkipRule,
-        /// The last visit.
         since: Timestamp,
     },
-    /// An earlier attempt failed; this is another.
+    /// An earlier attempt failed.
     Retry {
-        /// How many attempts failed in a row.
+        /// Number of failed attempts in a row.
         n_failures: u16,
     },
 }
 
-/// Why a directory is skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SkipRule {
-    /// It was looked at so often without a change that a visit gains less than it costs.
+    /// No observation found a change in so many that a visit gains less than it costs.
     Still {
-        /// Looks since its last change.
-        n_looks: u32,
+        /// Observations since its last change.
+        n_observations: u32,
     },
-    /// It never changes on a day on which the directory of this page does, and that one did today.
+    /// It never changes on the same day as another directory, and that one changed today.
     Excluded {
-        /// A page of the other directory.
+        /// A page of that other directory.
         by: PageId,
     },
 }
 
-/// The driver's answer to a [`Visit`].
+/// The result of a [`Visit`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum VisitOutcome {
-    /// The content is not that of the last visit. A first capture is `Changed` with [`Importance::FULL`].
+    /// The content differs from the last visit. A first capture is `Changed` with [`Importance::FULL`].
     Changed(Importance),
-    /// The content is the same: the answer was 304, the payload is equal, or only noise changed.
+    /// The content is the same: the response was 304, the payload is equal, or only noise changed.
     Unchanged,
-    /// No answer came that could be compared. The host may have said when to ask again.
-    Failed {
-        /// Not before this instant.
-        retry_at: Option<Timestamp>,
-    },
-    /// The page was there and is not any more. It is probed rarely.
+    /// No comparable response arrived. The host may have sent a time for the retry.
+    Failed { retry_at: Option<Timestamp> },
+    /// The page existed and is gone. It is probed rarely.
     Vanished(Importance),
-    /// There is no page: 404, 410, a redirect to another page, forbidden by robots.txt. It is probed rarely.
+    /// No page: 404, 410, a redirect to another page, forbidden by robots.txt. It is probed rarely.
     Absent,
 }
 
 impl From<ChangeStatus> for VisitOutcome {
-    /// The one way in which an observation becomes what the scheduler learns.
+    /// The only conversion from an observation to what the scheduler learns.
     fn from(status: ChangeStatus) -> VisitOutcome {
         let importance = status.observed_importance();
         match status {
@@ -165,7 +147,6 @@ impl From<ChangeStatus> for VisitOutcome {
 /// The hours in which a page usually changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Peak {
-    /// On which days.
     pub kind: DayKind,
     /// First local hour of the busiest stretch.
     pub from_hour: f32,
@@ -183,35 +164,31 @@ impl std::fmt::Display for Peak {
     }
 }
 
-/// A page and why it is ranked where it is.
+/// A page with the reasons for its rank.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Ranked {
-    /// Which page.
+pub struct RankedPage {
     pub page: PageId,
-    /// Its site.
     pub site: SiteId,
-    /// Why it would be visited.
     pub reason: Reason,
-    /// What the page was ranked by; only urgencies of one slot can be compared.
+    /// The rank; comparable within one slot only.
     pub urgency: f32,
-    /// Importance of the change that is expected since the last visit.
+    /// Importance of the change expected since the last visit.
     pub expected: Importance,
-    /// How many changes are expected since the last visit.
+    /// Expected number of changes since the last visit.
     pub n_expected: f32,
-    /// Changes a day that the scheduler believes in.
+    /// Estimated changes per day.
     pub changes_per_day: f32,
-    /// When it usually changes, if some hours stand out.
+    /// The hours of most changes, if some stand out.
     pub peak: Option<Peak>,
-    /// On which days it usually changes, if some stand out.
+    /// The days of most changes, if some stand out.
     pub days: Option<DayHabit>,
-    /// Number of visits from which this was learned.
+    /// Number of visits behind this estimate.
     pub n_visits: u32,
-    /// Whether it is among the visits of this slot.
     pub is_planned: bool,
 }
 
-impl Ranked {
-    /// When the page usually changes, in words: hours, days, or hours of some days.
+impl RankedPage {
+    /// When the page usually changes, as a phrase: hours, days, or hours of some days.
     pub fn habit(&self) -> Option<String> {
         match (&self.days, self.peak) {
             (Some(days), Some(peak)) => Some(format!("{:.0}-{:.0}h {days}", peak.from_hour, peak.to_hour)),

@@ -1,24 +1,25 @@
-//! Trees of a page through time and a question -> where the words stood, since when, until when.
+//! Block trees over time and a query -> where the words were on a page, from when to when.
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `terms` | a text -> its words in the form in which they are compared, with their places |
-//! | `query` | what a user typed -> a question; a question and a text -> the places that answer it |
-//! | `passages` | a tree -> the texts of its blocks, each once |
-//! | `surprise` | passages of a span and what stood there before -> the terms that are new or more frequent |
-//! | `stays` | from when to when each passage that answers stood there -> from when to when the page said it |
+//! | `terms` | a text -> its words in normal form, with their positions |
+//! | `query` | a typed query -> its clauses; a query and a text -> the matches |
+//! | `passages` | a tree -> the texts of its blocks, without repetitions |
+//! | `surprise` | passages of a period and those before it -> new or more frequent terms |
+//! | `presence` | presences of the matching passages -> presences of the match on the page |
 //!
-//! The unit is a passage: one text of a block (a paragraph, a heading, a cell, the name of a link). A passage that does not change
-//! from look to look is one entry with one stay, so an index of passages grows with what changed.
+//! The unit is a passage: one text of a block (a paragraph, a heading, a cell, the text of a link). A passage that
+//! does not change between observations is one entry with one presence, so an index of passages grows with the
+//! changes.
 
 mod passages;
+mod presence;
 mod query;
-mod stays;
 mod surprise;
 mod terms;
 
 pub use passages::{Passage, passages};
-pub use query::{Clause, Query, QueryError};
-pub use stays::{Stay, join};
-pub use surprise::{Candidate, TermCounts, surprise};
-pub use terms::{Term, folded, terms};
+pub use presence::{PassagePresence, join};
+pub use query::{Clause, TextQuery, TextQueryError};
+pub use surprise::{TermCandidate, TermCounts, surprise};
+pub use terms::{TextTerm, folded, terms};

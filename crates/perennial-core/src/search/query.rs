@@ -1,58 +1,53 @@
-//! What a user typed -> a question; a question and a text -> the places that answer it.
+//! A typed query -> its clauses; a query and a text -> the matches in the text.
 //!
 //! | typed | means |
 //! |---|---|
 //! | `ferry harbour` | both words, in any order |
 //! | `"new ferry line"` | these words in a row |
-//! | `harb*` | words that begin so; also the last word of a phrase |
+//! | `harb*` | words with this prefix; also the last word of a phrase |
 //! | `ferry -harbour` | without that word or phrase |
 //! | `ferry OR boat` | one or the other |
 
 use std::ops::Range;
 
-use super::terms::{Term, terms};
+use super::terms::{TextTerm, terms};
 
-/// Longer questions are refused, as are questions with more words.
+/// Longer queries, or queries with more words, are rejected.
 const MAX_QUERY_BYTES: usize = 1_000;
 const MAX_QUERY_TERMS: usize = 32;
 
-/// Words in a row.
+/// A word or a phrase.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Clause {
-    /// The words as they are compared.
+    /// The words in normal form.
     pub words: Vec<String>,
-    /// Whether the last word may go on.
+    /// Whether the last word is a prefix.
     pub is_prefix: bool,
-    /// Whether a text that has them is no answer.
+    /// Whether texts that contain the words are excluded.
     pub is_excluded: bool,
 }
 
-/// A question: a text answers if it answers one of the alternatives.
+/// A query. A text matches if it matches one of the alternatives.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Query {
-    /// In each, all clauses must hold; at least one of them is not excluded.
+pub struct TextQuery {
+    /// A text must match all clauses of an alternative. At least one clause is not excluded.
     pub alternatives: Vec<Vec<Clause>>,
 }
 
-/// Why there is no question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum QueryError {
-    /// Nothing but punctuation.
-    #[error("no word to look for: give at least one word, or \"words in a row\"")]
+pub enum TextQueryError {
+    #[error("no word to search for; give at least one word, or \"words in a row\"")]
     Empty,
-    /// Only excluded words.
-    #[error("only words to leave out: give at least one word without - before it")]
+    #[error("only excluded words; give at least one word without a leading -")]
     NothingWanted,
-    /// Too long.
-    #[error("the question is too long: at most {MAX_QUERY_TERMS} words and {MAX_QUERY_BYTES} bytes")]
+    #[error("the query is too long: at most {MAX_QUERY_TERMS} words and {MAX_QUERY_BYTES} bytes")]
     TooLong,
 }
 
-impl Query {
-    /// Reads what a user typed.
-    pub fn parse(typed: &str) -> Result<Query, QueryError> {
+impl TextQuery {
+    pub fn parse(typed: &str) -> Result<TextQuery, TextQueryError> {
         if typed.len() > MAX_QUERY_BYTES {
-            return Err(QueryError::TooLong);
+            return Err(TextQueryError::TooLong);
         }
         let mut alternatives = vec![Vec::new()];
         let mut rest = typed.trim_start();
@@ -60,8 +55,8 @@ impl Query {
             let (piece, after) = next_piece(rest);
             rest = after.trim_start();
             match piece {
-                Piece::Or => alternatives.push(Vec::new()),
-                Piece::Words { text, is_prefix, is_excluded } => {
+                QueryPiece::Or => alternatives.push(Vec::new()),
+                QueryPiece::Words { text, is_prefix, is_excluded } => {
                     let words: Vec<String> = terms(text).into_iter().map(|term| term.word).collect();
                     if let (Some(last), false) = (alternatives.last_mut(), words.is_empty()) {
                         last.push(Clause { words, is_prefix, is_excluded });
@@ -72,18 +67,18 @@ impl Query {
         alternatives.retain(|clauses| !clauses.is_empty());
         let n_terms: usize = alternatives.iter().flatten().map(|clause| clause.words.len()).sum();
         if n_terms == 0 {
-            return Err(QueryError::Empty);
+            return Err(TextQueryError::Empty);
         }
         if n_terms > MAX_QUERY_TERMS {
-            return Err(QueryError::TooLong);
+            return Err(TextQueryError::TooLong);
         }
         if alternatives.iter().any(|clauses| clauses.iter().all(|clause| clause.is_excluded)) {
-            return Err(QueryError::NothingWanted);
+            return Err(TextQueryError::NothingWanted);
         }
-        Ok(Query { alternatives })
+        Ok(TextQuery { alternatives })
     }
 
-    /// Where a text answers, in bytes and in order; empty when it does not.
+    /// The matches in a text, as sorted byte ranges; empty if the text does not match.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         let words = terms(text);
         let mut found: Vec<Range<usize>> = Vec::new();
@@ -101,12 +96,12 @@ impl Query {
 }
 
 impl Clause {
-    fn find(&self, words: &[Term]) -> Vec<Range<usize>> {
+    fn find(&self, words: &[TextTerm]) -> Vec<Range<usize>> {
         let starts = words.windows(self.words.len()).filter(|window| self.is_at(window));
         starts.filter_map(|window| Some(window.first()?.at.start..window.last()?.at.end)).collect()
     }
 
-    fn is_at(&self, window: &[Term]) -> bool {
+    fn is_at(&self, window: &[TextTerm]) -> bool {
         let last = self.words.len() - 1;
         self.words.iter().zip(window).enumerate().all(|(number, (word, term))| {
             if self.is_prefix && number == last { term.word.starts_with(word) } else { term.word == *word }
@@ -114,14 +109,13 @@ impl Clause {
     }
 }
 
-enum Piece<'t> {
+enum QueryPiece<'t> {
     Or,
     Words { text: &'t str, is_prefix: bool, is_excluded: bool },
 }
 
-/// The first piece of a text that does not begin with a space, and what follows it. A quotation mark that is not closed goes on
-/// to the end.
-fn next_piece(text: &str) -> (Piece<'_>, &str) {
+/// The first piece of a text without leading spaces, and the rest. An unclosed quotation mark extends to the end.
+fn next_piece(text: &str) -> (QueryPiece<'_>, &str) {
     let (is_excluded, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -132,13 +126,13 @@ fn next_piece(text: &str) -> (Piece<'_>, &str) {
             Some(rest) => (true, rest),
             None => (inside.trim_end().ends_with('*'), after),
         };
-        return (Piece::Words { text: inside, is_prefix, is_excluded }, after);
+        return (QueryPiece::Words { text: inside, is_prefix, is_excluded }, after);
     }
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (word, after) = text.split_at(end);
     match word {
-        "OR" if !is_excluded => (Piece::Or, after),
-        _ => (Piece::Words { text: word, is_prefix: word.ends_with('*'), is_excluded }, after),
+        "OR" if !is_excluded => (QueryPiece::Or, after),
+        _ => (QueryPiece::Words { text: word, is_prefix: word.ends_with('*'), is_excluded }, after),
     }
 }
 
@@ -147,7 +141,7 @@ mod tests {
     use super::*;
 
     fn finds(query: &str, text: &str) -> Vec<String> {
-        Query::parse(query).unwrap().find(text).into_iter().map(|at| text[at].to_string()).collect()
+        TextQuery::parse(query).unwrap().find(text).into_iter().map(|at| text[at].to_string()).collect()
     }
 
     #[test]
@@ -173,21 +167,21 @@ mod tests {
     #[test]
     fn questions_without_a_word_are_refused() {
         for (typed, error) in [
-            ("", QueryError::Empty),
-            (" \"\" OR !", QueryError::Empty),
-            ("-ferry", QueryError::NothingWanted),
-            ("ferry OR -boat", QueryError::NothingWanted),
+            ("", TextQueryError::Empty),
+            (" \"\" OR !", TextQueryError::Empty),
+            ("-ferry", TextQueryError::NothingWanted),
+            ("ferry OR -boat", TextQueryError::NothingWanted),
         ] {
-            assert_eq!(Query::parse(typed), Err(error), "{typed}");
+            assert_eq!(TextQuery::parse(typed), Err(error), "{typed}");
         }
-        assert_eq!(Query::parse(&"word ".repeat(33)), Err(QueryError::TooLong));
-        assert_eq!(Query::parse(&"w".repeat(1001)), Err(QueryError::TooLong));
+        assert_eq!(TextQuery::parse(&"word ".repeat(33)), Err(TextQueryError::TooLong));
+        assert_eq!(TextQuery::parse(&"w".repeat(1001)), Err(TextQueryError::TooLong));
     }
 
     proptest::proptest! {
         #[test]
         fn any_text_is_a_question_or_an_error(typed in "[-\"* a-cOR東é]{0,40}", text in "[ a-cOR東é.]{0,40}") {
-            if let Ok(query) = Query::parse(&typed) {
+            if let Ok(query) = TextQuery::parse(&typed) {
                 for place in query.find(&text) {
                     proptest::prop_assert!(!text[place].is_empty());
                 }

@@ -1,49 +1,47 @@
-//! Passages of a span and what stood there before -> the terms whose frequency surprises (P-FEED 6).
+//! Passages of a period and the passages before it -> the terms with a surprising frequency (P-FEED 6).
 //!
-//! A term is a word, or two words in a row. Counted are the passages that have it. The surprise is Dunning's log-likelihood ratio: how
-//! much likelier the counts are if the span has a rate of its own than if it has that of the time before. It needs no list of words and no
-//! language, and a term of which there are few is not surprising because it was rare before.
+//! A term is a word or a pair of adjacent words; its count is the number of passages that contain it. The surprise is
+//! Dunning's log-likelihood ratio: how much likelier the counts are with a separate rate for the period than with one
+//! rate for all. It needs no word list and no language. A term with few occurrences is not surprising merely because
+//! it was rare before.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::terms::terms;
 use crate::url::PageId;
 
-/// A term of the span.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Candidate {
-    /// Its words as they are compared: one, or two.
+pub struct TermCandidate {
+    /// One or two words in normal form.
     pub words: Vec<String>,
-    /// As a reader saw it first.
+    /// In the form of its first occurrence.
     pub shown: String,
-    /// Passages of the span that have it.
     pub n_passages: u64,
 }
 
-/// Counts the terms of passages.
 #[derive(Clone, Debug, Default)]
 pub struct TermCounts {
-    /// Words, and pairs of words with a blank between them, with a form in which they were seen and the passages that have them.
+    /// Words, and pairs joined by a space, each with its first form and the number of passages that contain it.
     counts: BTreeMap<String, (String, u64)>,
-    /// What was counted on each page, without its numbers.
+    /// The counted passages by page, without their numbers.
     seen: HashSet<(u32, Vec<String>)>,
 }
 
-/// Terms that are counted: with more of them, those that are new are left out.
+/// The maximum number of counted terms; further new ones are ignored.
 const MAX_TERMS: usize = 1_000_000;
-/// Passages of the span that must have a term.
+/// The minimum number of passages with a term.
 const MIN_PASSAGES: u64 = 2;
-/// A word that so large a share of the passages has joins others to sentences, not to terms: no pair with it is one.
+/// A word in more than this share of the passages is a function word, and pairs with it are not terms.
 const JOINING_SHARE: f64 = 0.02;
 const MIN_JOINING: u64 = 20;
 
 impl TermCounts {
-    /// Takes in a passage of a page. What differs from another of the page in numbers alone is counted once; what is mostly numbers is a
-    /// stamp, a counter or a price, and no news.
+    /// Adds a passage of a page. Passages of a page that differ only in numbers count once. A passage of mostly
+    /// numbers is a time stamp, a counter or a price, and does not count.
     pub fn add(&mut self, page: PageId, text: &str) {
         let words = terms(text);
         let said: Vec<String> =
-            words.iter().map(|term| &term.word).filter(|word| !has_digit(word)).cloned().collect();
+            words.iter().map(|term| &term.word).filter(|word| !contains_digit(word)).cloned().collect();
         if 2 * said.len() <= words.len() || !self.seen.insert((page.0, said)) {
             return;
         }
@@ -72,13 +70,12 @@ impl TermCounts {
         }
     }
 
-    /// How many passages were taken in.
     pub fn n_passages(&self) -> u64 {
         self.seen.len() as u64
     }
 
-    /// The terms that several passages have, at most so many words and so many pairs, those of most passages first.
-    pub fn candidates(&self, max_words: usize, max_pairs: usize) -> Vec<Candidate> {
+    /// The terms of several passages, most frequent first, with at most this many words and pairs.
+    pub fn candidates(&self, max_words: usize, max_pairs: usize) -> Vec<TermCandidate> {
         let joining = ((self.n_passages() as f64 * JOINING_SHARE) as u64).max(MIN_JOINING);
         let is_joining = |word: &str| self.counts.get(word).is_none_or(|(_, n)| *n > joining);
         let mut all: Vec<(&String, &(String, u64))> =
@@ -95,23 +92,23 @@ impl TermCounts {
             };
             if *taken < most {
                 *taken += 1;
-                found.push(Candidate { words, shown: shown.clone(), n_passages: *n });
+                found.push(TermCandidate { words, shown: shown.clone(), n_passages: *n });
             }
         }
         found
     }
 }
 
-/// A number is no term, nor is what begins with one, such as a time.
+/// Excludes numbers and words that begin with one, such as times.
 fn is_word(word: &str) -> bool {
     word.chars().next().is_some_and(char::is_alphabetic)
 }
 
-fn has_digit(word: &str) -> bool {
+fn contains_digit(word: &str) -> bool {
     word.chars().any(char::is_numeric)
 }
 
-/// How much a count of `a` among `n_a` surprises where it was `b` among `n_b` before; 0 where the rate has not grown.
+/// The surprise of a count `a` among `n_a`, compared with `b` among `n_b` before; 0 if the rate has not grown.
 pub fn surprise(a: u64, n_a: u64, b: u64, n_b: u64) -> f64 {
     let (a, b, n_a, n_b) = (a as f64, b as f64, n_a.max(a) as f64, n_b.max(b) as f64);
     if n_a == 0.0 || n_b == 0.0 || a * n_b <= b * n_a {
@@ -190,9 +187,9 @@ mod tests {
     proptest! {
         #[test]
         fn surprise_is_a_number_that_grows_with_the_count(a in 0u64..50, n_a in 1u64..100, b in 0u64..50, n_b in 1u64..1000) {
-            let told = surprise(a, n_a, b, n_b);
-            prop_assert!(told.is_finite() && told >= 0.0);
-            prop_assert!(a >= n_a || surprise(a + 1, n_a.max(a + 1), b, n_b) >= told - 1e-9);
+            let reported = surprise(a, n_a, b, n_b);
+            prop_assert!(reported.is_finite() && reported >= 0.0);
+            prop_assert!(a >= n_a || surprise(a + 1, n_a.max(a + 1), b, n_b) >= reported - 1e-9);
         }
     }
 }

@@ -1,26 +1,24 @@
-//! A text -> its words in the form in which they are compared.
+//! A text -> its words in normal form.
 //!
-//! Case, accents and compatibility forms do not count: `Élan` and `elan` are one word. Scripts that are written without spaces
-//! (Chinese, Japanese, Thai and others) give a word for each character, so that any run of characters is a phrase.
+//! Case, accents and compatibility forms are ignored: `Élan` and `elan` are one word. In scripts without spaces
+//! (Chinese, Japanese, Thai and others) each character is a word, so any run of characters is a phrase.
 
 use std::ops::Range;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// Longer words are cut: no reader searches for them.
+/// Longer words are truncated, because no reader searches for them.
 const MAX_TERM_CHARS: usize = 64;
 
-/// A word of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Term {
-    /// As it is compared.
+pub struct TextTerm {
+    /// In normal form.
     pub word: String,
-    /// Where it stands in the text, in bytes.
+    /// Its position in the text, in bytes.
     pub at: Range<usize>,
 }
 
-/// All words of a text, in order.
-pub fn terms(text: &str) -> Vec<Term> {
+pub fn terms(text: &str) -> Vec<TextTerm> {
     let mut found = Vec::new();
     let mut start = None;
     for (at, c) in text.char_indices() {
@@ -41,21 +39,21 @@ pub fn terms(text: &str) -> Vec<Term> {
     found
 }
 
-fn push(found: &mut Vec<Term>, text: &str, at: Range<usize>) {
+fn push(found: &mut Vec<TextTerm>, text: &str, at: Range<usize>) {
     let word = folded(&text[at.clone()]);
-    // A mark that stands alone folds to nothing.
+    // A lone mark normalises to nothing.
     if !word.is_empty() {
-        found.push(Term { word, at });
+        found.push(TextTerm { word, at });
     }
 }
 
-/// A word without case, accents and compatibility forms.
+/// Removes case, accents and compatibility forms.
 pub fn folded(word: &str) -> String {
     if word.is_ascii() {
         return word.chars().take(MAX_TERM_CHARS).map(|c| c.to_ascii_lowercase()).collect();
     }
     let normalizer = DecomposingNormalizerBorrowed::new_nfkd();
-    // In lower case before and after: some letters have a lower case only in one of the two forms.
+    // Lower case before and after, because some letters have a lower case only in one of the two forms.
     let lower = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<String>();
     let plain = lower(&normalizer.normalize(&lower(word)));
     let letters = plain.chars().filter(|&c| !is_mark(c) && is_word(c));
@@ -66,13 +64,13 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || is_mark(c)
 }
 
-/// Marks that combine with the letter before them.
+/// Combining marks.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
         | '\u{fe20}'..='\u{fe2f}' | '\u{591}'..='\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}')
 }
 
-/// Letters of scripts that put no space between words.
+/// Letters of scripts without spaces between words.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{2fdf}'
         | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
@@ -112,7 +110,7 @@ mod tests {
         fn places_are_those_of_the_words(text in "\\PC{0,60}") {
             for term in terms(&text) {
                 proptest::prop_assert_eq!(folded(&text[term.at.clone()]), term.word.clone());
-                // Whatever stores a word between spaces gets it back as one word.
+                // A store that splits words at spaces returns it as one word.
                 proptest::prop_assert!(!term.word.contains(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric()));
                 proptest::prop_assert_eq!(folded(&term.word), term.word);
             }

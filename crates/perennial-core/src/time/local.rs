@@ -1,8 +1,8 @@
 //! Instants -> local days, kinds of day and periods of the day, because people publish by local time (P-PATTERN 3.2;
 //! docs/papers.md, Time series and patterns).
 //!
-//! A [`LocalClock`] knows the offsets of one time zone and the holidays of one calendar. Days of 23 and 25
-//! hours come out right: the hour that is skipped gets no time, the hour that is repeated gets two.
+//! A [`LocalClock`] contains the offsets of one time zone and the holidays of one calendar. Days of 23 and 25 hours
+//! are handled: a skipped hour gets no time, a repeated hour gets two.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub enum DayKind {
     Workday,
     /// Saturday and Sunday.
     Weekend,
-    /// A day that the user's calendar names, whatever its weekday.
+    /// A day listed in the user's calendar, on any weekday.
     Holiday,
 }
 
@@ -26,53 +26,46 @@ pub enum DayKind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LocalDay(pub i32);
 
-/// Where an instant falls in local time.
+/// An instant in local time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalTime {
-    /// The local day.
     pub day: LocalDay,
-    /// Milliseconds since midnight that the local clock shows.
+    /// Milliseconds since midnight on the local clock.
     pub millis_of_day: i64,
 }
 
-/// A stretch of time inside one period of one kind of day.
+/// A span within one period of a day.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Piece {
-    /// The local day; none where whole days of one kind are handed out together.
+pub struct PeriodPiece {
+    /// The local day; `None` if the piece stands for several whole days.
     pub day: Option<LocalDay>,
-    /// Kind of day; holidays are a kind of their own.
+    /// Kind of day; holidays are a separate kind.
     pub kind: DayKind,
     /// Period of the day, from 0.
     pub period: u16,
-    /// Length in hours.
     pub hours: f32,
-    /// The number of such stretches, because whole days of one kind are handed out together. Where days pass at different
-    /// speeds, the sum of their speeds.
+    /// The number of such spans, because whole days of one kind are combined. If days pass at different speeds, the
+    /// sum of their speeds.
     pub times: f32,
 }
 
-/// A zone or a date that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
-    /// There is no such time zone.
-    #[error("`{0}` is not a time zone: write an IANA name such as Europe/Berlin")]
+    #[error("`{0}` is not a time zone; write an IANA name such as Europe/Berlin")]
     UnknownZone(String),
-    /// There is no such date.
-    #[error("`{0}` is not a date: write a holiday as 2026-12-25")]
+    #[error("`{0}` is not a date; write a holiday as 2026-12-25")]
     NotADate(String),
 }
 
-/// The offsets of one time zone and the holidays of one calendar.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LocalClock {
     name: String,
-    /// Instants, and by how much local time is ahead of UTC from each on, both in milliseconds; sorted.
+    /// Instants with the offset of local time from UTC from then on, both in milliseconds; sorted.
     offsets: Vec<(i64, i64)>,
     holidays: BTreeSet<LocalDay>,
 }
 
 impl LocalDay {
-    /// From a civil date.
     pub fn from_date(date: jiff::civil::Date) -> LocalDay {
         let days = date.since(jiff::civil::date(1970, 1, 1)).map(|span| span.get_days()).unwrap_or(0);
         LocalDay(days)
@@ -84,15 +77,15 @@ impl LocalDay {
         Ok(LocalDay::from_date(date))
     }
 
-    /// As a civil date, clamped to what jiff can hold.
+    /// As a civil date, clamped to the range of jiff.
     pub fn to_date(self) -> jiff::civil::Date {
         let span = jiff::Span::new().try_days(self.0).unwrap_or_default();
         jiff::civil::date(1970, 1, 1).saturating_add(span)
     }
 
-    /// The day of its month, from 1, and whether it is the last.
+    /// The day of the month, from 1, and whether it is the last.
     pub fn in_month(self) -> (u8, bool) {
-        // Months are counted from March, so that the leap day is the last of a year; 400 years are a cycle of 146,097 days.
+        // Years start in March, so the leap day is the last of a year; 400 years are a cycle of 146,097 days.
         let (days, mut month_of_leap) = ((i64::from(self.0) + 719_468).rem_euclid(146_097), false);
         let year = (days - days / 1460 + days / 36_524 - days / 146_096) / 365;
         let of_year = days - (365 * year + year / 4 - year / 100);
@@ -130,22 +123,21 @@ impl LocalClock {
         LocalClock { name: "UTC".to_owned(), offsets: vec![(i64::MIN, 0)], holidays: BTreeSet::new() }
     }
 
-    /// The clock of an IANA time zone, from the database that is built in.
-    pub fn of_zone(name: &str) -> Result<LocalClock, ClockError> {
+    /// The clock of an IANA time zone, from the bundled database.
+    pub fn from_zone(name: &str) -> Result<LocalClock, ClockError> {
         if name.eq_ignore_ascii_case("utc") {
             return Ok(LocalClock::utc());
         }
         let zone = jiff::tz::db().get(name).map_err(|_| ClockError::UnknownZone(name.to_owned()))?;
-        Ok(LocalClock { name: name.to_owned(), offsets: offsets_of(&zone), holidays: BTreeSet::new() })
+        Ok(LocalClock { name: name.to_owned(), offsets: zone_offsets(&zone), holidays: BTreeSet::new() })
     }
 
-    /// The same clock with these holidays.
     pub fn with_holidays(mut self, days: impl IntoIterator<Item = LocalDay>) -> LocalClock {
         self.holidays.extend(days);
         self
     }
 
-    /// Holidays as people write them: `2026-12-25`.
+    /// Adds holidays written as `2026-12-25`.
     pub fn with_holidays_from<'a>(
         self,
         dates: impl IntoIterator<Item = &'a str>,
@@ -154,24 +146,20 @@ impl LocalClock {
         Ok(self.with_holidays(days?))
     }
 
-    /// The zone's name.
     pub fn zone(&self) -> &str {
         &self.name
     }
 
-    /// Whether it knows any holidays.
     pub fn has_holidays(&self) -> bool {
         !self.holidays.is_empty()
     }
 
-    /// The local day and time at an instant.
     pub fn local(&self, at: Timestamp) -> LocalTime {
         let (offset, _) = self.offset_at(at.as_millis());
-        local_of(at.as_millis().saturating_add(offset))
+        local_time(at.as_millis().saturating_add(offset))
     }
 
-    /// The kind of a local day.
-    pub fn kind_of(&self, day: LocalDay) -> DayKind {
+    pub fn day_kind(&self, day: LocalDay) -> DayKind {
         if !self.holidays.is_empty() && self.holidays.contains(&day) {
             DayKind::Holiday
         } else if day.weekday() >= 5 {
@@ -181,54 +169,54 @@ impl LocalClock {
         }
     }
 
-    /// The kind of day and the period at an instant, the day cut into `n_periods` of equal length.
+    /// The kind of day and the period at an instant, with `n_periods` equal periods per day.
     pub fn period_at(&self, at: Timestamp, n_periods: u16) -> (DayKind, u16) {
         let local = self.local(at);
-        (self.kind_of(local.day), period_of(local.millis_of_day, n_periods))
+        (self.day_kind(local.day), period(local.millis_of_day, n_periods))
     }
 
-    /// The first instant of a local day; when midnight is skipped, the first instant that exists.
-    pub fn start_of(&self, day: LocalDay) -> Timestamp {
+    /// The first instant of a local day; if midnight is skipped, the first instant that exists.
+    pub fn day_start(&self, day: LocalDay) -> Timestamp {
         let wall = i64::from(day.0) * DAY_MS;
-        // Offsets lie within a day of UTC, so that the two guesses lie on both sides of any change. The earlier one that
-        // fits is taken.
+        // Offsets are less than a day, so the two guesses are on both sides of any change. The earlier valid one
+        // wins.
         let (before, _) = self.offset_at(wall - DAY_MS);
         let (after, _) = self.offset_at(wall + DAY_MS);
         for offset in [before.max(after), before.min(after)] {
             let guess = wall - offset;
-            if local_of(guess + self.offset_at(guess).0).day == day {
+            if local_time(guess + self.offset_at(guess).0).day == day {
                 return Timestamp::from_millis(guess);
             }
         }
         Timestamp::from_millis(wall - after)
     }
 
-    /// Hands out the stretches of `(from, to]` in order, each within one period of the day. Whole days between
-    /// the first and the last are handed out by kind with a count, so that a gap of years stays cheap.
-    pub fn pieces(&self, from: Timestamp, to: Timestamp, n_periods: u16, each: impl FnMut(Piece)) {
+    /// Splits `(from, to]` into pieces, in order, each within one period of the day. Whole days after the first are
+    /// combined by kind, so a gap of years stays cheap.
+    pub fn pieces(&self, from: Timestamp, to: Timestamp, n_periods: u16, each: impl FnMut(PeriodPiece)) {
         self.pieces_at_speeds(from, to, n_periods, |_, _| 1.0, each);
     }
 
-    /// The same where local days pass at different speeds.
+    /// The same if local days pass at different speeds.
     pub fn pieces_at_speeds(
         &self,
         from: Timestamp,
         to: Timestamp,
         n_periods: u16,
         speed: impl Fn(LocalDay, DayKind) -> f32,
-        mut each: impl FnMut(Piece),
+        mut each: impl FnMut(PeriodPiece),
     ) {
         let end = to.as_millis();
-        // The bound of two centuries keeps a damaged time from taking minutes.
+        // The limit of two centuries keeps a corrupt time from taking minutes.
         let first = from.as_millis().max(end.saturating_sub(73_000 * DAY_MS));
         let mut at = first;
         let mut whole_days = [0.0f32; 3];
         let periods = Periods::new(n_periods);
         while at < end {
             let (offset, until) = self.offset_at(at);
-            let local = local_of(at.saturating_add(offset));
+            let local = local_time(at.saturating_add(offset));
             let left_of_day = DAY_MS - local.millis_of_day;
-            let kind = self.kind_of(local.day);
+            let kind = self.day_kind(local.day);
             let is_whole = left_of_day == DAY_MS && at.saturating_add(DAY_MS) <= end.min(until);
             if is_whole && at != first {
                 whole_days[kind as usize] += speed(local.day, kind);
@@ -236,14 +224,14 @@ impl LocalClock {
                 continue;
             }
             let stop = at.saturating_add(left_of_day).min(end).min(until);
-            let mut period = period_of(local.millis_of_day, n_periods);
-            // Within one day milliseconds since midnight fit into 32 bits.
+            let mut period = period(local.millis_of_day, n_periods);
+            // Milliseconds since midnight fit into 32 bits.
             let mut here = local.millis_of_day as u32;
             let there = here + (stop - at) as u32;
             let (day, times) = (Some(local.day), speed(local.day, kind));
             while here < there {
                 let next = periods.end(period).min(there);
-                each(Piece { day, kind, period, hours: (next - here) as f32 * HOURS_PER_MS, times });
+                each(PeriodPiece { day, kind, period, hours: (next - here) as f32 * HOURS_PER_MS, times });
                 here = next;
                 period += 1;
             }
@@ -253,7 +241,7 @@ impl LocalClock {
         let kinds = [DayKind::Workday, DayKind::Weekend, DayKind::Holiday].into_iter().zip(whole_days);
         for (kind, times) in kinds.filter(|(_, times)| *times > 0.0) {
             for period in 0..n_periods.max(1) {
-                each(Piece { day: None, kind, period, hours, times });
+                each(PeriodPiece { day: None, kind, period, hours, times });
             }
         }
     }
@@ -266,8 +254,8 @@ impl LocalClock {
     }
 }
 
-fn offsets_of(zone: &jiff::tz::TimeZone) -> Vec<(i64, i64)> {
-    // The web began in 1991. After 2100 the last known offset holds.
+fn zone_offsets(zone: &jiff::tz::TimeZone) -> Vec<(i64, i64)> {
+    // The web began in 1991. After 2100 the last known offset applies.
     let start = jiff::Timestamp::from_second(631_152_000).unwrap_or_default();
     let end = jiff::Timestamp::from_second(4_102_444_800).unwrap_or_default();
     let millis_ahead = |offset: jiff::tz::Offset| i64::from(offset.seconds()) * 1000;
@@ -281,17 +269,17 @@ fn offsets_of(zone: &jiff::tz::TimeZone) -> Vec<(i64, i64)> {
     offsets
 }
 
-fn local_of(wall_millis: i64) -> LocalTime {
+fn local_time(wall_millis: i64) -> LocalTime {
     let day = wall_millis.div_euclid(DAY_MS).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
     LocalTime { day: LocalDay(day), millis_of_day: wall_millis.rem_euclid(DAY_MS) }
 }
 
-fn period_of(millis_of_day: i64, n_periods: u16) -> u16 {
+fn period(millis_of_day: i64, n_periods: u16) -> u16 {
     let n = i64::from(n_periods.max(1));
     (millis_of_day * n / DAY_MS).clamp(0, n - 1) as u16
 }
 
-/// The periods of a day. Divisions are made once, because they would take most of the time of cutting.
+/// The periods of a day. The divisions are done once, because they would dominate the running time.
 struct Periods {
     n: u32,
     length: u32,
@@ -331,10 +319,10 @@ mod tests {
 
     #[test]
     fn berlin_is_ahead_and_changes_twice_a_year() {
-        let berlin = LocalClock::of_zone("Europe/Berlin").unwrap();
+        let berlin = LocalClock::from_zone("Europe/Berlin").unwrap();
         assert_eq!(berlin.period_at(at("2025-01-08T11:30:00Z"), 24), (DayKind::Workday, 12));
         assert_eq!(berlin.period_at(at("2025-07-05T22:30:00Z"), 24), (DayKind::Weekend, 0));
-        let length_of = |day: LocalDay| berlin.start_of(LocalDay(day.0 + 1)) - berlin.start_of(day);
+        let length_of = |day: LocalDay| berlin.day_start(LocalDay(day.0 + 1)) - berlin.day_start(day);
         let short = LocalDay::from_date(jiff::civil::date(2025, 3, 30));
         let long = LocalDay::from_date(jiff::civil::date(2025, 10, 26));
         assert_eq!(length_of(short), Span::from_hours(23));
@@ -344,7 +332,7 @@ mod tests {
 
     #[test]
     fn skipped_hours_get_no_time_and_repeated_ones_get_two() {
-        let berlin = LocalClock::of_zone("Europe/Berlin").unwrap();
+        let berlin = LocalClock::from_zone("Europe/Berlin").unwrap();
         let spring = hours_by_period(&berlin, "2025-03-29T23:00:00Z", "2025-03-30T22:00:00Z");
         assert_eq!(spring[2], 0.0);
         assert_eq!(spring.iter().sum::<f32>(), 23.0);
@@ -355,7 +343,7 @@ mod tests {
 
     #[test]
     fn long_gaps_are_complete_across_daylight_saving() {
-        let berlin = LocalClock::of_zone("Europe/Berlin").unwrap();
+        let berlin = LocalClock::from_zone("Europe/Berlin").unwrap();
         let hours = hours_by_period(&berlin, "2025-01-01T05:17:00Z", "2026-02-03T04:05:00Z");
         let total = (at("2026-02-03T04:05:00Z") - at("2025-01-01T05:17:00Z")).as_hours_f64();
         assert!((f64::from(hours.iter().sum::<f32>()) - total).abs() < 0.01);
@@ -363,16 +351,16 @@ mod tests {
 
     #[test]
     fn holidays_are_their_own_kind() {
-        let clock = LocalClock::of_zone("Europe/Paris").unwrap();
+        let clock = LocalClock::from_zone("Europe/Paris").unwrap();
         let clock = clock.with_holidays_from(["2025-07-14"]).unwrap();
         assert_eq!(clock.period_at(at("2025-07-14T10:00:00Z"), 24).0, DayKind::Holiday);
         assert!(LocalClock::utc().with_holidays_from(["14 July"]).is_err());
-        assert!(LocalClock::of_zone("Mars/Base").unwrap_err().to_string().contains("IANA"));
+        assert!(LocalClock::from_zone("Mars/Base").unwrap_err().to_string().contains("IANA"));
     }
 
     #[test]
     fn half_hour_zones_and_odd_period_counts() {
-        let kolkata = LocalClock::of_zone("Asia/Kolkata").unwrap();
+        let kolkata = LocalClock::from_zone("Asia/Kolkata").unwrap();
         assert_eq!(kolkata.period_at(at("2025-01-08T00:00:00Z"), 24).1, 5);
         for n_periods in [1, 2, 7, 24, 120] {
             let mut total = 0.0;
@@ -398,7 +386,7 @@ mod tests {
         let clock = LocalClock::utc();
         let speed = |day: LocalDay, _| if day.weekday() == 0 { 3.0 } else { 0.5 };
         let mut hours = 0.0;
-        // Monday noon to the noon of Tuesday in the week after.
+        // Monday noon to Tuesday noon of the next week.
         clock.pieces_at_speeds(at("2026-03-02T12:00:00Z"), at("2026-03-10T12:00:00Z"), 24, speed, |piece| {
             hours += piece.hours * piece.times;
         });

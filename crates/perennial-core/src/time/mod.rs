@@ -1,8 +1,8 @@
-//! Digits and dates -> [`Timestamp`], an instant in UTC that every other module takes as an argument;
-//! [`LocalClock`] gives the local day and time of a site at an instant; [`dates`] reads dates as people write them.
+//! Digits and dates -> [`Timestamp`], an instant in UTC that other modules take as an argument. [`LocalClock`]
+//! converts instants to a site's local days and times, and [`dates`] parses human-readable dates.
 
 pub mod dates;
 mod local;
 
-pub use local::{ClockError, DayKind, LocalClock, LocalDay, LocalTime, Piece};
+pub use local::{ClockError, DayKind, LocalClock, LocalDay, LocalTime, PeriodPiece};
 pub use perennial_warc::time::{Span, Timestamp, TimestampError};

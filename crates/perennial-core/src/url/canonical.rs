@@ -1,29 +1,29 @@
-//! Addresses as pages write them -> one form per page, keeping different pages apart.
+//! URLs as pages write them -> one form per page, keeping different pages apart.
 //!
-//! Only what cannot name another page is folded: case of scheme and host, default port, dot segments, escapes
-//! of unreserved characters, fragment, credentials, an empty query, session identifiers and the tags that
-//! campaigns append. Order of parameters, trailing slashes, `www.` and case of the path are kept, because on some
-//! sites they tell pages apart.
+//! Only differences that cannot name a different page are removed: case of scheme and host, default port, dot
+//! segments, escapes of unreserved characters, fragment, credentials, an empty query, session identifiers and
+//! campaign tags. Order of parameters, trailing slashes, `www.` and case of the path stay, because they matter on
+//! some sites.
 
 use url::Url;
 
-/// The longest address that is followed. Browsers have a similar limit.
+/// The longest URL that is followed. Browsers have a similar limit.
 pub const MAX_URL_BYTES: usize = 2083;
 
-/// Resolves `reference` against `base` and brings it to its one form; `None` when it is not the address of a web page.
+/// Resolves `reference` against `base` and canonicalises it; `None` if it is not the URL of a web page.
 pub fn resolve(base: &Url, reference: &str) -> Option<Url> {
     let joined = base.join(reference.trim()).ok()?;
     canonicalise(joined)
 }
 
-/// Reads an address as a user types it. Without a scheme it is taken as https.
+/// Parses a URL as a user types it. The default scheme is https.
 pub fn parse(text: &str) -> Option<Url> {
     let text = text.trim();
     let with_scheme = if text.contains("://") { text.to_string() } else { format!("https://{text}") };
     canonicalise(Url::parse(&with_scheme).ok()?)
 }
 
-/// Brings an address to its one form; `None` when it is not http or https, has no host, or is too long.
+/// Canonicalises a URL; `None` if it is not http or https, has no host, or is too long.
 pub fn canonicalise(mut url: Url) -> Option<Url> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return None;
@@ -35,7 +35,7 @@ pub fn canonicalise(mut url: Url) -> Option<Url> {
     url.set_username("").ok()?;
     url.set_password(None).ok()?;
     if let Some(host) = url.host_str().filter(|host| host.ends_with('.')) {
-        // The dot at the end is dropped. A host of dots alone becomes empty, which is not a host.
+        // Removes the trailing dot. A host of dots alone becomes empty, which is invalid.
         let host = host.trim_end_matches('.').to_string();
         url.set_host(Some(&host)).ok()?;
     }
@@ -110,21 +110,22 @@ fn is_session_name(name: &str) -> bool {
     ) || lower.starts_with("aspsessionid")
 }
 
-/// Whether a value looks like a session identifier: `sid=3` may name a section, `sid=9f8e7d6c5b4a39281706f5e4` does not.
+/// Whether a value looks like a session identifier: `sid=3` may name a section, `sid=9f8e7d6c5b4a39281706f5e4` does
+/// not.
 fn looks_random(value: &str) -> bool {
     value.len() >= 8
         && value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'!'))
         && value.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Decodes escapes of unreserved characters and gives all others upper-case digits (RFC 3986, 6.2.2).
+/// Decodes escapes of unreserved characters and writes all others with upper-case digits (RFC 3986, 6.2.2).
 pub(crate) fn normalise_escapes(text: &str) -> String {
     if !text.contains('%') {
         return text.to_string();
     }
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
-    // A character that is decoded right behind a lone % would make an escape of it.
+    // A character decoded right after a lone % could complete an escape.
     let mut lone: Option<usize> = None;
     let mut at = 0;
     while at < bytes.len() {
@@ -148,7 +149,7 @@ pub(crate) fn normalise_escapes(text: &str) -> String {
 }
 
 fn push_escaped(out: &mut Vec<u8>, byte: u8, may_decode: bool) {
-    // A decoded dot could make a dot segment, which the next reading would resolve, so it stays escaped.
+    // A decoded dot could make a dot segment, which the next parser would resolve, so it stays escaped.
     if may_decode && (byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~')) {
         out.push(byte);
     } else {
@@ -160,19 +161,19 @@ fn hex(byte: u8) -> Option<u8> {
     (byte as char).to_digit(16).map(|digit| digit as u8)
 }
 
-/// A URL without its scheme, as people read it. An address without one stays as it is.
+/// A URL without its scheme, as people read it.
 pub fn without_scheme(url: &str) -> &str {
     let is_scheme = |scheme: &str| scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
     url.split_once("://").filter(|(scheme, _)| is_scheme(scheme)).map_or(url, |(_, rest)| rest)
 }
 
-/// The host of a URL as it is written, with its port if it names one: what people read of it.
+/// The host of a URL as written, with an explicit port.
 pub fn host_with_port(url: &str) -> &str {
     let authority = without_scheme(url).split(['/', '?', '#']).next().unwrap_or_default();
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
-/// The host of a URL as it is written, without its port: whether two servers have one name. `None` for a relative reference.
+/// The host of a URL as written, without its port; `None` for a relative reference.
 pub fn host_name(url: &str) -> Option<&str> {
     let url = url.trim_start();
     let host = host_with_port(url);
@@ -181,14 +182,14 @@ pub fn host_name(url: &str) -> Option<&str> {
     (without_scheme(url).len() < url.len()).then_some(name)
 }
 
-/// The name of the site to which a URL belongs in the archive: its host, with a port that is not the scheme's own, so that
-/// one server has one name however its URLs are written. `None` for `urn:` and the like.
+/// The name of a URL's site in the archive: its host, with any non-default port. So a server has one name, however
+/// its URLs are written. `None` for `urn:` and the like.
 pub fn site_name(url: &Url) -> Option<String> {
     let host = url.host_str()?;
     Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
-/// The origin of an address, scheme, host and port, by which politeness tells hosts apart.
+/// The origin of a URL (scheme, host and port), which identifies a host for politeness.
 pub fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

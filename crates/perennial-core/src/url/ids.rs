@@ -1,9 +1,9 @@
-//! The numbers by which an archive names its pages and sites.
+//! Numbers of pages and sites in an archive.
 
-/// A URL that is followed, as a dense number that the store hands out. What is known of pages lies in columns by number.
+/// A followed URL, as a dense number that the store assigns. Columns about pages are indexed by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PageId(pub u32);
 
-/// The host that politeness counts, as a dense number that the store hands out.
+/// A host for politeness, as a dense number that the store assigns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SiteId(pub u32);

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `ids` | the numbers of pages and sites |
 //! | [`canonical`] | a URL as written -> one form per page |
-//! | [`trap`] | a URL -> whether it is one of endlessly many |
-//! | [`twin`] | a URL -> the shorter one that names the same page |
-//! | [`scope`] | a seed and its limits -> which URLs belong to it |
+//! | [`trap`] | a URL -> whether a server could generate endless URLs like it |
+//! | [`alias`] | two URLs -> whether one is a longer name of the other |
+//! | [`scope`] | a seed and its limits -> the URLs that belong to it |
 
 mod ids;
 
@@ -14,7 +14,7 @@ pub mod canonical;
 
 pub mod trap;
 
-pub mod twin;
+pub mod alias;
 
 pub mod scope;
 

@@ -1,4 +1,4 @@
-//! A seed and its limits -> whether another address belongs to it.
+//! A seed and its limits -> whether a URL belongs to it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use regex::Regex;
 use url::Url;
 
-/// How far a seed reaches, by the names that Browsertrix uses.
+/// How far a seed reaches, by the names of Browsertrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ScopeKind {
     /// The seed alone.
@@ -21,7 +21,7 @@ pub enum ScopeKind {
 }
 
 impl ScopeKind {
-    /// Every kind, in the order in which they widen.
+    /// All kinds, the narrowest first.
     pub const ALL: [ScopeKind; 4] = [ScopeKind::Page, ScopeKind::Prefix, ScopeKind::Host, ScopeKind::Domain];
 
     /// The name in perennial.toml and on the command line.
@@ -35,7 +35,6 @@ impl ScopeKind {
     }
 }
 
-/// Why a word names no scope.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("choose page, prefix, host or domain")]
 pub struct ScopeError;
@@ -54,23 +53,21 @@ impl fmt::Display for ScopeKind {
     }
 }
 
-/// The addresses that belong to one seed.
+/// The URLs of one seed.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// How far it reaches.
     pub kind: ScopeKind,
-    /// The seed.
     pub seed: Url,
-    /// When any is given, an address must match one of them.
+    /// If not empty, a URL must match one of these.
     pub include: Vec<Regex>,
-    /// An address that matches one of them is left out.
+    /// URLs that match one of these are left out.
     pub exclude: Vec<Regex>,
-    /// Most links from the seed; without a value only the limit of the crawler holds.
+    /// The maximum number of links from the seed; by default only the crawler's limit applies.
     pub max_depth: Option<u32>,
 }
 
 impl Scope {
-    /// Whether `url`, found `depth` links from the seed, belongs to it. The seed itself always does.
+    /// Whether `url`, found `depth` links from the seed, belongs to it. The seed always does.
     pub fn contains(&self, url: &Url, depth: u32) -> bool {
         if *url == self.seed {
             return true;
@@ -90,8 +87,8 @@ impl Scope {
         }
     }
 
-    /// Whether two addresses have the same host, whatever the scheme. A port that is named must be the same, so that two
-    /// servers on one machine stay apart.
+    /// Whether two URLs have the same host, with any scheme. An explicit port must match, so two servers on one
+    /// machine stay separate.
     fn same_place(&self, url: &Url) -> bool {
         bare_host(url) == bare_host(&self.seed) && url.port() == self.seed.port()
     }
@@ -102,7 +99,7 @@ impl Scope {
     }
 }
 
-/// The host without a leading `www.`: what scopes compare.
+/// The host without a leading `www.`.
 pub fn bare_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
     host.strip_prefix("www.").unwrap_or(host)

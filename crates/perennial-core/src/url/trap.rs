@@ -1,23 +1,23 @@
-//! An address -> whether it looks like one of endlessly many that a server makes up.
+//! A URL -> whether it looks like one of endlessly many that a server generates.
 //!
-//! Calendars without end, relative links that nest themselves and sorting parameters in every order make ever new
-//! addresses of pages without new content. Each check is a bound that real pages hardly reach. The bound that an address
-//! breaks is named, so that the log can explain it.
+//! Endless calendars, relative links that nest themselves and sorting parameters in every order produce new URLs
+//! without new content. Each check is a limit that real pages hardly reach. The result names the limit, so the
+//! log can explain it.
 
 use url::Url;
 
 use crate::time::Timestamp;
 
-/// The bound that an address breaks.
+/// The limit that a URL exceeds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trap {
-    /// It has too many path segments.
+    /// Too many path segments.
     DeepPath,
-    /// It repeats a segment, or a run of segments, too often.
+    /// A segment, or a run of segments, is repeated too often.
     RepeatedSegments,
-    /// It gives a parameter several times, or has too many parameters.
+    /// A parameter occurs too often, or there are too many parameters.
     ManyParameters,
-    /// It is a page of a calendar too far from today.
+    /// A calendar page too far from today.
     FarDate,
 }
 
@@ -28,7 +28,7 @@ const MAX_SAME_PARAMETER: usize = 4;
 const FIRST_YEAR: i64 = 1990;
 const YEARS_AHEAD: i64 = 2;
 
-/// Names the bound that `url` breaks, if any, seen at `now`.
+/// The limit that `url` exceeds at the time `now`, if any.
 pub fn find_trap(url: &Url, now: Timestamp) -> Option<Trap> {
     let segments: Vec<&str> = url.path().split('/').filter(|segment| !segment.is_empty()).collect();
     if segments.len() > MAX_SEGMENTS {
@@ -69,7 +69,7 @@ fn most_common(sorted: &[&str]) -> usize {
     sorted.chunk_by(|a, b| a == b).map(<[&str]>::len).max().unwrap_or(0)
 }
 
-/// Only addresses that look like those of a calendar are judged: a year with a month beside it, or a year parameter.
+/// Judges only URLs that look like a calendar: a year next to a month, or a year parameter.
 fn is_far_date(url: &Url, segments: &[&str], now: Timestamp) -> bool {
     let this_year = 1970 + (now.as_secs() as f64 / 31_556_952.0).floor() as i64;
     let is_far = |year: i64| year < FIRST_YEAR || year > this_year + YEARS_AHEAD;
@@ -97,8 +97,8 @@ fn year(text: &str) -> Option<i64> {
     is_year.then(|| text.parse().ok()).flatten().filter(|year| (1000..=9999).contains(year))
 }
 
-/// Addresses that differ only in numbers, long tokens and parameter values share a shape. A bound on the pages of one
-/// shape and host ends the traps that no single address shows.
+/// URLs that differ only in numbers, long tokens and parameter values have the same shape. A limit on the pages per
+/// shape and host ends the traps that no single URL reveals.
 pub fn shape(url: &Url) -> String {
     let mut shape = String::with_capacity(url.path().len() + 16);
     for segment in url.path().split('/').filter(|segment| !segment.is_empty()) {

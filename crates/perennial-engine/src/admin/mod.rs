@@ -11,7 +11,7 @@ pub mod audit;
 
 use anyhow::{Context, anyhow, bail};
 use perennial_core::page::segment::Selector;
-use perennial_core::schedule::amounts::{parse_budget, parse_bytes};
+use perennial_core::schedule::units::{parse_budget, parse_bytes};
 use perennial_core::schedule::{Budget, Goal};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::scope::ScopeKind;

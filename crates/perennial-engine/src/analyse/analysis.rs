@@ -1,6 +1,6 @@
 //! Makes an [`Analysis`] of a capture and updates the page's state.
 
-use perennial_core::http::verdict::Identity;
+use perennial_core::http::response::Identity;
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::diff::{Delta, ItemChangeKind};
 use perennial_core::page::importance::Importance;

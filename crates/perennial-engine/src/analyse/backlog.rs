@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use perennial_core::http::soft_error::{is_error_page, title_of};
-use perennial_core::http::verdict::{AnswerKind, Identity};
+use perennial_core::http::response::{Identity, ResponseKind};
+use perennial_core::http::soft_error::{html_title, is_error_page};
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::diff::Delta;
 use perennial_core::page::document::{Document, DocumentFormat};
@@ -289,7 +289,7 @@ impl PageAnalyst {
         }
         let state = before.map(|before| before.state);
         let is_same = state.is_some_and(|state| state.identity == capture.identity);
-        if is_same || capture.answer != Some(AnswerKind::Content) {
+        if is_same || capture.answer != Some(ResponseKind::Content) {
             return Ok(Some(by_answer(capture, state)));
         }
         let (page, time, identity) = (capture.page, capture.time, &capture.identity);
@@ -299,7 +299,7 @@ impl PageAnalyst {
             CaptureContent::Error => {
                 let identity = Identity::SoftError(capture.digest.clone());
                 let before = state.map(PageState::before);
-                let status = ChangeStatus::between(before, AnswerKind::Gone, &identity);
+                let status = ChangeStatus::between(before, ResponseKind::Gone, &identity);
                 let status = status.unwrap_or(ChangeStatus::Absent);
                 Ok(Some(analyse_answer(page, time, &identity, state, status)))
             }
@@ -425,7 +425,7 @@ impl PendingCapture {
     fn needs_layout(&self) -> bool {
         let is_repeated = self.before.as_ref().is_some_and(|before| before.identity == self.capture.identity);
         self.capture.kind != Kind::Metadata
-            && self.capture.answer == Some(AnswerKind::Content)
+            && self.capture.answer == Some(ResponseKind::Content)
             && !is_repeated
     }
 }
@@ -464,7 +464,7 @@ fn is_unrendered(capture: &Capture, state: Option<&PageState>, tree: &BlockTree)
 
 /// Analyses a capture by comparing its response with the previous one.
 fn by_answer(capture: &Capture, state: Option<&PageState>) -> (Analysis, PageState) {
-    let kind = capture.answer.unwrap_or(AnswerKind::Content);
+    let kind = capture.answer.unwrap_or(ResponseKind::Content);
     let status = ChangeStatus::between(state.map(PageState::before), kind, &capture.identity);
     let status = status.unwrap_or_else(ChangeStatus::unknown);
     analyse_answer(capture.page, capture.time, &capture.identity, state, status)
@@ -472,5 +472,5 @@ fn by_answer(capture: &Capture, state: Option<&PageState>) -> (Analysis, PageSta
 
 /// The title as a reader sees it, with references such as `&amp;` resolved.
 fn shown_title(html: &str) -> String {
-    unescaped(&title_of(html)).split_whitespace().collect::<Vec<_>>().join(" ")
+    unescaped(&html_title(html)).split_whitespace().collect::<Vec<_>>().join(" ")
 }

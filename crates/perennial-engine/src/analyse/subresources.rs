@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perennial_core::http::verdict::Identity;
+use perennial_core::http::response::Identity;
 use perennial_core::time::Timestamp;
 use perennial_render::CapturedResource;
 

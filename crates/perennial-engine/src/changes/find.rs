@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use perennial_core::notice::{ChangeKind, Place, Wording};
+use perennial_core::notice::{ChangeKind, PageFilter, Wording};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
@@ -152,7 +152,7 @@ impl<'s> ChangeFinder<'s> {
     ) -> anyhow::Result<(Option<String>, Vec<OperationReport>)> {
         let headlines = self.matcher.changed(candidate)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.matcher.entries(candidate)?.to_vec();
-        entries.retain(|entry| self.question.condition.lets_through(&reported_operation(entry)));
+        entries.retain(|entry| self.question.condition.matches_operation(&reported_operation(entry)));
         // A query for rewritten headlines alone should not list all other headlines too.
         let wants_rewritten = self.question.condition.kinds == [ChangeKind::Retitled];
         if wants_rewritten && entries.iter().any(|entry| entry.is_rewritten) {
@@ -232,9 +232,9 @@ impl BatchBuilder {
 /// The part of a query that the store itself can filter by.
 fn change_filter(question: &ChangeQuery) -> ChangeFilter<'_> {
     let (host, url) = match &question.condition.place {
-        Place::Anywhere => (None, None),
-        Place::Site(host) => (Some(host.as_str()), None),
-        Place::Page(url) => (None, Some(url.as_str())),
+        PageFilter::Anywhere => (None, None),
+        PageFilter::Site(host) => (Some(host.as_str()), None),
+        PageFilter::Page(url) => (None, Some(url.as_str())),
     };
     let (since, until) = (question.since, question.until);
     ChangeFilter { host, url, since, until, min_importance: question.condition.least_importance }

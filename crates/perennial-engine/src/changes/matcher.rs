@@ -1,6 +1,6 @@
 //! Tests whether a stored change satisfies a condition. Reads only what the condition needs.
 
-use perennial_core::notice::{self, ChangeKind, Condition, ReportedOperation, Said};
+use perennial_core::notice::{self, ChangeCondition, ChangeKind, ChangeTexts, ReportedOperation};
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::diff::{Delta, ItemChangeKind};
 use perennial_core::page::segment::{BlockTree, Selector};
@@ -35,12 +35,12 @@ pub struct CandidateChange<'r> {
 impl<'r> CandidateChange<'r> {
     /// Nothing is read yet.
     pub fn new(row: &'r ChangeRow) -> CandidateChange<'r> {
-        let kind = ChangeKind::of(row.status, row.title_before.is_some());
+        let kind = ChangeKind::from_status(row.status, row.title_before.is_some());
         CandidateChange { row, kind, site: site_of(&row.url), changed: None, entries: None, trees: None }
     }
 
-    fn change(&self) -> notice::Change<'_> {
-        notice::Change {
+    fn change(&self) -> notice::ReportedChange<'_> {
+        notice::ReportedChange {
             url: &self.row.url,
             site: &self.site,
             kind: self.kind,
@@ -64,12 +64,12 @@ impl<'s> ChangeMatcher<'s> {
     pub fn holds(
         &mut self,
         candidate: &mut CandidateChange<'_>,
-        condition: &Condition,
+        condition: &ChangeCondition,
     ) -> anyhow::Result<bool> {
         if !condition.may_hold(&candidate.change()) {
             return Ok(false);
         }
-        if condition.asks_for_operations(candidate.kind) {
+        if condition.needs_operations(candidate.kind) {
             self.entries(candidate)?;
         }
         let mut selected = None;
@@ -78,14 +78,14 @@ impl<'s> ChangeMatcher<'s> {
             if selected.is_none() {
                 return Ok(false);
             }
-        } else if condition.asks_for_texts() {
+        } else if condition.needs_texts() {
             self.read_trees(candidate)?;
         }
         let changed = candidate.changed.as_ref().and_then(Option::as_ref);
-        let mut said = Said {
+        let mut said = ChangeTexts {
             is_headline_rewritten: changed.is_some_and(|changed| is_rewritten(&changed.delta)),
             operations: candidate.entries.iter().flatten().map(reported_operation).collect(),
-            ..Said::default()
+            ..ChangeTexts::default()
         };
         if let Some((before, after)) = &selected {
             (said.before, said.after) = (vec![before.as_str()], vec![after.as_str()]);

@@ -1,7 +1,7 @@
 //! Finds the changes of an archive that match a query.
 //!
 //! One query language serves `perennial changes`, `/`, `/changes`, `/api/changes` and `/changes.atom`. The rules of
-//! `[[notify]]` apply the same conditions to each new change ([`perennial_core::notice::Condition`]).
+//! `[[notify]]` apply the same conditions to each new change ([`perennial_core::notice::ChangeCondition`]).
 //!
 //! | module | purpose |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Queries for changes. `/changes`, `/api/changes` and `/changes.atom` use the same parameter names.
 
-use perennial_core::memento::address::escape;
-use perennial_core::notice::{Condition, OperationFilter, Place};
-use perennial_core::schedule::amounts;
+use perennial_core::memento::replay_url::escape;
+use perennial_core::notice::{ChangeCondition, OperationFilter, PageFilter};
+use perennial_core::schedule::units;
 use perennial_core::time::Timestamp;
 
 use perennial_archive::settings::notify::parse_place;
@@ -12,7 +12,7 @@ use perennial_archive::store::ChangeOrder;
 /// A query for the changes of an archive.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeQuery {
-    pub condition: Condition,
+    pub condition: ChangeCondition,
     /// Inclusive.
     pub since: Option<Timestamp>,
     /// Exclusive.
@@ -38,9 +38,9 @@ impl ChangeQuery {
             }
             parse(text).map(Some).map_err(|cure| format!("{key}: {}.", cure.trim_end_matches('.')))
         }
-        let time = |text: &str| amounts::parse_time(text, now).map_err(|error| error.to_string());
+        let time = |text: &str| units::parse_time(text, now).map_err(|error| error.to_string());
         let place = given("page").or(given("site")).or(given("place"));
-        let condition = Condition {
+        let condition = ChangeCondition {
             place: parsed("site", place, parse_place)?.unwrap_or_default(),
             selector: parsed("selector", given("selector"), parse_selector)?,
             least_importance: parsed("least", given("least"), parse_share)?.unwrap_or_default(),
@@ -70,9 +70,9 @@ impl ChangeQuery {
         let operations = &condition.operations;
         let kinds: Vec<&str> = condition.kinds.iter().map(|kind| kind.name()).collect();
         let (site, page) = match &condition.place {
-            Place::Anywhere => (None, None),
-            Place::Site(host) => (Some(host.clone()), None),
-            Place::Page(url) => (None, Some(url.clone())),
+            PageFilter::Anywhere => (None, None),
+            PageFilter::Site(host) => (Some(host.clone()), None),
+            PageFilter::Page(url) => (None, Some(url.clone())),
         };
         let all = [
             ("site", site),
@@ -125,12 +125,12 @@ fn order_name(order: ChangeOrder) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use perennial_core::memento::address::Query;
+    use perennial_core::memento::replay_url::QueryParameters;
 
     use super::*;
 
     fn read(query: &str) -> Result<ChangeQuery, String> {
-        let query = Query::parse(query);
+        let query = QueryParameters::parse(query);
         ChangeQuery::read(|name| query.get(name), Timestamp::from_secs(1_000_000))
     }
 

@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use perennial_core::article::version::{Edit, Field, Run, edits, same_version};
-use perennial_core::article::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
+use perennial_core::article::version::{Edit, EditedField, WordRun, edits, same_version};
+use perennial_core::article::{Article, ArticleContext as Known, MAX_NEIGHBOURS, Template, extract};
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
@@ -33,7 +33,7 @@ const MAX_LISTED: usize = 200;
 pub struct ArticleVersion {
     /// The first capture that showed it.
     pub since: Timestamp,
-    pub object: Object,
+    pub object: Article,
 }
 
 /// An article with its history.
@@ -72,7 +72,7 @@ impl SiteTemplates {
             let urls = self.neighbours.get(&site).map_or(&[][..], Vec::as_slice);
             let latest = |url: &String| read(shared, url, None).ok().flatten().map(|html| Dom::parse(&html));
             let pages: Vec<Dom> = urls.iter().filter_map(latest).collect();
-            let template = (pages.len() >= MIN_NEIGHBOURS).then(|| Template::of(&pages));
+            let template = (pages.len() >= MIN_NEIGHBOURS).then(|| Template::from_neighbours(&pages));
             self.made.insert(site.clone(), template);
         }
         self.made.get(&site)?.as_ref()
@@ -104,7 +104,7 @@ pub fn template_around(shared: &SharedSnapshot, url: &str) -> anyhow::Result<Opt
     urls.retain(|other| other != url && site_of(other) == site && seen.insert(other.clone()));
     let latest = |url: &String| read(shared, url, None).ok().flatten().map(|html| Dom::parse(&html));
     let pages: Vec<Dom> = urls.iter().filter_map(latest).take(N_AROUND).collect();
-    Ok((pages.len() >= MIN_NEIGHBOURS).then(|| Template::of(&pages)))
+    Ok((pages.len() >= MIN_NEIGHBOURS).then(|| Template::from_neighbours(&pages)))
 }
 
 /// The HTML of an archived version; `None` if it is not a page. A damaged record is an error, because its missing end
@@ -226,7 +226,7 @@ impl ArchivedArticle {
     }
 }
 
-fn write_texts(out: &mut dyn Write, object: &Object) -> io::Result<()> {
+fn write_texts(out: &mut dyn Write, object: &Article) -> io::Result<()> {
     for part in [&object.lead, &object.text].into_iter().filter(|part| !part.is_empty()) {
         for line in part.lines() {
             writeln!(out, "{}", plain_line(line))?;
@@ -308,7 +308,7 @@ pub fn export(
 }
 
 /// An article as JSON.
-pub fn article_json(object: &Object) -> Value {
+pub fn article_json(object: &Article) -> Value {
     json!({
         "title": object.title,
         "lead": object.lead,
@@ -326,18 +326,18 @@ pub fn article_json(object: &Object) -> Value {
 
 /// An edit as JSON.
 pub fn edit_json(edit: &Edit) -> Value {
-    let run = |run: &Run| match run {
-        Run::Kept(words) => json!({"kept": words}),
-        Run::TakenOut(words) => json!({"taken_out": words}),
-        Run::Added(words) => json!({"added": words}),
+    let run = |run: &WordRun| match run {
+        WordRun::Kept(words) => json!({"kept": words}),
+        WordRun::TakenOut(words) => json!({"taken_out": words}),
+        WordRun::Added(words) => json!({"added": words}),
     };
     json!({"field": field_name(edit.field), "words": edit.runs.iter().map(run).collect::<Vec<_>>()})
 }
 
-pub fn field_name(field: Field) -> &'static str {
+pub fn field_name(field: EditedField) -> &'static str {
     match field {
-        Field::Title => "title",
-        Field::Text => "text",
+        EditedField::Title => "title",
+        EditedField::Text => "text",
     }
 }
 
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     fn version(secs: i64, title: &str, text: &str) -> ArticleVersion {
-        let object = Object { title: title.into(), text: text.into(), ..Object::default() };
+        let object = Article { title: title.into(), text: text.into(), ..Article::default() };
         ArticleVersion { since: Timestamp::from_secs(secs), object }
     }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use perennial_core::feed::opml::{self, Subscription};
+use perennial_core::feed::opml::{self, FeedSubscription};
 use url::Url;
 
 use perennial_archive::settings::Seed;
@@ -37,7 +37,7 @@ pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<Sub
     }
     let mut listed = SubscriptionList { seeds: Vec::new(), refused: Vec::new() };
     let mut places = std::collections::HashMap::new();
-    let entries: Vec<Subscription> = match opml::is_opml(&bytes) {
+    let entries: Vec<FeedSubscription> = match opml::is_opml(&bytes) {
         true => opml::parse(&bytes),
         false => url_lines(&bytes),
     };
@@ -56,15 +56,15 @@ pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<Sub
     Ok(listed)
 }
 
-fn url_lines(bytes: &[u8]) -> Vec<Subscription> {
+fn url_lines(bytes: &[u8]) -> Vec<FeedSubscription> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let addresses = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    addresses.map(|line| Subscription { page: line.to_owned(), ..Subscription::default() }).collect()
+    addresses.map(|line| FeedSubscription { page: line.to_owned(), ..FeedSubscription::default() }).collect()
 }
 
 /// A site is its channel page with the feed. If the list gives the feed alone, the site starts there.
-fn subscription_seed(entry: &Subscription, like: &dyn Fn(&Url) -> Seed) -> Result<Seed, String> {
+fn subscription_seed(entry: &FeedSubscription, like: &dyn Fn(&Url) -> Seed) -> Result<Seed, String> {
     let feed = match entry.feed.is_empty() {
         true => None,
         false => Some(parse_address(&entry.feed)?),

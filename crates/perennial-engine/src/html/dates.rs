@@ -75,7 +75,7 @@ pub fn day_and_minute(at: Timestamp) -> String {
 
 /// The first instant of the UTC day with this number.
 pub fn start_of_day(number: i64) -> Timestamp {
-    LocalClock::utc().start_of(LocalDay(i32::try_from(number).unwrap_or_default()))
+    LocalClock::utc().day_start(LocalDay(i32::try_from(number).unwrap_or_default()))
 }
 
 /// `26 h`, `30 min`, `3 days`.

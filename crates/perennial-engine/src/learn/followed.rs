@@ -63,8 +63,8 @@ impl FollowedSites {
             weight: seed.map_or(1.0, |seed| seed.weight as f32),
             clock: clock.map(|clock| scheduler.add_clock(clock)).unwrap_or_default(),
             goal: seed.and_then(|seed| seed.goal),
-            group: PageInfo::group_of(url),
-            ..PageInfo::of_site(site)
+            group: PageInfo::directory_group(url),
+            ..PageInfo::for_site(site)
         }
     }
 

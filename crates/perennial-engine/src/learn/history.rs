@@ -1,7 +1,7 @@
 //! The history of a page's observations, for `perennial patterns`.
 
 use perennial_core::page::change_status::ChangeStatus;
-use perennial_core::pattern::series::SeenChange;
+use perennial_core::pattern::series::ObservedChange;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 
@@ -17,7 +17,7 @@ pub struct PageHistory {
     /// Last observation that found the page.
     pub last: Timestamp,
     /// Each observation after the first, compared with its predecessor.
-    pub looks: Vec<SeenChange>,
+    pub looks: Vec<ObservedChange>,
     /// Number of observations without an analysed change.
     pub n_unknown: usize,
 }
@@ -59,7 +59,7 @@ impl PageHistory {
     fn add(&mut self, observation: &Observation) {
         self.n_unknown += usize::from(matches!(observation.status, ChangeStatus::Unknown(_)));
         let importance = observation.status.observed_importance();
-        self.looks.push(SeenChange { from: self.last, to: observation.time, importance });
+        self.looks.push(ObservedChange { from: self.last, to: observation.time, importance });
         self.last = observation.time;
     }
 }

@@ -59,8 +59,8 @@ pub fn scheduler(
     let (weights, failed) = add_pages(store, followed, &mut scheduler)?;
     relearn(store, &mut scheduler, &failed, now)?;
     update_weights(store, &weights, &mut scheduler)?;
-    if let Some(bearings) = store.bearings()? {
-        scheduler.take_bearings(&bearings);
+    if let Some(checkpoint) = store.checkpoint()? {
+        scheduler.restore(&checkpoint);
     }
     Ok(scheduler)
 }
@@ -117,7 +117,7 @@ fn relearn(
     let until = now + Span::from_millis(1);
     store.observations(Selection::Pages, ObservationOrder::ByTime, until, |observation| {
         while let Some((at, page)) = told.next_if(|(at, _)| *at <= observation.time) {
-            scheduler.tell_change(page, at);
+            scheduler.note_change_time(page, at);
         }
         scheduler.record(observation.page, VisitOutcome::from(observation.status), observation.time);
         Ok(())

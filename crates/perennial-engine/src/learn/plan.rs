@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use perennial_core::feed::polling::PollLimits;
-use perennial_core::http::verdict::Identity;
-use perennial_core::schedule::{Belief, Budget, Ranked, Reason, ReasonContext, Scheduler, SkipRule};
+use perennial_core::http::response::Identity;
+use perennial_core::schedule::{Belief, Budget, RankedPage, Reason, ReasonContext, Scheduler, SkipRule};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use schemars::JsonSchema;
@@ -101,9 +101,9 @@ fn observations_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
 
 /// The next visit of each page, soonest first, followed by pages whose visits are beyond the horizon.
 pub struct VisitPlan {
-    pub visits: Vec<(Option<Timestamp>, Ranked)>,
+    pub visits: Vec<(Option<Timestamp>, RankedPage)>,
     /// URLs without a page.
-    pub probes: Vec<(Option<Timestamp>, Ranked)>,
+    pub probes: Vec<(Option<Timestamp>, RankedPage)>,
     /// Number of all probes.
     pub n_probes: usize,
 }
@@ -115,7 +115,7 @@ impl VisitPlan {
         let (probes, n_probes) = scheduler.waiting_probes(top);
         let are_probes: HashSet<PageId> = probes.iter().map(|(_, ranked)| ranked.page).collect();
         let n_pages = scheduler.n_pages() - n_probes;
-        scheduler.foresee(from, from + AHEAD, |at, ranked| {
+        scheduler.forecast(from, from + AHEAD, |at, ranked| {
             let is_page = ranked.reason != Reason::Probe && !are_probes.contains(&ranked.page);
             if is_page && visits.len() < top && listed.insert(ranked.page) {
                 visits.push((Some(at), ranked));
@@ -145,7 +145,7 @@ impl VisitDescriber<'_> {
     /// The next visits in order, assuming that no visit finds a change.
     pub fn next(&self, scheduler: &Scheduler, at: Timestamp, n: usize) -> anyhow::Result<Vec<NextVisit>> {
         let mut visits = Vec::new();
-        scheduler.foresee(at, at + FAR_AHEAD, |at, ranked| {
+        scheduler.forecast(at, at + FAR_AHEAD, |at, ranked| {
             visits.push((at, ranked));
             visits.len() < n
         });
@@ -153,7 +153,7 @@ impl VisitDescriber<'_> {
     }
 
     /// The description of one visit.
-    pub fn entry(&self, at: Option<Timestamp>, ranked: &Ranked) -> anyhow::Result<NextVisit> {
+    pub fn entry(&self, at: Option<Timestamp>, ranked: &RankedPage) -> anyhow::Result<NextVisit> {
         let url = self.store.url_of(ranked.page)?;
         let probe = self.no_page(ranked)?;
         let reason = match &probe {
@@ -175,7 +175,7 @@ impl VisitDescriber<'_> {
         })
     }
 
-    fn reason(&self, ranked: &Ranked, url: &str) -> anyhow::Result<String> {
+    fn reason(&self, ranked: &RankedPage, url: &str) -> anyhow::Result<String> {
         let rule = match ranked.reason {
             Reason::Skipped { rule, .. } | Reason::DirectoryProbe { rule, .. } => Some(rule),
             _ => None,
@@ -225,7 +225,7 @@ impl VisitDescriber<'_> {
     }
 
     /// The feed item that causes the visit, if any.
-    fn item(&self, ranked: &Ranked) -> anyhow::Result<Option<String>> {
+    fn item(&self, ranked: &RankedPage) -> anyhow::Result<Option<String>> {
         if !matches!(ranked.reason, Reason::FirstCapture | Reason::Announced) {
             return Ok(None);
         }
@@ -234,7 +234,7 @@ impl VisitDescriber<'_> {
     }
 
     /// Why the URL has no page; `None` if it has one.
-    fn no_page(&self, ranked: &Ranked) -> anyhow::Result<Option<String>> {
+    fn no_page(&self, ranked: &RankedPage) -> anyhow::Result<Option<String>> {
         if ranked.reason != Reason::Probe {
             return Ok(None);
         }

@@ -1,7 +1,7 @@
 //! Makes the [`Notice`] of a change that matches a rule.
 
-use perennial_core::memento::address::escape;
-use perennial_core::notice::{ChangeKind, Condition};
+use perennial_core::memento::replay_url::escape;
+use perennial_core::notice::{ChangeCondition, ChangeKind};
 use perennial_core::text::untrusted::{shorten, terminal_safe};
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ impl<'s> NoticeWriter<'s> {
     pub(super) fn holds(
         &mut self,
         candidate: &mut CandidateChange<'_>,
-        condition: &Condition,
+        condition: &ChangeCondition,
     ) -> anyhow::Result<bool> {
         self.matcher.holds(candidate, condition)
     }
@@ -118,7 +118,7 @@ impl<'s> NoticeWriter<'s> {
         &mut self,
         candidate: &mut CandidateChange<'_>,
         rule: &str,
-        condition: &Condition,
+        condition: &ChangeCondition,
         link: Option<&Url>,
     ) -> anyhow::Result<Notice> {
         let (row, kind) = (candidate.row, candidate.kind);

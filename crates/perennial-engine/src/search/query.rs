@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use perennial_core::page::segment::BlockRole;
-use perennial_core::search::{Query, Stay, join};
+use perennial_core::search::{PassagePresence, TextQuery, join};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
@@ -36,8 +36,8 @@ pub struct SearchQuery<'a> {
 impl SearchQuery<'_> {
     /// Whether a page with these presence intervals matches. An edit that keeps the words does not end their
     /// presence, so intervals are joined first.
-    fn holds(&self, stays: &[Stay]) -> bool {
-        let is_in_time = |stay: &Stay| {
+    fn holds(&self, stays: &[PassagePresence]) -> bool {
+        let is_in_time = |stay: &PassagePresence| {
             self.since.is_none_or(|since| stay.last >= since)
                 && self.until.is_none_or(|until| stay.first < until)
         };
@@ -54,7 +54,7 @@ pub struct SearchHit {
     /// Its latest title.
     pub title: Option<String>,
     /// When the words were present, in chronological order.
-    pub stays: Vec<Stay>,
+    pub stays: Vec<PassagePresence>,
     /// The latest passage with the words.
     pub excerpt: Excerpt,
 }
@@ -84,7 +84,7 @@ pub struct SearchHits {
 pub fn find_pages(
     store: &Store,
     texts: &Texts,
-    query: &Query,
+    query: &TextQuery,
     question: &SearchQuery<'_>,
 ) -> anyhow::Result<SearchHits> {
     let pages = match (question.url, question.host) {
@@ -98,7 +98,7 @@ pub fn find_pages(
     for stay in found {
         by_page.entry(stay.page).or_default().push(stay);
     }
-    let mut said: Vec<(PageId, Vec<Stay>, FoundStay)> = by_page
+    let mut said: Vec<(PageId, Vec<PassagePresence>, FoundStay)> = by_page
         .into_iter()
         .filter_map(|(page, found)| {
             let stays = join(found.iter().map(|found| found.stay).collect());
@@ -132,7 +132,7 @@ fn word_end(text: &str, least: usize, at: usize) -> usize {
 }
 
 /// The part of a passage around the first matching words.
-fn excerpt(query: &Query, found: &FoundStay) -> Excerpt {
+fn excerpt(query: &TextQuery, found: &FoundStay) -> Excerpt {
     let text = &found.text;
     let places = query.find(text);
     let first = places.first().cloned().unwrap_or(0..0);

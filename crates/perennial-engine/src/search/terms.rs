@@ -1,6 +1,6 @@
 //! Finds terms that appeared in a span and were absent or much rarer before (P-FEED 6).
 
-use perennial_core::search::{Clause, Query, TermCounts, surprise};
+use perennial_core::search::{Clause, TermCounts, TextQuery, surprise};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
@@ -79,7 +79,7 @@ pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuery<'_>) -> any
     for candidate in counts.candidates(MAX_WORDS, MAX_PAIRS) {
         let most = MIN_BEFORE.max(BEFORE_PER_PASSAGE * candidate.n_passages);
         let clause = Clause { words: candidate.words, is_prefix: false, is_excluded: false };
-        let query = Query { alternatives: vec![vec![clause]] };
+        let query = TextQuery { alternatives: vec![vec![clause]] };
         let Some(before) = texts.count_before(&query, since, pages.as_deref(), most)? else { continue };
         let surprise = surprise(candidate.n_passages, n_passages, before, n_before);
         let rate = |n: u64, of: u64| n as f64 / of.max(1) as f64;

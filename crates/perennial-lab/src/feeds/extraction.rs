@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use perennial_core::article::{Grams, Line, folded, lines, plain_text, title_and_description, word_hashes};
+use perennial_core::article::{
+    Grams, PageLine, folded, lines, plain_text, title_and_description, word_hashes,
+};
 use perennial_core::text::dom::Dom;
 
 use super::concepts::Concepts;
@@ -74,7 +76,7 @@ pub fn extract_text(
         find_wrapper(&page, |text| concepts.found_in(text)).map(|(node, _)| node)
     };
     let by_grams = |n: usize| {
-        let grams = Grams::of(&parts, n);
+        let grams = Grams::new(&parts, n);
         let found = find_wrapper(&page, |text| grams.found_in(text));
         found.map(|(node, n_held)| (node, n_held as f64 >= MIN_CONSISTENCY * grams.len() as f64))
     };
@@ -93,7 +95,7 @@ pub fn extract_text(
 
 struct PageLines<'d> {
     dom: &'d Dom,
-    lines: Vec<Line>,
+    lines: Vec<PageLine>,
 }
 
 /// The wrapper, and the number of different matches in it.
@@ -118,7 +120,7 @@ fn find_wrapper(page: &PageLines<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Opt
 }
 
 /// The nearest container around a leaf. A paragraph would be too small as a wrapper.
-fn semantic_node(page: &PageLines<'_>, line: &Line) -> u32 {
+fn semantic_node(page: &PageLines<'_>, line: &PageLine) -> u32 {
     let nodes = &page.dom.nodes;
     let is_zone = |tag: &str| matches!(tag, "div" | "article" | "section" | "main" | "td" | "body");
     let above = std::iter::successors(Some(line.block), |&node| nodes[node as usize].parent);
@@ -127,7 +129,7 @@ fn semantic_node(page: &PageLines<'_>, line: &Line) -> u32 {
 
 fn title_container(page: &PageLines<'_>, title: &str) -> Option<u32> {
     let title = folded(title);
-    let is_title = |line: &&Line| !title.is_empty() && folded(&line.text) == title;
+    let is_title = |line: &&PageLine| !title.is_empty() && folded(&line.text) == title;
     page.lines.iter().find(is_title).map(|line| semantic_node(page, line))
 }
 

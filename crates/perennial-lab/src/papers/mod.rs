@@ -13,7 +13,7 @@ mod urgency;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use perennial_core::pattern::mixture::{Mixture, bucket_of};
+use perennial_core::pattern::mixture::{Mixture, bucket_index};
 use perennial_core::schedule::{Budget, ClockId, Pacing, PageInfo, ScheduleConfig, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
@@ -114,7 +114,7 @@ impl PaperScheduler {
     fn last_bucket(&self, clock: usize, from: Timestamp, to: Timestamp) -> Option<usize> {
         let (mut last, n_periods) = (None, self.config.n_periods);
         self.clocks[clock].pieces(from, to, n_periods, |piece| {
-            last = Some(usize::from(bucket_of(piece.kind, piece.period, n_periods)));
+            last = Some(usize::from(bucket_index(piece.kind, piece.period, n_periods)));
         });
         last
     }

@@ -5,7 +5,7 @@
 //! fetched first, and its change is then known. Here heads need not be ancestors. The activity of an ancestor excludes
 //! that of the tail.
 
-use perennial_core::directory::Counts;
+use perennial_core::directory::CoOccurrence;
 
 use super::evidence::{PageDirectories, SiteKnowledge};
 
@@ -141,7 +141,7 @@ impl DirectoryChanges {
             is_negative: n_both * n < n_head * n_tail,
         };
         let [n, first, second, both] = [n, n_head, n_tail, n_both].map(|n| n as u32);
-        Some((association, Counts { n, first, second, both }.by_chance()))
+        Some((association, CoOccurrence { n, first, second, both }.by_chance()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use perennial_core::directory::{PageChange, PageTransition, SiteHistory, Tree};
+use perennial_core::directory::{DirectoryTree, PageChange, PageTransition, SiteHistory};
 
 use super::evidence::{DECAYS, FetchHistory, SiteKnowledge};
 use super::history::version_state;
@@ -189,7 +189,7 @@ impl SimulatedArchive<'_> {
                 continue;
             }
             let mut up = tree.upwards(nodes[at]).skip(1);
-            let nearest = up.find(|directory| has_known[directory.0 as usize]).unwrap_or(Tree::ROOT);
+            let nearest = up.find(|directory| has_known[directory.0 as usize]).unwrap_or(DirectoryTree::ROOT);
             if is_reached[nearest.0 as usize] {
                 observed.push(PageChange { page, change: PageTransition::Inserted, bytes: 0 });
                 (self.is_known[at], self.is_stale[at], self.last_look[at]) = (true, false, week as u32);

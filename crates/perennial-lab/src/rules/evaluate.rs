@@ -2,8 +2,8 @@
 //! the next, take the mean over windows.
 
 use perennial_core::directory::{
-    Alpha, Mined, Node, PageChange, PageTransition, Significance, SiteHistory, Subsumed, Thresholds, Tree,
-    mine_from,
+    Alpha, DirectoryNode, DirectoryTree, MinedRules, PageChange, PageTransition, Significance, SiteHistory,
+    Subsumption, Thresholds, mine_from,
 };
 
 use super::evidence::SiteKnowledge;
@@ -28,7 +28,7 @@ pub enum SkipPlan {
     /// Like `Near`, with thresholds chosen on the training window.
     NearTuned,
     /// Skips the tails of subsumed rules, to show that they are worth less (Fig. 5 e, f).
-    NearSubsumed(Thresholds, Subsumed),
+    NearSubsumed(Thresholds, Subsumption),
     /// Skips directories without a change in training.
     Static,
     /// Skips directories without a change in the last transition.
@@ -265,11 +265,11 @@ fn pages_to_fetch(
         SkipPlan::NearEverywhere(thresholds) => fetch_by_near(known, &thresholds, true, outcome),
         SkipPlan::NearSubsumed(thresholds, by) => {
             let delta = delta_tree(known, Significance::Later);
-            let mut mined = Mined::default();
-            mine_from(&delta, Tree::ROOT, &thresholds, true, &mut mined);
+            let mut mined = MinedRules::default();
+            mine_from(&delta, DirectoryTree::ROOT, &thresholds, true, &mut mined);
             mined.rules.retain(|rule| rule.subsumed == Some(by) && !rule.is_contradicted);
             outcome.n_rules += mined.rules.len() as f64;
-            pages_outside(known, &mined.rules.iter().map(|rule| rule.tail).collect::<Vec<Node>>())
+            pages_outside(known, &mined.rules.iter().map(|rule| rule.tail).collect::<Vec<DirectoryNode>>())
         }
         SkipPlan::NearTuned => match tune_thresholds(known, protocol.tune_loss) {
             Some(thresholds) => fetch_by_near(known, &thresholds, false, outcome),

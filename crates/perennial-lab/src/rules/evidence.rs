@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use perennial_core::directory::{Node, PageChange, PageTransition, SiteHistory, Tree};
+use perennial_core::directory::{DirectoryNode, DirectoryTree, PageChange, PageTransition, SiteHistory};
 
 /// No directory.
 const NONE: u32 = u32::MAX;
@@ -44,7 +44,7 @@ pub struct FetchHistory {
 #[derive(Debug, Default)]
 pub struct PageDirectories {
     /// The node of each directory.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<DirectoryNode>,
     /// The index of the parent. The site is its own parent.
     pub parents: Vec<u32>,
     /// The directory of each page, by the page's index.
@@ -56,8 +56,8 @@ impl PageDirectories {
     fn new(known: &SiteKnowledge<'_>) -> PageDirectories {
         let tree = &known.history.tree;
         let mut place = vec![NONE; tree.len()];
-        let mut nodes = vec![Tree::ROOT];
-        place[Tree::ROOT.0 as usize] = 0;
+        let mut nodes = vec![DirectoryTree::ROOT];
+        place[DirectoryTree::ROOT.0 as usize] = 0;
         for &page in &known.present {
             for directory in tree.upwards(known.history.nodes[page as usize]).skip(1) {
                 if place[directory.0 as usize] != NONE {
@@ -71,7 +71,7 @@ impl PageDirectories {
         for (at, node) in (0..).zip(&nodes) {
             place[node.0 as usize] = at;
         }
-        let parent = |node: &Node| tree.parent(*node).map_or(0, |parent| place[parent.0 as usize]);
+        let parent = |node: &DirectoryNode| tree.parent(*node).map_or(0, |parent| place[parent.0 as usize]);
         let parents = nodes.iter().map(parent).collect();
         let page = |page: &u32| parent(&known.history.nodes[*page as usize]);
         let of_page = known.present.iter().map(page).collect();
@@ -88,8 +88,8 @@ impl PageDirectories {
     }
 
     /// The nearest known directory above a node.
-    pub fn nearest(&self, tree: &Tree, node: Node) -> u32 {
-        let known = |up: Node| self.place.get(up.0 as usize).copied().filter(|&place| place != NONE);
+    pub fn nearest(&self, tree: &DirectoryTree, node: DirectoryNode) -> u32 {
+        let known = |up: DirectoryNode| self.place.get(up.0 as usize).copied().filter(|&place| place != NONE);
         tree.upwards(node).skip(1).find_map(known).unwrap_or(0)
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use perennial_core::directory::{Alpha, Significance, SiteHistory, SiteKind, Subsumed, Thresholds, mine};
+use perennial_core::directory::{Alpha, Significance, SiteHistory, SiteKind, Subsumption, Thresholds, mine};
 use serde::Serialize;
 
 use super::replay::{ReplayConfig, ReplayResult, replay};
@@ -76,8 +76,8 @@ pub fn figure_cases(figure: &str, histories: &[SiteHistory]) -> Vec<FigureCase> 
         "5d" => {
             histories.iter().enumerate().filter_map(|(at, history)| best_alpha_case(at, history)).collect()
         }
-        "5e" => subsumed_cases(Subsumed::ByRule),
-        "5f" => subsumed_cases(Subsumed::ByPattern),
+        "5e" => subsumed_cases(Subsumption::ByRule),
+        "5f" => subsumed_cases(Subsumption::ByPattern),
         _ => [0.5, 0.8].into_iter().flat_map(exclusive_cases).collect(),
     }
 }
@@ -183,7 +183,7 @@ fn best_alpha_case(site: usize, history: &SiteHistory) -> Option<FigureCase> {
     })
 }
 
-fn subsumed_cases(by: Subsumed) -> Vec<FigureCase> {
+fn subsumed_cases(by: Subsumption) -> Vec<FigureCase> {
     let at = |beta: f64| {
         let near = Thresholds { beta, theta: 0.5, ..Thresholds::default() };
         [("near", SkipPlan::Near(near)), ("subsumed", SkipPlan::NearSubsumed(near, by))].map(

@@ -1,6 +1,6 @@
 //! Counts what a plan skipped and missed in a version (P-NEAR 6.1).
 
-use perennial_core::directory::{Node, PageChange, PageTransition, SiteHistory, Tree};
+use perennial_core::directory::{DirectoryNode, DirectoryTree, PageChange, PageTransition, SiteHistory};
 
 /// Counts of one version under a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -141,13 +141,13 @@ impl ReachedDirectories {
         ReachedDirectories(reached)
     }
 
-    fn has(&self, directory: Node) -> bool {
+    fn has(&self, directory: DirectoryNode) -> bool {
         self.0[directory.0 as usize]
     }
 
     /// The nearest reached directory above a page, else the site.
-    fn nearest(&self, history: &SiteHistory, page: Node) -> Node {
+    fn nearest(&self, history: &SiteHistory, page: DirectoryNode) -> DirectoryNode {
         let mut up = history.tree.upwards(page).skip(1);
-        up.find(|directory| self.has(*directory)).unwrap_or(Tree::ROOT)
+        up.find(|directory| self.has(*directory)).unwrap_or(DirectoryTree::ROOT)
     }
 }

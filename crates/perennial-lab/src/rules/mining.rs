@@ -2,8 +2,8 @@
 //! and 4).
 
 use perennial_core::directory::{
-    DeltaTree, Mined, Node, Rule, Significance, SiteHistory, Subsumed, Thresholds, Tree, live_directories,
-    mine, n_pages,
+    DeltaTree, DirectoryNode, DirectoryRule, DirectoryTree, MinedRules, Significance, SiteHistory,
+    Subsumption, Thresholds, live_directories, mine, n_pages,
 };
 use perennial_engine::html::chart::Bars;
 use serde::Serialize;
@@ -106,7 +106,7 @@ impl MiningConfig {
         SiteReport {
             site: history.name.clone(),
             n_versions: delta.n_transitions() + 1,
-            n_pages: n_pages(&delta, Tree::ROOT),
+            n_pages: n_pages(&delta, DirectoryTree::ROOT),
             n_rules: mined.rules.len(),
             n_contradicted: mined.rules.iter().filter(|rule| rule.is_contradicted).count(),
             n_patterns: mined.patterns.len(),
@@ -120,9 +120,9 @@ impl MiningConfig {
         }
     }
 
-    fn rules(&self, delta: &DeltaTree, mined: &Mined) -> Vec<RuleReport> {
-        let path = |node: &Node| delta.tree().path(*node);
-        let report = |rule: &Rule| {
+    fn rules(&self, delta: &DeltaTree, mined: &MinedRules) -> Vec<RuleReport> {
+        let path = |node: &DirectoryNode| delta.tree().path(*node);
+        let report = |rule: &DirectoryRule| {
             let (saved_fetches, missed_changes) = rule_savings(delta, rule);
             RuleReport {
                 head: rule.head.iter().map(path).collect(),
@@ -136,8 +136,8 @@ impl MiningConfig {
                 missed_changes,
                 contradicted: rule.is_contradicted,
                 subsumed_by: rule.subsumed.map(|by| match by {
-                    Subsumed::ByPattern => "a pattern",
-                    Subsumed::ByRule => "a rule",
+                    Subsumption::ByPattern => "a pattern",
+                    Subsumption::ByRule => "a rule",
                 }),
             }
         };
@@ -147,7 +147,7 @@ impl MiningConfig {
         rules
     }
 
-    fn patterns(&self, delta: &DeltaTree, mined: &Mined) -> Vec<PatternReport> {
+    fn patterns(&self, delta: &DeltaTree, mined: &MinedRules) -> Vec<PatternReport> {
         let n = delta.n_transitions().max(1) as f64;
         let mut patterns: Vec<PatternReport> = mined
             .patterns
@@ -164,11 +164,12 @@ impl MiningConfig {
 
     /// The directories with most changed pages, sorted by path.
     fn directories(&self, delta: &DeltaTree) -> Vec<DirectoryReport> {
-        let changed = |node: &Node| delta.degrees(*node).map(|degree| u64::from(degree.n_pages)).sum::<u64>();
+        let changed =
+            |node: &DirectoryNode| delta.degrees(*node).map(|degree| u64::from(degree.n_pages)).sum::<u64>();
         let mut nodes = live_directories(delta);
-        nodes.sort_by_cached_key(|node| (*node != Tree::ROOT, std::cmp::Reverse(changed(node))));
+        nodes.sort_by_cached_key(|node| (*node != DirectoryTree::ROOT, std::cmp::Reverse(changed(node))));
         nodes.truncate(self.top);
-        let report = |node: &Node| {
+        let report = |node: &DirectoryNode| {
             let mut degrees = vec![0.0; delta.n_transitions()];
             for degree in delta.degrees(*node) {
                 degrees[(degree.transition - delta.oldest()) as usize] = degree.degree;

@@ -122,7 +122,7 @@ fn crawl(
     let mut scheduler = Scheduler::new(schedule, config.seed, start);
     for &page in pages {
         let directory = history.tree.parent(history.nodes[page as usize]).map_or(0, |node| node.0);
-        let info = PageInfo { group: u64::from(directory) + 1, ..PageInfo::of_site(SiteId(0)) };
+        let info = PageInfo { group: u64::from(directory) + 1, ..PageInfo::for_site(SiteId(0)) };
         scheduler.add_seen_page(PageId(page), info, start);
     }
     let mut last = vec![start; changes.len()];

@@ -1,12 +1,13 @@
 //! Finds directories that are skipped as a whole, by rules, static directories or the last version (P-NEAR 5).
 
 use perennial_core::directory::{
-    DeltaTree, Mined, Node, PageTransition, Rule, Significance, Thresholds, Tree, mine, mine_from, n_pages,
+    DeltaTree, DirectoryNode, DirectoryRule, DirectoryTree, MinedRules, PageTransition, Significance,
+    Thresholds, mine, mine_from, n_pages,
 };
 
 use super::evidence::SiteKnowledge;
 
-/// The General Delta Tree of the known transitions, over the nodes of the history's tree.
+/// The General Delta DirectoryTree of the known transitions, over the nodes of the history's tree.
 pub fn delta_tree(known: &SiteKnowledge<'_>, significance: Significance) -> DeltaTree {
     let mut present = vec![false; known.history.nodes.len()];
     known.present.iter().for_each(|&page| present[page as usize] = true);
@@ -28,21 +29,21 @@ pub fn near_skipped_directories(
     delta: &DeltaTree,
     thresholds: &Thresholds,
     everywhere: bool,
-) -> (Vec<Node>, Mined) {
-    let mut mined = Mined::default();
+) -> (Vec<DirectoryNode>, MinedRules) {
+    let mut mined = MinedRules::default();
     if everywhere {
         mined = mine(delta, thresholds, false);
         let usable = mined.rules.iter().filter(|rule| !rule.is_contradicted);
         return (usable.map(|rule| rule.tail).collect(), mined);
     }
-    mine_from(delta, Tree::ROOT, thresholds, false, &mut mined);
-    (skipped_by_rules(&mined, Tree::ROOT).map(|rule| rule.tail).collect(), mined)
+    mine_from(delta, DirectoryTree::ROOT, thresholds, false, &mut mined);
+    (skipped_by_rules(&mined, DirectoryTree::ROOT).map(|rule| rule.tail).collect(), mined)
 }
 
 /// The largest directories without a change within the window.
-pub fn static_directories(delta: &DeltaTree) -> Vec<Node> {
+pub fn static_directories(delta: &DeltaTree) -> Vec<DirectoryNode> {
     let tree = delta.tree();
-    let (mut found, mut open) = (Vec::new(), vec![Tree::ROOT]);
+    let (mut found, mut open) = (Vec::new(), vec![DirectoryTree::ROOT]);
     while let Some(directory) = open.pop() {
         if delta.is_static(directory) {
             found.push(directory);
@@ -54,7 +55,7 @@ pub fn static_directories(delta: &DeltaTree) -> Vec<Node> {
 }
 
 /// The pages outside of the skipped directories.
-pub fn pages_outside(known: &SiteKnowledge<'_>, skipped: &[Node]) -> Vec<u32> {
+pub fn pages_outside(known: &SiteKnowledge<'_>, skipped: &[DirectoryNode]) -> Vec<u32> {
     let tree = &known.history.tree;
     let mut is_skipped = vec![false; tree.len()];
     skipped.iter().for_each(|node| is_skipped[node.0 as usize] = true);
@@ -67,14 +68,14 @@ pub fn pages_outside(known: &SiteKnowledge<'_>, skipped: &[Node]) -> Vec<u32> {
 
 /// The directories that WARM skips when it archives `target` (P-NEAR 5): the tails of the rules that start there. WARM
 /// walks with the miner's own chain, so no other rule can apply to the directory.
-fn skipped_by_rules(mined: &Mined, target: Node) -> impl Iterator<Item = &Rule> {
-    let is_used = move |rule: &&Rule| rule.head.first() == Some(&target) && !rule.is_contradicted;
+fn skipped_by_rules(mined: &MinedRules, target: DirectoryNode) -> impl Iterator<Item = &DirectoryRule> {
+    let is_used = move |rule: &&DirectoryRule| rule.head.first() == Some(&target) && !rule.is_contradicted;
     mined.rules.iter().filter(is_used).filter(|rule| rule.subsumed.is_none())
 }
 
 /// What a rule would have saved in the transitions in which its head changed: fetches of the tail's current pages, and
 /// changes that would have been missed. (0, 0) if the degrees were not stored.
-pub fn rule_savings(delta: &DeltaTree, rule: &Rule) -> (u64, u64) {
+pub fn rule_savings(delta: &DeltaTree, rule: &DirectoryRule) -> (u64, u64) {
     let bits = rule.head.iter().map(|node| delta.bits_from(*node, rule.alpha));
     let Some(head) = bits.reduce(|all, bits| all.and(&bits)) else { return (0, 0) };
     let n_missed =

@@ -17,7 +17,7 @@ pub mod parts;
 
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::Modifier;
-use perennial_core::memento::address::time_of_digits;
+use perennial_core::memento::replay_url::latest_time;
 use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
 use serde_json::json;
@@ -113,7 +113,7 @@ impl<'s> Question<'s> {
             request.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
         let url = query.get("url").and_then(|url| untrusted::checked_url(url).ok()).ok_or_else(missing)?;
         let at = query.get("at").filter(|digits| !digits.is_empty()).ok_or_else(missing)?;
-        Ok(Question { request, served, url: url.to_string(), at: time_of_digits(at) })
+        Ok(Question { request, served, url: url.to_string(), at: latest_time(at) })
     }
 
     /// The banner for where the frame has gone to, with what the frame has loaded beside what the page names.

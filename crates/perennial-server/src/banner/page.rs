@@ -1,7 +1,7 @@
 //! What is known of an archived page -> the banner over it, as HTML. Titles and URLs are untrusted: escaped, and cut by the style.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use perennial_core::memento::{Coherence, Modifier};
+use perennial_core::memento::{Modifier, TemporalCoherence};
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::text::untrusted::terminal_safe as shown_text;
 use perennial_core::time::{Span, Timestamp};
@@ -226,19 +226,21 @@ pub fn block(changes: &BlockChanges, base: &str, url: &str, at: Timestamp) -> Ma
     }
 }
 
-fn state_mark(state: Coherence) -> Markup {
+fn state_mark(state: TemporalCoherence) -> Markup {
     let (class, word, shape) = match state {
-        Coherence::Coherent => (
+        TemporalCoherence::Coherent => (
             "ok",
             "coherent",
             "<circle cx=\"7\" cy=\"7\" r=\"6\" fill=\"currentColor\"/><path d=\"M4 7.2l2.1 2.1L10 5\" fill=\"none\" stroke=\"var(--bg)\" stroke-width=\"1.6\"/>",
         ),
-        Coherence::PossiblyCoherent | Coherence::PossiblyViolative => (
+        TemporalCoherence::PossiblyCoherent | TemporalCoherence::PossiblyViolative => (
             "maybe",
             "possibly",
             "<circle cx=\"7\" cy=\"7\" r=\"5.6\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"1.6\"/><path d=\"M7 1.4a5.6 5.6 0 0 1 0 11.2z\" fill=\"currentColor\"/>",
         ),
-        Coherence::Violating => ("bad", "violating", "<path d=\"M7 1l6.4 12H.6z\" fill=\"currentColor\"/>"),
+        TemporalCoherence::Violating => {
+            ("bad", "violating", "<path d=\"M7 1l6.4 12H.6z\" fill=\"currentColor\"/>")
+        }
     };
     html! {
         span class={ "state " (class) } {
@@ -248,13 +250,13 @@ fn state_mark(state: Coherence) -> Markup {
     }
 }
 
-fn sentence(state: Coherence) -> &'static str {
+fn sentence(state: TemporalCoherence) -> &'static str {
     match state {
-        Coherence::Coherent => "All of them are known to have been there then.",
-        Coherence::PossiblyCoherent | Coherence::PossiblyViolative => {
+        TemporalCoherence::Coherent => "All of them are known to have been there then.",
+        TemporalCoherence::PossiblyCoherent | TemporalCoherence::PossiblyViolative => {
             "Nothing is known against any of them, but not all are certain."
         }
-        Coherence::Violating => "At least one is known not to have been there then.",
+        TemporalCoherence::Violating => "At least one is known not to have been there then.",
     }
 }
 

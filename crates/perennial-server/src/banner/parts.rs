@@ -1,6 +1,6 @@
 //! A page as it is shown -> its parts, each with what is known of it at the page's time, and the state of the whole.
 
-use perennial_core::memento::{Coherence, Composite, Part};
+use perennial_core::memento::{CompositeCoherence, PartCoherence, TemporalCoherence};
 use perennial_core::text::charset::decode_with_charset;
 use perennial_core::text::links::find_links;
 use perennial_core::time::Timestamp;
@@ -24,14 +24,14 @@ pub struct ShownPart {
     /// Its address.
     pub url: String,
     /// When it was captured and what is known of it; `None` where the archive does not hold it.
-    pub found: Option<(Timestamp, Coherence)>,
+    pub found: Option<(Timestamp, TemporalCoherence)>,
 }
 
 /// A page with all its parts.
 #[derive(Clone, Debug)]
 pub struct Whole {
     /// What is known of all of it.
-    pub composite: Composite,
+    pub composite: CompositeCoherence,
     /// The parts, the worst first, those that are missing last.
     pub parts: Vec<ShownPart>,
     /// Parts beyond those that are looked up.
@@ -53,14 +53,14 @@ impl Whole {
         addresses.retain(|address| *address != context.capture.url && seen.insert(address.clone()));
         let n_more = addresses.len().saturating_sub(MAX_PARTS);
         addresses.truncate(MAX_PARTS);
-        let mut composite = Composite::of_root(context.capture.time);
+        let mut composite = CompositeCoherence::new(context.capture.time);
         // The page itself is a part too where it is shown at another instant than its own.
         composite.state = context.state;
         let mut parts = Vec::new();
         for url in addresses {
             let found = find(snapshot, &url, context.time, closest).ok();
             let found = found.map(|found| (found.capture.time, found.state));
-            composite.add(found.map(|(time, state)| Part { time, state }));
+            composite.add(found.map(|(time, state)| PartCoherence { time, state }));
             parts.push(ShownPart { url, found });
         }
         parts.sort_by_key(|part| std::cmp::Reverse(part.found.map(|(_, state)| state)));

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use hyper::http::{HeaderValue, Response, header};
-use perennial_core::memento::address::Query;
+use perennial_core::memento::replay_url::QueryParameters;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::KeyRange;
 
@@ -45,7 +45,7 @@ pub struct Rows {
 pub fn answer(
     request: &Request<'_>,
     dialect: Dialect,
-    query: &Query,
+    query: &QueryParameters,
     url: Option<&str>,
 ) -> Result<Response<Body>, Problem> {
     let cdx = CdxQuery::parse(query, url, dialect).map_err(Problem::bad_request)?;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use perennial_core::memento::address::escape;
+use perennial_core::memento::replay_url::escape;
 use perennial_warc::cdxj::CdxjLine;
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! The parameters of a CDX query -> what is wanted of the index, bounded.
 
-use perennial_core::memento::address::{Query, earliest_of, time_of_digits};
+use perennial_core::memento::replay_url::{QueryParameters, earliest_time, latest_time};
 use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};
@@ -61,7 +61,7 @@ pub struct CdxQuery {
 
 impl CdxQuery {
     /// Reads a query; `url` is the address where the path has it. Says what is wrong with it.
-    pub fn parse(query: &Query, url: Option<&str>, dialect: Dialect) -> Result<CdxQuery, String> {
+    pub fn parse(query: &QueryParameters, url: Option<&str>, dialect: Dialect) -> Result<CdxQuery, String> {
         let url = url.or_else(|| query.get("url")).filter(|url| !url.is_empty());
         let url = url.ok_or("The parameter url is missing: add ?url=https://example.org/")?;
         let limit: i64 = number(query, "limit")?.unwrap_or(MAX_ROWS as i64);
@@ -84,8 +84,8 @@ impl CdxQuery {
             page_lines,
             shows_resume_key: query.is_on("showResumeKey"),
             resume: query.get("resumeKey").and_then(Resume::parse),
-            from: digits(query, &["from", "from_ts"], earliest_of),
-            to: digits(query, &["to"], time_of_digits),
+            from: digits(query, &["from", "from_ts"], earliest_time),
+            to: digits(query, &["to"], latest_time),
             filters: filters_of(query, dialect)?,
         };
         if let Some(page) = page {
@@ -124,21 +124,21 @@ impl CdxQuery {
     }
 }
 
-fn number(query: &Query, name: &str) -> Result<Option<i64>, String> {
+fn number(query: &QueryParameters, name: &str) -> Result<Option<i64>, String> {
     let Some(text) = query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| format!("{name}={text} is no number."))
 }
 
-fn digits(query: &Query, names: &[&str], fill: fn(&str) -> Timestamp) -> Option<String> {
+fn digits(query: &QueryParameters, names: &[&str], fill: fn(&str) -> Timestamp) -> Option<String> {
     let text = names.iter().find_map(|name| query.get(name)).filter(|text| !text.is_empty())?;
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     Some(fill(&digits).to_digits14())
 }
 
-fn order_of(query: &Query, limit: i64) -> Result<Order, String> {
+fn order_of(query: &QueryParameters, limit: i64) -> Result<Order, String> {
     let closest = query.get("closest").filter(|text| !text.is_empty());
     match (query.get("sort").unwrap_or_default(), closest) {
-        (_, Some(time)) => Ok(Order::Closest(time_of_digits(time))),
+        (_, Some(time)) => Ok(Order::Closest(latest_time(time))),
         ("closest", None) => Err("sort=closest needs closest=<time>.".to_string()),
         ("reverse", None) => Ok(Order::Descending),
         _ if query.is_on("reverse") => Ok(Order::Descending),
@@ -168,7 +168,7 @@ fn range_of(url: &str, matching: Option<&str>) -> Result<KeyRange, String> {
     }
 }
 
-fn fields_of(query: &Query) -> Option<Vec<String>> {
+fn fields_of(query: &QueryParameters) -> Option<Vec<String>> {
     let list = query.get("fields").or_else(|| query.get("fl")).filter(|list| !list.is_empty())?;
     Some(
         list.split(',')
@@ -180,7 +180,7 @@ fn fields_of(query: &Query) -> Option<Vec<String>> {
 }
 
 /// `digest`, `timestamp:10`; pywb's `collapseTime=10`.
-fn collapse_of(query: &Query) -> Option<(String, usize)> {
+fn collapse_of(query: &QueryParameters) -> Option<(String, usize)> {
     if let Some(length) = query.get("collapseTime").and_then(|text| text.parse().ok()) {
         return Some(("timestamp".to_string(), length));
     }
@@ -214,7 +214,7 @@ impl Filter {
     }
 }
 
-fn filters_of(query: &Query, dialect: Dialect) -> Result<Vec<Filter>, String> {
+fn filters_of(query: &QueryParameters, dialect: Dialect) -> Result<Vec<Filter>, String> {
     query.all("filter").take(MAX_FILTERS).map(|text| filter_of(text, dialect)).collect()
 }
 

@@ -4,7 +4,7 @@
 
 use maud::{Markup, html};
 use perennial_core::schedule::Goal;
-use perennial_core::schedule::amounts::write_budget;
+use perennial_core::schedule::units::write_budget;
 use perennial_core::time::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! `/articles`, `/article?url=`: the articles and posts that feeds announced; one of them with its versions and edits.
 
 use maud::{Markup, html};
-use perennial_core::article::version::{Run, edits};
-use perennial_core::memento::address::escape;
+use perennial_core::article::version::{WordRun, edits};
+use perennial_core::memento::replay_url::escape;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -234,10 +234,10 @@ fn view_of(found: ArchivedArticle, page: String, mut further: Value) -> Option<V
     for known in ["title", "text", "page", "capture", "versions", "time", "author"] {
         further.as_object_mut()?.remove(known);
     }
-    let words = |run: &Run| match run {
-        Run::Kept(words) => EditWords::Kept(words.clone()),
-        Run::TakenOut(words) => EditWords::TakenOut(words.clone()),
-        Run::Added(words) => EditWords::Added(words.clone()),
+    let words = |run: &WordRun| match run {
+        WordRun::Kept(words) => EditWords::Kept(words.clone()),
+        WordRun::TakenOut(words) => EditWords::TakenOut(words.clone()),
+        WordRun::Added(words) => EditWords::Added(words.clone()),
     };
     let versions = found.versions.iter().enumerate().map(|(number, version)| {
         let before = number.checked_sub(1).and_then(|before| found.versions.get(before));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hyper::http::Response;
 use maud::{Markup, PreEscaped, html};
-use perennial_core::memento::address::escape;
+use perennial_core::memento::replay_url::escape;
 use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};

@@ -1,7 +1,7 @@
 //! `/changes?...`: the changes that match a query, one part of the list at a time. The URL contains the whole state.
 
 use maud::{Markup, html};
-use perennial_core::memento::address::escape;
+use perennial_core::memento::replay_url::escape;
 use perennial_core::notice::{ChangeKind, ReportedElement};
 use schemars::JsonSchema;
 use serde::Serialize;

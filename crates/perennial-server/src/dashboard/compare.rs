@@ -4,7 +4,7 @@
 use anyhow::Context as _;
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use maud::{Markup, PreEscaped, html};
-use perennial_core::memento::address::{escape, time_of_digits};
+use perennial_core::memento::replay_url::{escape, latest_time};
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::importance::{Importance, ImportanceConfig};
 use perennial_core::time::{Span, Timestamp};
@@ -180,7 +180,7 @@ impl<'a> Pair<'a> {
             text.filter(|text| {
                 !text.is_empty() && text.len() <= 14 && text.bytes().all(|b| b.is_ascii_digit())
             })
-            .map(time_of_digits)
+            .map(latest_time)
         };
         let url = url.filter(|url| !url.is_empty())?;
         Some(Pair { url, before: digits(before)?, after: digits(after)? })

@@ -1,7 +1,7 @@
 //! What all pages share: navigation, search field and footer; the paths of our pages.
 
 use maud::{Markup, PreEscaped, html};
-use perennial_core::memento::address::escape;
+use perennial_core::memento::replay_url::escape;
 use perennial_core::time::Timestamp;
 pub(crate) use perennial_core::url::canonical::{host_with_port, without_scheme};
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use maud::{Markup, PreEscaped, html};
-use perennial_core::memento::address::{Query, escape, time_of_digits};
+use perennial_core::memento::replay_url::{QueryParameters, escape, latest_time};
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::segment::BlockTree;
-use perennial_core::schedule::{Ranked, peak_of};
+use perennial_core::schedule::{RankedPage, peak_hours};
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 use perennial_core::url::PageId;
 use schemars::JsonSchema;
@@ -190,7 +190,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 impl View {
     fn load(
         row: &PageRow,
-        parameters: &Query,
+        parameters: &QueryParameters,
         snapshot: &Snapshot,
         summary: Option<&Summary>,
     ) -> anyhow::Result<View> {
@@ -246,9 +246,9 @@ impl View {
 }
 
 /// The week up to the instant in the query or up to the last capture; the whole of a short history.
-fn window(parameters: &Query, span: Option<(Timestamp, Timestamp)>) -> (Timestamp, Timestamp) {
+fn window(parameters: &QueryParameters, span: Option<(Timestamp, Timestamp)>) -> (Timestamp, Timestamp) {
     let digits = parameters.get("until").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    let until = digits.filter(|digits| (4..=14).contains(&digits.len())).map(time_of_digits);
+    let until = digits.filter(|digits| (4..=14).contains(&digits.len())).map(latest_time);
     let Some((first, last)) = span else { return (Timestamp::EPOCH, Timestamp::EPOCH) };
     if last - first <= WHOLE && until.is_none() {
         return (first, last);
@@ -391,8 +391,8 @@ fn page_pattern(summary: &Summary, page: PageId, url: &str) -> Option<PagePatter
         workdays,
         weekends,
         confidence: confidence(&belief),
-        peak: peak_of(&bars).map(|peak| (kind(peak.kind), peak.from_hour, peak.to_hour)),
-        now: (kind(clock.kind_of(local.day)), local.millis_of_day as f64 / 3_600_000.0),
+        peak: peak_hours(&bars).map(|peak| (kind(peak.kind), peak.from_hour, peak.to_hour)),
+        now: (kind(clock.day_kind(local.day)), local.millis_of_day as f64 / 3_600_000.0),
         zone: clock.zone().to_string(),
     })
 }
@@ -446,7 +446,8 @@ fn expectation(
         return Ok(expected);
     };
     let ranked = summary.ranks.get(&page).map(|(_, ranked)| ranked);
-    let habit = ranked.and_then(Ranked::habit).map(|habit| format!(", mostly {habit}")).unwrap_or_default();
+    let habit =
+        ranked.and_then(RankedPage::habit).map(|habit| format!(", mostly {habit}")).unwrap_or_default();
     expected.frequency = format!(
         "{:.1} changes per day{habit}. This is learned from {} visits, {} of which found a change; reliability {:.0} %.",
         belief.changes_per_day(),

@@ -1,7 +1,7 @@
 //! `/plan`: the next visits with their reasons, or why a page is visited when it is and not earlier.
 
 use maud::{Markup, html};
-use perennial_core::memento::address::escape;
+use perennial_core::memento::replay_url::escape;
 use perennial_core::time::{Span, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops;
 
 use maud::{Markup, PreEscaped, html};
-use perennial_core::search::{Query as Words, Stay};
+use perennial_core::search::{PassagePresence, TextQuery as Words};
 use perennial_core::time::{Span, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,8 +57,8 @@ pub(crate) struct Presence {
     gone: Option<Time>,
 }
 
-impl From<Stay> for Presence {
-    fn from(stay: Stay) -> Presence {
+impl From<PassagePresence> for Presence {
+    fn from(stay: PassagePresence) -> Presence {
         Presence {
             absent_until: stay.absent_until.map(Time),
             first: stay.first.into(),

@@ -4,9 +4,9 @@ use std::sync::{Arc, PoisonError};
 
 use maud::{Markup, html};
 use perennial_core::directory::{
-    Node, Rule, Significance, Thresholds, Tree, live_directories, mine, n_pages,
+    DirectoryNode, DirectoryRule, DirectoryTree, Significance, Thresholds, live_directories, mine, n_pages,
 };
-use perennial_core::memento::address::{escape, unescape};
+use perennial_core::memento::replay_url::{escape, unescape};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -229,18 +229,20 @@ fn add_directories(
     let history = site_history(store, host, None, last + Span::from_millis(1))?;
     let delta = history.delta_of_last(MAX_SWEEPS, Significance::Later);
     let mined = mine(&delta, &Thresholds::default(), false);
-    let path = |node: Node| delta.tree().path(node);
-    let changed = |node: &Node| delta.degrees(*node).map(|degree| u64::from(degree.n_pages)).sum::<u64>();
-    let rule = |node: Node| -> Option<String> {
-        let found: &Rule = mined.rules.iter().find(|rule| rule.tail == node && !rule.is_contradicted)?;
+    let path = |node: DirectoryNode| delta.tree().path(node);
+    let changed =
+        |node: &DirectoryNode| delta.degrees(*node).map(|degree| u64::from(degree.n_pages)).sum::<u64>();
+    let rule = |node: DirectoryNode| -> Option<String> {
+        let found: &DirectoryRule =
+            mined.rules.iter().find(|rule| rule.tail == node && !rule.is_contradicted)?;
         let head: Vec<String> = found.head.iter().map(|node| path(*node)).collect();
         let share = percent(found.counts.confidence());
         Some(format!("unchanged when {} changes, in {share} % of the visits to the site", head.join(" and ")))
     };
     let mut nodes = live_directories(&delta);
-    nodes.sort_by_cached_key(|node| (*node != Tree::ROOT, std::cmp::Reverse(changed(node))));
+    nodes.sort_by_cached_key(|node| (*node != DirectoryTree::ROOT, std::cmp::Reverse(changed(node))));
     nodes.truncate(MAX_DIRECTORIES);
-    let directory = |node: &Node| {
+    let directory = |node: &DirectoryNode| {
         let mut changed_shares = vec![0.0; delta.n_transitions()];
         for degree in delta.degrees(*node) {
             if let Some(share) = changed_shares.get_mut((degree.transition - delta.oldest()) as usize) {

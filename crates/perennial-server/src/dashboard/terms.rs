@@ -1,7 +1,7 @@
 //! `/terms?since=7d`: terms that are new in a span, or more frequent, each with the search for it.
 
 use maud::{Markup, html};
-use perennial_core::schedule::amounts;
+use perennial_core::schedule::units;
 use perennial_core::time::Span;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,7 +64,7 @@ fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::R
     let store = snapshot.store();
     // An archive that is not crawled any more has its last week too.
     let end = store.last_capture()?.unwrap_or_else(now);
-    let since = amounts::parse_time(since_given, end);
+    let since = units::parse_time(since_given, end);
     let mut view = View {
         since: since.as_ref().map_or(end - Span::from_hours(168), |since| *since).into(),
         n_passages: 0,

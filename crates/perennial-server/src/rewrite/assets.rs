@@ -4,7 +4,7 @@
 //! such a request; where there is none yet, or never, the server leads it by the address of who asked (`Referer`).
 
 use hyper::http::{HeaderValue, Response, StatusCode, header};
-use perennial_core::memento::ReplayAddress;
+use perennial_core::memento::ReplayUrl;
 use url::Url;
 
 use crate::body::Body;
@@ -48,7 +48,7 @@ pub fn leaked_request(
     let asker = referer?.strip_prefix(replay_origin)?.strip_prefix(base)?.strip_prefix("/web/")?;
     let (context, _) = asker.split_once('/')?;
     let digits: String = context.chars().take_while(char::is_ascii_digit).collect();
-    let page = Url::parse(&ReplayAddress::parse(asker)?.url).ok()?;
+    let page = Url::parse(&ReplayUrl::parse(asker)?.url).ok()?;
     let url = page.join(target).ok().filter(|url| url.host() == page.host() && !digits.is_empty())?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;

@@ -18,7 +18,7 @@ use perennial_archive::settings::site::{
     parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
 };
 use perennial_archive::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed};
-use perennial_core::schedule::amounts::{AmountError, parse_budget, parse_bytes};
+use perennial_core::schedule::units::{UnitError, parse_budget, parse_bytes};
 use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
@@ -90,7 +90,7 @@ pub(super) struct Add {
     tag: Vec<String>,
 }
 
-fn parse_hourly(text: &str) -> Result<Budget, AmountError> {
+fn parse_hourly(text: &str) -> Result<Budget, UnitError> {
     parse_budget(text, Span::from_hours(1))
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::bail;
 use clap::ValueEnum;
 use perennial_core::notice::{
-    BlockPlace, ChangeKind, Condition, OperationFilter, Place, ReportedElement, Wording,
+    BlockPlace, ChangeCondition, ChangeKind, OperationFilter, PageFilter, ReportedElement, Wording,
 };
 use perennial_core::page::diff::OperationKind;
 use perennial_core::page::segment::Selector;
@@ -136,7 +136,7 @@ impl Changes {
                 if store.page(url)?.is_none() {
                     bail!("the archive has no page {url}: see `perennial status --sites 50`");
                 }
-                Place::Page(url.to_owned())
+                PageFilter::Page(url.to_owned())
             }
             Some(host) => {
                 if !store.sites()?.iter().any(|(known, ..)| known == host) {
@@ -144,11 +144,11 @@ impl Changes {
                         "the archive has no site {host}: see `perennial status --sites 50`, or give a page as http://{host}/"
                     );
                 }
-                Place::Site(host.to_owned())
+                PageFilter::Site(host.to_owned())
             }
-            None => Place::Anywhere,
+            None => PageFilter::Anywhere,
         };
-        let condition = Condition {
+        let condition = ChangeCondition {
             place,
             selector: self.selector.clone(),
             least_importance: self.min_importance,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perennial_core::schedule::amounts::{AmountError, parse_share};
+use perennial_core::schedule::units::{UnitError, parse_share};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
@@ -119,7 +119,7 @@ impl Demo {
 }
 
 /// `10` and `10%` are the same here.
-fn parse_percent(text: &str) -> Result<f64, AmountError> {
+fn parse_percent(text: &str) -> Result<f64, UnitError> {
     parse_share(&format!("{}%", text.trim_end_matches('%')))
 }
 

@@ -75,7 +75,7 @@ struct Find {
 #[command(after_help = AFTER_HELP)]
 struct Poll {
     /// Wait this long after every fetch, whatever politeness says; only for hosts that you run
-    #[arg(long, value_name = "TIME", value_parser = perennial_core::schedule::amounts::parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = perennial_core::schedule::units::parse_span)]
     delay: Option<Span>,
     /// Allow hosts with private or loopback addresses
     #[arg(long)]
@@ -161,7 +161,7 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
 
 fn line_of(
     feed: &KnownFeed,
-    publishing: &perennial_core::feed::polling::Publishing,
+    publishing: &perennial_core::feed::polling::PublishingHistory,
     now: perennial_core::time::Timestamp,
 ) -> FeedLine {
     let last = feed.visited.unwrap_or(feed.last_read);

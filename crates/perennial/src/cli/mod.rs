@@ -64,7 +64,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser, Subcommand};
-use perennial_core::schedule::amounts::{self, AmountError};
+use perennial_core::schedule::units::{self, UnitError};
 use perennial_core::time::Timestamp;
 
 /// A web archive that spends its fetches when pages change in ways that matter.
@@ -182,8 +182,8 @@ impl Command {
 }
 
 /// A time as every command takes it: an instant, or a length of time ago.
-fn parse_time(text: &str) -> Result<Timestamp, AmountError> {
-    amounts::parse_time(text, perennial_archive::now())
+fn parse_time(text: &str) -> Result<Timestamp, UnitError> {
+    units::parse_time(text, perennial_archive::now())
 }
 
 /// Runs the command line; returns the exit code of the process.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use anyhow::bail;
 use clap::Args;
-use perennial_core::schedule::amounts::{parse_budget, parse_bytes, parse_span};
+use perennial_core::schedule::units::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{Span, Timestamp};
 use url::Url;

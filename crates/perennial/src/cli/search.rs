@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::bail;
-use perennial_core::search::{Query, Stay};
+use perennial_core::search::{PassagePresence, TextQuery};
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
@@ -93,7 +93,7 @@ struct FoundStay {
 
 impl Search {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let query = Query::parse(&self.words.join(" "))?;
+        let query = TextQuery::parse(&self.words.join(" "))?;
         let snapshot = context.snapshot()?;
         let Some(texts) = Texts::open_read(&snapshot.archive().texts_path())? else {
             bail!("nothing of this archive can be searched yet: `perennial analyse` makes the text index");
@@ -145,7 +145,7 @@ fn found(answers: &SearchHits) -> Found<'_> {
     Found { n_pages: answers.n_pages, is_partial: answers.is_partial, pages: pages.collect() }
 }
 
-fn found_stay(stay: &Stay) -> FoundStay {
+fn found_stay(stay: &PassagePresence) -> FoundStay {
     FoundStay {
         absent_until: stay.absent_until.map(Timestamp::to_rfc3339),
         first: stay.first.to_rfc3339(),
@@ -177,7 +177,7 @@ fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<(
 }
 
 /// When it appeared and when it vanished, as far as looks tell.
-fn told(stay: &Stay) -> String {
+fn told(stay: &PassagePresence) -> String {
     let appeared = match stay.absent_until {
         Some(absent) => format!("appeared between {absent} and {}", stay.first),
         None => format!("there at the first look, {}", stay.first),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use perennial_core::schedule::amounts::{parse_bytes, parse_span};
+use perennial_core::schedule::units::{parse_bytes, parse_span};
 use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Span;
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! `perennial watch`: an address and who wants to hear of it -> `[[site]]` and `[[notify]]` in perennial.toml.
 
 use clap::Args;
-use perennial_core::notice::{ChangeKind, Condition, Place, Wording};
+use perennial_core::notice::{ChangeCondition, ChangeKind, PageFilter, Wording};
 use perennial_core::page::segment::Selector;
 use perennial_core::url::canonical::without_scheme;
 use perennial_core::url::scope::{Scope, ScopeKind};
@@ -113,14 +113,14 @@ impl Watch {
     fn rules(&self) -> Vec<NotifyRule> {
         let usual = || without_scheme(self.url.as_str()).to_owned();
         let name = self.name.clone().unwrap_or_else(usual);
-        let condition = Condition {
-            place: Place::Page(self.url.to_string()),
+        let condition = ChangeCondition {
+            place: PageFilter::Page(self.url.to_string()),
             selector: self.selector.clone(),
             least_importance: self.min_importance,
             kinds: self.kind.clone(),
             appears: self.appears.clone(),
             vanishes: self.vanishes.clone(),
-            ..Condition::default()
+            ..ChangeCondition::default()
         };
         let rule = |(number, to): (usize, &Target)| NotifyRule {
             name: if number == 0 { name.clone() } else { format!("{name} {}", number + 1) },

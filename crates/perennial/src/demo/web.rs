@@ -166,7 +166,7 @@ impl LivingWeb {
         let sites = self.sites.iter().map(|site| site.name.to_owned()).collect();
         let mut world = World::from_pages("living", sites, pages.collect());
         (world.start, world.end) = (self.start, self.end);
-        let zone = |site: &LivingSite| LocalClock::of_zone(site.timezone).unwrap_or(LocalClock::utc());
+        let zone = |site: &LivingSite| LocalClock::from_zone(site.timezone).unwrap_or(LocalClock::utc());
         world.clocks = self.sites.iter().map(zone).collect();
         world
     }

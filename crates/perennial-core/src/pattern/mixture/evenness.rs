@@ -1,43 +1,43 @@
-//! How even the differences of a page are -> how many changes lie behind each (docs/papers.md, Learning from visits).
+//! The variation of a page's differences -> the number of changes behind each (docs/papers.md, Learning from visits).
 //!
-//! Where every look sees a change, the looks do not tell many small changes from a few large ones: only the product of
-//! rate and size is known. But a sum of many parts varies less than a sum of few. With n changes behind a difference y,
-//! u = -ln(1 - y) is about Gamma distributed around its expected value, with a shape k that grows with n. For the
-//! ratio q of u to its expected value the log-likelihood is -k (q - 1 - ln q) + ln(6 k^2 / (6 k + 1)) / 2, with
-//! Stirling's series in the form that holds for small k too.
+//! If every observation shows a change, many small changes look like a few large ones: only the product of rate and
+//! size is known. But a sum of many parts varies less than a sum of few. With n changes behind a difference y, u =
+//! -ln(1 - y) is about Gamma distributed around its expected value, with a shape k that grows with n. For the ratio q
+//! of u to its expected value the log-likelihood is -k (q - 1 - ln q) + ln(6 k^2 / (6 k + 1)) / 2. That is Stirling's
+//! series in a form that is valid for small k too.
 
-use super::visits::{integral, sum_of};
-use super::{Fit, Mixture, N_RATES, Visits, exponentiate, quick_ln};
+use super::visits::{additive_size, integral};
+use super::{Mixture, N_RATES, PageFit, VisitLog, exponentiate, quick_ln};
 
-/// Looks with fewer expected changes are not compared: how often they see no change tells the rate.
+/// Observations with fewer expected changes are left out, because the share without a change determines the rate.
 const FEWEST_CHANGES: f32 = 1.0;
-/// Looks with a larger expected sum are not compared, because nearly the whole page is new.
+/// Observations with a larger expected sum are left out, because nearly the whole page is new.
 const LARGEST_SUM: f32 = 2.5;
 const FEWEST_LOOKS: usize = 4;
-/// Changes that make one unit of the shape k. It is above 1 because the changes of one page differ in size.
+/// Changes per unit of the shape k. It is above 1 because the changes of one page differ in size.
 const CHANGES_PER_SHAPE: f32 = 1.3;
-/// Busy and quiet days make sums less even than chance alone, so the evidence counts half.
+/// The weight of this evidence. It is below 1 because busy and quiet days add variation.
 const TRUST: f32 = 0.5;
 
-/// One look that saw a change.
+/// One observation with a change.
 struct Sum {
-    /// Changes that are expected in its interval.
+    /// Expected changes in its interval.
     n: f32,
-    /// The difference that was seen and the expected one, on the scale on which changes add up.
+    /// The observed and the expected difference, on the scale on which changes add up.
     seen: f32,
     expected: f32,
     weight: f32,
 }
 
 impl Mixture {
-    /// Weighs the rates of a fitted page by evenness. Returns false where there are too few looks to compare.
-    pub(super) fn weigh_by_evenness(&self, visits: &Visits, fit: &mut Fit) -> bool {
-        let sums = self.comparable(visits, fit);
+    /// Weighs the rates of a fitted page by evenness. Returns false if there are too few observations.
+    pub(super) fn weigh_by_evenness(&self, visits: &VisitLog, fit: &mut PageFit) -> bool {
+        let sums = self.comparable_sums(visits, fit);
         if sums.len() < FEWEST_LOOKS {
             return false;
         }
         let mean_rate: f32 = fit.rates.iter().zip(&self.week).map(|(rate, share)| rate * share).sum();
-        let by_rate = self.likelihood_of(&sums, mean_rate.max(1e-9));
+        let by_rate = self.ln_likelihoods(&sums, mean_rate.max(1e-9));
         for shares in fit.posterior.chunks_mut(N_RATES) {
             for (share, more) in shares.iter_mut().zip(&by_rate) {
                 *share = quick_ln(share.max(1e-12)) + more;
@@ -47,8 +47,8 @@ impl Mixture {
         true
     }
 
-    fn comparable(&self, visits: &Visits, fit: &Fit) -> Vec<Sum> {
-        let size: Vec<f32> = fit.importance.iter().map(|importance| sum_of(*importance)).collect();
+    fn comparable_sums(&self, visits: &VisitLog, fit: &PageFit) -> Vec<Sum> {
+        let size: Vec<f32> = fit.importance.iter().map(|importance| additive_size(*importance)).collect();
         let mut sums = Vec::new();
         for (pieces, magnitude, weight) in visits.iter() {
             let Some(magnitude) = magnitude else { continue };
@@ -61,8 +61,8 @@ impl Mixture {
         sums
     }
 
-    /// ln of how likely the sums are under each rate, up to a constant.
-    fn likelihood_of(&self, sums: &[Sum], mean_rate: f32) -> [f32; N_RATES] {
+    /// ln of the likelihood of the sums under each rate, up to a constant.
+    fn ln_likelihoods(&self, sums: &[Sum], mean_rate: f32) -> [f32; N_RATES] {
         let seen: f32 = sums.iter().map(|sum| sum.weight * sum.seen).sum();
         let expected: f32 = sums.iter().map(|sum| sum.weight * sum.expected).sum();
         let level = (seen / expected.max(1e-9)).max(1e-6);

@@ -1,10 +1,8 @@
-//! Numbers -> exponentials, logarithms and sums, with fewer exact digits, in a form that the compiler turns into vector
-//! instructions.
+//! Numbers -> exponentials, logarithms and sums with less precision, in a form that the compiler vectorises.
 
-/// Sums that are kept side by side, because each addition to a single sum would wait for the one before.
+/// Parallel sums, because each addition to a single sum would wait for the previous one.
 const LANES: usize = 8;
 
-/// The sum of all values.
 #[inline]
 pub(crate) fn sum(values: &[f32]) -> f32 {
     let mut lanes = [0.0f32; LANES];
@@ -15,7 +13,7 @@ pub(crate) fn sum(values: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
 
-/// The largest value; negative infinity when there is none.
+/// The largest value; negative infinity for an empty slice.
 #[inline]
 pub(crate) fn largest(values: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
@@ -27,7 +25,6 @@ pub(crate) fn largest(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |top, value| larger(top, *value))
 }
 
-/// The sum of the products of two columns.
 #[inline]
 pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
     let mut lanes = [0.0f32; LANES];
@@ -41,7 +38,7 @@ pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// ln x for positive x to three digits, without a call: the exponent by its bits, the rest by a polynomial.
+/// ln x for positive x to three digits, without a call: the exponent from the bits, the rest by a polynomial.
 pub fn quick_ln(x: f32) -> f32 {
     let bits = x.to_bits();
     let exponent = (bits >> 23) as f32 - 127.0;
@@ -59,8 +56,8 @@ pub(crate) fn one_minus_exp(x: f32) -> f32 {
     if x < 0.1 { near } else { far }
 }
 
-/// exp(-x) for x >= 0 to seven digits, without a call, so that a loop over it is vectorised: the power of two
-/// goes into the exponent by integer addition, the rest into a polynomial.
+/// exp(-x) for x >= 0 to seven digits, without a call, so a loop over it is vectorised. The power of two is
+/// added to the exponent as an integer; a polynomial gives the rest.
 #[inline]
 pub(crate) fn exp_neg(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;
@@ -84,7 +81,7 @@ mod tests {
         for i in 0..20_000 {
             let x = i as f32 * 0.004;
             let exact = (-f64::from(x)).exp();
-            // The argument itself is only known to seven digits.
+            // The argument is known to seven digits only.
             let tolerance = (1e-6 + 2e-7 * f64::from(x)) * exact;
             assert!((f64::from(exp_neg(x)) - exact).abs() <= tolerance, "{x}");
             let exact = -(-f64::from(x)).exp_m1();

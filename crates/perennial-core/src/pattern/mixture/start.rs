@@ -1,9 +1,9 @@
-//! The rates, shapes and prior that the model starts from, and the table of logarithms that it looks up.
+//! The initial rates, shapes and prior of the model, and its table of logarithms.
 
 use super::{N_RATES, N_SHAPES};
 
 const HIGHEST_PER_DAY: f64 = 112.0;
-/// The ratio of each rate to the one before.
+/// The ratio of successive rates.
 pub(super) const RATE_STEP: f64 = 1.3398;
 /// ln x at the start of the table.
 pub(super) const TABLE_START: f64 = -30.0;
@@ -19,8 +19,8 @@ pub(super) fn ln_change_table() -> Vec<f32> {
     (0..N_TABLE).map(|j| (-(-at(j)).exp_m1()).max(1e-300).ln() as f32).collect()
 }
 
-/// Before anything was seen every order of magnitude is equally likely. A prior that favours slow pages would
-/// put pages that changed at every look just above the rates that their looks exclude, and keep them there.
+/// Initially every order of magnitude is equally likely. Suppose that the prior favoured slow pages. Then pages with
+/// a change in every observation would stay just above the excluded rates.
 pub(super) fn first_prior() -> Vec<f32> {
     vec![1.0 / (N_SHAPES * N_RATES) as f32; N_SHAPES * N_RATES]
 }

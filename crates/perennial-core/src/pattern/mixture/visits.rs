@@ -1,55 +1,52 @@
-//! One page's visits -> their sums by bucket, under the rates that are believed (C1: docs/papers.md, Learning from visits).
+//! One page's visits -> their sums by bucket, under the estimated rates (C1: docs/papers.md, Learning from visits).
 
 use super::quick::{exp_neg, one_minus_exp};
 use crate::time::DayKind;
 
-/// A difference above this says only "at least this much", because little is left of the last copy.
+/// A larger difference means "at least this much", because little is left of the previous copy.
 const SATURATED: f32 = 0.8;
-/// Larger differences count as this, so that their logarithm stays finite.
+/// The maximum difference, so its logarithm stays finite.
 const FULL_DIFFERENCE: f32 = 0.98;
 
-/// What the importance of a visit means.
+/// What the importance of a visit measures.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Observed {
-    /// The difference to the last copy, with all changes in between: what a crawler sees (C1).
+    /// The difference from the previous copy, including all changes in between: what a crawler observes (C1).
     #[default]
     Difference,
-    /// The importance of the last change alone: what some simulated worlds report.
+    /// The importance of the last change alone, as in some simulated worlds.
     LastChange,
 }
 
-/// A stretch of a visit's interval within one bucket.
+/// The part of a visit's interval within one bucket.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BucketPiece {
-    /// Which bucket.
     pub bucket: u16,
-    /// Its length in hours.
     pub hours: f32,
-    /// How many such stretches the interval has.
+    /// How often this piece occurs in the interval.
     pub times: f32,
 }
 
-/// Which bucket a period of a day falls into.
-pub fn bucket_of(kind: DayKind, period: u16, n_periods: u16) -> u16 {
+/// The bucket of a period of a day.
+pub fn bucket_index(kind: DayKind, period: u16, n_periods: u16) -> u16 {
     if kind == DayKind::Workday { period } else { period + n_periods }
 }
 
-/// The visits of one page, cut into pieces by bucket; reused from page to page.
+/// The visits of one page, split into pieces by bucket. The buffers are reused for other pages.
 #[derive(Clone, Default, Debug)]
-pub struct Visits {
+pub struct VisitLog {
     pieces: Vec<BucketPiece>,
-    looks: Vec<VisitRow>,
+    observations: Vec<LoggedInterval>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct VisitRow {
+struct LoggedInterval {
     end: u32,
-    /// `None` when nothing had changed.
+    /// `None` without a change.
     magnitude: Option<Magnitude>,
     weight: f32,
 }
 
-/// How large a change was.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Magnitude {
     pub(super) importance: f32,
@@ -59,103 +56,98 @@ pub(super) struct Magnitude {
 
 impl Magnitude {
     fn new(importance: f32) -> Magnitude {
-        Magnitude { importance, sum: sum_of(importance) }
+        Magnitude { importance, sum: additive_size(importance) }
     }
 }
 
-impl Visits {
-    /// Forgets all visits but keeps the memory for the next page.
+impl VisitLog {
+    /// Clears the visits but keeps the memory.
     pub fn clear(&mut self) {
         self.pieces.clear();
-        self.looks.clear();
+        self.observations.clear();
     }
 
-    /// Adds a piece of the visit that the next [`Visits::close`] ends.
+    /// Adds a piece of the visit that the next [`VisitLog::close`] ends.
     pub fn add_piece(&mut self, piece: BucketPiece) {
         self.pieces.push(piece);
     }
 
-    /// Ends a visit, with the importance that it saw and the weight with which it counts.
+    /// Ends a visit, with its importance and its weight.
     pub fn close(&mut self, importance: Option<f32>, weight: f32) {
         let magnitude = importance.map(Magnitude::new);
-        self.looks.push(VisitRow { end: self.pieces.len() as u32, magnitude, weight });
+        self.observations.push(LoggedInterval { end: self.pieces.len() as u32, magnitude, weight });
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.looks.is_empty()
+        self.observations.is_empty()
     }
 
-    /// Whether any visit saw a saturated difference, whose reading depends on the page's importance.
+    /// Whether any visit has a saturated difference, whose interpretation depends on the page's importance.
     pub(super) fn any_saturated(&self) -> bool {
-        self.looks.iter().any(|look| look.magnitude.is_some_and(|magnitude| magnitude.importance > SATURATED))
+        self.observations.iter().any(|observation| {
+            observation.magnitude.is_some_and(|magnitude| magnitude.importance > SATURATED)
+        })
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[BucketPiece], Option<Magnitude>, f32)> {
         let mut start = 0;
-        self.looks.iter().map(move |look| {
-            let pieces = self.pieces.get(start..look.end as usize).unwrap_or_default();
-            start = look.end as usize;
-            (pieces, look.magnitude, look.weight)
+        self.observations.iter().map(move |observation| {
+            let pieces = self.pieces.get(start..observation.end as usize).unwrap_or_default();
+            start = observation.end as usize;
+            (pieces, observation.magnitude, observation.weight)
         })
     }
 }
 
 /// u: a difference on the scale on which the changes behind it add up, 1 - exp(-u).
-pub(super) fn sum_of(difference: f32) -> f32 {
+pub(super) fn additive_size(difference: f32) -> f32 {
     -(1.0 - difference.min(FULL_DIFFERENCE)).ln()
 }
 
-/// How the importance of a visit is read.
+/// How to interpret the importance of a visit.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Scale {
-    /// What the importance means.
+pub struct SizeScale {
     pub observed: Observed,
-    /// Mean importance of one change of the page, as believed so far, on the scale on which differences add up.
+    /// The estimated mean importance of one change of the page, on the scale on which differences add up.
     pub of_page: f32,
 }
 
-impl Scale {
-    /// A difference on the scale on which the changes behind it add up. A saturated difference says only "at least this
-    /// much". When more was believed it says nothing and is left out; otherwise a page that is seen once a week would seem
-    /// to change little at a time.
+impl SizeScale {
+    /// A difference on the scale on which the changes behind it add up. A saturated difference means only "at least
+    /// this much". If the estimate is larger, the difference contains no information and is left out. Otherwise a
+    /// page that is visited weekly would seem to change little at a time.
     fn added_up(self, magnitude: Magnitude, n_changed: impl Fn() -> f32) -> Option<f32> {
         let is_mute = magnitude.importance > SATURATED && magnitude.sum < self.of_page * n_changed();
         (!is_mute).then_some(magnitude.sum)
     }
 }
 
-/// The sums of a page's visits in one bucket. They lie side by side because a visit moves all of them in a few buckets.
+/// The sums of a page's visits in one bucket. They are adjacent in memory because a visit updates all of them in a
+/// few buckets.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Tally {
-    /// Expected changes.
+pub struct BucketTally {
     pub n_changes: f32,
-    /// Hours that the visits cover.
     pub hours: f32,
     /// Importance, on the scale on which differences add up.
     pub size_sum: f32,
     /// Expected changed hours to which `size_sum` belongs.
     pub n_changed_hours: f32,
-    /// Changes an hour by the prior, without the page's own counts.
+    /// Changes per hour by the prior, without the page's own counts.
     pub prior_rate: f32,
 }
 
-/// The sums of a page's visits.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Counts {
-    /// By bucket.
-    pub buckets: Vec<Tally>,
+pub struct BucketCounts {
+    pub buckets: Vec<BucketTally>,
     /// Sums of `size_sum` and `n_changed_hours` over all buckets.
     pub(super) totals: (f32, f32),
 }
 
-impl Counts {
-    /// Nothing seen.
-    pub fn new(n_buckets: usize) -> Counts {
-        Counts { buckets: vec![Tally::default(); n_buckets], totals: (0.0, 0.0) }
+impl BucketCounts {
+    pub fn new(n_buckets: usize) -> BucketCounts {
+        BucketCounts { buckets: vec![BucketTally::default(); n_buckets], totals: (0.0, 0.0) }
     }
 
-    /// Multiplies all sums by a factor below 1.
     pub fn fade(&mut self, factor: f32) {
         for tally in &mut self.buckets {
             tally.n_changes *= factor;
@@ -166,34 +158,34 @@ impl Counts {
         self.totals = (self.totals.0 * factor, self.totals.1 * factor);
     }
 
-    pub(super) fn reset_changes(&mut self, to: Option<&Counts>) {
+    pub(super) fn reset_changes(&mut self, to: Option<&BucketCounts>) {
         self.reset(to, |own, to| own.n_changes = to.n_changes);
     }
 
-    pub(super) fn reset_hours(&mut self, to: Option<&Counts>) {
+    pub(super) fn reset_hours(&mut self, to: Option<&BucketCounts>) {
         self.reset(to, |own, to| own.hours = to.hours);
     }
 
-    pub(super) fn reset_importance(&mut self, to: Option<&Counts>) {
+    pub(super) fn reset_importance(&mut self, to: Option<&BucketCounts>) {
         self.reset(to, |own, to| (own.size_sum, own.n_changed_hours) = (to.size_sum, to.n_changed_hours));
         self.totals = to.map_or((0.0, 0.0), |to| to.totals);
     }
 
-    fn reset(&mut self, to: Option<&Counts>, set: impl Fn(&mut Tally, &Tally)) {
+    fn reset(&mut self, to: Option<&BucketCounts>, set: impl Fn(&mut BucketTally, &BucketTally)) {
         match to {
             Some(to) => self.buckets.iter_mut().zip(&to.buckets).for_each(|(own, to)| set(own, to)),
-            None => self.buckets.iter_mut().for_each(|own| set(own, &Tally::default())),
+            None => self.buckets.iter_mut().for_each(|own| set(own, &BucketTally::default())),
         }
     }
 
-    /// Adds one visit under the rates that are believed: a change happened somewhere in the interval, more likely
-    /// where the rate is high. `rate` gives changes an hour by bucket, `size` the size of a change.
+    /// Adds one visit. A change happened somewhere in the interval, more likely where the rate is high. `rate`
+    /// returns changes per hour by bucket, `size` the size of a change.
     pub fn add_visit(
         &mut self,
         pieces: &[BucketPiece],
         importance: Option<f32>,
         weight: f32,
-        scale: Scale,
+        scale: SizeScale,
         (rate, size): (impl Fn(usize) -> f32, impl Fn(usize) -> f32),
     ) {
         self.add_hours(pieces, weight);
@@ -203,7 +195,7 @@ impl Counts {
         self.add_importance(pieces, Magnitude::new(importance), weight, scale, (&rate, &changed, &size));
     }
 
-    /// Adds the hours that a visit covers, whatever it saw.
+    /// Adds the hours of a visit, regardless of its outcome.
     pub fn add_hours(&mut self, pieces: &[BucketPiece], weight: f32) {
         for piece in pieces {
             self.buckets[usize::from(piece.bucket)].hours += weight * piece.hours * piece.times;
@@ -219,25 +211,26 @@ impl Counts {
         }
     }
 
-    /// `rate` gives changes an hour by bucket, `changed` the probability of a change in an hour, `size` the size of a change.
+    /// `rate` returns changes per hour by bucket, `changed` the probability of a change in an hour, `size` the size
+    /// of a change.
     pub(super) fn add_importance(
         &mut self,
         pieces: &[BucketPiece],
         magnitude: Magnitude,
         weight: f32,
-        scale: Scale,
+        scale: SizeScale,
         (rate, changed, size): (&impl Fn(usize) -> f32, &impl Fn(usize) -> f32, &impl Fn(usize) -> f32),
     ) {
         let total = integral(pieces, rate);
         let any = one_minus_exp(total).max(1e-9);
         match scale.observed {
             Observed::Difference => {
-                // Hours with a change are counted, not pieces. An interval of one hour that is cut into two pieces would
-                // otherwise seem to hold two changes, and the pages that are seen most often would seem unimportant.
+                // Counts hours with a change, not pieces. Otherwise an interval of one hour that is split into two
+                // pieces would seem to contain two changes. The most visited pages would then seem unimportant.
                 let n_changed = || integral(pieces, changed) / any;
                 let Some(seen) = scale.added_up(magnitude, n_changed) else { return };
-                // Each hour gets its expected share of the difference, so that the large change of the morning is not
-                // booked on the night before, which the same look covers.
+                // Each hour gets its expected share of the difference. Otherwise the large change of the morning
+                // would be spread over the night before, which the same observation covers.
                 let expected = integral(pieces, &|b| changed(b) * size(b)).max(1e-9);
                 let (size_sum, n_changed_hours) = (weight * seen / expected, weight / any);
                 for piece in pieces {
@@ -247,7 +240,7 @@ impl Counts {
                 }
             }
             Observed::LastChange => {
-                // g is the probability that the last change fell into this piece and none into the later ones.
+                // g is the probability that the last change was in this piece and none in a later one.
                 let mut later = 0.0f32;
                 for piece in pieces.iter().rev() {
                     let x = rate(usize::from(piece.bucket)) * piece.hours * piece.times;

@@ -1,32 +1,32 @@
-//! A text that says more than a date, or an address -> the day that it names.
+//! A text that contains a date, or a URL -> the day.
 
-use super::{Strokes, month_and_day, month_by_name, parse};
+use super::{DateOrder, month_and_day, month_by_name, parse};
 use crate::time::Timestamp;
 
 /// Longer texts are not searched for a date.
 const MAX_BYTES: usize = 200;
-/// No page is older than the web, by its own account, and a later year is a number of something else.
+/// No page is older than the web, and later numbers are not years.
 const YEARS: std::ops::RangeInclusive<u32> = 1990..=2100;
 
-/// A day in words or numbers anywhere in a short text: `18 November 2019`, `Nov. 18, 2019`, `18.11.2019`, `2019/11/18`,
+/// Finds a day in words or numbers in a short text: `18 November 2019`, `Nov. 18, 2019`, `18.11.2019`, `2019/11/18`,
 /// `2019年11月18日`.
 pub fn find(text: &str) -> Option<Timestamp> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-    let pieces: Vec<Piece> = pieces(text);
+    let pieces: Vec<DateToken> = date_tokens(text);
     let years =
-        (0..pieces.len()).filter(|&at| matches!(pieces[at], Piece::Number(n, 4) if YEARS.contains(&n)));
-    years.filter_map(|at| around_year(&pieces, at)).next()
+        (0..pieces.len()).filter(|&at| matches!(pieces[at], DateToken::Number(n, 4) if YEARS.contains(&n)));
+    years.filter_map(|at| date_around_year(&pieces, at)).next()
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Piece {
-    /// A number, and how many digits it has.
+enum DateToken {
+    /// A number, and its count of digits.
     Number(u32, usize),
     Month(u32),
     Other,
 }
 
-fn pieces(text: &str) -> Vec<Piece> {
+fn date_tokens(text: &str) -> Vec<DateToken> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -35,35 +35,35 @@ fn pieces(text: &str) -> Vec<Piece> {
         let word = &rest[..end];
         rest = &rest[end..];
         if first.is_ascii_digit() {
-            pieces.push(Piece::Number(word.parse().unwrap_or(u32::MAX), word.len()));
+            pieces.push(DateToken::Number(word.parse().unwrap_or(u32::MAX), word.len()));
         } else if first.is_alphabetic() {
-            pieces.push(month_of(word).map_or(Piece::Other, Piece::Month));
+            pieces.push(month_in_word(word).map_or(DateToken::Other, DateToken::Month));
         }
     }
     // `18th of November`, `18 de noviembre de 2019`, `2019年11月18日`.
-    pieces.retain(|piece| *piece != Piece::Other);
+    pieces.retain(|piece| *piece != DateToken::Other);
     pieces
 }
 
-fn month_of(word: &str) -> Option<u32> {
+fn month_in_word(word: &str) -> Option<u32> {
     (3..=12).contains(&word.chars().count()).then(|| month_by_name(word)).flatten()
 }
 
-fn around_year(pieces: &[Piece], year_at: usize) -> Option<Timestamp> {
-    let Piece::Number(year, _) = pieces[year_at] else { return None };
+fn date_around_year(pieces: &[DateToken], year_at: usize) -> Option<Timestamp> {
+    let DateToken::Number(year, _) = pieces[year_at] else { return None };
     let at = |offset: isize| year_at.checked_add_signed(offset).and_then(|place| pieces.get(place)).copied();
-    let day = |piece: Option<Piece>| match piece {
-        Some(Piece::Number(n @ 1..=31, 1 | 2)) => Some(n),
+    let day = |piece: Option<DateToken>| match piece {
+        Some(DateToken::Number(n @ 1..=31, 1 | 2)) => Some(n),
         _ => None,
     };
     let (month, day) = match (at(-2), at(-1), at(1), at(2)) {
-        (first, Some(Piece::Month(month)), _, _) if day(first).is_some() => (month, day(first)?),
-        (Some(Piece::Month(month)), second, _, _) if day(second).is_some() => (month, day(second)?),
+        (first, Some(DateToken::Month(month)), _, _) if day(first).is_some() => (month, day(first)?),
+        (Some(DateToken::Month(month)), second, _, _) if day(second).is_some() => (month, day(second)?),
         (first, second, _, _) if day(first).is_some() && day(second).is_some() => {
-            // In the order of most of the world, unless that makes no date.
+            // Day first, as most of the world writes it, unless that is not a date.
             month_and_day(day(first)?, day(second)?, false)
         }
-        (_, _, Some(Piece::Month(month)), second) if day(second).is_some() => (month, day(second)?),
+        (_, _, Some(DateToken::Month(month)), second) if day(second).is_some() => (month, day(second)?),
         (_, _, first, second) if day(first).is_some_and(|n| n <= 12) && day(second).is_some() => {
             (day(first)?, day(second)?)
         }
@@ -72,8 +72,8 @@ fn around_year(pieces: &[Piece], year_at: usize) -> Option<Timestamp> {
     Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}")).ok()
 }
 
-/// The day that an address names: `/2019/11/18/`, `/2019-11-18-`.
-pub fn in_address(address: &str) -> Option<Timestamp> {
+/// Finds the day in a URL: `/2019/11/18/`, `/2019-11-18-`.
+pub fn find_in_url(address: &str) -> Option<Timestamp> {
     let path = address.split_once("://").map_or(address, |(_, rest)| rest);
     let path = &path[..path.floor_char_boundary(MAX_BYTES * 4)];
     let numbers: Vec<&str> = path.split(['/', '-', '_', '.']).collect();
@@ -89,15 +89,16 @@ fn is_in_range(time: &Timestamp) -> bool {
     time.to_digits14().get(..4).and_then(|year| year.parse().ok()).is_some_and(|year| YEARS.contains(&year))
 }
 
-/// Reads what an attribute or a field of a page says: a date, else a day in words. A year alone is none, nor is one before the web.
-pub fn of_page(text: &str) -> Option<Timestamp> {
+/// Parses an attribute or a field of a page: a date, or a day in a text. A year alone, or a date before the web, is
+/// not a date.
+pub fn parse_lenient(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-    let whole = (text.len() >= MIN_BYTES).then(|| parse(text, Strokes::DayFirst)).flatten();
+    let whole = (text.len() >= MIN_BYTES).then(|| parse(text, DateOrder::DayFirst)).flatten();
     whole.filter(is_in_range).or_else(|| find(text))
 }
 
-/// Less is a year, or a year and a month.
+/// Shorter texts are a year, or a year and a month.
 const MIN_BYTES: usize = 8;
 
 #[cfg(test)]
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     fn day(text: &str) -> Option<String> {
-        of_page(text).map(|time| time.to_rfc3339())
+        parse_lenient(text).map(|time| time.to_rfc3339())
     }
 
     #[test]
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn days_in_addresses() {
-        let of = |address: &str| in_address(address).map(|time| time.to_digits14()[..8].to_owned());
+        let of = |address: &str| find_in_url(address).map(|time| time.to_digits14()[..8].to_owned());
         assert_eq!(of("https://a.example/2019/11/18/title.html").as_deref(), Some("20191118"));
         assert_eq!(of("https://a.example/blog/2019-11-18-title").as_deref(), Some("20191118"));
         assert_eq!(of("https://a.example/2019/99/18/"), None);

@@ -1,39 +1,39 @@
 //! Dates as feeds, sitemaps and pages write them -> instants.
 //!
-//! [`parse`] reads a text that is a date, [`of_page`] what an attribute of a page says, [`find()`] finds a day in a text that says more,
-//! [`in_address`] in an address. RFC 822 and its variants, ISO 8601 and W3CDTF with any part missing, asctime, dates with names of
-//! months in several languages, numbers alone. What names no zone is taken as UTC. What cannot be a date gives `None`.
+//! [`parse`] reads a date, [`parse_lenient`] an attribute of a page. [`find()`] finds a day in a text, [`find_in_url`] in a
+//! URL. Accepted are RFC 822 and its variants, ISO 8601 and W3CDTF with any part missing, asctime, dates with names
+//! of months in several languages, and numbers alone. A date without a zone is in UTC. `None` means that the text is
+//! not a date.
 
 mod find;
 
-pub use find::{find, in_address, of_page};
+pub use find::{find, find_in_url, parse_lenient};
 
 use crate::time::{Span, Timestamp};
 
-/// A date longer than this is none.
+/// Longer texts are not dates.
 const MAX_DATE_BYTES: usize = 100;
 
-/// What comes first in `5/6/2026`, where both could be a month.
+/// The order of `5/6/2026`, which both numbers allow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Strokes {
-    /// As generators of feeds write it.
+pub enum DateOrder {
+    /// As feed generators write it.
     MonthFirst,
     /// As most people write it.
     DayFirst,
 }
 
-/// Reads a date.
-pub fn parse(text: &str, strokes: Strokes) -> Option<Timestamp> {
+pub fn parse(text: &str, order: DateOrder) -> Option<Timestamp> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_DATE_BYTES {
         return None;
     }
-    iso(text).or_else(|| worded(text)).or_else(|| numbered(text, strokes))
+    parse_iso(text).or_else(|| parse_worded(text)).or_else(|| parse_numeric(text, order))
 }
 
 /// A civil time without its zone.
 #[derive(Clone, Copy, Default)]
-struct Civil {
+struct CivilTime {
     year: i32,
     month: u32,
     day: u32,
@@ -42,7 +42,7 @@ struct Civil {
     second: u32,
 }
 
-impl Civil {
+impl CivilTime {
     fn at(self, offset_minutes: i32) -> Option<Timestamp> {
         let is_sound = (1..=12).contains(&self.month)
             && (1..=31).contains(&self.day)
@@ -53,7 +53,7 @@ impl Civil {
         if !is_sound {
             return None;
         }
-        // People write the 31st of months that have none: the day after the last is meant as little as any other.
+        // People write the 31st of shorter months. The last day of the month is the best guess.
         let days_in_month =
             jiff::civil::Date::new(self.year as i16, self.month as i8, 1).ok()?.days_in_month();
         let day = (self.day as i8).min(days_in_month);
@@ -66,7 +66,7 @@ impl Civil {
 }
 
 /// `2003-12-31T10:14:55.7+01:00` with any part missing, `20031231`, `2003-335`, `03-12-31`, `2003-12-31 10:14:55 GMT`.
-fn iso(text: &str) -> Option<Timestamp> {
+fn parse_iso(text: &str) -> Option<Timestamp> {
     let (date, time) = match text.find(['T', 't', ' ', '_']) {
         Some(at) => (&text[..at], text[at + 1..].trim()),
         None => match text.strip_suffix(['Z', 'z']) {
@@ -82,18 +82,18 @@ fn iso(text: &str) -> Option<Timestamp> {
         time.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.' | ','))).unwrap_or(time.len());
     read_clock(&time[..time_end], &mut civil)?;
     let zone = time[time_end..].trim();
-    // A zone that nobody knows tells no more than none.
-    civil.at(offset_of(zone).unwrap_or(0))
+    // An unknown zone counts as none.
+    civil.at(parse_offset(zone).unwrap_or(0))
 }
 
-fn iso_date(text: &str) -> Option<Civil> {
+fn iso_date(text: &str) -> Option<CivilTime> {
     let text = text.trim_start_matches('-');
     let parts: Vec<&str> = text.split('-').collect();
     if parts.iter().any(|part| part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit())) {
         return None;
     }
     let number = |text: &str| text.parse::<u32>().ok();
-    let of = |year: i32, month: u32, day: u32| Some(Civil { year, month, day, ..Civil::default() });
+    let of = |year: i32, month: u32, day: u32| Some(CivilTime { year, month, day, ..CivilTime::default() });
     match parts[..] {
         [year, month, day] if month.len() <= 2 && day.len() <= 2 && matches!(year.len(), 2 | 4) => {
             of(full_year(year)?, number(month)?, number(day)?)
@@ -105,7 +105,7 @@ fn iso_date(text: &str) -> Option<Civil> {
         }
         [year] if year.len() == 4 => of(full_year(year)?, 1, 1),
         [all] if all.len() == 8 => of(full_year(&all[..4])?, number(&all[4..6])?, number(&all[6..])?),
-        // Two digits of the year; `200312` is read as a year and a month where that is possible.
+        // Six digits: a two-digit year, or a year and a month such as `200312` if there is no such day.
         [all] if all.len() == 6 => match (full_year(&all[..2])?, number(&all[2..4])?, number(&all[4..])?) {
             (year, month, day) if (1..=12).contains(&month) && (1..=31).contains(&day) => {
                 of(year, month, day)
@@ -118,18 +118,17 @@ fn iso_date(text: &str) -> Option<Civil> {
     }
 }
 
-/// The day of a year by its number.
-fn ordinal(year: i32, days: u32) -> Option<Civil> {
+fn ordinal(year: i32, days: u32) -> Option<CivilTime> {
     let first = jiff::civil::Date::new(year as i16, 1, 1).ok()?;
     if days == 0 || days > 366 {
         return None;
     }
     let date = first.checked_add(jiff::Span::new().days(i64::from(days) - 1)).ok()?;
-    Some(Civil {
+    Some(CivilTime {
         year: i32::from(date.year()),
         month: date.month() as u32,
         day: date.day() as u32,
-        ..Civil::default()
+        ..CivilTime::default()
     })
 }
 
@@ -144,7 +143,7 @@ fn full_year(text: &str) -> Option<i32> {
 }
 
 /// `10`, `10:14`, `10:14:55.3`, `101455`.
-fn read_clock(text: &str, civil: &mut Civil) -> Option<()> {
+fn read_clock(text: &str, civil: &mut CivilTime) -> Option<()> {
     let whole = text.split(['.', ',']).next().unwrap_or_default();
     let mut parts = whole.split(':');
     let first = parts.next()?;
@@ -162,7 +161,7 @@ fn read_clock(text: &str, civil: &mut Civil) -> Option<()> {
 }
 
 /// Minutes east of Greenwich: `+01:00`, `-0500`, `GMT`, `EST`, `GMT+2`.
-fn offset_of(text: &str) -> Option<i32> {
+fn parse_offset(text: &str) -> Option<i32> {
     let text = text.trim().trim_matches(|c| matches!(c, '(' | ')'));
     let letters = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (name, rest) = text.split_at(letters);
@@ -198,7 +197,7 @@ fn zone_minutes(name: &str) -> Option<i32> {
         "AEDT" => 11,
         "NZST" => 12,
         "NZDT" => 13,
-        // The letters of sailors and soldiers, as RFC 822 has them; J is none.
+        // The military letters of RFC 822; J is unused.
         one if one.len() == 1 => match one.as_bytes()[0] {
             letter @ b'A'..=b'I' => -i32::from(letter - b'A' + 1),
             letter @ b'K'..=b'M' => -i32::from(letter - b'A'),
@@ -210,7 +209,7 @@ fn zone_minutes(name: &str) -> Option<i32> {
     Some(hours * 60)
 }
 
-/// The beginnings of the names of months in several languages, lower case; the longest that fits counts.
+/// The first letters of the names of months in several languages, lower case. The longest match counts.
 const MONTHS: [&[&str]; 12] = [
     &["jan", "jän", "ene", "gen", "ιαν", "янв", "sty"],
     &["feb", "fév", "fev", "φεβ", "фев", "lut"],
@@ -234,14 +233,14 @@ fn month_by_name(word: &str) -> Option<u32> {
     found.max_by_key(|&(length, _)| length).map(|(_, month)| month)
 }
 
-/// A date with the name of its month, its parts in any order: `Thu, 01 Jan 2004 19:48:21 GMT`, `Sun Jan 4 16:29:06 PST 2004`, `4. Januar
-/// 2004`. Also those of East Asia, where the month has a sign in place of a name.
-fn worded(text: &str) -> Option<Timestamp> {
-    let mut civil = Civil::default();
+/// A date with the name of its month, in any order: `Thu, 01 Jan 2004 19:48:21 GMT`, `Sun Jan 4 16:29:06 PST 2004`,
+/// `4. Januar 2004`. In East Asian dates a character replaces the name.
+fn parse_worded(text: &str) -> Option<Timestamp> {
+    let mut civil = CivilTime::default();
     let (mut offset, mut numbers, mut has_clock, mut is_afternoon) = (0, Vec::new(), false, None);
     let separated: String = text.chars().map(|c| if is_sign_of_date(c) { ' ' } else { c }).collect();
     // `1-Jan-2004`, but not `-0500`.
-    let separated = hyphens_apart(&separated);
+    let separated = split_hyphens(&separated);
     for word in separated.split([' ', ',', '\t', '\n', '\r', '/']).filter(|word| !word.is_empty()) {
         let first = word.chars().next()?;
         if !has_clock && word.contains(':') && first.is_ascii_digit() {
@@ -250,21 +249,21 @@ fn worded(text: &str) -> Option<Timestamp> {
             read_clock(&word[..end], &mut civil)?;
             has_clock = true;
             if end < word.len() {
-                offset = offset_of(&word[end..]).unwrap_or(0);
+                offset = parse_offset(&word[end..]).unwrap_or(0);
             }
         } else if first.is_ascii_digit() {
             let end = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
             numbers.push(&word[..end]);
         } else if matches!(first, '+' | '-') {
-            offset += offset_of(word).unwrap_or(0);
+            offset += parse_offset(word).unwrap_or(0);
         } else if has_clock && matches!(word.to_ascii_lowercase().as_str(), "am" | "pm") {
             is_afternoon = Some(word.eq_ignore_ascii_case("pm"));
-        } else if let Some(found) = zone_if_late(word, has_clock) {
+        } else if let Some(found) = zone_after_clock(word, has_clock) {
             offset = found;
         } else if (civil.month == 0 || !has_clock)
             && let Some(month) = month_by_name(word)
         {
-            // The last one counts: `mar. 4 nov.` begins with a Tuesday.
+            // The last one counts, because `mar. 4 nov.` begins with a Tuesday.
             civil.month = month;
         }
     }
@@ -277,12 +276,12 @@ fn worded(text: &str) -> Option<Timestamp> {
     civil.at(offset)
 }
 
-/// After the time of day a word can be a zone; before it, `MAR` is a month.
-fn zone_if_late(word: &str, has_clock: bool) -> Option<i32> {
-    offset_of(word).filter(|_| has_clock)
+/// A word is a zone only after the time of day; before it, `MAR` is a month.
+fn zone_after_clock(word: &str, has_clock: bool) -> Option<i32> {
+    parse_offset(word).filter(|_| has_clock)
 }
 
-fn hyphens_apart(text: &str) -> String {
+fn split_hyphens(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut before, mut has_clock) = (' ', false);
     let mut letters = text.chars().peekable();
@@ -297,13 +296,13 @@ fn hyphens_apart(text: &str) -> String {
     out
 }
 
-/// Signs that stand between the numbers of a date in East Asia.
+/// Characters between the numbers of an East Asian date.
 fn is_sign_of_date(sign: char) -> bool {
     matches!(sign, '年' | '月' | '日' | '년' | '월' | '일' | '時' | '时')
 }
 
-/// Day and year, or all three where no month was named.
-fn take_numbers(numbers: &[&str], civil: &mut Civil) -> Option<()> {
+/// Day and year, or all three if no month was named.
+fn take_numbers(numbers: &[&str], civil: &mut CivilTime) -> Option<()> {
     let number = |text: &str| text.parse::<u32>().ok();
     match (civil.month, numbers) {
         (0, [year, month, day, ..]) if year.len() == 4 => {
@@ -319,7 +318,7 @@ fn take_numbers(numbers: &[&str], civil: &mut Civil) -> Option<()> {
 }
 
 /// `31/12/2003 10:14`, `12/31/2003`, `31.12.2003`, and seconds or milliseconds since 1970.
-fn numbered(text: &str, strokes: Strokes) -> Option<Timestamp> {
+fn parse_numeric(text: &str, order: DateOrder) -> Option<Timestamp> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         let number: i64 = text.parse().ok()?;
         return match text.len() {
@@ -336,11 +335,13 @@ fn numbered(text: &str, strokes: Strokes) -> Option<Timestamp> {
     let number = |text: &str| text.parse::<u32>().ok();
     let (first, second) = (number(one)?, number(two)?);
     let mut civil = match (one.len(), separator) {
-        (4, _) => Civil { year: full_year(one)?, month: second, day: number(three)?, ..Civil::default() },
+        (4, _) => {
+            CivilTime { year: full_year(one)?, month: second, day: number(three)?, ..CivilTime::default() }
+        }
         _ => {
             let (month, day) =
-                month_and_day(first, second, separator == '/' && strokes == Strokes::MonthFirst);
-            Civil { year: full_year(three)?, month, day, ..Civil::default() }
+                month_and_day(first, second, separator == '/' && order == DateOrder::MonthFirst);
+            CivilTime { year: full_year(three)?, month, day, ..CivilTime::default() }
         }
     };
     let (clock, zone) = time.trim().split_once(' ').unwrap_or((time.trim(), ""));
@@ -352,10 +353,10 @@ fn numbered(text: &str, strokes: Strokes) -> Option<Timestamp> {
         "am" if civil.hour == 12 => civil.hour = 0,
         _ => {}
     }
-    civil.at(offset_of(zone).unwrap_or(0))
+    civil.at(parse_offset(zone).unwrap_or(0))
 }
 
-/// Two numbers as month and day: in the order that is expected, unless that cannot be.
+/// Two numbers as month and day, in the expected order unless that is impossible.
 fn month_and_day(first: u32, second: u32, is_month_first: bool) -> (u32, u32) {
     if is_month_first && first <= 12 || second > 12 { (first, second) } else { (second, first) }
 }
@@ -368,7 +369,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         assert_eq!(
-            parse(text, Strokes::MonthFirst).map(Timestamp::to_rfc3339).as_deref(),
+            parse(text, DateOrder::MonthFirst).map(Timestamp::to_rfc3339).as_deref(),
             Some(expected),
             "{text}"
         );
@@ -409,7 +410,7 @@ mod tests {
         check("mar. 4 nov. 2003 10:00", "2003-11-04T10:00:00Z");
         check("2003-12-31 10:14:55 Nowhere", "2003-12-31T10:14:55Z");
         check("31/12/2003 10:14", "2003-12-31T10:14:00Z");
-        let by_day = parse("5/6/2026", Strokes::DayFirst).map(Timestamp::to_rfc3339);
+        let by_day = parse("5/6/2026", DateOrder::DayFirst).map(Timestamp::to_rfc3339);
         assert_eq!(by_day.as_deref(), Some("2026-06-05T00:00:00Z"));
         check("5/6/2026", "2026-05-06T00:00:00Z");
         check("12/31/2003", "2003-12-31T00:00:00Z");
@@ -417,24 +418,24 @@ mod tests {
         check("1072865695", "2003-12-31T10:14:55Z");
         for none in ["", "yesterday", "99999999999999999999", "2003-13-45", "0000-00-00", "Foo, 99 Bar 12345"]
         {
-            assert_eq!(parse(none, Strokes::MonthFirst), None, "{none}");
+            assert_eq!(parse(none, DateOrder::MonthFirst), None, "{none}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "[0-9TZ:+ .,/-]{0,30}|\\PC{0,30}") {
-            let _ = parse(&text, Strokes::MonthFirst);
+            let _ = parse(&text, DateOrder::MonthFirst);
         }
 
-        /// What the common formats say of an instant is that instant.
+        /// All common formats of an instant are parsed to that instant.
         #[test]
         fn formats_agree(secs in 0i64..4_000_000_000) {
             let instant = Timestamp::from_secs(secs);
             let formats = ["%Y-%m-%dT%H:%M:%SZ", "%a, %d %b %Y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S UTC"];
             for format in formats {
                 let text = instant.to_jiff().strftime(format).to_string();
-                prop_assert_eq!(parse(&text, Strokes::MonthFirst), Some(instant), "{}", text);
+                prop_assert_eq!(parse(&text, DateOrder::MonthFirst), Some(instant), "{}", text);
             }
         }
     }

@@ -6,8 +6,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use perennial_core::article::version::{Run, edits, n_edited, same_version};
-use perennial_core::article::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
+use perennial_core::article::version::{WordRun, edits, n_edited, same_version};
+use perennial_core::article::{Article, ArticleContext as Known, MAX_NEIGHBOURS, Template, extract};
 use perennial_core::text::charset::decode_text;
 use perennial_core::text::dom::Dom;
 use serde::Deserialize;
@@ -74,7 +74,7 @@ pub(in crate::cli) struct Extract {
 }
 
 /// A page and what is known of it -> its object.
-pub(in crate::cli) type Algorithm = dyn Fn(&Dom, &Known<'_>) -> Object;
+pub(in crate::cli) type Algorithm = dyn Fn(&Dom, &Known<'_>) -> Article;
 
 /// One page to read.
 #[derive(Deserialize, Default)]
@@ -256,7 +256,7 @@ impl Teller<'_> {
         Ok(writeln!(self.out)?)
     }
 
-    fn object_of(&self, html: &str, job: &Job, template: Option<&Template>) -> Object {
+    fn object_of(&self, html: &str, job: &Job, template: Option<&Template>) -> Article {
         let (title, description) = (job.title.as_deref(), job.description.as_deref());
         let known = Known { title, description, url: job.url.as_deref(), template };
         (self.algorithm)(&Dom::parse(html), &known)
@@ -288,11 +288,11 @@ fn template_of(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
     }
     let read = |file: &PathBuf| read_page(file).map(|html| Dom::parse(&html));
     let pages: Vec<Dom> = neighbours.iter().take(MAX_NEIGHBOURS).map(read).collect::<anyhow::Result<_>>()?;
-    Ok(Some(Template::of(&pages)))
+    Ok(Some(Template::from_neighbours(&pages)))
 }
 
 /// For people: headline, who and when, lead, text, and how much there is besides.
-pub(in crate::cli) fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Result<()> {
+pub(in crate::cli) fn write_text(out: &mut dyn Write, object: &Article) -> std::io::Result<()> {
     if object.text.is_empty() {
         return writeln!(out, "{}\n\n(the page holds no running text)\n", object.title);
     }
@@ -316,8 +316,8 @@ const N_AROUND: usize = 6;
 /// For people: what was taken out in [- -], what was added in {+ +}, with a few words around.
 pub(in crate::cli) fn write_edits(
     out: &mut dyn Write,
-    before: &Object,
-    after: &Object,
+    before: &Article,
+    after: &Article,
 ) -> std::io::Result<()> {
     if same_version(before, after) {
         return writeln!(out, "{}\n\nThe same version: nothing of its own was edited.\n", after.title);
@@ -330,15 +330,15 @@ pub(in crate::cli) fn write_edits(
         for (place, run) in edit.runs.iter().enumerate() {
             let (is_first, is_last) = (place == 0, place + 1 == edit.runs.len());
             match run {
-                Run::Kept(words) => writeln!(out, "  {}", around(words, is_first, is_last))?,
-                Run::TakenOut(words) => writeln!(out, "  [-{words}-]")?,
-                Run::Added(words) => writeln!(out, "  {{+{words}+}}")?,
+                WordRun::Kept(words) => writeln!(out, "  {}", around(words, is_first, is_last))?,
+                WordRun::TakenOut(words) => writeln!(out, "  [-{words}-]")?,
+                WordRun::Added(words) => writeln!(out, "  {{+{words}+}}")?,
             }
         }
     }
     if edits.is_empty() {
         writeln!(out, "\nlinks or images:")?;
-        let addresses = |object: &Object| -> BTreeSet<String> {
+        let addresses = |object: &Article| -> BTreeSet<String> {
             let links = object.links.iter().map(|link| link.address.clone());
             links.chain(object.images.iter().map(|image| image.address.clone())).collect()
         };

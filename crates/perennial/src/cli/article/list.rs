@@ -69,7 +69,7 @@ impl List {
                 let (url, id) = (page.url.clone(), page.page);
                 ArchivedArticle::load(&shared, &url, id, Some(page), &mut templates, (None, None))?
             };
-            if self.lets_through(&told) {
+            if self.matches_operation(&told) {
                 n_told += 1;
                 self.tell(context, &told, &mut *out)?;
             }
@@ -82,7 +82,7 @@ impl List {
         Ok(Exit::Done)
     }
 
-    fn lets_through(&self, told: &ArchivedArticle) -> bool {
+    fn matches_operation(&self, told: &ArchivedArticle) -> bool {
         let has_words = |re: &Regex| {
             told.versions.iter().any(|version| {
                 re.is_match(&version.object.title)

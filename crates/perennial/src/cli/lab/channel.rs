@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use perennial_core::schedule::amounts;
+use perennial_core::schedule::units;
 use perennial_core::time::Timestamp;
 use url::Url;
 
@@ -39,7 +39,7 @@ fn parse_place(text: &str) -> Result<(Url, Timestamp), String> {
     let (url, time) = text
         .rsplit_once('@')
         .ok_or("write an address, @ and a time, such as https://example.org/@2026-11-16")?;
-    let time = amounts::parse_time(time, perennial_archive::now()).map_err(|error| error.to_string())?;
+    let time = units::parse_time(time, perennial_archive::now()).map_err(|error| error.to_string())?;
     Ok((parse_address(url)?, time))
 }
 

@@ -1,7 +1,7 @@
 //! `perennial lab extract`: a page -> the text that the algorithm of P-FEED finds, in the variants of its Table 3.
 
 use clap::Args;
-use perennial_core::article::{Context as Known, Object};
+use perennial_core::article::{Article, ArticleContext as Known};
 use perennial_core::text::dom::Dom;
 use perennial_lab::feeds::extraction::{ExtractionVariant, extract_text};
 
@@ -38,7 +38,7 @@ impl Extract {
         let variant = self.algorithm;
         self.pages.run_with(context, &move |dom: &Dom, known: &Known<'_>| {
             let text = extract_text(dom, known.title, known.description, variant);
-            Object { title: known.title.unwrap_or_default().to_owned(), text, ..Object::default() }
+            Article { title: known.title.unwrap_or_default().to_owned(), text, ..Article::default() }
         })
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use perennial_core::schedule::Goal;
-use perennial_core::schedule::amounts::{AmountError, parse_share};
+use perennial_core::schedule::units::{UnitError, parse_share};
 use perennial_core::time::{LocalClock, Span};
 use perennial_lab::drive::Visibility;
 use perennial_lab::experiment::{BudgetResult, Experiment, StrategyRun};
@@ -235,13 +235,13 @@ impl Simulate {
             burn_in: Span::from_hours(24 * i64::from(self.n_days().0)),
             goal: self.goal,
             visibility,
-            varying_budget: self.varying_budget.unwrap_or(self.goal.takes_pictures()),
+            varying_budget: self.varying_budget.unwrap_or(self.goal.sweeps_sites()),
             period: Span::from_hours(1),
             spells: self.spells,
             calendar: self.calendar,
             floor: self.floor.map(|share| share as f32),
             announced_share: self.announced,
-            clock: LocalClock::of_zone(&self.zone)?,
+            clock: LocalClock::from_zone(&self.zone)?,
             seed: 1,
             bounds: !self.no_bounds,
         })
@@ -281,7 +281,7 @@ impl Simulate {
     }
 }
 
-fn parse_start(text: &str) -> Result<TraceStart, AmountError> {
+fn parse_start(text: &str) -> Result<TraceStart, UnitError> {
     match text {
         "auto" => Ok(TraceStart::Auto),
         "first" => Ok(TraceStart::First),

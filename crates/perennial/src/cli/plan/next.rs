@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use perennial_core::schedule::amounts::parse_budget;
+use perennial_core::schedule::units::parse_budget;
 use perennial_core::schedule::{Budget, Goal, Reason, ScheduleConfig, Scheduler, Strategy, local_minute};
 use perennial_core::time::{Span, Timestamp};
 use serde::Serialize;
@@ -168,7 +168,7 @@ fn expected_of(scheduler: &Scheduler, budget: Budget, at: Timestamp, ahead: Span
         n_first: 0,
         expected_importance: 0.0,
     };
-    scheduler.foresee(at, at + ahead, |_, ranked| {
+    scheduler.forecast(at, at + ahead, |_, ranked| {
         answer.n_visits += 1;
         match ranked.reason {
             Reason::FirstCapture => answer.n_first += 1,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::pattern::calendar::DayFactors;
-use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
+use perennial_core::pattern::{Cycle, PagePatterns, PatternDays, PeriodPattern, page_patterns};
 use perennial_core::schedule::{Belief, ScheduleConfig, Scheduler};
 use perennial_core::time::{DayKind, LocalClock};
 use serde::Serialize;
@@ -127,7 +127,7 @@ struct PatternReport {
 
 impl Patterns {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let given = self.zone.as_deref().map(LocalClock::of_zone).transpose()?;
+        let given = self.zone.as_deref().map(LocalClock::from_zone).transpose()?;
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let now = perennial_archive::now();
@@ -176,12 +176,12 @@ fn report(
     n_periods: u16,
     scheduler: &Scheduler,
 ) -> PageReport {
-    let PagePatterns { cycle, patterns, changes_per_day, n_looks } =
-        patterns_of(&history.looks, clock, None, n_periods);
+    let PagePatterns { cycle, patterns, changes_per_day, n_observations } =
+        page_patterns(&history.looks, clock, None, n_periods);
     let belief = scheduler.belief(history.page);
     PageReport {
         url: history.url.clone(),
-        n_looks,
+        n_looks: n_observations,
         n_not_analysed: history.n_unknown,
         changes_per_day,
         cycle: name_of_cycle(cycle),
@@ -202,7 +202,7 @@ fn report(
 fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
     let sureness = confidence(belief);
     let report = |(days, omega): (DayKind, Vec<f64>)| PatternReport {
-        days: name_of_days(Days::Kind(days)),
+        days: name_of_days(PatternDays::Kind(days)),
         sureness,
         n_seen: vec![f64::from(belief.n_visits); omega.len()],
         omega,
@@ -210,7 +210,7 @@ fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
     [DayKind::Workday, DayKind::Weekend].into_iter().zip(expected_by_period(belief)).map(report).collect()
 }
 
-fn pattern_report(pattern: Pattern) -> PatternReport {
+fn pattern_report(pattern: PeriodPattern) -> PatternReport {
     PatternReport {
         days: name_of_days(pattern.days),
         sureness: pattern.sureness(),
@@ -252,13 +252,13 @@ fn ticks_of(cycle: Cycle) -> Vec<(usize, String)> {
 
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-fn name_of_days(days: Days) -> String {
+fn name_of_days(days: PatternDays) -> String {
     match days {
-        Days::Kind(DayKind::Workday) => "workday".to_owned(),
-        Days::Kind(DayKind::Weekend) => "weekend".to_owned(),
-        Days::Kind(DayKind::Holiday) => "holiday".to_owned(),
-        Days::Weekday(day) => NAMES.get(usize::from(day)).copied().unwrap_or("day").to_owned(),
-        Days::All => "all days".to_owned(),
+        PatternDays::Kind(DayKind::Workday) => "workday".to_owned(),
+        PatternDays::Kind(DayKind::Weekend) => "weekend".to_owned(),
+        PatternDays::Kind(DayKind::Holiday) => "holiday".to_owned(),
+        PatternDays::Weekday(day) => NAMES.get(usize::from(day)).copied().unwrap_or("day").to_owned(),
+        PatternDays::All => "all days".to_owned(),
     }
 }
 

@@ -7,7 +7,7 @@ mod read;
 
 use clap::{Args, Subcommand};
 use perennial_core::directory::{Alpha, Thresholds};
-use perennial_core::schedule::amounts::{AmountError, parse_share};
+use perennial_core::schedule::units::{UnitError, parse_share};
 
 use crate::cli::{Context, Exit};
 
@@ -77,6 +77,6 @@ impl ThresholdOptions {
 }
 
 /// A share, as 0.05 or 5 %.
-fn share(text: &str) -> Result<f64, AmountError> {
+fn share(text: &str) -> Result<f64, UnitError> {
     parse_share(text)
 }

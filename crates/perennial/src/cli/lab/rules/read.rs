@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use perennial_core::directory::SiteHistory;
-use perennial_core::schedule::amounts::parse_span;
+use perennial_core::schedule::units::parse_span;
 use perennial_core::time::Span;
 
 use crate::cli::Context;

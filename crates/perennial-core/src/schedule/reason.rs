@@ -5,18 +5,17 @@ use crate::text::untrusted::quoted;
 use crate::time::{LocalClock, Timestamp};
 use crate::url::canonical::host_with_port;
 
-/// What a phrase needs beside the reason. The parts that are unknown are left out of it.
+/// The context of a phrase, in addition to the reason. It omits unknown parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReasonContext<'a> {
-    /// The page's URL.
     pub url: &'a str,
-    /// The clock of its site; instants are UTC without one.
+    /// The clock of its site; without one, instants are shown in UTC.
     pub clock: Option<&'a LocalClock>,
-    /// When the page usually changes: [`Ranked::habit`](super::Ranked::habit).
+    /// When the page usually changes: [`RankedPage::habit`](super::RankedPage::habit).
     pub habit: Option<&'a str>,
     /// The URL of the page that [`SkipRule::Excluded`] refers to.
     pub excluded_by: Option<&'a str>,
-    /// What announced the page, such as the title of a feed's item.
+    /// The text that announced the page, such as the title of a feed item.
     pub cause: Option<&'a str>,
 }
 
@@ -32,13 +31,13 @@ impl Reason {
         let habit = context.habit.map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
         match self {
             Reason::FirstCapture => "first capture".to_owned(),
-            Reason::Announced => "a feed, a sitemap or a front page announced a change".to_owned(),
+            Reason::Announced => "a feed, a sitemap or a listing page announced a change".to_owned(),
             Reason::Urgent { since, .. } => last_seen(since) + &habit,
             Reason::Oldest { since } => format!("{}, longer ago than most{habit}", last_seen(since)),
-            Reason::Picture { n_pages, since } => {
+            Reason::Sweep { n_pages, since } => {
                 let pages = if n_pages == 1 { "page" } else { "pages" };
                 let host = host_with_port(context.url);
-                format!("picture of {host}, {n_pages} {pages}; {}", last_seen(since))
+                format!("sweep of {host}, {n_pages} {pages}; {}", last_seen(since))
             }
             Reason::Probe => "there was no page here".to_owned(),
             Reason::DirectoryProbe { rule, since } => {
@@ -57,7 +56,9 @@ impl Reason {
 impl SkipRule {
     fn describe(self, excluded_by: Option<&str>) -> String {
         match self {
-            SkipRule::Still { n_looks } => format!("no page of its directory changed in {n_looks} looks"),
+            SkipRule::Still { n_observations } => {
+                format!("no page of its directory changed in {n_observations} observations")
+            }
             SkipRule::Excluded { .. } => {
                 let directory_of = |url: &str| url.rfind('/').map_or(url.len(), |slash| slash + 1);
                 let directory = excluded_by.map_or("another directory", |url| &url[..directory_of(url)]);
@@ -67,7 +68,7 @@ impl SkipRule {
     }
 }
 
-/// An instant on a site's clock, to the minute, with the name of the zone; UTC without a clock and a name.
+/// An instant on a site's clock, to the minute, with the name of the zone; without a clock in UTC and without a name.
 pub fn local_minute(at: Timestamp, clock: Option<&LocalClock>) -> String {
     let utc = LocalClock::utc();
     let local = clock.unwrap_or(&utc).local(at);
@@ -85,7 +86,7 @@ mod tests {
     #[test]
     fn every_reason_has_one_phrase() {
         let since = Timestamp::parse("2026-11-16T09:30:00Z").unwrap();
-        let tokyo = LocalClock::of_zone("Asia/Tokyo").unwrap();
+        let tokyo = LocalClock::from_zone("Asia/Tokyo").unwrap();
         let context = ReasonContext {
             url: "https://a.example:8443/news/1",
             clock: Some(&tokyo),
@@ -94,19 +95,19 @@ mod tests {
             cause: None,
         };
         let seen = "last seen 2026-11-16 18:30 Asia/Tokyo";
-        let (still, excluded) = (SkipRule::Still { n_looks: 7 }, SkipRule::Excluded { by: PageId(2) });
+        let (still, excluded) = (SkipRule::Still { n_observations: 7 }, SkipRule::Excluded { by: PageId(2) });
         let expected = Importance::FULL;
         for (reason, phrase) in [
             (Reason::FirstCapture, "first capture".to_owned()),
-            (Reason::Announced, "a feed, a sitemap or a front page announced a change".to_owned()),
+            (Reason::Announced, "a feed, a sitemap or a listing page announced a change".to_owned()),
             (Reason::Urgent { urgency: 0.5, expected, since }, format!("{seen}, usually updates 14-15h on workdays")),
             (Reason::Oldest { since }, format!("{seen}, longer ago than most, usually updates 14-15h on workdays")),
-            (Reason::Picture { n_pages: 41, since }, format!("picture of a.example:8443, 41 pages; {seen}")),
-            (Reason::Picture { n_pages: 1, since }, format!("picture of a.example:8443, 1 page; {seen}")),
+            (Reason::Sweep { n_pages: 41, since }, format!("sweep of a.example:8443, 41 pages; {seen}")),
+            (Reason::Sweep { n_pages: 1, since }, format!("sweep of a.example:8443, 1 page; {seen}")),
             (Reason::Probe, "there was no page here".to_owned()),
             (
                 Reason::DirectoryProbe { rule: still, since },
-                format!("probe of a skipped directory: no page of its directory changed in 7 looks; {seen}"),
+                format!("probe of a skipped directory: no page of its directory changed in 7 observations; {seen}"),
             ),
             (
                 Reason::Skipped { rule: excluded, since },

@@ -1,8 +1,8 @@
-//! What a scheduler found out about prices while it crawled <-> a value that outlives it.
+//! What a scheduler learned about shadow prices during a crawl <-> a value that survives a restart.
 //!
-//! A new scheduler learns from looks how pages change. Looks do not tell what a visit was worth lately, how much each measure
-//! weighs against the others, or when sites were visited as a whole; all this takes days to find out. A restart, and whoever asks
-//! for the plan of a crawl, begins with what the crawl knew.
+//! A new scheduler learns from stored observations how pages change. Observations do not contain what a visit was
+//! worth lately, how much each measure counts, or when sites were swept. Learning these takes days, so a restart, or
+//! a command that shows the plan, starts from the crawl's values.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,40 +11,41 @@ use super::{Goal, Scheduler, Strategy};
 use crate::time::{Span, Timestamp};
 use crate::url::SiteId;
 
-/// Prices of a crawl that ended longer ago are of another time.
+/// Prices of a crawl that ended longer ago are outdated.
 const LONGEST_PAUSE: Span = Span::from_hours(7 * 24);
 
-/// What a scheduler knows beyond what looks tell.
+/// Scheduler state that observations do not contain.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Bearings {
-    /// The start of the slot in which they were taken, in milliseconds since the Unix epoch.
+pub struct Checkpoint {
+    /// The start of the slot in which the state was saved, in milliseconds since the Unix epoch.
     at: i64,
-    /// Prices of one goal mean nothing to another.
+    /// A price applies to its own strategy and goal only.
     strategy: String,
     goal: String,
-    /// How much Definition 5.13 weighs.
+    /// Weight of Definition 5.13.
     every_page: f32,
     base: f32,
     highest: f32,
     found: MeanOverTime,
     shares: MeanOverTime,
-    /// The mean price of a visit where goals without pictures save visits.
+    /// The mean price of a visit if goals without sweeps save visits.
     saving_price: f32,
-    /// The mean price of a visit by which directories are judged.
+    /// The mean price of a visit that decides about directories.
     directory_price: Option<f32>,
-    sites: Vec<PicturedSite>,
+    sites: Vec<SweptSite>,
 }
 
-/// When a site was last visited as a whole, and how often it is.
+/// When a site was last swept, and how often.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-struct PicturedSite {
+struct SweptSite {
     site: u32,
-    pictured_at: i64,
+    #[serde(rename = "pictured_at")]
+    swept_at: i64,
     gap_hours: f32,
 }
 
-impl Bearings {
-    /// Whether the numbers can be what a scheduler wrote.
+impl Checkpoint {
+    /// Whether a scheduler can have written these numbers.
     fn is_sound(&self) -> bool {
         let means = [self.found, self.shares];
         let gaps = self.sites.iter().map(|site| site.gap_hours);
@@ -66,16 +67,16 @@ impl Scheduler {
         self.slot.range.map(|(start, _)| start)
     }
 
-    /// What it knows of prices, once it has any.
-    pub fn bearings(&self) -> Option<Bearings> {
+    /// The state to save, once prices are known.
+    pub fn checkpoint(&self) -> Option<Checkpoint> {
         let at = self.slot_start()?.as_millis();
         let balance = &self.balance;
-        let sites = self.sites.all.iter().filter(|site| site.pictured_at > 0).map(|site| PicturedSite {
+        let sites = self.sites.all.iter().filter(|site| site.swept_at > 0).map(|site| SweptSite {
             site: site.id.0,
-            pictured_at: self.instant(site.pictured_at).as_millis(),
+            swept_at: self.instant(site.swept_at).as_millis(),
             gap_hours: site.gap_hours,
         });
-        Some(Bearings {
+        Some(Checkpoint {
             at,
             strategy: self.config.strategy.name().to_owned(),
             goal: self.config.goal.name().to_owned(),
@@ -90,29 +91,29 @@ impl Scheduler {
         })
     }
 
-    /// Goes on with the prices of an earlier scheduler, if they are of the same goal and not too old. Called after
+    /// Continues with the prices of an earlier scheduler if they have the same goal and are recent. Call it after
     /// [`Scheduler::learn_now`].
-    pub fn take_bearings(&mut self, bearings: &Bearings) {
-        let is_same = bearings.strategy.parse::<Strategy>() == Ok(self.config.strategy)
-            && bearings.goal.parse::<Goal>() == Ok(self.config.goal);
-        let pause = self.state_at - Timestamp::from_millis(bearings.at);
-        if !is_same || !bearings.is_sound() || pause < Span::ZERO || pause > LONGEST_PAUSE {
+    pub fn restore(&mut self, checkpoint: &Checkpoint) {
+        let is_same = checkpoint.strategy.parse::<Strategy>() == Ok(self.config.strategy)
+            && checkpoint.goal.parse::<Goal>() == Ok(self.config.goal);
+        let pause = self.state_at - Timestamp::from_millis(checkpoint.at);
+        if !is_same || !checkpoint.is_sound() || pause < Span::ZERO || pause > LONGEST_PAUSE {
             return;
         }
         let balance = &mut self.balance;
         (balance.every_page, balance.base, balance.highest) =
-            (bearings.every_page, bearings.base, bearings.highest);
-        (balance.found, balance.shares) = (bearings.found, bearings.shares);
-        self.bank.price = bearings.saving_price;
-        self.directories.price = bearings.directory_price;
-        for known in &bearings.sites {
-            let pictured_at = self.secs(Timestamp::from_millis(known.pictured_at));
+            (checkpoint.every_page, checkpoint.base, checkpoint.highest);
+        (balance.found, balance.shares) = (checkpoint.found, checkpoint.shares);
+        self.bank.price = checkpoint.saving_price;
+        self.directories.price = checkpoint.directory_price;
+        for known in &checkpoint.sites {
+            let swept_at = self.secs(Timestamp::from_millis(known.swept_at));
             if let Some(site) = self.sites.known(SiteId(known.site)) {
-                (site.pictured_at, site.gap_hours) = (pictured_at, known.gap_hours);
+                (site.swept_at, site.gap_hours) = (swept_at, known.gap_hours);
             }
         }
         let secs = self.secs(self.state_at);
-        self.make_values(secs);
+        self.recompute_values(secs);
     }
 }
 
@@ -132,7 +133,7 @@ mod tests {
         let mut scheduler =
             Scheduler::new(ScheduleConfig { goal, budget, ..ScheduleConfig::default() }, 7, start());
         (0..30).for_each(|page| {
-            scheduler.add_page(PageId(page), PageInfo::of_site(SiteId(page / 10)));
+            scheduler.add_page(PageId(page), PageInfo::for_site(SiteId(page / 10)));
         });
         scheduler
     }
@@ -151,19 +152,19 @@ mod tests {
         scheduler: &mut Scheduler,
         from: Timestamp,
         hours: i64,
-        told: &mut Vec<(Timestamp, PageId, VisitOutcome)>,
+        announced: &mut Vec<(Timestamp, PageId, VisitOutcome)>,
     ) -> Vec<(Timestamp, Visit)> {
         let (mut now, end, mut visits) = (from, from + Span::from_hours(hours), Vec::new());
         while now < end {
             while let Some(visit) = scheduler.next_visit(now) {
-                let before = told
+                let before = announced
                     .iter()
                     .rev()
                     .find(|(_, page, _)| *page == visit.page)
                     .map_or(start(), |(at, ..)| *at);
                 let outcome = outcome(visit.page, before, now);
                 scheduler.record(visit.page, outcome.clone(), now);
-                told.push((now, visit.page, outcome));
+                announced.push((now, visit.page, outcome));
                 visits.push((now, visit));
             }
             now = scheduler.next_wakeup().unwrap().max(now + Span::from_millis(1));
@@ -174,14 +175,14 @@ mod tests {
     #[test]
     fn a_restart_goes_on_with_the_prices_of_the_crawl() {
         for goal in [Goal::Balanced, Goal::Importance] {
-            let (mut first, mut told) = (scheduler(goal), Vec::new());
-            crawl(&mut first, start(), 24 * 9 + 5, &mut told);
+            let (mut first, mut announced) = (scheduler(goal), Vec::new());
+            crawl(&mut first, start(), 24 * 9 + 5, &mut announced);
             let now = start() + Span::from_hours(24 * 9 + 5);
-            let text = serde_json::to_string(&first.bearings().unwrap()).unwrap();
+            let text = serde_json::to_string(&first.checkpoint().unwrap()).unwrap();
             let mut second = scheduler(goal);
-            told.iter().for_each(|(at, page, outcome)| second.record(*page, outcome.clone(), *at));
+            announced.iter().for_each(|(at, page, outcome)| second.record(*page, outcome.clone(), *at));
             second.learn_now(now);
-            second.take_bearings(&serde_json::from_str(&text).unwrap());
+            second.restore(&serde_json::from_str(&text).unwrap());
             let prices = |scheduler: &Scheduler| {
                 (scheduler.balance.base, scheduler.balance.every_page, scheduler.bank.price)
             };
@@ -195,17 +196,17 @@ mod tests {
 
     #[test]
     fn prices_of_another_goal_or_time_and_broken_ones_are_left_alone() {
-        let (mut first, mut told) = (scheduler(Goal::Balanced), Vec::new());
-        crawl(&mut first, start(), 100, &mut told);
-        let taken = first.bearings().unwrap();
-        let base_after = |goal: Goal, hours: i64, bearings: &Bearings| {
+        let (mut first, mut announced) = (scheduler(Goal::Balanced), Vec::new());
+        crawl(&mut first, start(), 100, &mut announced);
+        let taken = first.checkpoint().unwrap();
+        let base_after = |goal: Goal, hours: i64, checkpoint: &Checkpoint| {
             let mut second = scheduler(goal);
             second.learn_now(start() + Span::from_hours(hours));
-            second.take_bearings(bearings);
+            second.restore(checkpoint);
             second.balance.base
         };
         assert_eq!(base_after(Goal::Balanced, 101, &taken), taken.base);
-        let broken = Bearings { base: f32::NAN, ..taken.clone() };
+        let broken = Checkpoint { base: f32::NAN, ..taken.clone() };
         assert_eq!(base_after(Goal::Balanced, 101, &broken), 0.0);
         assert_eq!(base_after(Goal::Coherent, 101, &taken), 0.0);
         assert_eq!(base_after(Goal::Balanced, 90, &taken), 0.0);

@@ -1,42 +1,43 @@
-//! A page with several objects and the context of one -> the part of the page that holds it.
+//! A page with several articles and the context of one -> the part with that article.
 //!
-//! P-FEED 4.2: "when the Web page contains various consecutive articles, our method will make the difference between them". A part
-//! is taken only where the page shows that it has several: its neighbours are built like it and have headings of their own, and
-//! either these are links, as headings of posts are, or the page is named after something else.
+//! P-FEED 4.2: "when the Web page contains various consecutive articles, our method will make the difference between
+//! them". A part is used only if the page clearly has several. Its siblings must have the same structure and
+//! headings. Also, either these headings are links, as in lists of posts, or the page has a different title.
 
 use std::collections::HashSet;
 
 use super::leaves::LeafKind;
-use super::page::Page;
+use super::page::LeafPage;
 use super::phrases::folded;
 use super::select::is_title_copy;
 
-/// The part holds this share of the grams that the page has.
+/// The minimum share of the page's grams in the part.
 const MIN_SHARE: f64 = 0.8;
-/// Fewer grams of the context on the page say nothing.
+/// Fewer grams of the context on the page are not evidence.
 const MIN_GRAMS: usize = 2;
-/// A neighbour has at least this much text.
+/// The minimum text of a sibling.
 const MIN_PEER_LENGTH: f32 = 40.0;
-/// Siblings that are looked at.
+/// Siblings that are checked.
 const MAX_SIBLINGS: u32 = 2_000;
 
-/// Where an object stands among others.
+/// The position of an article among others.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Part {
-    /// In an element of its own.
+pub(super) enum ArticlePart {
+    /// An element.
     Element(u32),
-    /// From a heading to the next of its kind: these leaves, the heading first.
+    /// From a heading to the next one of its kind, as leaves; the heading comes first.
     Section(usize, usize),
 }
 
-/// The part of the page that is the object's, if the page has several. `is_named_so` says whether the page has the object's title.
-pub(super) fn part_of(page: &Page<'_>, title: &str, is_named_so: bool) -> Option<Part> {
+/// The part of the page with the article, if there are several. `is_named_so` is true if the page has the article's
+/// title.
+pub(super) fn find_part(page: &LeafPage<'_>, title: &str, is_named_so: bool) -> Option<ArticlePart> {
     section_by_heading(page, title, is_named_so)
-        .or_else(|| element_among_peers(page, is_named_so).map(Part::Element))
+        .or_else(|| element_among_peers(page, is_named_so).map(ArticlePart::Element))
 }
 
-/// Descends to where the grams are, and takes the innermost element on the way that has peers.
-fn element_among_peers(page: &Page<'_>, is_named_so: bool) -> Option<u32> {
+/// Descends towards the grams, and returns the innermost element on the path that has peers.
+fn element_among_peers(page: &LeafPage<'_>, is_named_so: bool) -> Option<u32> {
     let dom = page.leaves.dom;
     let bearing: Vec<usize> = (0..page.n_leaves()).filter(|&index| !page.grams[index].is_empty()).collect();
     let held = |node: u32| -> usize {
@@ -71,8 +72,8 @@ fn element_among_peers(page: &Page<'_>, is_named_so: bool) -> Option<u32> {
     found
 }
 
-/// Whether a child has siblings that are objects like it.
-fn has_peers(page: &Page<'_>, parent: u32, child: u32, is_named_so: bool) -> bool {
+/// Whether a child has siblings that are articles like it.
+fn has_peers(page: &LeafPage<'_>, parent: u32, child: u32, is_named_so: bool) -> bool {
     let dom = page.leaves.dom;
     let own = &dom.nodes[child as usize];
     if matches!(own.tag(), "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "a" | "td" | "")
@@ -91,15 +92,15 @@ fn has_peers(page: &Page<'_>, parent: u32, child: u32, is_named_so: bool) -> boo
     })
 }
 
-fn has_heading(page: &Page<'_>, node: u32, is_linked: bool) -> bool {
+fn has_heading(page: &LeafPage<'_>, node: u32, is_linked: bool) -> bool {
     page.leaves.below(node).any(|index| {
         let leaf = page.leaf(index);
         matches!(leaf.kind, LeafKind::Heading(_)) && (!is_linked || leaf.link_share >= 0.9)
     })
 }
 
-/// Posts without elements of their own: a heading, paragraphs, the next heading, all below one parent.
-fn section_by_heading(page: &Page<'_>, title: &str, is_named_so: bool) -> Option<Part> {
+/// Finds posts without separate elements: a heading, paragraphs, the next heading, all with one parent.
+fn section_by_heading(page: &LeafPage<'_>, title: &str, is_named_so: bool) -> Option<ArticlePart> {
     let title = folded(title);
     if title.is_empty() {
         return None;
@@ -128,5 +129,5 @@ fn section_by_heading(page: &Page<'_>, title: &str, is_named_so: bool) -> Option
     let next = (heading + 1..below.end).find(|&index| is_peer(index));
     let has_peers = next.is_some() || (below.start..heading).any(is_peer);
     let end = next.unwrap_or(below.end);
-    (has_peers && end > heading + 1).then_some(Part::Section(heading, end))
+    (has_peers && end > heading + 1).then_some(ArticlePart::Section(heading, end))
 }

@@ -1,14 +1,14 @@
 //! What the scheduler found out about prices <-> the table `crawl_bearings`.
 
-use perennial_core::schedule::Bearings;
+use perennial_core::schedule::Checkpoint;
 use rusqlite::OptionalExtension;
 
 use super::{Commit, Store};
 
 impl Commit<'_> {
     /// Keeps what the scheduler knows now in place of what it knew before.
-    pub fn put_bearings(&self, bearings: &Bearings) -> anyhow::Result<()> {
-        let text = serde_json::to_string(bearings)?;
+    pub fn put_checkpoint(&self, checkpoint: &Checkpoint) -> anyhow::Result<()> {
+        let text = serde_json::to_string(checkpoint)?;
         self.transaction
             .execute("INSERT OR REPLACE INTO crawl_bearings (id, bearings) VALUES (1, ?1)", [text])?;
         Ok(())
@@ -17,7 +17,7 @@ impl Commit<'_> {
 
 impl Store {
     /// What the last crawl knew of prices. What cannot be read is found out again.
-    pub fn bearings(&self) -> anyhow::Result<Option<Bearings>> {
+    pub fn checkpoint(&self) -> anyhow::Result<Option<Checkpoint>> {
         let text: Option<String> = self
             .connection()
             .query_row("SELECT bearings FROM crawl_bearings", [], |row| row.get(0))

@@ -1,25 +1,25 @@
-//! What users write for times, lengths of time, sizes, shares and budgets -> values: `2026-11-16` or `2d`, `15m`,
-//! `200MB`, `5%`, `1000/1h`. Command line and settings read them here.
+//! Times, durations, sizes, shares and budgets as users write them -> values: `2026-11-16` or `2d`, `15m`, `200MB`,
+//! `5%`, `1000/1h`. The command line and the settings use these parsers.
 
 use crate::schedule::Budget;
 use crate::time::{Span, Timestamp};
 
-/// Why a text is not the amount that it should be, and what would be.
+/// A value that cannot be read, with examples of valid ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {what}: write {examples}")]
-pub struct AmountError {
+#[error("`{text}` is not {what}; write {examples}")]
+pub struct UnitError {
     text: String,
     what: &'static str,
     examples: &'static str,
 }
 
-fn error(text: &str, what: &'static str, examples: &'static str) -> AmountError {
-    AmountError { text: text.chars().take(40).collect(), what, examples }
+fn error(text: &str, what: &'static str, examples: &'static str) -> UnitError {
+    UnitError { text: text.chars().take(40).collect(), what, examples }
 }
 
-/// Everything that [`Timestamp::parse`] takes, a length of time before `now`: `2d`, `90m`, `2d ago`, and `today` and
-/// `yesterday`, which begin at midnight UTC.
-pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, AmountError> {
+/// Any form that [`Timestamp::parse`] accepts; a duration before `now`, such as `2d`, `90m` or `2d ago`; or `today`
+/// and `yesterday`, which begin at midnight UTC.
+pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, UnitError> {
     if let Ok(time) = Timestamp::parse(text) {
         return Ok(time);
     }
@@ -31,7 +31,7 @@ pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, AmountError> 
         _ => {}
     }
     let length = text.trim().strip_suffix("ago").map_or(text, str::trim_end).trim();
-    // Digits alone would be a year or a date that was miswritten.
+    // Digits alone would be a mistyped year or date.
     let has_unit = length.ends_with(|c: char| c.is_ascii_alphabetic());
     match parse_span(length) {
         Ok(span) if has_unit => Ok(now - span),
@@ -44,7 +44,7 @@ pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, AmountError> 
 }
 
 /// `90`, `90s`, `15m`, `1h`, `14d`, `2w`, `250ms`.
-pub fn parse_span(text: &str) -> Result<Span, AmountError> {
+pub fn parse_span(text: &str) -> Result<Span, UnitError> {
     let error = || error(text, "a length of time", "30s, 15m, 1h, 14d or 2w");
     let (number, unit) = number_and_unit(text).ok_or_else(error)?;
     let millis = match unit {
@@ -60,7 +60,7 @@ pub fn parse_span(text: &str) -> Result<Span, AmountError> {
 }
 
 /// `1000`, `200MB`, `1GiB`.
-pub fn parse_bytes(text: &str) -> Result<u64, AmountError> {
+pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     let error = || error(text, "a size", "1000, 200MB or 1GiB");
     let (number, unit) = number_and_unit(text).ok_or_else(error)?;
     let bytes = match unit.to_ascii_lowercase().as_str() {
@@ -78,7 +78,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, AmountError> {
 }
 
 /// `5%` or `0.05`.
-pub fn parse_share(text: &str) -> Result<f64, AmountError> {
+pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     let error = || error(text, "a share", "5% or 0.05");
     let (number, unit) = number_and_unit(text).ok_or_else(error)?;
     let share = match unit {
@@ -86,12 +86,12 @@ pub fn parse_share(text: &str) -> Result<f64, AmountError> {
         "" => number,
         _ => return Err(error()),
     };
-    // Nobody fetches every page more than a hundred times an hour.
+    // Nobody fetches every page more than a hundred times per hour.
     if share <= 100.0 { Ok(share) } else { Err(error()) }
 }
 
-/// `1000/1h`, `24/d`, or `5` for a period that is given elsewhere.
-pub fn parse_budget(text: &str, period: Span) -> Result<Budget, AmountError> {
+/// `1000/1h`, `24/d`, or `5` for the given period.
+pub fn parse_budget(text: &str, period: Span) -> Result<Budget, UnitError> {
     let error = || error(text, "a budget", "visits in a time such as 1000/1h, both numbers above 0");
     let (visits, period) = match text.split_once('/') {
         Some((visits, time)) => (visits, parse_period(time.trim()).map_err(|_| error())?),
@@ -102,8 +102,8 @@ pub fn parse_budget(text: &str, period: Span) -> Result<Budget, AmountError> {
     is_some.then_some(Budget { visits, period }).ok_or_else(error)
 }
 
-/// `1h`, or `h` for one of it.
-fn parse_period(text: &str) -> Result<Span, AmountError> {
+/// `1h`, or `h` for `1h`.
+fn parse_period(text: &str) -> Result<Span, UnitError> {
     if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) {
         parse_span(text)
     } else {
@@ -111,12 +111,12 @@ fn parse_period(text: &str) -> Result<Span, AmountError> {
     }
 }
 
-/// A budget as [`parse_budget`] reads it.
+/// Formats a budget for [`parse_budget`].
 pub fn write_budget(budget: Budget) -> String {
     format!("{}/{}", budget.visits, write_span(budget.period))
 }
 
-/// A length of time as [`parse_span`] reads it, in the largest unit that gives a whole number.
+/// Formats a duration for [`parse_span`], in the largest unit that gives a whole number.
 pub fn write_span(span: Span) -> String {
     const UNITS: [(i64, &str); 5] =
         [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
@@ -126,14 +126,14 @@ pub fn write_span(span: Span) -> String {
     format!("{}{name}", millis / unit)
 }
 
-/// A size as [`parse_bytes`] reads it, in the largest unit that gives a whole number.
+/// Formats a size for [`parse_bytes`], in the largest unit that gives a whole number.
 pub fn write_bytes(bytes: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB"), (1, "B")];
     let (unit, name) = UNITS.iter().find(|(unit, _)| bytes.is_multiple_of(*unit)).unwrap_or(&(1, "B"));
     format!("{}{name}", bytes / unit)
 }
 
-/// A number that is not negative and what stands behind it, without spaces.
+/// Splits a non-negative number from the unit after it.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(visits in 0.001..1e9f64, millis in 1..1_000_000_000i64, bytes in 0..1u64 << 50) {
+        fn formatted_values_are_parsed_again(visits in 0.001..1e9f64, millis in 1..1_000_000_000i64, bytes in 0..1u64 << 50) {
             for millis in [millis, millis * 1000, millis / 3_600_000 * 3_600_000 + 3_600_000] {
                 let budget = Budget { visits, period: Span::from_millis(millis) };
                 prop_assert_eq!(parse_budget(&write_budget(budget), Span::ZERO), Ok(budget));
@@ -197,7 +197,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_odd(text in ".{0,30}") {
+        fn any_text_is_parsed_without_panics(text in ".{0,30}") {
             let now = Timestamp::EPOCH;
             let _ = (parse_time(&text, now), parse_span(&text), parse_bytes(&text), parse_share(&text));
             if let Ok(budget) = parse_budget(&text, Span::from_hours(1)) {

@@ -1,46 +1,51 @@
-//! A page -> what stands beside its article by the way the page is built, whatever it is called: cards that lead to other pages, columns
-//! next to an article that says that it is one, and threads of answers.
+//! A page -> boxes around its article, by the structure of the page: cards that link to other pages, columns next to
+//! an element marked as article, and threads of replies.
 //!
-//! Names fail where a box holds more text than the article itself, as the column of a news site does, or where there are no names. The
-//! shape of siblings does not: cards are built alike and each has a line that is a link, answers are built alike and each can be answered.
-//! Work is linear: what is below an element is a difference of sums.
+//! Names do not suffice if a box contains more text than the article, as the column of a news site does, or if there
+//! are no names. The structure of siblings is more reliable. Cards are alike and each has a line that is a link;
+//! replies are alike and each has a reply button. The work is linear, because the content of an element is a
+//! difference of sums.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::boxes::{BoxKind, Kinds, is_marked_body};
-use super::leaves::{Leaf, LeafKind, Leaves};
-use super::page::Sums;
+use super::boxes::{BoxKind, BoxKinds, is_marked_body};
+use super::leaves::{LeafKind, Leaves, TextLeaf};
+use super::page::LeafSums;
 use super::phrases::Phrases;
 use crate::text::dom::{Dom, DomKind};
 
-/// Siblings that make a list of cards.
+/// The minimum number of cards in a list.
 const MIN_CARDS: usize = 3;
-/// The share of them that must lead on.
+/// The minimum share of cards with a link to another page.
 const MIN_LEADING: f64 = 0.8;
-/// Cards are short, on the average.
+/// The maximum mean length of a card.
 const MAX_CARD_LENGTH: f64 = 450.0;
-/// A line that leads to another page by itself has at least this length.
+/// The minimum length of a line that is a link to another page.
 const MIN_HEADLINE_LENGTH: f32 = 20.0;
-/// Cards are beside an article only where so much running text is outside of them; otherwise they are what the page is about.
+/// The minimum running text outside of cards; with less, the cards are the subject of the page.
 const MIN_OUTSIDE: f64 = 600.0;
-/// It also is this share of what is in them.
+/// The same, as a share of the text in the cards.
 const MIN_OUTSIDE_SHARE: f64 = 0.1;
-/// An article that says that it is one has at least so much running text.
+/// The minimum running text of an element marked as article.
 const MIN_MARKED: f64 = 400.0;
-/// It has this share of all text that is marked so.
+/// The same, as a share of all text in marked elements.
 const MIN_OF_MARKED: f64 = 0.6;
-/// Answers of a thread.
+/// The minimum number of replies in a thread.
 const MIN_ANSWERS: usize = 2;
-/// An answer says something.
+/// The minimum length of a reply.
 const MIN_ANSWER_LENGTH: f64 = 12.0;
-/// Longer texts do not only offer to answer.
+/// Longer texts are more than a reply button.
 const MAX_OFFER_BYTES: usize = 24;
 
-/// Elements with what they are: beside the article, or comments. `dropped` says by leaf which boxes hold it already, `named` by element what
-/// its names say.
-pub(super) fn find(leaves: &Leaves<'_>, dropped: &[Kinds], named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)> {
+/// The surrounding elements and the comments of a page. `dropped` contains the boxes around each leaf, `named` the
+/// kind of each element by its names.
+pub(super) fn find(
+    leaves: &Leaves<'_>,
+    dropped: &[BoxKinds],
+    named: &[Option<BoxKind>],
+) -> Vec<(u32, BoxKind)> {
     let good =
         sums(leaves, |index, leaf| if leaf.is_good && dropped[index] == 0 { leaf.length } else { 0.0 });
     let groups = siblings_alike(leaves.dom, leaves);
@@ -50,11 +55,11 @@ pub(super) fn find(leaves: &Leaves<'_>, dropped: &[Kinds], named: &[Option<BoxKi
     boxes
 }
 
-fn sums(leaves: &Leaves<'_>, value: impl Fn(usize, &Leaf) -> f32) -> Sums {
-    Sums::of_values(leaves.leaves.iter().enumerate().map(|(index, leaf)| value(index, leaf)))
+fn sums(leaves: &Leaves<'_>, value: impl Fn(usize, &TextLeaf) -> f32) -> LeafSums {
+    LeafSums::new(leaves.leaves.iter().enumerate().map(|(index, leaf)| value(index, leaf)))
 }
 
-/// Siblings of one tag and class with something to read, at least two of them each.
+/// Groups of at least two siblings with the same tag and class and with text.
 fn siblings_alike(dom: &Dom, leaves: &Leaves<'_>) -> Vec<Vec<u32>> {
     let mut groups: Vec<Vec<u32>> = Vec::new();
     let mut places: HashMap<(u32, &str, Option<&str>), usize> = HashMap::new();
@@ -91,8 +96,8 @@ fn may_repeat(tag: &str) -> bool {
     )
 }
 
-/// Lists whose entries each have a line that leads to another page of the site.
-fn cards(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &Sums) -> Vec<(u32, BoxKind)> {
+/// Finds lists in which each entry has a line that links to another page of the site.
+fn cards(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &LeafSums) -> Vec<(u32, BoxKind)> {
     let leading = sums(leaves, |_, leaf| f32::from(u8::from(is_headline(leaf))));
     let length = sums(leaves, |_, leaf| leaf.length);
     let is_list = |group: &&Vec<u32>| {
@@ -108,11 +113,11 @@ fn cards(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &Sums) -> Vec<(u32, Box
     if outside < MIN_OUTSIDE || outside < MIN_OUTSIDE_SHARE * inside {
         return Vec::new();
     }
-    found.into_iter().map(|card| (card, BoxKind::Beside)).collect()
+    found.into_iter().map(|card| (card, BoxKind::Surrounding)).collect()
 }
 
-/// Running text below any of some elements, each leaf counted once.
-fn good_inside(leaves: &Leaves<'_>, elements: &[u32], good: &Sums) -> f64 {
+/// The running text below some elements, with each leaf counted once.
+fn good_inside(leaves: &Leaves<'_>, elements: &[u32], good: &LeafSums) -> f64 {
     let mut elements = elements.to_vec();
     elements.sort_unstable();
     let (mut total, mut until) = (0.0, 0);
@@ -125,12 +130,12 @@ fn good_inside(leaves: &Leaves<'_>, elements: &[u32], good: &Sums) -> f64 {
     total
 }
 
-fn is_headline(leaf: &Leaf) -> bool {
+fn is_headline(leaf: &TextLeaf) -> bool {
     let is_heading = matches!(leaf.kind, LeafKind::Heading(_));
     leaf.link_share >= 0.9 && !leaf.leads_out && (is_heading || leaf.length >= MIN_HEADLINE_LENGTH)
 }
 
-/// Boxes outside of an article that says that it is one: however much they hold, they are not it.
+/// Finds boxes outside of an element marked as article, however much they contain.
 fn columns(leaves: &Leaves<'_>, named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)> {
     let good = sums(leaves, |_, leaf| if leaf.is_good { leaf.length } else { 0.0 });
     let Some(article) = marked_article(leaves, &good) else { return Vec::new() };
@@ -144,7 +149,7 @@ fn columns(leaves: &Leaves<'_>, named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)
         if own.contains(&node) {
             node = own.end;
         } else if !is_around(node) && named[node as usize].is_some_and(is_column) {
-            found.push((node, BoxKind::Beside));
+            found.push((node, BoxKind::Surrounding));
             node = source.end;
         } else {
             node += 1;
@@ -153,14 +158,14 @@ fn columns(leaves: &Leaves<'_>, named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)
     found
 }
 
-/// Kinds of boxes that stand next to an article and not in it.
+/// Kinds of boxes next to an article.
 fn is_column(kind: BoxKind) -> bool {
     use BoxKind::*;
     matches!(kind, Navigation | Footer | Aside | Related | Advertisement | Newsletter | Share | Notice)
 }
 
-/// The one element that says that it holds the article's text, else the one that says that it is the article.
-fn marked_article(leaves: &Leaves<'_>, good: &Sums) -> Option<u32> {
+/// The element marked as the text of an article, or else as an article.
+fn marked_article(leaves: &Leaves<'_>, good: &LeafSums) -> Option<u32> {
     let dom = leaves.dom;
     let largest = |is_marked: &dyn Fn(u32) -> bool| {
         let (mut most, mut total, mut node) = ((0.0, None), 0.0, 0);
@@ -182,8 +187,8 @@ fn marked_article(leaves: &Leaves<'_>, good: &Sums) -> Option<u32> {
         .or_else(|| largest(&|node| dom.nodes[node as usize].tag() == "article"))
 }
 
-/// Siblings that each offer to be answered. Where the first of them is the first text of the page, it is what the others answer.
-fn threads(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &Sums) -> Vec<(u32, BoxKind)> {
+/// Finds siblings with reply buttons. If the first one is the first text of the page, the others reply to it.
+fn threads(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &LeafSums) -> Vec<(u32, BoxKind)> {
     let offers = offers_to_answer(leaves.dom);
     if offers.len() < MIN_ANSWERS {
         return Vec::new();
@@ -203,13 +208,15 @@ fn threads(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &Sums) -> Vec<(u32, B
         if n_answers < MIN_ANSWERS || n_answers * 2 < group.len() {
             continue;
         }
-        let asks = |node: &u32| first.is_some_and(|first| leaves.below(*node).contains(&first));
-        found.extend(group.iter().filter(|node| !asks(node)).map(|&node| (node, BoxKind::Comments)));
+        let asks_for_action = |node: &u32| first.is_some_and(|first| leaves.below(*node).contains(&first));
+        found.extend(
+            group.iter().filter(|node| !asks_for_action(node)).map(|&node| (node, BoxKind::Comments)),
+        );
     }
     found
 }
 
-/// The texts that offer to answer, those on buttons too.
+/// The texts of reply buttons.
 fn offers_to_answer(dom: &Dom) -> Vec<u32> {
     static OFFERS: Phrases = LazyLock::new(|| include_str!("phrases/offers_to_answer.txt").lines().collect());
     let offers = |text: &str| {

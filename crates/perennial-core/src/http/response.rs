@@ -1,77 +1,72 @@
-//! An HTTP answer -> what it says of the page, of its host, and of the page's validators.
+//! An HTTP response -> its meaning for the page, its host, and the page's validators.
 //!
-//! This module is used while a crawl runs, when an archive is read again after a restart, and when its state is made anew
-//! from the WARC files.
+//! The crawler uses this module, and so do recovery after a restart and a rebuild of the state from the WARC files.
 
 use std::fmt;
 
-use crate::http::politeness::{HostAnswer, parse_retry_after};
-use crate::http::validator::{Answer, ValidatorTrust};
+use crate::http::politeness::{HostResponse, parse_retry_after};
+use crate::http::validator::{ValidatorResponse, ValidatorTrust};
 use crate::time::Timestamp;
 
-/// What kind of answer came back for a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum AnswerKind {
+pub enum ResponseKind {
     /// The page itself.
     Content,
-    /// 304: the page is as it was.
+    /// 304: the page is unchanged.
     NotModified,
-    /// The page is elsewhere.
+    /// The page is at another URL.
     Redirect,
-    /// There is no such page, or it may not be read.
+    /// The page does not exist, or may not be read.
     Gone,
-    /// The server could not answer now, or the answer broke off: nothing is known of the page.
+    /// The server could not respond now, or the response was incomplete: nothing is known about the page.
     Failed,
 }
 
-impl AnswerKind {
+impl ResponseKind {
     /// By the status alone.
-    pub fn of_status(status: u16) -> AnswerKind {
+    pub fn from_status(status: u16) -> ResponseKind {
         match status {
-            200..=299 => AnswerKind::Content,
-            304 => AnswerKind::NotModified,
-            300..=399 => AnswerKind::Redirect,
-            408 | 425 | 429 | 500..=599 => AnswerKind::Failed,
-            _ => AnswerKind::Gone,
+            200..=299 => ResponseKind::Content,
+            304 => ResponseKind::NotModified,
+            300..=399 => ResponseKind::Redirect,
+            408 | 425 | 429 | 500..=599 => ResponseKind::Failed,
+            _ => ResponseKind::Gone,
         }
     }
 
-    /// An answer whose connection broke off says nothing of the page, whatever its status.
-    pub fn of_answer(status: u16, is_broken_off: bool) -> AnswerKind {
-        if is_broken_off { AnswerKind::Failed } else { AnswerKind::of_status(status) }
+    /// An incomplete response contains no information about the page, whatever its status.
+    pub fn from_response(status: u16, is_broken_off: bool) -> ResponseKind {
+        if is_broken_off { ResponseKind::Failed } else { ResponseKind::from_status(status) }
     }
 
-    /// Whether the answer says what a reader of the page would have seen.
-    pub fn is_look(self) -> bool {
-        self != AnswerKind::Failed
+    /// Whether the response shows what a reader of the page would have seen.
+    pub fn is_observation(self) -> bool {
+        self != ResponseKind::Failed
     }
 }
 
-/// What a URL answered: two answers with equal identities show the same. A redirect is the same while its status and target
-/// are, and a page is gone whatever the error page says.
+/// The meaning of a response: responses with equal identities show the same. A redirect is the same while its status
+/// and target are, and an error is the same whatever the error page contains.
 ///
-/// The store and the WARC files have it as text, which is read by [`Identity::parse`] and written by `Display`.
+/// The store and the WARC files contain it as text; [`Identity::parse`] and `Display` convert it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Identity {
     /// The page, by the digest of its payload.
     Payload(String),
-    /// A page that a browser rendered, by the digest of what a reader saw: not of the bytes that its scripts came in.
+    /// A page that a browser rendered, by the digest of the visible content, not of the bytes that its scripts
+    /// arrived in.
     RenderedPayload(String),
-    /// Another URL to go to; empty if the answer names none.
+    /// A redirect; the target is empty if the response has none.
     Redirect {
-        /// HTTP status.
         status: u16,
-        /// The other URL.
         target: String,
     },
-    /// There is no page.
     Error {
-        /// HTTP status.
         status: u16,
     },
-    /// An error page that is delivered as if it were the page, by its digest.
+    /// An error page delivered with status 200, by its digest.
     SoftError(String),
-    /// The page of another URL again, such as `/index.html` where `/` has the same bytes.
+    /// The same bytes as a different URL, such as `/index.html` and `/`.
     Alias(String),
 }
 
@@ -80,21 +75,21 @@ const ALIAS: &str = "200 ";
 const SOFT_ERROR: &str = "404 ";
 
 impl Identity {
-    /// Of an answer whose identity is not the digest of its payload.
-    pub fn of_answer(kind: AnswerKind, status: u16, redirect: Option<&str>) -> Option<Identity> {
+    /// The identity of a response if it is not the digest of its payload.
+    pub fn from_response(kind: ResponseKind, status: u16, redirect: Option<&str>) -> Option<Identity> {
         match kind {
-            AnswerKind::Content | AnswerKind::NotModified | AnswerKind::Failed => None,
-            AnswerKind::Redirect => {
+            ResponseKind::Content | ResponseKind::NotModified | ResponseKind::Failed => None,
+            ResponseKind::Redirect => {
                 Some(Identity::Redirect { status, target: redirect.unwrap_or_default().to_owned() })
             }
-            AnswerKind::Gone => Some(Identity::Error { status }),
+            ResponseKind::Gone => Some(Identity::Error { status }),
         }
     }
 
     /// Reads the stored text.
     pub fn parse(text: &str) -> Identity {
         let after = |prefix: &str| text.strip_prefix(prefix).map(str::to_owned);
-        // Digits that would not be written as they are read are part of a digest.
+        // Digits with leading zeros or signs belong to a digest.
         let status = |digits: &str| digits.parse::<u16>().ok().filter(|status| status.to_string() == digits);
         let redirect = || {
             let (digits, target) = text.split_once(' ')?;
@@ -110,7 +105,7 @@ impl Identity {
             .unwrap_or_else(|| Identity::Payload(text.to_owned()))
     }
 
-    /// Whether the answer showed a page.
+    /// Whether the response contained a page.
     pub fn is_page(&self) -> bool {
         matches!(self, Identity::Payload(_) | Identity::RenderedPayload(_))
     }
@@ -120,7 +115,6 @@ impl Identity {
         matches!(self, Identity::RenderedPayload(_))
     }
 
-    /// Where a redirect leads.
     pub fn redirect_target(&self) -> Option<&str> {
         match self {
             Identity::Redirect { target, .. } => Some(target),
@@ -142,11 +136,11 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The name of an answer that is not the page, for counting.
-pub fn error_word(status: u16, is_broken_off: bool) -> Option<&'static str> {
-    match (AnswerKind::of_answer(status, is_broken_off), status) {
-        (AnswerKind::Content | AnswerKind::NotModified | AnswerKind::Redirect, _) => None,
-        (AnswerKind::Failed, _) if is_broken_off => Some("disconnected"),
+/// The name of an error response in statistics.
+pub fn error_name(status: u16, is_broken_off: bool) -> Option<&'static str> {
+    match (ResponseKind::from_response(status, is_broken_off), status) {
+        (ResponseKind::Content | ResponseKind::NotModified | ResponseKind::Redirect, _) => None,
+        (ResponseKind::Failed, _) if is_broken_off => Some("disconnected"),
         (_, 404 | 410) => Some("not-found"),
         (_, 401 | 403) => Some("forbidden"),
         (_, 429) => Some("too-many-requests"),
@@ -156,39 +150,38 @@ pub fn error_word(status: u16, is_broken_off: bool) -> Option<&'static str> {
     }
 }
 
-/// What an answer says of its host.
-pub fn host_answer(
+/// The meaning of a response for its host.
+pub fn host_response(
     status: u16,
     is_broken_off: bool,
     retry_after: Option<&str>,
     now: Timestamp,
-) -> HostAnswer {
+) -> HostResponse {
     match status {
-        429 | 500..=599 => HostAnswer::Overloaded {
+        429 | 500..=599 => HostResponse::Overloaded {
             retry_after: retry_after.and_then(|value| parse_retry_after(value, now)),
         },
-        _ if is_broken_off => HostAnswer::Silent,
-        _ => HostAnswer::Served,
+        _ if is_broken_off => HostResponse::Silent,
+        _ => HostResponse::Served,
     }
 }
 
-/// ETag and Last-Modified of an answer.
+/// ETag and Last-Modified of a response.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Validators {
-    /// As the server wrote it.
+    /// Verbatim.
     pub etag: Option<String>,
-    /// As the server wrote it.
+    /// Verbatim.
     pub last_modified: Option<String>,
 }
 
 impl Validators {
-    /// Whether there is any.
     pub fn is_some(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }
 }
 
-/// What an answer taught about the page's validators. `before` holds digest and validators of the last full answer.
+/// Updates the trust in a page's validators. `before` contains digest and validators of the last full response.
 pub fn trust_after(
     mut trust: ValidatorTrust,
     before: Option<(&str, &Validators)>,
@@ -200,10 +193,10 @@ pub fn trust_after(
     let same_payload = before.is_some_and(|(before, _)| before == digest);
     let same_validator = validators.is_some() && before.is_some_and(|(_, before)| before == validators);
     match (status, is_conditional) {
-        (304, _) => trust.record(Answer::NotModified),
+        (304, _) => trust.record(ValidatorResponse::NotModified),
         _ if before.is_none() => {}
-        (_, true) => trust.record(Answer::FullDespiteCondition { same_payload }),
-        (_, false) => trust.record(Answer::Full { same_payload, same_validator }),
+        (_, true) => trust.record(ValidatorResponse::FullDespiteCondition { same_payload }),
+        (_, false) => trust.record(ValidatorResponse::Full { same_payload, same_validator }),
     }
     trust
 }
@@ -257,34 +250,34 @@ mod tests {
     #[test]
     fn statuses_have_one_meaning_each() {
         for (status, kind) in [
-            (200, AnswerKind::Content),
-            (206, AnswerKind::Content),
-            (301, AnswerKind::Redirect),
-            (304, AnswerKind::NotModified),
-            (308, AnswerKind::Redirect),
-            (403, AnswerKind::Gone),
-            (404, AnswerKind::Gone),
-            (408, AnswerKind::Failed),
-            (410, AnswerKind::Gone),
-            (429, AnswerKind::Failed),
-            (503, AnswerKind::Failed),
-            (999, AnswerKind::Gone),
+            (200, ResponseKind::Content),
+            (206, ResponseKind::Content),
+            (301, ResponseKind::Redirect),
+            (304, ResponseKind::NotModified),
+            (308, ResponseKind::Redirect),
+            (403, ResponseKind::Gone),
+            (404, ResponseKind::Gone),
+            (408, ResponseKind::Failed),
+            (410, ResponseKind::Gone),
+            (429, ResponseKind::Failed),
+            (503, ResponseKind::Failed),
+            (999, ResponseKind::Gone),
         ] {
-            assert_eq!(AnswerKind::of_status(status), kind, "{status}");
-            assert_eq!(error_word(status, false).is_none(), status < 400, "{status}");
+            assert_eq!(ResponseKind::from_status(status), kind, "{status}");
+            assert_eq!(error_name(status, false).is_none(), status < 400, "{status}");
         }
-        assert_eq!(AnswerKind::of_answer(200, true), AnswerKind::Failed);
-        assert_eq!(error_word(200, true), Some("disconnected"));
+        assert_eq!(ResponseKind::from_response(200, true), ResponseKind::Failed);
+        assert_eq!(error_name(200, true), Some("disconnected"));
     }
 
     #[test]
     fn a_host_is_overloaded_silent_or_served() {
         let now = Timestamp::from_secs(0);
         assert!(matches!(
-            host_answer(503, false, Some("120"), now),
-            HostAnswer::Overloaded { retry_after: Some(_) }
+            host_response(503, false, Some("120"), now),
+            HostResponse::Overloaded { retry_after: Some(_) }
         ));
-        assert_eq!(host_answer(200, true, None, now), HostAnswer::Silent);
-        assert_eq!(host_answer(404, false, None, now), HostAnswer::Served);
+        assert_eq!(host_response(200, true, None, now), HostResponse::Silent);
+        assert_eq!(host_response(404, false, None, now), HostResponse::Served);
     }
 }

@@ -1,22 +1,25 @@
-//! The path and query of a request -> what it asks for: `/web/<time><modifier>/<url>` as every client of the field writes it.
+//! The path and query of a request -> the requested memento, in the common form `/web/<time><modifier>/<url>`.
 //!
-//! The archived address stands in the path as it is, with its own query and without any escaping, so the path must not be
-//! decoded or tidied on the way here.
+//! The path contains the archived URL verbatim, including its query and without escaping. So the path must not be
+//! decoded or normalised before.
 
-use std::fmt::{self, Write};
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use url::form_urlencoded;
 
 use crate::time::Timestamp;
 
-/// The longest archived address that is looked up.
+/// The longest archived URL that is looked up.
 pub const MAX_URL_BYTES: usize = crate::text::untrusted::MAX_URL_BYTES;
 
-/// Most parameters of a query that are read.
+/// The maximum number of query parameters that are read.
 const MAX_PARAMETERS: usize = 64;
 
-/// In what form an archived body is wanted.
+/// The form of an archived body.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Modifier {
-    /// None: the page with a frame of ours around it, where the client is a browser.
+    /// None: the page within our banner, if the client is a browser.
     #[default]
     Top,
     /// `id_`: the bytes as they were captured.
@@ -35,12 +38,12 @@ pub enum Modifier {
     Image,
     /// `oe_`: an object, audio or video.
     Object,
-    /// Any other: letters and an underscore. Served by its media type.
+    /// Any other letters and an underscore. The media type decides.
     Other,
 }
 
 impl Modifier {
-    /// As it stands in an address, underscore included.
+    /// As written in a URL, including the underscore.
     pub fn as_str(self) -> &'static str {
         match self {
             Modifier::Top => "",
@@ -55,7 +58,6 @@ impl Modifier {
         }
     }
 
-    /// `None` for what is no modifier.
     fn parse(text: &str) -> Option<Modifier> {
         let known = match text {
             "" => Modifier::Top,
@@ -78,109 +80,106 @@ impl Modifier {
     }
 }
 
-/// The instant that an address names.
+/// The time in a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum When {
-    /// None at all: the address is a TimeGate.
+pub enum RequestedTime {
+    /// None: the URL is a TimeGate.
     Unsaid,
-    /// `*`: all of them.
+    /// `*`: all captures.
     All,
-    /// Some digits and `*`: all between two instants.
+    /// Some digits and `*`: all captures between two instants.
     Within {
-        /// The first instant that the digits can mean.
+        /// The first instant with these digits.
         from: Timestamp,
-        /// The last one.
+        /// The last instant with these digits.
         to: Timestamp,
-        /// How many digits there were.
         n_digits: usize,
     },
     /// Some digits of a time.
     At {
-        /// The instant; digits that are missing have their highest value.
+        /// The instant; missing digits have their highest value.
         time: Timestamp,
-        /// How many of the fourteen digits there were.
+        /// How many of the fourteen digits were given.
         n_digits: usize,
     },
 }
 
-/// What `/web/...` asks for.
+/// A parsed `/web/...` URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReplayAddress {
-    /// At which instant.
-    pub when: When,
-    /// In what form.
+pub struct ReplayUrl {
+    pub when: RequestedTime,
     pub modifier: Modifier,
-    /// Of which address, as the client wrote it, with a scheme.
+    /// The archived URL as the client wrote it, with a scheme.
     pub url: String,
 }
 
-impl ReplayAddress {
-    /// Reads what stands behind `/web/`, the request's query included. `None` when no address is in it.
-    pub fn parse(rest: &str) -> Option<ReplayAddress> {
+impl ReplayUrl {
+    /// Parses the part after `/web/`, including the query. `None` if it contains no URL.
+    pub fn parse(rest: &str) -> Option<ReplayUrl> {
         if rest.len() > MAX_URL_BYTES + 64 {
             return None;
         }
         let (first, behind) = rest.split_once('/').unwrap_or((rest, ""));
         if let Some((when, modifier)) = parse_when(first).filter(|_| !behind.is_empty()) {
-            return Some(ReplayAddress { when, modifier, url: with_scheme(behind)? });
+            return Some(ReplayUrl { when, modifier, url: with_scheme(behind)? });
         }
-        Some(ReplayAddress { when: When::Unsaid, modifier: Modifier::Top, url: with_scheme(rest)? })
+        Some(ReplayUrl { when: RequestedTime::Unsaid, modifier: Modifier::Top, url: with_scheme(rest)? })
     }
 }
 
-/// `20140102030405js_` -> the instant and the modifier. A word without digits is a modifier alone only with `*` before it
-/// or nothing: `mp_/http://...` asks for the latest.
-fn parse_when(text: &str) -> Option<(When, Modifier)> {
+/// `20140102030405js_` -> time and modifier. A modifier without digits stands alone or after `*`: `mp_/http://...`
+/// requests the latest capture.
+fn parse_when(text: &str) -> Option<(RequestedTime, Modifier)> {
     if let Some(rest) = text.strip_prefix('*') {
-        return Some((When::All, Modifier::parse(rest)?));
+        return Some((RequestedTime::All, Modifier::parse(rest)?));
     }
     let n_digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if (1..=14).contains(&n_digits) && &text[n_digits..] == "*" {
         let digits = &text[..n_digits];
-        let within = When::Within { from: earliest_of(digits), to: time_of_digits(digits), n_digits };
+        let within = RequestedTime::Within { from: earliest_time(digits), to: latest_time(digits), n_digits };
         return Some((within, Modifier::Top));
     }
     let modifier = Modifier::parse(&text[n_digits..])?;
     match n_digits {
         0 if modifier == Modifier::Top => None,
-        0 => Some((When::Unsaid, modifier)),
-        1..=14 => Some((When::At { time: time_of_digits(&text[..n_digits]), n_digits }, modifier)),
+        0 => Some((RequestedTime::Unsaid, modifier)),
+        1..=14 => Some((RequestedTime::At { time: latest_time(&text[..n_digits]), n_digits }, modifier)),
         _ => None,
     }
 }
 
-/// The last instant that 1 to 14 digits can mean, as other replay systems read them: `2014` is the end of that year, `2` the
-/// latest there is. A month, day or hour that does not exist becomes the nearest that does: clients cut times anywhere
-/// and invent day 31.
-pub fn time_of_digits(digits: &str) -> Timestamp {
-    filled(digits, Side::Latest)
+/// The last instant that begins with 1 to 14 digits, as in other replay systems: `2014` is the end of that year, `2`
+/// the latest possible time. An invalid month, day or hour becomes the nearest valid one, because clients cut times
+/// anywhere and invent day 31.
+pub fn latest_time(digits: &str) -> Timestamp {
+    complete_time(digits, Bound::Latest)
 }
 
-/// The first instant that 1 to 14 digits can mean.
-pub fn earliest_of(digits: &str) -> Timestamp {
-    filled(digits, Side::Earliest)
+/// The first instant that begins with 1 to 14 digits.
+pub fn earliest_time(digits: &str) -> Timestamp {
+    complete_time(digits, Bound::Earliest)
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum Bound {
     Earliest,
     Latest,
 }
 
-/// The last year that has all its days in every type of time.
+/// The last year of which all days are valid in every time type.
 const MAX_YEAR: i64 = 9998;
 
-fn filled(digits: &str, side: Side) -> Timestamp {
+fn complete_time(digits: &str, side: Bound) -> Timestamp {
     let digits: Vec<i64> =
         digits.bytes().filter(u8::is_ascii_digit).map(|b| i64::from(b - b'0')).take(14).collect();
-    let missing = |lowest: i64, highest: i64| if side == Side::Latest { highest } else { lowest };
-    // A digit that is missing in the middle of a part is any that makes the part exist.
+    let missing = |lowest: i64, highest: i64| if side == Bound::Latest { highest } else { lowest };
+    // A missing digit in the middle of a part takes any value that makes the part valid.
     let part = |from: usize, lowest: i64, highest: i64| match (digits.get(from), digits.get(from + 1)) {
         (Some(tens), Some(ones)) => (tens * 10 + ones).clamp(lowest, highest),
         (Some(tens), None) => (tens * 10 + missing(0, 9)).clamp(lowest, highest),
         (None, _) => missing(lowest, highest),
     };
-    let defaults = if side == Side::Latest { [2, 9, 9, 9] } else { [1, 0, 0, 0] };
+    let defaults = if side == Bound::Latest { [2, 9, 9, 9] } else { [1, 0, 0, 0] };
     let year =
         (0..4).fold(0, |year, place| year * 10 + digits.get(place).copied().unwrap_or(defaults[place]));
     let (year, month) = (year.min(MAX_YEAR), part(4, 1, 12));
@@ -196,8 +195,8 @@ fn filled(digits: &str, side: Side) -> Timestamp {
     Timestamp::parse(&text).unwrap_or(Timestamp::EPOCH)
 }
 
-/// An archived address as the path of a request has it: without a scheme it is one of http, and a slash that a proxy merged
-/// away comes back. `None` when nothing could be an address.
+/// Restores the archived URL from a request path: the default scheme is http, and a slash that a proxy merged is
+/// added. `None` if the text cannot be a URL.
 fn with_scheme(text: &str) -> Option<String> {
     let text = text.trim_start_matches('/');
     if text.is_empty() || text.len() > MAX_URL_BYTES || text.bytes().any(|b| b <= b' ' || b == 0x7f) {
@@ -220,19 +219,19 @@ fn strip_prefix_ignoring_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str
     head.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-impl fmt::Display for ReplayAddress {
-    /// What stands behind `/web/`.
+impl fmt::Display for ReplayUrl {
+    /// The part after `/web/`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let modifier = self.modifier.as_str();
         match self.when {
-            When::Unsaid if self.modifier == Modifier::Top => f.write_str(&self.url),
-            When::Unsaid => write!(f, "{modifier}/{}", self.url),
-            When::All => write!(f, "*{modifier}/{}", self.url),
-            When::Within { from, n_digits, .. } => {
+            RequestedTime::Unsaid if self.modifier == Modifier::Top => f.write_str(&self.url),
+            RequestedTime::Unsaid => write!(f, "{modifier}/{}", self.url),
+            RequestedTime::All => write!(f, "*{modifier}/{}", self.url),
+            RequestedTime::Within { from, n_digits, .. } => {
                 let digits = from.to_digits14();
                 write!(f, "{}*/{}", digits.get(..n_digits).unwrap_or(&digits), self.url)
             }
-            When::At { time, n_digits } => {
+            RequestedTime::At { time, n_digits } => {
                 let digits = time.to_digits14();
                 write!(f, "{}{modifier}/{}", digits.get(..n_digits).unwrap_or(&digits), self.url)
             }
@@ -242,64 +241,40 @@ impl fmt::Display for ReplayAddress {
 
 /// The parameters of a query, decoded: `a=b&c=d+e`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Query(Vec<(String, String)>);
+pub struct QueryParameters(Vec<(String, String)>);
 
-impl Query {
-    /// Reads a query without its question mark. Whatever cannot be decoded is taken as it is.
-    pub fn parse(text: &str) -> Query {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(MAX_PARAMETERS);
-        let split = |pair: &str| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (unescape(name, true), unescape(value, true))
-        };
-        Query(pairs.map(split).collect())
+impl QueryParameters {
+    /// Parses a query without its question mark. Invalid escapes stay as they are.
+    pub fn parse(text: &str) -> QueryParameters {
+        QueryParameters(form_urlencoded::parse(text.as_bytes()).into_owned().take(MAX_PARAMETERS).collect())
     }
 
-    /// The first value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|pair| pair.0 == name).map(|pair| pair.1.as_str())
     }
 
-    /// All values of a name, in their order.
     pub fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         self.0.iter().filter(move |pair| pair.0 == name).map(|pair| pair.1.as_str())
     }
 
-    /// Whether a switch such as `showNumPages=true` is on.
+    /// Whether a flag such as `showNumPages=true` is set.
     pub fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| matches!(value, "true" | "1" | "yes" | ""))
     }
 }
 
-/// Undoes percent escapes, and `+` where it stands for a blank. Bytes that are no UTF-8 become U+FFFD.
+/// Decodes percent escapes, and optionally `+` as a space. Invalid UTF-8 becomes U+FFFD.
 pub fn unescape(text: &str, plus_is_blank: bool) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = |place: usize| bytes.get(place).and_then(|&b| (b as char).to_digit(16));
-        let (byte, taken) = match (bytes[at], hex(at + 1), hex(at + 2)) {
-            (b'%', Some(high), Some(low)) => ((high * 16 + low) as u8, 3),
-            (b'+', ..) if plus_is_blank => (b' ', 1),
-            (byte, ..) => (byte, 1),
-        };
-        out.push(byte);
-        at += taken;
-    }
-    String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    let text = if plus_is_blank { text.replace('+', " ") } else { text.to_owned() };
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
 }
 
-/// A text as it may stand in the value of a query.
+/// The bytes that are escaped in the value of a query parameter: all but the unreserved ones of RFC 3986.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Escapes a text for the value of a query parameter.
 pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte as char),
-            // Writing into a string cannot fail.
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(text, &RESERVED).to_string()
 }
 
 #[cfg(test)]
@@ -308,13 +283,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn parsed(rest: &str) -> String {
-        match ReplayAddress::parse(rest) {
+        match ReplayUrl::parse(rest) {
             Some(address) => {
                 let when = match address.when {
-                    When::Unsaid => "-".to_string(),
-                    When::All => "*".to_string(),
-                    When::Within { from, to, .. } => format!("{}-{}", from.to_digits14(), to.to_digits14()),
-                    When::At { time, n_digits } => format!("{}/{n_digits}", time.to_digits14()),
+                    RequestedTime::Unsaid => "-".to_string(),
+                    RequestedTime::All => "*".to_string(),
+                    RequestedTime::Within { from, to, .. } => {
+                        format!("{}-{}", from.to_digits14(), to.to_digits14())
+                    }
+                    RequestedTime::At { time, n_digits } => format!("{}/{n_digits}", time.to_digits14()),
                 };
                 format!("{when} {:?} {}", address.modifier, address.url)
             }
@@ -352,33 +329,34 @@ mod tests {
 
     #[test]
     fn queries_are_decoded() {
-        let query =
-            Query::parse("url=http%3A%2F%2Fa.example%2F%3Fb%3Dc&filter=a+b&filter=%zz%f&x&=y&&limit=-5");
+        let query = QueryParameters::parse(
+            "url=http%3A%2F%2Fa.example%2F%3Fb%3Dc&filter=a+b&filter=%zz%f&x&=y&&limit=-5",
+        );
         assert_eq!(query.get("url"), Some("http://a.example/?b=c"));
         assert_eq!(query.all("filter").collect::<Vec<_>>(), ["a b", "%zz%f"]);
         assert!(query.is_on("x"));
         assert_eq!(query.get("limit"), Some("-5"));
-        assert_eq!(Query::parse(&"a=b&".repeat(1000)).all("a").count(), MAX_PARAMETERS);
+        assert_eq!(QueryParameters::parse(&"a=b&".repeat(1000)).all("a").count(), MAX_PARAMETERS);
     }
 
     proptest! {
         #[test]
         fn what_was_read_is_written_and_read_again(rest in "([0-9*]{0,15}([a-z]{2}_)?/)?(https?:/{0,3})?[a-z.:/?=&%é]{0,30}") {
-            if let Some(address) = ReplayAddress::parse(&rest) {
-                prop_assert_eq!(ReplayAddress::parse(&address.to_string()).map(|again| again.url), Some(address.url));
+            if let Some(address) = ReplayUrl::parse(&rest) {
+                prop_assert_eq!(ReplayUrl::parse(&address.to_string()).map(|again| again.url), Some(address.url));
             }
         }
 
         #[test]
         fn any_text_is_read(text in "\\PC{0,80}") {
-            let _ = (ReplayAddress::parse(&text), Query::parse(&text), time_of_digits(&text), earliest_of(&text));
+            let _ = (ReplayUrl::parse(&text), QueryParameters::parse(&text), latest_time(&text), earliest_time(&text));
             prop_assert_eq!(unescape(&escape(&text), true), text);
         }
 
         #[test]
         fn every_run_of_digits_is_an_instant(digits in "[0-9]{1,14}") {
-            prop_assert!(earliest_of(&digits) <= time_of_digits(&digits));
-            prop_assert_eq!(time_of_digits(&digits).to_digits14().len(), 14);
+            prop_assert!(earliest_time(&digits) <= latest_time(&digits));
+            prop_assert_eq!(latest_time(&digits).to_digits14().len(), 14);
         }
     }
 }

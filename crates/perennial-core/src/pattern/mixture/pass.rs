@@ -1,21 +1,21 @@
-//! All fitted pages -> the shapes, the share of each pair (shape, rate), and the importance of an unknown page
+//! All fitted pages -> the shapes, the prior of each pair (shape, rate), and the default importance of a page
 //! (docs/papers.md, Learning from visits).
 
-use super::{Fit, GROUP_PRIOR, GroupPrior, Mixture, N_RATES, N_SHAPES, Observed};
+use super::{GROUP_PRIOR, GroupPrior, Mixture, N_RATES, N_SHAPES, Observed, PageFit};
 
-/// Weight of the shape before the sweep against the counts of its pages, in expected changes a bucket.
+/// Weight of the previous shape against the counts of its pages, in expected changes per bucket.
 const SHAPE_PRIOR: f32 = 20.0;
-/// Weight of the relative size that all pages have in a bucket against the group's own, and of 1 against that of all pages,
-/// in changed hours.
+/// Weight of the relative size of all pages in a bucket against that of the group, and of 1 against that of all
+/// pages, in changed hours.
 const SIZE_PRIOR: f32 = 30.0;
-/// A page's importance counts as known when it has more changed hours than this.
+/// With more changed hours than this, a page's importance counts as known.
 const KNOWN_CHANGES: f32 = 4.0;
-/// How many deviations above the mean the importance of an unknown page is taken to be.
+/// The default importance exceeds the mean by this many standard deviations.
 const UNKNOWN_DEVIATIONS: f32 = 2.0;
 
-/// Sums over pages from which shapes and priors are re-estimated.
+/// Sums over pages, from which shapes and priors are re-estimated.
 #[derive(Clone, Debug)]
-pub struct Sweep {
+pub struct EmPass {
     shape_n: Vec<f32>,
     shape_hours: Vec<f32>,
     prior: Vec<f32>,
@@ -25,9 +25,9 @@ pub struct Sweep {
 }
 
 impl Mixture {
-    /// Starts a round over pages.
-    pub fn begin_sweep(&self) -> Sweep {
-        Sweep {
+    /// Starts a pass over the pages.
+    pub fn begin_pass(&self) -> EmPass {
+        EmPass {
             shape_n: vec![0.0; N_SHAPES * self.n_buckets],
             shape_hours: vec![0.0; N_SHAPES * self.n_buckets],
             prior: vec![0.0; N_SHAPES * N_RATES],
@@ -36,8 +36,8 @@ impl Mixture {
         }
     }
 
-    /// Adds a fitted page to the round.
-    pub fn add_to_sweep(&self, fit: &Fit, sweep: &mut Sweep) {
+    /// Adds a fitted page to the pass.
+    pub fn add_to_pass(&self, fit: &PageFit, sweep: &mut EmPass) {
         sweep.n_pages += 1;
         let (size_sum, n_changed_hours) = fit.counts.totals;
         if n_changed_hours > KNOWN_CHANGES {
@@ -60,8 +60,8 @@ impl Mixture {
         }
     }
 
-    /// Moves shapes and priors to what the round has found.
-    pub fn end_sweep(&mut self, sweep: &Sweep) {
+    /// Updates shapes and priors from a pass.
+    pub fn end_pass(&mut self, sweep: &EmPass) {
         if sweep.n_pages == 0 {
             return;
         }
@@ -78,12 +78,12 @@ impl Mixture {
         self.unknown_importance = unknown_importance(sweep.importance, self.unknown_importance);
     }
 
-    /// Forgets the sums of the groups, before they are gathered anew.
+    /// Clears the sums of the groups before the next pass.
     pub fn clear_groups(&mut self) {
         self.groups.clear();
     }
 
-    /// Turns the sums of the groups into the priors of their pages.
+    /// Computes the priors of the groups from their sums.
     pub fn settle_groups(&mut self) {
         for group in self.groups.iter_mut().filter(|group| group.n_pages > 0.0) {
             let total = group.n_pages + GROUP_PRIOR;
@@ -93,8 +93,8 @@ impl Mixture {
         self.settle_sizes();
     }
 
-    /// Relative sizes of changes by bucket, from the group's own pages and, where these have few changes, from all pages.
-    /// Where a visit shows the last change alone its hour is nearly known, and the page's own counts are enough.
+    /// Relative sizes of changes by bucket, from the group's own pages or, if these have few changes, from all pages.
+    /// If a visit shows the last change alone, its hour is nearly known and the page's own counts suffice.
     fn settle_sizes(&mut self) {
         if self.observed == Observed::LastChange {
             return;
@@ -114,7 +114,7 @@ impl Mixture {
     }
 
     /// Adds a fitted page to its group.
-    pub fn add_to_group(&mut self, group: u32, fit: &Fit) {
+    pub fn add_to_group(&mut self, group: u32, fit: &PageFit) {
         let at = group as usize;
         if at >= self.groups.len() {
             self.groups.resize_with(at + 1, GroupPrior::default);
@@ -135,7 +135,8 @@ fn add_sums(into: &mut [[f32; 2]], more: &[[f32; 2]]) {
     into.iter_mut().zip(more).for_each(|(into, more)| *into = [into[0] + more[0], into[1] + more[1]]);
 }
 
-/// The mean of the pages' importances plus some deviations, with five imagined pages of the value before.
+/// The mean importance of the pages plus some standard deviations. Five pseudo-pages with the previous value act as a
+/// prior.
 fn unknown_importance((n, sum, squares): (f32, f32, f32), before: f32) -> f32 {
     let mean = sum / n.max(1.0);
     let deviation = (squares / n.max(1.0) - mean * mean).max(0.0).sqrt();

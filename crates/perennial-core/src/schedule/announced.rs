@@ -1,28 +1,28 @@
-//! When a page changed, as its feed tells -> what the learner takes in at the next look.
+//! Change times from feeds -> input for the learner at the next observation.
 //!
-//! A look says only that something changed since the one before, and how much. The items of a feed say when each of them came, so that the
-//! time between two looks falls into moments with a change and stretches without one.
+//! An observation shows only that something changed since the previous one, and how much. The items of a feed have
+//! dates. They divide the time between two observations into moments with a change and spans without one.
 
 use std::collections::HashMap;
 
-use super::{Scheduler, learn::Learner, pages::Pages};
+use super::{Scheduler, learn::Learner, pages::PageColumns};
 use crate::time::{LocalClock, Timestamp};
 use crate::url::PageId;
 
-/// A change is told to this precision.
+/// The assumed precision of a change time.
 const MOMENT_SECS: u32 = 600;
-/// Times of one page that are kept until it is looked at.
+/// Times kept per page until its next observation.
 const MAX_TIMES: usize = 64;
-/// Pages of which times are kept.
+/// Pages whose times are kept.
 const MAX_PAGES: usize = 100_000;
 
-/// Times of changes since the last look, by page, ascending.
+/// Times of changes since the last observation, by page, ascending.
 #[derive(Clone, Default)]
-pub(super) struct Told {
+pub(super) struct AnnouncedTimes {
     times: HashMap<PageId, Vec<u32>>,
 }
 
-impl Told {
+impl AnnouncedTimes {
     fn note(&mut self, page: PageId, secs: u32) {
         if self.times.len() >= MAX_PAGES && !self.times.contains_key(&page) {
             return;
@@ -36,7 +36,7 @@ impl Told {
         }
     }
 
-    /// The times between two looks; all others of the page are forgotten.
+    /// Returns the times between two observations and forgets all others of the page.
     pub(super) fn take(&mut self, page: PageId, (from, to): (u32, u32)) -> Vec<u32> {
         let mut times = self.times.remove(&page).unwrap_or_default();
         times.retain(|&time| from < time && time < to);
@@ -45,21 +45,22 @@ impl Told {
 }
 
 impl Scheduler {
-    /// A feed told when a page changed. Nothing is planned by it: the page's pattern learns from it once a look finds the change.
-    pub fn tell_change(&mut self, page: PageId, at: Timestamp) {
+    /// Records when a page changed, according to its feed. This plans no visit: the pattern learns from it once an
+    /// observation confirms the change.
+    pub fn note_change_time(&mut self, page: PageId, at: Timestamp) {
         let Some(position) = self.pages.position(page) else { return };
         let secs = self.secs(at);
         if secs > self.pages.seen_at[position] {
-            self.told.note(page, secs);
+            self.announced.note(page, secs);
         }
     }
 }
 
 impl Learner {
-    /// Takes in a look at `to`, with the times at which the page changed since `from` as far as they are known.
-    pub(super) fn observe_told(
+    /// Records an observation at `to` with the known times of changes since `from`.
+    pub(super) fn observe_announced(
         &mut self,
-        pages: &mut Pages,
+        pages: &mut PageColumns,
         clock: &LocalClock,
         at: usize,
         (from, to): (u32, u32),
@@ -72,7 +73,7 @@ impl Learner {
         let each = self.importance_of_each(importance, times.len());
         let mut before = from;
         for &time in times {
-            // Nothing came until shortly before it did, or the feed would tell.
+            // If an item had come earlier, the feed would show it.
             let until = time.saturating_sub(MOMENT_SECS);
             if until > before {
                 self.observe(pages, clock, at, (before, until), None);
@@ -90,14 +91,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_between_two_looks() {
-        let mut told = Told::default();
+    fn times_between_two_observations_are_taken() {
+        let mut announced = AnnouncedTimes::default();
         for secs in [30, 10, 20, 20, 50] {
-            told.note(PageId(1), secs);
+            announced.note(PageId(1), secs);
         }
-        assert_eq!(told.take(PageId(1), (10, 50)), [20, 30]);
-        assert!(told.take(PageId(1), (0, 99)).is_empty(), "they were taken");
-        (0..200).for_each(|secs| told.note(PageId(2), secs));
-        assert_eq!(told.take(PageId(2), (0, 999)).len(), MAX_TIMES);
+        assert_eq!(announced.take(PageId(1), (10, 50)), [20, 30]);
+        assert!(announced.take(PageId(1), (0, 99)).is_empty(), "they were taken");
+        (0..200).for_each(|secs| announced.note(PageId(2), secs));
+        assert_eq!(announced.take(PageId(2), (0, 999)).len(), MAX_TIMES);
     }
 }

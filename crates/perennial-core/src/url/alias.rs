@@ -1,10 +1,10 @@
-//! An address -> whether it is a longer name of another one, as `/index.html` is of `/`.
+//! Two URLs -> whether one is a longer name of the other, as `/index.html` is of `/`.
 //!
-//! Nothing is taken for granted: the two are one page only while they deliver the same bytes.
+//! This alone proves nothing: the two are one page only while they deliver the same bytes.
 
 use url::Url;
 
-/// File names that servers deliver for their folder.
+/// File names that servers deliver for a directory.
 const INDEX_FILES: [&str; 12] = [
     "index.html",
     "index.htm",
@@ -20,7 +20,7 @@ const INDEX_FILES: [&str; 12] = [
     "default.aspx",
 ];
 
-/// Whether `url` is a longer name for what `other` names, if both deliver the same.
+/// Whether `url` is a longer name of `other`, provided that both deliver the same bytes.
 pub fn is_longer_name(url: &str, other: &str) -> bool {
     let (Ok(mut url), Ok(other)) = (Url::parse(url), Url::parse(other)) else { return false };
     let Some((folder, file)) = url.path().rsplit_once('/') else { return false };

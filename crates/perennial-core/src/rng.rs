@@ -1,9 +1,9 @@
 //! A seed -> the same numbers on every machine and in every release.
 //!
-//! Written here rather than taken from a crate because a world must be the same world for as long as results are
+//! Written here instead of taken from a crate, because simulated worlds must stay the same as long as results are
 //! compared. [`Rng`] is SplitMix64 (Steele, Lea and Flood 2014).
 
-/// The odd number nearest to 2^64 divided by the golden ratio: its multiples are spread evenly.
+/// The odd number nearest to 2^64 divided by the golden ratio. Its multiples are evenly spread.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A stream of random numbers; equal seeds give equal streams.
@@ -13,12 +13,11 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The stream of a seed.
     pub const fn new(seed: u64) -> Rng {
         Rng { state: seed }
     }
 
-    /// The stream of one thing among many: the numbers that name it, the seed first.
+    /// The stream that belongs to a sequence of numbers, the seed first.
     pub fn from_parts(parts: &[u64]) -> Rng {
         Rng { state: parts.iter().fold(GOLDEN, |state, part| scramble(state ^ part)) }
     }
@@ -34,12 +33,11 @@ impl Rng {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// One of 0..n; 0 when n is 0.
+    /// Uniform in 0..n; 0 if n is 0.
     pub fn below(&mut self, n: usize) -> usize {
         (self.bits() % n.max(1) as u64) as usize
     }
 
-    /// Puts items into a random order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -47,14 +45,14 @@ impl Rng {
     }
 }
 
-/// A number -> 64 bits each of which depends on all of its bits: the last step of a hash, or the n-th of many numbers.
+/// Mixes a number so that each of the 64 bits depends on all of its bits.
 #[inline]
 pub fn mix(number: u64) -> u64 {
     Rng::new(number).bits()
 }
 
-/// A seed and the number of a thing -> 16 bits, by one multiplication: enough to keep things apart that would
-/// otherwise happen at the same time. The scheduler's retries have their times from it.
+/// Derives 16 bits from a seed and a number with one multiplication. The scheduler uses them to spread out retries
+/// that would otherwise happen at the same time.
 pub fn spread(seed: u64, thing: u64) -> u16 {
     ((seed ^ thing).wrapping_mul(GOLDEN) >> 48) as u16
 }
@@ -70,7 +68,7 @@ fn scramble(state: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Results kept under `experiments/`, the living web of the demonstration and stored block IDs depend on these.
+    /// Results in `experiments/`, the demonstration and stored block IDs depend on these numbers.
     #[test]
     fn the_first_numbers_never_change() {
         let three = |mut rng: Rng| [rng.bits(), rng.bits(), rng.bits()];

@@ -1,7 +1,7 @@
 //! Captures of a page in order of time -> how each observation relates to the one before it: [`ChangeStatus`].
 //!
-//! Only this module decides which captures are observations of a page, which observations are changes, and how important
-//! each is. A crawl, its restart, `quality`, `patterns`, lists of changes and notices all use it.
+//! Only this module decides which captures are observations of a page, which observations are changes, and how
+//! important each is. The crawler, `quality`, `patterns`, reports and notices all use it.
 
 use crate::http::response::{Identity, ResponseKind};
 use crate::page::importance::Importance;
@@ -9,43 +9,44 @@ use crate::page::importance::Importance;
 /// How an observation of a page relates to the one before it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ChangeStatus {
-    /// There was no page before.
+    /// The first observation of a page.
     New,
     /// A reader sees no difference.
     Unchanged,
-    /// There are differences, and all of them are noise: advertisements, counters, dates.
+    /// All differences are noise: advertisements, counters, dates.
     NoiseOnly,
-    /// What a reader sees has changed.
     Changed(Importance),
-    /// The payload changed, but its importance cannot be computed: the file is unreadable, or the capture was not
-    /// analysed yet. The importance is assumed.
+    /// The payload changed, but its importance is unknown: the file is unreadable, or the capture was not analysed
+    /// yet. The importance is an assumption.
     Unknown(Importance),
-    /// The page was there and is not any more.
+    /// The page no longer exists.
     Vanished,
-    /// The URL redirects now: there was a page, or it redirected elsewhere.
+    /// The URL redirects now. There was a page before, or it redirected elsewhere.
     Redirected(Importance),
-    /// The page is there again.
+    /// The page exists again.
     Returned,
-    /// There is no page, and there was none before: it never existed, it has not come back, or the URL redirects as before.
+    /// There is no page, and there was none before: it never existed, it has not come back, or the URL redirects as
+    /// before.
     Absent,
 }
 
-/// What is known of a URL before an observation.
+/// What is known about a URL before an observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreviousAnswer<'a> {
-    /// What the URL answered.
+    /// The last answer of the URL.
     pub identity: &'a Identity,
-    /// Whether any observation showed a page.
+    /// Whether any earlier observation showed a page.
     pub was_page: bool,
 }
 
 impl ChangeStatus {
-    /// The most that an unknown change is assumed to matter: the mean of the changes of pages that can be analysed. It is less
-    /// if the page's unknown changes were worth little ([`crate::page::noise::NoiseHistory::record_unreadable`]).
+    /// The maximum importance assumed for an unknown change: the mean over all pages that can be analysed. It is lower
+    /// if earlier unknown changes of the page were mostly noise
+    /// ([`crate::page::noise::NoiseHistory::record_unreadable`]).
     pub const UNKNOWN: f64 = 0.3;
 
-    /// The scheduler does not observe less important changes. Otherwise it would learn how often they happen and forget that
-    /// they are worth nothing: a counter that a first observation cannot tell from news, a rotated banner.
+    /// The scheduler ignores less important changes, such as a counter that a first observation cannot distinguish
+    /// from news, or a rotated banner. Otherwise it would learn their frequency but not that they are worthless.
     pub const LEAST_OBSERVED: f64 = 0.005;
 
     /// A change of unknown importance.
@@ -53,8 +54,8 @@ impl ChangeStatus {
         ChangeStatus::Unknown(Importance::new(ChangeStatus::UNKNOWN))
     }
 
-    /// The status that two answers in a row imply before their content is analysed. `None` if the later one is not an
-    /// observation.
+    /// The status that follows from two successive answers, before the content is analysed. `None` if the later one is
+    /// not an observation.
     pub fn between(
         before: Option<PreviousAnswer<'_>>,
         kind: ResponseKind,
@@ -79,14 +80,14 @@ impl ChangeStatus {
         })
     }
 
-    /// The importance that the scheduler and the estimates of quality learn from: negligible changes count as none.
+    /// The importance from which the scheduler and the quality estimates learn. Negligible changes count as none.
     pub fn observed_importance(self) -> Importance {
         let importance = self.reported_importance();
         if importance < Importance::new(ChangeStatus::LEAST_OBSERVED) { Importance::NONE } else { importance }
     }
 
-    /// The importance that people are shown, and by which they sort and filter. All of a new page is new; a page that vanishes
-    /// takes all that it held with it, and brings it back when it returns. The store has it beside the status.
+    /// The importance that people see, and by which they sort and filter. A new page counts in full, and so does one
+    /// that vanishes or returns. The store keeps it next to the status.
     pub fn reported_importance(self) -> Importance {
         match self {
             ChangeStatus::Unchanged | ChangeStatus::NoiseOnly | ChangeStatus::Absent => Importance::NONE,
@@ -97,22 +98,22 @@ impl ChangeStatus {
         }
     }
 
-    /// Whether the scheduler observes a change. Everything of a new page is new, but nothing of it has changed.
+    /// Whether the scheduler observes a change. A new page is not a change.
     pub fn is_change(self) -> bool {
         self != ChangeStatus::New && self.observed_importance() > Importance::NONE
     }
 
-    /// Whether the URL shows something that it did not show before, however little.
+    /// Whether the URL shows something new, however small.
     pub fn is_new_version(self) -> bool {
         !matches!(self, ChangeStatus::Unchanged | ChangeStatus::NoiseOnly | ChangeStatus::Absent)
     }
 
-    /// Whether the observation showed the page.
+    /// Whether the observation showed a page.
     pub fn is_page(self) -> bool {
         !matches!(self, ChangeStatus::Vanished | ChangeStatus::Redirected(_) | ChangeStatus::Absent)
     }
 
-    /// Whether the observation has a version before it to compare with.
+    /// Whether there is a version before it to compare with.
     pub fn had_page(self) -> bool {
         !matches!(self, ChangeStatus::New | ChangeStatus::Returned)
     }
@@ -122,7 +123,7 @@ impl ChangeStatus {
 mod tests {
     use super::*;
 
-    /// The status after the answers before, the last of them with `identity`.
+    /// The status after the given responses; `now` is the last one.
     fn after(identity: &str, was_page: bool, kind: ResponseKind, now: &str) -> Option<ChangeStatus> {
         let identity = &Identity::parse(identity);
         ChangeStatus::between(Some(PreviousAnswer { identity, was_page }), kind, &Identity::parse(now))

@@ -1,4 +1,4 @@
-//! A layout -> the blocks that a reader sees, what changed between two versions, and how much it matters.
+//! A layout -> visible blocks, changes between two versions, and their importance.
 //!
 //! | module | what becomes what |
 //! |---|---|

@@ -1,10 +1,10 @@
 //! The history of a page's changes -> how much of a change is noise: counters, dates, nonces, rotating teasers
 //! (P-VISUAL 6; docs/papers.md, Advertisements and noise).
 //!
-//! Text that changes at every visit without a new word tells nothing new. Some numbers say by themselves what they are
-//! (`text::numbers`): a price is news, a clock is not. For the others only the history shows it. So a small state per page remembers how often
-//! each element changed without new words, and what vanished and may come back. The share of visits at which an element
-//! changed so is estimated with a prior: one change in two visits, and 39 in 40 for a date.
+//! Text that changes on every visit without new words is noise. For some numbers the text decides (`text::numbers`): a
+//! price is news, a clock is not. For others only the history can decide. So a small state per page counts how often
+//! each element changed without new words, and stores what disappeared and may come back. The share of visits with
+//! such a change is estimated with a prior: one change in two visits, and 39 in 40 for a date.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,45 +13,44 @@ use crate::page::importance::Judgement;
 use crate::page::segment::Block;
 use crate::text::numbers::{NumberChange, classify, is_passing};
 
-/// Most elements whose changes are counted. Those with the fewest changes are forgotten first.
+/// Maximum number of elements whose changes are counted. Those with the fewest changes are dropped first.
 const MAX_CHANGING: usize = 128;
-/// Most vanished elements, and most vanished words, that are remembered.
+/// Maximum number of stored vanished elements, and of vanished words.
 const MAX_VANISHED: usize = 512;
-/// How much noise an element is that comes back after it had gone.
+/// Noise of an element that returns after it vanished.
 const RETURNING: f64 = 0.75;
-/// From this value on an operation counts as noise.
+/// Minimum noise of an operation that counts as noise.
 const MOSTLY_NOISE: f64 = 0.6;
-/// A change of at most this many words may be a nonce.
+/// Maximum number of new words of a change that may be a nonce.
 const FEW_WORDS: usize = 2;
-/// A document that nobody can read, and that was another one at so many observations in a row, tells nothing any more.
+/// Number of observations in a row with a changed unreadable document after which its changes are noise only.
 const MIN_CHANGES_IN_A_ROW: u16 = 5;
-/// Stands for the whole of a document that nobody can read among the elements whose changes are counted.
+/// The ID under which changes of an unreadable document are counted.
 const WHOLE: u64 = 0;
-/// A text with more words than this tells more than a date.
+/// Maximum number of words of a text that is mainly a date.
 const MAX_DATE_WORDS: usize = 15;
 /// First byte of the stored form.
 const FORMAT: u8 = 1;
 
-/// What a page's earlier visits taught about its noise.
+/// What earlier visits of a page show about its noise.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct NoiseHistory {
-    /// Looks at the page after the first.
+    /// Observations of the page after the first one.
     n_visits: u32,
-    /// How often elements changed by few or no new words, by the element's present ID, most recent last.
+    /// Number of changes with few or no new words, by the element's current ID, most recent last.
     changing: Vec<(u64, u16)>,
-    /// Elements that went, most recent last.
+    /// Vanished elements, most recent last.
     vanished: VecDeque<u32>,
-    /// Words that went, most recent last.
+    /// Vanished words, most recent last.
     words: VecDeque<u32>,
 }
 
-/// A stored history cannot be read.
+/// A stored history is unreadable.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("noise history, byte {offset}: {reason}; drop it, it is learned again")]
 pub struct NoiseError {
-    /// Bytes before the place.
+    /// Position of the error in bytes.
     pub offset: usize,
-    /// What is wrong.
     pub reason: &'static str,
 }
 
@@ -60,26 +59,25 @@ pub struct NoiseError {
 pub struct Noise(pub f64);
 
 impl Noise {
-    /// Whether the change counts as noise.
     pub fn is_mostly_noise(self) -> bool {
         self.0 >= MOSTLY_NOISE
     }
 }
 
 impl Judgement {
-    /// Whether a reader learns nothing from the operation. A change is noise only if all its operations are noise.
+    /// Whether a reader learns nothing from the operation. A change is noise only if all of its operations are.
     pub fn is_noise(self) -> bool {
         self.is_advertisement || Noise(self.noise).is_mostly_noise()
     }
 
-    /// Whether an operation with this share of a change's importance is worth reporting to people.
+    /// Whether an operation with this share of the change's importance should be reported.
     pub fn is_worth_reporting(self, share: f64) -> bool {
         !self.is_noise() && share > 0.0
     }
 }
 
 impl NoiseHistory {
-    /// How much of an operation is noise, judged by the visits before.
+    /// How much of an operation is noise, judged by earlier visits.
     pub fn noise(&self, operation: &Operation) -> Noise {
         let noise = match (operation.kind, operation.subject) {
             (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => {
@@ -102,16 +100,16 @@ impl NoiseHistory {
         Noise(noise)
     }
 
-    /// Records a visit that found the page unchanged.
+    /// Records a visit without a change.
     pub fn record_unchanged(&mut self) {
         self.n_visits = self.n_visits.saturating_add(1);
         self.changing.retain(|(id, _)| *id != WHOLE);
     }
 
-    /// Records a visit that found another document and could not read it, and says how much of that is noise. A camera, a counter, a
-    /// file that is packed anew for every visitor is another one at every observation: the more often that was so in a row, the less
-    /// does it tell. `is_soon`: the observation before was not long ago, so that a file that is published once a day would have been
-    /// the same at some of them.
+    /// Records a visit that found a changed unreadable document, and returns how much of the change is noise. Webcam
+    /// images, counters and archives that are packed for each request change on every observation. The longer such a
+    /// run, the less each change matters. `is_soon`: the last observation was recent, so that a file with daily
+    /// updates would sometimes have been unchanged.
     pub fn record_unreadable(&mut self, is_soon: bool) -> Noise {
         let place = self.changing.iter().position(|(id, _)| *id == WHOLE);
         let n_before = place.map_or(0, |place| self.changing.remove(place).1);
@@ -120,7 +118,7 @@ impl NoiseHistory {
         Noise(if n_before >= MIN_CHANGES_IN_A_ROW - 1 { 1.0 } else { 1.0 - 1.0 / f64::from(1 + n_before) })
     }
 
-    /// Records a visit and the changes that it found.
+    /// Records a visit and its changes.
     pub fn record(&mut self, delta: &Delta) {
         self.record_unchanged();
         for operation in delta.operations() {
@@ -152,7 +150,7 @@ impl NoiseHistory {
         if self.vanished.contains(&short_id(element)) { RETURNING } else { 0.0 }
     }
 
-    /// An element that went and came back before will do so again.
+    /// An element that vanished and returned before will probably do so again.
     fn delete_noise(&self, element: &Element) -> f64 {
         if is_passing(element.text()) {
             return 1.0;
@@ -177,18 +175,18 @@ impl NoiseHistory {
         let is_date = is_date_change(before, after);
         let is_another_target = before.text() != after.text() && before.address() != after.address();
         if n_new == 0 && is_another_target && !is_date && !at_nearly_every_visit {
-            // Another number and another target: the next of a series, such as a release.
+            // A new number with a new target is probably the next of a series, such as a release.
             return 0.0;
         }
         if n_new == 0 {
-            // The prior: a date changes at nearly every visit, other elements at every second one.
+            // The prior: dates change on nearly every visit, other elements on every second one.
             let (prior_changes, prior_visits) = if is_date { (39.0, 40.0) } else { (1.0, 2.0) };
             return (prior_changes + n_changes) / (prior_visits + n_visits);
         }
         if n_new <= FEW_WORDS && at_nearly_every_visit { n_changes / (1.0 + n_visits) } else { 0.0 }
     }
 
-    /// The number of words in `after` that are new: not in `before`, no numbers or dates, and not among those that vanished.
+    /// Number of new words in `after`: not in `before`, not numbers or dates, and not among the vanished words.
     fn new_words(&self, before: &Element, after: &Element) -> usize {
         let known: HashSet<&str> = words(before).collect();
         words(after)
@@ -234,7 +232,7 @@ impl NoiseHistory {
         self.changing.push((id, n_changes));
     }
 
-    /// The stored form. It has at most about six kilobytes, and some dozens of bytes for a quiet page.
+    /// The stored form. It has at most six kilobytes, and a few dozen bytes for a quiet page.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.n_visits.to_le_bytes());
@@ -251,7 +249,7 @@ impl NoiseHistory {
         bytes
     }
 
-    /// Reads what [`NoiseHistory::to_bytes`] wrote.
+    /// Reads the stored form.
     pub fn from_bytes(bytes: &[u8]) -> Result<NoiseHistory, NoiseError> {
         let mut input = ByteReader { bytes, offset: 0 };
         if input.take::<1>()? != [FORMAT] {
@@ -313,13 +311,13 @@ fn hash(word: &str) -> u32 {
     hash
 }
 
-/// The words of the element's text and the parts of its address, so that a nonce in a query is one part of several.
+/// The words of the text and the parts of the URL, so that a nonce in a query is one part of several.
 fn words(element: &Element) -> impl Iterator<Item = &str> {
     let text = element.text().split_whitespace();
     text.chain(element.address().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))
 }
 
-/// Whether a word is a number, a date, a time or a token with digits: what a program writes anew without news.
+/// Whether a word is a number, date, time or token with digits, which programs generate without news.
 fn is_number_or_date(word: &str) -> bool {
     if word.bytes().any(|byte| byte.is_ascii_digit()) {
         return true;
@@ -328,8 +326,8 @@ fn is_number_or_date(word: &str) -> bool {
     bare.is_empty() || is_date_word(bare)
 }
 
-/// Whether a date or a time is what changed in a short text: the name of a month or day, a clock time, a calendar date or a year, or
-/// a word beside one. A number elsewhere is none: in a row of a table that has a date too, it may be news.
+/// Whether a date or time changed in a short text: the name of a month or day, a time, a calendar date or a year, or a
+/// word next to one. Other numbers do not count: in a table row with a date they may be news.
 fn is_date_change(before: &Element, after: &Element) -> bool {
     let known: HashSet<&str> = before.text().split_whitespace().collect();
     let words: Vec<&str> = after.text().split_whitespace().take(MAX_DATE_WORDS + 1).collect();
@@ -358,7 +356,7 @@ fn is_date_part(word: &str) -> bool {
     is_year || is_clock || is_calendar || is_name || is_timestamp(word)
 }
 
-/// Whether three numbers are day, month and year in some order. 9.1.0 is a version and no date.
+/// Whether three numbers are day, month and year in any order. 9.1.0 is a version, not a date.
 fn is_calendar_date(word: &str) -> bool {
     let parts: Vec<&str> = word.split(['-', '/', '.']).collect();
     let [first, second, third] = parts[..] else { return false };
@@ -372,13 +370,13 @@ fn is_calendar_date(word: &str) -> bool {
         || (first.len() == 4 && is_year(first) && is_day_and_month(second, third))
 }
 
-/// Whether a word is an instant as programs write it: 2026-01-01T05:00:00Z.
+/// Whether a word is a machine-readable instant, such as 2026-01-01T05:00:00Z.
 fn is_timestamp(word: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b':' | b'.' | b'+' | b'T' | b'Z');
     word.len() >= 16 && word.as_bytes().get(10) == Some(&b'T') && word.bytes().all(is_part)
 }
 
-/// Names of months and days and words that stand beside times, in several languages.
+/// Names of months and days and other words next to times, in several languages.
 const DATE_WORDS: &str = "\
     january february march april may june july august september october november december jan feb mar \
     apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon \
@@ -455,7 +453,7 @@ mod tests {
         tree
     }
 
-    /// Noise of each operation at each visit.
+    /// The noise of each operation on each visit.
     fn watch(visits: impl Iterator<Item = BlockTree>) -> Vec<Vec<f64>> {
         let mut history = NoiseHistory::default();
         let mut last: Option<BlockTree> = None;
@@ -475,14 +473,14 @@ mod tests {
 
     #[test]
     fn a_counter_becomes_noise_visit_by_visit() {
-        // Nothing says what is counted here: only history does.
+        // The text does not show what is counted, so only the history can decide.
         let seen = watch((0..12).map(|n| page(&[format!("this is number {}", 1000 + n * 37)], "/n")));
         assert_eq!(seen[0], [0.5]);
         assert!(seen.windows(2).all(|pair| pair[0][0] < pair[1][0]), "{seen:?}");
         assert!(Noise(seen[10][0]).is_mostly_noise());
     }
 
-    /// What is not noise when the status of a change is decided is not noise when its operations are reported.
+    /// The status of a change and the report of its operations use the same threshold.
     #[test]
     fn operations_are_reported_unless_they_are_noise() {
         for noise in [0.0, 0.3, 0.49, 0.5, 0.55, MOSTLY_NOISE, 1.0] {

@@ -1,4 +1,4 @@
-//! A block tree, the one before it and the page's noise history -> delta, importance, and the history now (docs/papers.md,
+//! A block tree, the tree before it and the page's noise history -> delta, importance, new history (docs/papers.md,
 //! How the papers join).
 //!
 //! The crawler and the import call [`compare`] after each capture.
@@ -10,35 +10,37 @@ use crate::page::noise::NoiseHistory;
 use crate::page::segment::{Block, BlockRole, BlockTree};
 use crate::url::canonical::without_scheme;
 
-/// Decides whether an element is an advertisement, by filter lists where there are some.
+/// Decides whether an element is an advertisement, by filter lists if there are any.
 pub type IsAdvertisement<'a> = &'a dyn Fn(&Element) -> bool;
 
-/// A version of a page beside the version before it.
+/// A version of a page compared with the version before it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct VersionComparison {
-    /// The blocks of the page now.
+    /// The blocks of the new version.
     pub tree: BlockTree,
-    /// The page's noise history with this version.
+    /// The noise history including this version.
     pub noise: NoiseHistory,
-    /// What changed; `None` at the first capture, and if another engine made the tree before.
+    /// The changes. `None` for the first capture, and if a different engine made the tree before.
     pub delta: Option<Delta>,
-    /// How much it matters, operation by operation.
+    /// The importance of each operation.
     pub assessment: Assessment,
-    /// Whether there were changes and each of them is noise or about an advertisement.
+    /// Whether there were changes and all of them are noise or advertisements.
     pub is_only_noise: bool,
-    /// Whether the URL has another kind of document now, such as a PDF in place of a page. Nothing says how much that matters.
+    /// Whether the format of the document changed, for example from a page to a PDF. The importance of such a change
+    /// is unknown.
     pub is_other_format: bool,
 }
 
 impl VersionComparison {
-    /// Whether a reader sees no difference to the version before.
+    /// Whether a reader sees no difference.
     pub fn is_unchanged(&self) -> bool {
         self.delta.as_ref().is_some_and(Delta::is_empty)
     }
 }
 
-/// Compares a version with the one before it and the page's noise history. Trees of two engines are not compared, because they
-/// cut the same page in different places. The new tree is then taken over with importance 0, because no change was seen.
+/// Compares a version with the one before it and with the noise history. Trees of different engines are not compared,
+/// because they cut the same page in different places. The new tree is then stored with importance 0, because no
+/// change was observed.
 pub fn compare(
     before: Option<(&BlockTree, &NoiseHistory)>,
     tree: BlockTree,
@@ -71,7 +73,7 @@ pub fn compare(
     VersionComparison { noise, delta: Some(delta), assessment, is_only_noise, ..alone }
 }
 
-/// On a hub only the items and the prose around them can be news.
+/// On a listing page only items and the prose around them can be news.
 fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
     match delta.items.as_ref().filter(|items| items.is_listing) {
         Some(items) => {
@@ -82,7 +84,7 @@ fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
     }
 }
 
-/// Whether the element or its block is an advertisement, or most links and images of a block that came or went are.
+/// Whether the element or its block is an advertisement, or most links and images of an inserted or deleted block are.
 pub fn is_about_advertisement(operation: &Operation, is_advertisement: IsAdvertisement) -> bool {
     if operation.role == Some(BlockRole::Advertisement) {
         return true;
@@ -94,11 +96,11 @@ pub fn is_about_advertisement(operation: &Operation, is_advertisement: IsAdverti
     }
 }
 
-/// Words of a link's name that make it a headline.
+/// Minimum number of words of a link name that is a headline.
 const MIN_HEADLINE_WORDS: usize = 4;
 
-/// Whether an element is a headline that leads to a page of the same site. Such a link is what a reader came for, and the words
-/// of its address are those of its headline: they do not tell an advertisement.
+/// Whether an element is a headline that links to a page of the same site. The URL of such a link contains the words
+/// of its headline, so advertising words in it do not count.
 pub fn is_own_headline(element: &Element, page: &str) -> bool {
     let host = |address: &str| {
         let url = url::Url::parse(address).ok()?;
@@ -108,9 +110,9 @@ pub fn is_own_headline(element: &Element, page: &str) -> bool {
         && host(page).is_some_and(|own| host(element.address()) == Some(own))
 }
 
-/// Whether an address has a word of advertising in it: the test of P-PATTERN 6.2, used where no filter list knows better.
-/// Only whole words of the host and of short path segments count: "download" contains "ad", and a segment of many words
-/// is the headline of an article, which may be about advertising.
+/// Whether a URL contains an advertising word: the test of P-PATTERN 6.2, used if no filter list decides. Only whole
+/// words of the host and of short path segments count. "download" contains "ad", and a long segment is the headline of
+/// an article, which may be about advertising.
 pub fn has_advertising_words(address: &str) -> bool {
     let rest = without_scheme(address);
     let path = rest.split(['?', '#']).next().unwrap_or(rest);

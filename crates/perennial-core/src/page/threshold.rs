@@ -1,29 +1,28 @@
 //! Versions of a page by importance -> those that reach the index threshold (P-PATTERN 7; docs/papers.md, Index
 //! threshold).
 //!
-//! A version is indexed when the importance gathered since the last indexed one, its own included, reaches the page's
-//! threshold delta(P), the mean of its pattern. The paper's Algorithm 4 compares the sum before it adds the current
-//! version, and so indexes one version too late. Indexing decides what search and "next important version" see. It
-//! never deletes. The CDXJ index of captures ([`perennial_warc::cdxj`]) is another thing and holds all of them.
+//! A version is indexed if the importance accumulated since the last indexed version, including its own, reaches the
+//! page's threshold delta(P), the mean of its pattern. The paper's Algorithm 4 compares the sum before it adds the
+//! current version, and so indexes one version too late. The index affects search and "next important version". It
+//! never deletes anything. The CDXJ index ([`perennial_warc::cdxj`]) is separate and contains all captures.
 
 use crate::page::change_status::ChangeStatus;
 use crate::page::importance::Importance;
 use crate::time::Timestamp;
 
-/// The sums over a page's versions that decide which of them are indexed. While a page is crawled, the importance that it has
-/// shown in a mean hour stands for delta(P).
+/// The sums that decide which versions of a page are indexed. During a crawl, the mean importance per hour replaces
+/// delta(P).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IndexSums {
     /// The first observation.
     pub first: Timestamp,
     /// Importance since then.
     pub total: f64,
-    /// Importance since the last indexed version.
     pub gathered: f64,
 }
 
 impl IndexSums {
-    /// Of a page that was not observed before.
+    /// The sums of a page without observations.
     pub fn new(first: Timestamp) -> IndexSums {
         IndexSums { first, total: 0.0, gathered: 0.0 }
     }
@@ -33,13 +32,13 @@ impl IndexSums {
         self.total / (at - self.first).as_hours_f64().max(1.0)
     }
 
-    /// Adds an observation, and says whether its version is indexed.
+    /// Adds an observation and returns whether its version is indexed.
     pub fn add(&mut self, status: ChangeStatus, at: Timestamp) -> bool {
         // The first version is always indexed, and is not a change.
         if status == ChangeStatus::New {
             return true;
         }
-        // A page that is not there has no version to index; one that returns has.
+        // A page that vanished has no version to index; one that returned has.
         if !status.is_page() || !status.is_new_version() {
             return false;
         }
@@ -50,7 +49,7 @@ impl IndexSums {
     }
 }
 
-/// Adds a version to what has gathered since the last indexed one, and says whether it is indexed.
+/// Adds the importance of a version and returns whether the version is indexed.
 fn reaches(threshold: f64, gathered: &mut f64, importance: Importance) -> bool {
     *gathered += importance.get();
     let is_indexed = *gathered >= threshold;

@@ -1,7 +1,7 @@
-//! Bytes of a text and its Content-Type -> characters, as a browser would read them.
+//! Bytes of a text and its Content-Type -> characters, decoded like in a browser.
 //!
-//! Order of evidence (HTML standard, "determining the character encoding"): byte order mark, the protocol's
-//! charset, `<meta>` within the first kilobyte, then UTF-8 if the bytes are valid, else what they look like.
+//! Order of evidence (HTML standard, "determining the character encoding"): byte order mark, charset of the protocol,
+//! `<meta>` within the first kilobyte, UTF-8 if the bytes are valid, and finally a guess.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use url::Url;
 
-/// Bytes in which browsers look for `<meta charset>`.
+/// Bytes in which browsers search for `<meta charset>`.
 const META_BYTES: usize = 1024;
-/// Bytes of a text from which its encoding is guessed.
+/// Bytes of a text that are used for a guess.
 const MAX_GUESS_BYTES: usize = 1 << 20;
 
-/// The encoding of a text. The queries of its links are encoded alike.
+/// The encoding of a text. It also applies to the queries of its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charset(&'static Encoding);
 
@@ -25,7 +25,7 @@ impl Default for Charset {
 }
 
 impl Charset {
-    /// The encoding of a text, of which these are the first bytes or all.
+    /// Detects the encoding of a text from its first bytes or all of them.
     pub fn detect(bytes: &[u8], content_type: Option<&str>) -> Charset {
         match Encoding::for_bom(bytes) {
             Some((encoding, _)) => Charset(encoding),
@@ -33,7 +33,7 @@ impl Charset {
         }
     }
 
-    /// The encoding that a text says of itself or that its protocol says; `None` where neither does.
+    /// The encoding that the text or its protocol declares. `None` if neither does.
     pub fn declared(bytes: &[u8], content_type: Option<&str>) -> Option<Charset> {
         let head = &bytes[..bytes.len().min(META_BYTES)];
         Encoding::for_bom(bytes)
@@ -43,13 +43,13 @@ impl Charset {
             .map(Charset)
     }
 
-    /// As the library of encodings names it.
+    /// The encoding as a type of `encoding_rs`.
     pub fn encoding(self) -> &'static Encoding {
         self.0
     }
 
-    /// Resolves a reference as browsers do: characters of the query become bytes of the document's encoding
-    /// (URL standard, "query state").
+    /// Resolves a reference like browsers: characters of the query become bytes in the document's encoding (URL
+    /// standard, "query state").
     pub fn join(self, base: &Url, reference: &str) -> Option<Url> {
         if self.0.output_encoding() == UTF_8 {
             return base.join(reference).ok();
@@ -59,20 +59,20 @@ impl Charset {
     }
 }
 
-/// Decodes a text. Bytes that are invalid become U+FFFD.
+/// Decodes a text. Invalid bytes become U+FFFD.
 pub fn decode_text<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     decode_with_charset(bytes, content_type).0
 }
 
-/// Decodes a text, and returns its encoding too.
+/// Decodes a text and returns its encoding.
 pub fn decode_with_charset<'a>(bytes: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, Charset) {
-    // `decode` itself lets a byte order mark win.
+    // `decode` gives a byte order mark precedence.
     let (text, encoding, _) = detect_encoding(bytes, content_type).decode(bytes);
     (text, Charset(encoding))
 }
 
-/// Decodes XML. Beside what holds for every text, the XML declaration counts, after what the server says. A text that is said to be UTF-8
-/// and is not is read as what it is said to be elsewhere, or as what it looks like.
+/// Decodes XML. The XML declaration counts too, after the charset of the protocol. A text that is declared as UTF-8
+/// but is not is decoded by the other declaration, or by a guess.
 pub fn decode_xml<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     if Encoding::for_bom(bytes).is_some() {
         return UTF_8.decode(bytes).0;
@@ -87,7 +87,7 @@ pub fn decode_xml<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Cow<'a, st
     encoding.decode(bytes).0
 }
 
-/// XML begins with `<`: two bytes of which one is zero tell UTF-16 and its order.
+/// XML begins with `<`, so a zero among the first two bytes shows UTF-16 and its byte order.
 fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
     match bytes.get(..4)? {
         [b'<', 0, second, 0] if *second != 0 => Some(encoding_rs::UTF_16LE),
@@ -108,7 +108,7 @@ fn charset_in_declaration(head: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(&rest[..end]).map(Encoding::output_encoding)
 }
 
-/// Whether UTF-8 fits: of the characters beyond ASCII at most one in ten is broken.
+/// Whether UTF-8 fits: at most one in ten non-ASCII characters is broken.
 fn is_nearly_utf8(bytes: &[u8]) -> bool {
     if std::str::from_utf8(bytes).is_ok() {
         return true;
@@ -130,7 +130,7 @@ fn detect_encoding(bytes: &[u8], content_type: Option<&str>) -> &'static Encodin
         .unwrap_or_else(|| guess(bytes))
 }
 
-/// Guesses the encoding from the bytes when nothing declares it.
+/// Guesses the encoding if nothing declares it.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     if std::str::from_utf8(bytes).is_ok() {
         return UTF_8;
@@ -138,7 +138,7 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(&bytes[..bytes.len().min(MAX_GUESS_BYTES)], bytes.len() <= MAX_GUESS_BYTES);
     let found = detector.guess(None, Utf8Detection::Allow);
-    // A text with one broken character is not valid UTF-8, but no other encoding fits it better.
+    // A single broken character makes UTF-8 invalid, but the guess may still be UTF-8.
     if found == UTF_8 { WINDOWS_1252 } else { found }
 }
 
@@ -151,8 +151,8 @@ fn charset_in(text: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(&rest[..end.unwrap_or(rest.len())])
 }
 
-/// Both `<meta charset=x>` and `<meta http-equiv=content-type content="text/html; charset=x">`. A page that is
-/// ASCII-compatible enough to hold a readable `<meta>` cannot be UTF-16, whatever it says.
+/// Finds `<meta charset=x>` and `<meta http-equiv=content-type content="text/html; charset=x">`. A page with a
+/// readable `<meta>` cannot be UTF-16, even if it declares so.
 fn charset_in_meta(head: &[u8]) -> Option<&'static Encoding> {
     let mut from = 0;
     while let Some(at) = find_ignoring_case(&head[from..], b"<meta") {

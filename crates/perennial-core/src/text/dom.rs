@@ -1,11 +1,13 @@
-//! Text of a page -> a plain tree of elements and texts, bounded whatever the input is.
+//! Text of a page -> a bounded tree of elements and texts.
 //!
-//! The layout engine builds its own document from this tree, the structural layout and the extraction of objects read it
-//! directly, so all see the same nodes. The parser of html5ever keeps its open elements on a stack that it searches on almost every
-//! tag, compares each formatting element with all open ones, and repeats unclosed ones in every paragraph: hostile input
-//! makes all of it quadratic. A gate between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`], names and
-//! formatting elements beyond their bounds, and everything after [`MAX_NODES`] or [`MAX_TAGS`]. The tokenizer has bounds of its
-//! own ([`crate::text::tokens`]).
+//! The layout engine builds its document from this tree. The structural layout and the article extraction read it
+//! directly, so all of them use the same nodes.
+//!
+//! The parser of html5ever searches its stack of open elements on almost every tag, compares each formatting element
+//! with all open ones, and repeats unclosed ones in every paragraph. Hostile input makes all of this quadratic. A gate
+//! between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`], names and formatting elements beyond
+//! their limits, and everything after [`MAX_NODES`] or [`MAX_TAGS`]. The tokenizer has its own limits
+//! ([`crate::text::tokens`]).
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
@@ -19,40 +21,39 @@ use html5ever::{Attribute, LocalName, QualName, ns};
 
 use crate::text::tokens::{MAX_ATTRIBUTES, read_tokens};
 
-/// Elements nested deeper become siblings, because the engine recurses and its stack is finite.
+/// Maximum nesting. Deeper elements become siblings, because the engine recurses and its stack is limited.
 pub const MAX_DEPTH: u16 = 256;
 
-/// The rest of a page with more nodes is not read. Trees, layouts and blocks take about 700 bytes a node together.
+/// Maximum nodes of a page; the rest is not read. Trees, layouts and blocks together take about 700 bytes per node.
 pub const MAX_NODES: usize = 200_000;
 
-/// Attributes of all elements that are kept.
+/// Maximum stored attributes of all elements.
 const MAX_KEPT_ATTRIBUTES: usize = 1_000_000;
 
-/// Tags that are read, those without a node of their own included: each may cost a walk over all open elements.
+/// Maximum tags, including those without a node: each may cost a walk over all open elements.
 pub const MAX_TAGS: usize = 2_000_000;
 
-/// Different names of attributes. The parser keeps all names of a program in one table of fixed width, so that each new one is
-/// compared with a share of all others; a page has hundreds.
+/// Maximum different attribute names. The parser keeps all names of a process in one table of fixed width, so that
+/// each new one is compared with part of the others. A page has hundreds.
 const MAX_NAMES: usize = 50_000;
 
-/// Names up to this length are not kept in that table.
+/// Names up to this length are not stored in that table.
 const SHORT_NAME_BYTES: usize = 7;
 
-/// Comparisons of attributes that formatting elements may cost: each is compared with every open one. A page of 100,000 links
-/// at a depth of 30 takes a quarter of them.
+/// Maximum attribute comparisons for formatting elements, each of which is compared with every open one. A page with
+/// 100,000 links at a depth of 30 needs a quarter of them.
 const MAX_FORMATTING_WORK: usize = 64_000_000;
 
-/// A body with no more text than this has nothing to read.
+/// A body with at most this much text has nothing to read.
 const FEW_BYTES: usize = 200;
 
-/// What a node of [`Dom`] is.
+/// The kind and content of a [`DomNode`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum DomKind {
     /// An element.
     Element {
         /// Name with its namespace.
         name: QualName,
-        /// In document order.
         attributes: Vec<Attribute>,
     },
     /// A run of text.
@@ -62,16 +63,14 @@ pub enum DomKind {
 /// One node of [`Dom`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct DomNode {
-    /// `None` for the root alone.
+    /// `None` for the root only.
     pub parent: Option<u32>,
     /// One past the last node below it.
     pub end: u32,
-    /// What it is.
     pub kind: DomKind,
 }
 
 impl DomNode {
-    /// The first of its classes.
     pub fn first_class(&self) -> Option<&str> {
         self.attribute("class").and_then(|names| names.split_whitespace().next())
     }
@@ -84,7 +83,6 @@ impl DomNode {
         }
     }
 
-    /// The value of an attribute.
     pub fn attribute(&self, wanted: &str) -> Option<&str> {
         match &self.kind {
             DomKind::Element { attributes, .. } => {
@@ -103,14 +101,14 @@ impl DomNode {
 /// A parsed page.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Dom {
-    /// Elements and texts in document order; the first is the root element, `html`.
+    /// Elements and texts in document order. The first is the root element, `html`.
     pub nodes: Vec<DomNode>,
-    /// Whether the body has something to read, shown or hidden.
+    /// Whether the body contains enough text to read, visible or hidden.
     pub has_body_text: bool,
 }
 
 impl Dom {
-    /// Parses a page with scripting on, so that the contents of `noscript` are no elements.
+    /// Parses a page with scripting enabled, so that the contents of `noscript` are not elements.
     pub fn parse(html: &str) -> Dom {
         let builder = TreeBuilder::new(
             Sink::default(),
@@ -123,7 +121,7 @@ impl Dom {
         dom
     }
 
-    /// Puts what hangs below the document in order and leaves comments out.
+    /// Puts the nodes below the document in order and leaves out comments.
     fn from_sink_nodes(mut made: Vec<SinkNode>) -> Dom {
         let mut nodes: Vec<DomNode> = Vec::with_capacity(made.len());
         let is_element = |made: &[SinkNode], node: u32| {
@@ -142,7 +140,7 @@ impl Dom {
         Dom::in_order(nodes)
     }
 
-    /// From nodes in document order that know their parents.
+    /// Builds a tree from nodes in document order with known parents.
     pub fn in_order(mut nodes: Vec<DomNode>) -> Dom {
         for index in (1..nodes.len()).rev() {
             let end = nodes[index].end;
@@ -159,19 +157,18 @@ impl Dom {
         (!self.nodes.is_empty()).then_some(0)
     }
 
-    /// Whether the node is an element.
     pub fn is_element(&self, node: u32) -> bool {
         matches!(self.nodes[node as usize].kind, DomKind::Element { .. })
     }
 
-    /// The nodes right below a node, in document order.
+    /// The children of a node in document order.
     pub fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let end = self.nodes[node as usize].end;
         let inside = move |child: u32| (child < end).then_some(child);
         std::iter::successors(inside(node + 1), move |&child| inside(self.nodes[child as usize].end))
     }
 
-    /// The first element below the root with this name, near the top: `head` and `body` are children of the root.
+    /// The first child of the root with this name, such as `head` or `body`.
     pub fn child_of_root(&self, tag: &str) -> Option<u32> {
         self.children(self.root()?).find(|&child| self.nodes[child as usize].tag() == tag)
     }
@@ -185,7 +182,7 @@ impl Dom {
             .attribute("href")
     }
 
-    /// All texts below a node, in order.
+    /// All texts below a node in order.
     fn texts(&self, node: u32) -> impl Iterator<Item = &str> {
         self.nodes[node as usize..self.nodes[node as usize].end as usize].iter().filter_map(
             |node| match &node.kind {
@@ -200,7 +197,7 @@ impl Dom {
         self.texts(node).collect()
     }
 
-    /// More than [`FEW_BYTES`] of text, space around it not counted.
+    /// Whether there is more than [`FEW_BYTES`] of text, not counting white space around it.
     fn has_text(&self, node: u32) -> bool {
         let (mut n_bytes, mut n_blank) = (0, 0);
         for text in self.texts(node) {
@@ -218,13 +215,13 @@ impl Dom {
     }
 }
 
-/// Passes tokens on to the tree builder unless they would make the tree too deep or too large, or cost too much.
+/// Passes tokens to the tree builder unless they would make the tree too deep, too large or too expensive.
 struct Gate {
     builder: TreeBuilder<u32, Sink>,
-    /// Whether an end tag came since the last start tag that was dropped, so that the depth may have changed.
+    /// Whether there was an end tag since the last dropped start tag, so that the depth may have changed.
     has_closed: Cell<bool>,
     n_tags: Cell<usize>,
-    /// Names of attributes that the tree holds, the short ones left out.
+    /// Attribute names in the tree, except short ones.
     names: RefCell<HashSet<LocalName>>,
     n_attributes: Cell<usize>,
     formatting_work: Cell<usize>,
@@ -242,7 +239,7 @@ impl Gate {
         }
     }
 
-    /// Whether a tag is let in; if so its attributes are within the bounds.
+    /// Whether a tag is admitted. If so, its attributes are limited.
     fn admits(&self, tag: &mut Tag) -> bool {
         self.n_tags.set(self.n_tags.get() + 1);
         if tag.kind == TagKind::EndTag || tag.self_closing {
@@ -258,7 +255,7 @@ impl Gate {
         !is_formatting(&tag.name) || self.admits_formatting(tag)
     }
 
-    /// Leaves the attributes for which there is room; an end tag needs none.
+    /// Removes attributes beyond the limits, and all attributes of end tags.
     fn bound_attributes(&self, tag: &mut Tag) {
         if tag.kind == TagKind::EndTag {
             tag.attrs.clear();
@@ -288,7 +285,7 @@ impl Gate {
     }
 }
 
-/// Elements that the tree builder repeats where they are left open (HTML standard, 13.2.4.3).
+/// Elements that the tree builder repeats if they are left open (HTML standard, 13.2.4.3).
 fn is_formatting(name: &str) -> bool {
     const NAMES: [&str; 14] =
         ["a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"];
@@ -319,17 +316,17 @@ impl TokenSink for Gate {
     }
 }
 
-/// What a node is while the page is parsed.
+/// The kind of a node during parsing.
 enum SinkKind {
-    /// The document itself, always node 0; also the contents of a template.
+    /// The document (always node 0) or the contents of a template.
     Document,
     Node(DomKind),
-    /// A comment or processing instruction, of which only the place is kept.
+    /// A comment or processing instruction, of which only the position is kept.
     Comment,
 }
 
 struct SinkNode {
-    /// `None` for the document and for nodes that were removed again.
+    /// `None` for the document and for removed nodes.
     parent: Option<u32>,
     children: Vec<u32>,
     kind: SinkKind,
@@ -338,7 +335,7 @@ struct SinkNode {
 
 struct Sink {
     nodes: RefCell<Vec<SinkNode>>,
-    /// Depth of the place where something was appended last.
+    /// Depth of the last insertion.
     depth: Cell<u16>,
 }
 
@@ -360,14 +357,14 @@ impl Sink {
         let mut nodes = self.nodes.borrow_mut();
         if let Some(parent) = nodes[child as usize].parent.take() {
             let siblings = &mut nodes[parent as usize].children;
-            // Nodes that html5ever removes again are at or near the end.
+            // html5ever removes nodes at or near the end of the list.
             if let Some(place) = siblings.iter().rposition(|&sibling| sibling == child) {
                 siblings.remove(place);
             }
         }
     }
 
-    /// Puts `child` below `parent` before position `place`, or joins text with text before it.
+    /// Inserts `child` below `parent` at index `place`, or appends text to the text before it.
     fn insert(&self, parent: u32, place: Option<usize>, child: NodeOrText<u32>) {
         let child = match child {
             NodeOrText::AppendNode(child) => {
@@ -378,7 +375,7 @@ impl Sink {
                 if self.joined(parent, place, &text) {
                     return;
                 }
-                // Texts come in pieces, with each line break by itself. Spare capacity saves copies as they grow.
+                // Texts arrive in pieces, with separate line breaks. Spare capacity avoids copies as they grow.
                 let mut own = String::with_capacity(text.len().max(48));
                 own.push_str(&text);
                 self.create(SinkKind::Node(DomKind::Text(own)))
@@ -427,7 +424,7 @@ impl TreeSink for Sink {
     fn elem_name<'a>(&'a self, target: &'a u32) -> Ref<'a, QualName> {
         Ref::map(self.nodes.borrow(), |nodes| match &nodes[*target as usize].kind {
             SinkKind::Node(DomKind::Element { name, .. }) => name,
-            // html5ever asks for names of elements only.
+            // html5ever requests names of elements only.
             _ => unreachable!("not an element"),
         })
     }
@@ -460,7 +457,7 @@ impl TreeSink for Sink {
     fn append_doctype_to_document(&self, _name: StrTendril, _public: StrTendril, _system: StrTendril) {}
 
     fn get_template_contents(&self, target: &u32) -> u32 {
-        // Contents of a template are not shown. They have a document of their own as parent.
+        // Contents of a template are invisible. Their parent is a separate document.
         let _ = target;
         self.create(SinkKind::Document)
     }
@@ -562,7 +559,7 @@ mod tests {
         assert!(Dom::parse(&hostile).nodes.len() < MAX_NODES + 2 * MAX_DEPTH as usize);
     }
 
-    /// A page opens its root again and again, each time with other attributes.
+    /// A page that repeats its root element with different attributes.
     #[test]
     fn attributes_of_the_root_are_bounded_over_all_its_tags() {
         let again = |n: usize| (0..100).map(|at| format!(" x{n}-{at}")).collect::<String>();

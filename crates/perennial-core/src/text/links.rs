@@ -1,7 +1,8 @@
-//! HTML or CSS and its address -> the addresses it refers to: pages to visit, and requisites that are needed to show it.
+//! HTML or CSS and its URL -> the URLs that it references: pages to visit, and subresources that are needed to show
+//! it.
 //!
-//! It works on the token stream and not on a tree: one pass, little memory, and hostile nesting cannot overflow a stack.
-//! `<noscript>` counts as markup, because whoever reads the archive may run no scripts.
+//! It works on the token stream instead of a tree: one pass, little memory, and hostile nesting cannot overflow a
+//! stack. `<noscript>` counts as markup, because readers of the archive may disable scripts.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -13,22 +14,22 @@ use url::Url;
 use crate::text::charset::Charset;
 use crate::text::tokens::read_tokens;
 
-/// Most references of one page. Further ones are left out, because such a page is a trap or a dump.
+/// Maximum references of one page. A page with more is a trap or a dump.
 pub const MAX_LINKS: usize = 20_000;
 
-/// Longer addresses are left out; most servers refuse more than 8 KB.
+/// Maximum length of a URL. Most servers reject more than 8 KB.
 const MAX_URL_BYTES: usize = 8_192;
 
-/// Why a page refers to an address.
+/// How a page references a URL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LinkKind {
     /// `<a>` or `<area>`.
     Anchor,
     /// `<iframe>`, `<frame>`: a page shown inside the page.
     Frame,
-    /// `<link rel=canonical>`: where the page says it belongs.
+    /// `<link rel=canonical>`: the preferred URL of the page.
     Canonical,
-    /// `<link rel=next>` or `prev`: the neighbours in a list of several pages.
+    /// `<link rel=next>` or `prev`: the neighbouring pages of a sequence.
     Sequence,
     /// `<meta http-equiv=refresh>`.
     Refresh,
@@ -47,7 +48,7 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// Whether it leads to a page that a crawl may visit and the link graph counts.
+    /// Whether it is a page that a crawl may visit and that the link graph counts.
     pub fn is_page(self) -> bool {
         matches!(
             self,
@@ -55,7 +56,7 @@ impl LinkKind {
         )
     }
 
-    /// Whether it is a requisite: needed to show the page as its readers saw it.
+    /// Whether it is needed to show the page as its readers saw it.
     pub fn is_subresource(self) -> bool {
         matches!(
             self,
@@ -69,32 +70,30 @@ impl LinkKind {
     }
 }
 
-/// One reference.
+/// A URL that a document references.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct UrlReference {
     /// Absolute, http or https, without fragment.
     pub url: Url,
-    /// Why the page refers to it.
     pub kind: LinkKind,
     /// Whether it has `rel=nofollow`, `ugc` or `sponsored`.
     pub is_nofollow: bool,
 }
 
-/// All references of an HTML page in document order, each address once per kind.
+/// All references of an HTML page in document order, each URL once per kind.
 pub fn find_links(html: &str, page_url: &Url, charset: Charset) -> Vec<UrlReference> {
     let found = read_tokens(html, LinkSink::default(), TokenizerOpts::default()).0.into_inner();
     let base = found.base.as_deref().and_then(|href| page_url.join(href.trim()).ok());
     resolve(found.references, base.as_ref().unwrap_or(page_url), charset)
 }
 
-/// All references of a stylesheet.
 pub fn find_css_links(css: &str, sheet_url: &Url) -> Vec<UrlReference> {
     let mut references = Vec::new();
     push_css(css, &mut references);
     resolve(references, sheet_url, Charset::default())
 }
 
-/// A reference as it stands in the document.
+/// A reference as written in the document.
 struct Reference {
     href: String,
     kind: LinkKind,
@@ -102,7 +101,7 @@ struct Reference {
 }
 
 fn resolve(references: Vec<Reference>, base: &Url, charset: Charset) -> Vec<UrlReference> {
-    // A headline and its picture lead to the same place: most references of a front page are written twice.
+    // Headlines and their images often share a URL, so most references of a front page occur twice.
     let (mut written, mut seen) = (HashSet::new(), HashSet::new());
     let mut links = Vec::new();
     for reference in &references {
@@ -117,7 +116,7 @@ fn resolve(references: Vec<Reference>, base: &Url, charset: Charset) -> Vec<UrlR
     links
 }
 
-/// `None` for an empty address, a place in the same page and schemes such as `mailto:`.
+/// `None` for an empty URL, a fragment of the same page, and schemes such as `mailto:`.
 fn absolute(href: &str, base: &Url, charset: Charset) -> Option<Url> {
     let href = href.trim();
     if href.is_empty() || href.starts_with('#') || href.len() > MAX_URL_BYTES {
@@ -247,7 +246,7 @@ impl TokenSink for LinkSink {
     }
 }
 
-/// Elements that hold no markup. A tree builder would tell this to the tokenizer, but there is none here.
+/// Elements without markup inside. Usually a tree builder sets these states, but there is none here.
 fn raw_state(name: &str) -> TokenSinkResult<()> {
     match name {
         "script" => TokenSinkResult::RawData(ScriptData),
@@ -262,21 +261,21 @@ fn has_word(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|w| w.eq_ignore_ascii_case(word))
 }
 
-/// `a.png 1x, b.png 2x`: an address ends at white space, and a comma at its end belongs to the list.
+/// `a.png 1x, b.png 2x`: a URL ends at white space, and a trailing comma belongs to the list.
 fn srcset_urls(set: &str) -> impl Iterator<Item = &str> {
     let mut rest = set;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
         let end = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
         let (url, after) = rest.split_at(end);
-        // No descriptor follows an address that ends in a comma.
+        // After a trailing comma there is no descriptor.
         rest = if url.ends_with(',') { after } else { after.split_once(',').map_or("", |(_, more)| more) };
         Some(url.trim_end_matches(',')).filter(|url| !url.is_empty())
     })
 }
 
-/// Finds `url(...)` and `@import "..."`. This is a scan and not a parser, so an address inside a CSS comment is found too.
-/// That costs a fetch at worst, while a missed address would change how the page looks.
+/// Finds `url(...)` and `@import "..."`. It does not parse CSS, so it also finds URLs inside comments. That costs a
+/// fetch at worst, while a missed URL would change how the page looks.
 fn push_css(css: &str, references: &mut Vec<Reference>) {
     let bytes = css.as_bytes();
     let mut at = 0;
@@ -310,8 +309,8 @@ fn ends_with_import(bytes: &[u8]) -> bool {
     trimmed.len() >= 7 && trimmed[trimmed.len() - 7..].eq_ignore_ascii_case(b"@import")
 }
 
-/// Takes a quoted or bare value that begins at `from`, and returns where to go on. `from` is a character boundary
-/// because the byte before it is ASCII.
+/// Reads a quoted or bare value at `from` and returns where to continue. `from` is a character boundary because the
+/// byte before it is ASCII.
 fn push_css_value(
     css: &str,
     from: usize,
@@ -325,7 +324,7 @@ fn push_css_value(
         Some(&quote @ (b'"' | b'\'')) => (start + 1, quote),
         _ => (start, closing),
     };
-    // The search ends where an address would be too long, and goes on behind an unclosed value, so that it stays linear.
+    // The search is limited to the maximum URL length and continues after an unclosed value, so the work stays linear.
     let window = &bytes[start.min(bytes.len())..bytes.len().min(start + MAX_URL_BYTES)];
     let Some(length) = window.iter().position(|&b| b == end_byte || b == b'\n') else {
         return start + window.len();
@@ -439,7 +438,7 @@ mod tests {
 
     #[test]
     fn queries_are_encoded_as_the_page_is() {
-        // The same Cyrillic word as a link's path and query, in a page in windows-1251.
+        // The same Cyrillic word in the path and query of a link, on a page in windows-1251.
         let bytes = b"<meta charset=windows-1251><a href='/\xec\xe8\xf0?q=\xec\xe8\xf0'>";
         let (text, charset) = crate::text::charset::decode_with_charset(bytes, None);
         let links = find_links(&text, &page(), charset);

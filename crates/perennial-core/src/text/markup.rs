@@ -1,4 +1,4 @@
-//! Text of any origin -> what may stand in HTML, SVG and XML, between tags and in double-quoted attributes.
+//! Any text -> text that is safe in HTML, SVG and XML, between tags and in double-quoted attributes.
 
 use std::fmt::{self, Display, Write};
 
@@ -21,12 +21,12 @@ pub fn isolated(text: &str) -> impl Display {
     })
 }
 
-/// A text without the marks that order what stands behind it, for places where no element can hold it: the title of a window.
+/// Removes direction marks from a text, for places that cannot contain elements, such as the title of a window.
 pub fn without_direction_marks(text: &str) -> String {
     text.replace(is_reordering, "")
 }
 
-/// Marks that order the text behind them: embeddings, overrides, isolates and their ends.
+/// Marks that change the direction of the text after them: embeddings, overrides, isolates and their ends.
 fn is_reordering(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -36,10 +36,10 @@ fn is_right_to_left(character: char) -> bool {
         | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
 }
 
-/// Writes text that means itself. Line ends and tabs become references, or a reader of XML would turn them into spaces
-/// where they stand in an attribute. Characters that XML forbids become U+FFFD.
+/// Writes escaped text. Line ends and tabs become references, because XML readers would turn them into spaces in
+/// attributes. Characters that XML forbids become U+FFFD.
 pub fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
-    // Most text needs no escape: what lies between two is written at once.
+    // Most text needs no escapes, so the text between two of them is written at once.
     let mut written = 0;
     for (at, character) in text.char_indices() {
         let Some(escape) = escape(character) else { continue };
@@ -50,7 +50,7 @@ pub fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
     out.write_str(&text[written..])
 }
 
-/// A text as XML can hold it: characters that it forbids become U+FFFD.
+/// Replaces characters that XML forbids with U+FFFD.
 pub fn xml_safe(mut text: String) -> String {
     if text.contains(is_forbidden) {
         text = text.replace(is_forbidden, "\u{fffd}");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     proptest! {
-        /// A reader of XML finds the very text again, as content and as an attribute.
+        /// An XML reader reads back the same text, as content and as an attribute.
         #[test]
         fn a_reader_finds_the_text_again(text in "[a-z<>&\"'\\t\\n\\r é]{0,40}") {
             let xml = format!("<p t=\"{}\"></p>", escaped(&text));

@@ -1,28 +1,28 @@
-//! Two texts that differ in numbers -> whether the number is news (docs/papers.md, Advertisements and noise).
+//! Two texts that differ in numbers -> whether the change is news (docs/papers.md, Advertisements and noise).
 //!
-//! A price, a limit, a date of validity, a count of victims is news; a count of visitors, a clock, "3 minutes ago" is not. The
-//! number itself does not tell them apart. What stands beside it does: a currency, a unit, a label. The nearest such word
-//! decides. What nothing tells apart is left to the page's history (`noise`).
+//! A price, a limit, a date of validity or a number of victims is news. A number of visitors, a clock or "3 minutes
+//! ago" is not. The number itself does not distinguish them, but the words next to it do: a currency, a unit, a label.
+//! The nearest such word decides. If there is none, the page's history decides (`noise`).
 
-/// What a change of numbers is to a reader.
+/// The kind of a change of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NumberChange {
-    /// Other words changed too, or nothing did.
+    /// Words other than numbers changed, or nothing did.
     Words,
-    /// Numbers alone changed, and one of them is news: a price, a limit, a count that matters.
+    /// Only numbers changed, and one of them is news: a price, a limit, a count that matters.
     News,
-    /// Numbers alone changed, and none of them is news: clocks, counters, stamps.
+    /// Only numbers changed, and none of them is news: clocks, counters, timestamps.
     Passing,
-    /// Numbers alone changed, and nothing says what they are.
+    /// Only numbers changed, and nothing shows what they mean.
     Unclear,
 }
 
-/// Words around a number that may say what it is.
+/// Number of words on each side of a number that may show its meaning.
 const REACH: usize = 3;
-/// A text with more words than this is compared without looking at its numbers.
+/// Longer texts are compared without classifying their numbers.
 const MAX_WORDS: usize = 2_000;
 
-/// Judges a text that changed.
+/// Classifies the change of a text.
 pub fn classify(before: &str, after: &str) -> NumberChange {
     let old: Vec<&str> = before.split_whitespace().take(MAX_WORDS + 1).collect();
     let new: Vec<&str> = after.split_whitespace().take(MAX_WORDS + 1).collect();
@@ -34,7 +34,7 @@ pub fn classify(before: &str, after: &str) -> NumberChange {
     let ends = old.iter().rev().zip(new.iter().rev()).take(n_shared);
     let n_last = ends.take_while(|(old, new)| old == new).count();
     let (gone, come) = (&old[n_first..old.len() - n_last], &new[n_first..new.len() - n_last]);
-    // With several changes the words between them stand in both.
+    // With several changes, unchanged words between them are in both lists.
     let is_changed = |word: &str, others: &[&str]| !others.contains(&word);
     let mut changed = come.iter().filter(|word| is_changed(word, gone));
     if !changed.all(|word| is_number_word(word))
@@ -44,13 +44,13 @@ pub fn classify(before: &str, after: &str) -> NumberChange {
     }
     let places = (n_first..new.len() - n_last).filter(|&at| is_changed(new[at], gone));
     match classify_all(places.map(|at| classify_number(&new, at))) {
-        // The last piece is sold, the first one has come.
+        // A change from or to zero is news: sold out, or first one available.
         NumberChange::Unclear if gone.iter().chain(come).any(|word| bare(word) == "0") => NumberChange::News,
         figure => figure,
     }
 }
 
-/// Whether a text says nothing but the time, how long ago something was, or how often it was looked at.
+/// Whether a text contains only a time, an age or a counter.
 pub fn is_passing(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().take(9).collect();
     let has_figure = words.iter().any(|word| has_digit(word));
@@ -79,27 +79,27 @@ fn classify_all(signs: impl Iterator<Item = NumberChange>) -> NumberChange {
     }
 }
 
-/// What the words around a number say, the nearest first.
+/// Classifies a number by the words around it, nearest first.
 fn classify_number(words: &[&str], at: usize) -> NumberChange {
     let own = words[at];
     if has_currency(own) || own.contains('%') {
         return NumberChange::News;
     }
-    // "Il y a 3 minutes", in words that mean other things elsewhere.
+    // French for "3 minutes ago"; the single words have other meanings elsewhere.
     if at >= 3 && words[at - 3..at].iter().map(|word| bare(word)).eq(["il", "y", "a"]) {
         return NumberChange::Passing;
     }
     let is_clock = is_clock(own);
     for distance in 1..=REACH {
         let (before, after) = (at.checked_sub(distance), at.checked_add(distance));
-        // Units and what is counted stand behind a number, labels before it.
+        // Units and counted things follow a number, labels precede it.
         for (near, is_behind) in [(after, true), (before, false)] {
             let Some(near) = near.and_then(|near| words.get(near)) else { continue };
             if has_currency(near) {
                 return NumberChange::News;
             }
             let word = bare(near);
-            // "Hours: 9 to 17" is a label, "9 hours" a length of time: what it is the length of tells more.
+            // "Hours: 9 to 17" is a label, but "9 hours" is a duration, and the word after it decides.
             if is_behind && is_time_word(&word) {
                 continue;
             }
@@ -118,7 +118,7 @@ fn classify_number(words: &[&str], at: usize) -> NumberChange {
     }
 }
 
-/// The number of a release: three and more numbers with points between them, which are no date.
+/// A version number: three or more numbers separated by points that are not a date.
 fn is_version(word: &str) -> bool {
     let word = word.trim_start_matches(['v', 'V', '(', '[']).trim_end_matches([',', ';', ')', ']', '.']);
     let parts: Vec<&str> = word.split('.').collect();
@@ -131,7 +131,7 @@ fn is_version(word: &str) -> bool {
         && !is_date
 }
 
-/// Whether a word is a number, a date, a time, or a word of which those are made.
+/// Whether a word is a number, a date, a time or part of one.
 fn is_number_word(word: &str) -> bool {
     has_digit(word) || {
         let word = bare(word);
@@ -143,7 +143,7 @@ fn has_digit(word: &str) -> bool {
     word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// The word in lower case without signs around it.
+/// The word in lower case without punctuation.
 fn bare(word: &str) -> String {
     word.trim_matches(|c: char| !c.is_alphanumeric() && c != '°' && c != '%' && c != '©').to_lowercase()
 }
@@ -169,7 +169,7 @@ fn is_clock(word: &str) -> bool {
             .all(|part| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Words of counters and stamps: what is counted so is read by nobody.
+/// Words of counters and timestamps, whose numbers nobody reads.
 fn is_passing_word(word: &str) -> bool {
     is_one_of(word, PASSING)
 }
@@ -182,13 +182,13 @@ const PASSING: &str = "views view visitors visitor visits visit besucher aufrufe
     changed geändert aktualisiert stand actualisé copyright © uptime served cached built published posted \
     veröffentlicht publié today heute now jetzt uhr gmt utc";
 
-/// Words of what matters: units, what is counted in earnest, labels of limits and of validity.
+/// Words of numbers that matter: units, important counts, labels of limits and validity.
 fn is_news_word(word: &str) -> bool {
     let is_compound = || TELLING_ENDS.split(' ').any(|end| word.len() > end.len() && word.ends_with(end));
     is_short_unit(word) || is_one_of(word, TELLING) || is_compound()
 }
 
-/// What is counted or set, as the end of a longer German word.
+/// Ends of German compounds with the same meaning.
 const TELLING_ENDS: &str =
     "opfer preis preise kosten gebühr gebühren steuer frist grenzwert lohn zins zinsen";
 
@@ -209,7 +209,7 @@ fn is_short_unit(word: &str) -> bool {
 
 const UNITS: &str = "km cm mm kg mg µg ml kw mw gw mb gb tb mhz ghz m² m2 ppm mio mrd";
 
-/// Names of days and months and words of times.
+/// Names of days and months, and other words of times.
 fn is_time_word(word: &str) -> bool {
     is_one_of(word, TIMES)
 }
@@ -221,7 +221,7 @@ const TIMES: &str = "jan feb mar mär apr jun jul aug sep oct okt nov dec dez mo
     week weeks month months year years sekunde sekunden minuten stunde stunden tag tage tagen woche wochen \
     monat monate monaten jahr jahre jahren am pm uhr gmt utc yesterday gestern sept";
 
-/// Words between the parts of a stamp.
+/// Words between the parts of a timestamp.
 fn is_filler(word: &str) -> bool {
     is_one_of(word, FILLERS)
 }

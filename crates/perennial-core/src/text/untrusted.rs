@@ -1,8 +1,8 @@
-//! Text that strangers wrote -> text of bounded length, and text that a terminal only shows.
+//! Untrusted text -> text of bounded length, and text that is harmless on a terminal.
 //!
-//! Addresses, names, labels and lines of imported files pass through here where they come in, so that nothing behind
-//! this module meets one that is longer than it can handle. Text that is printed passes through [`TerminalWriter`], because an
-//! address may hold the commands of a terminal.
+//! URLs, names, labels and lines of imported files pass through this module where they enter, so that other code never
+//! receives one that is too long. Printed text passes through [`TerminalWriter`], because a URL may contain terminal
+//! control sequences.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,21 +10,21 @@ use std::io::{self, BufRead, Read, Write};
 
 use unicode_width::UnicodeWidthChar;
 
-/// The longest address of a capture. Its line in the index, where each character may take six, stays far below the
-/// longest line that is read.
+/// Maximum length of a capture's URL. Its index line, with up to six bytes per character, stays far below the maximum
+/// line length.
 pub const MAX_URL_BYTES: usize = 32 << 10;
-/// The longest media type or digest that is kept; real ones are far shorter.
+/// Maximum length of a media type or digest. Real ones are far shorter.
 pub const MAX_LABEL_BYTES: usize = 255;
-/// The longest file name that is kept, with room for a number and a suffix below the usual limit of 255.
+/// Maximum length of a file name, with room for a number and a suffix below the usual limit of 255.
 pub const MAX_NAME_BYTES: usize = 200;
-/// The longest line of an index that is read; the rest of a longer one is passed over.
+/// Maximum length of an index line. The rest of a longer one is skipped.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
-/// How much of a long text is repeated in a message.
+/// Maximum length of a text that is quoted in a message.
 const MAX_QUOTED_COLUMNS: usize = 200;
-/// Bytes that a column of a shortened text may take: a letter under a heap of marks takes more.
+/// Maximum bytes per column of a shortened text. A letter with many combining marks exceeds it.
 const MAX_COLUMN_BYTES: usize = 16;
 
-/// An address, or why it cannot be one.
+/// Returns the URL, or why it is not acceptable.
 pub fn checked_url(text: &str) -> Result<&str, String> {
     match text.len() {
         0 => Err("its address is empty".to_string()),
@@ -35,7 +35,7 @@ pub fn checked_url(text: &str) -> Result<&str, String> {
     }
 }
 
-/// A media type or digest; `None` when it is longer than any real one.
+/// Returns a media type or digest, or `None` if it is too long.
 pub fn checked_label(text: &str) -> Option<&str> {
     (text.len() <= MAX_LABEL_BYTES).then_some(text)
 }
@@ -45,13 +45,13 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     shorten(text, MAX_QUOTED_COLUMNS)
 }
 
-/// As much of a text as fits into so many bytes, in whole characters: for what is stored. [`shorten`] is for what is shown.
+/// Truncates a stored text to a number of bytes, at a character boundary. Use [`shorten`] for text that people see.
 pub fn truncate(text: &str, max_bytes: usize) -> &str {
     &text[..text.floor_char_boundary(max_bytes)]
 }
 
-/// The beginning of a text that takes at most so many columns, with `…` in place of the rest. A wide character takes two
-/// columns, marks stay with their letter, and a direction of writing that begins in what is left ends with it.
+/// Shortens a text to a number of columns and appends `…`. A wide character takes two columns, combining marks stay
+/// with their letter, and open text directions are closed.
 pub fn shorten(text: &str, n_columns: usize) -> Cow<'_, str> {
     match end_within(text, n_columns) {
         None => Cow::Borrowed(text),
@@ -60,7 +60,7 @@ pub fn shorten(text: &str, n_columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Where a text is cut so that `…` fits behind; `None` if all of it fits.
+/// Where to cut a text so that `…` fits. `None` if the whole text fits.
 fn end_within(text: &str, n_columns: usize) -> Option<usize> {
     let (mut n_used, mut end, mut is_joined) = (0, 0, false);
     for (at, c) in text.char_indices() {
@@ -76,12 +76,12 @@ fn end_within(text: &str, n_columns: usize) -> Option<usize> {
     None
 }
 
-/// Whether a character is drawn together with the one before it: accents, variation selectors, colours of skin.
+/// Whether a character combines with the one before it: accents, variation selectors, skin tones.
 fn is_continuation(c: char) -> bool {
     c.width() == Some(0) || matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// What ends the directions of writing that a text leaves open.
+/// The marks that close the open text directions.
 fn closing_marks(text: &str) -> String {
     let mut open = Vec::new();
     for c in text.chars() {
@@ -95,8 +95,8 @@ fn closing_marks(text: &str) -> String {
     open.into_iter().rev().collect()
 }
 
-/// A name for a file: no separators, nothing that a terminal obeys, no dot first, bounded; its end, which says what the
-/// file is, is kept.
+/// A safe file name: bounded, without separators, control characters and leading dots. The end with the extension is
+/// kept.
 pub fn file_name(name: &str) -> String {
     let clean: String = name
         .chars()
@@ -113,8 +113,8 @@ pub fn file_name(name: &str) -> String {
     clean[from..].trim_start_matches('.').to_string()
 }
 
-/// Whether a terminal does something else with a character than to show it: controls of both sets, the marks that turn
-/// the direction of writing, separators of lines. New line and tab are none.
+/// Whether a terminal may interpret a character instead of showing it: control characters, direction marks and line
+/// separators, except newline and tab.
 fn is_command(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -122,7 +122,7 @@ fn is_command(c: char) -> bool {
     turns || parts || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// A text as a terminal may get it.
+/// Replaces characters that a terminal may interpret with escapes.
 pub fn terminal_safe(text: &str) -> Cow<'_, str> {
     if !text.contains(is_command) {
         return Cow::Borrowed(text);
@@ -132,38 +132,38 @@ pub fn terminal_safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// How a character that a terminal would obey is written.
+/// How such a character is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EscapeForm {
     /// For people: `\u{1b}`.
     Text,
-    /// As JSON has it inside a text, where alone such characters can stand: `\u001b`.
+    /// As in a JSON string, the only place in JSON where such characters can occur: `\u001b`.
     Json,
 }
 
 fn push_escaped(c: char, form: EscapeForm, out: &mut String) {
-    // Writing to a text cannot fail.
+    // Writing to a String cannot fail.
     let _ = match (is_command(c), form) {
         (false, _) => {
             out.push(c);
             Ok(())
         }
         (true, EscapeForm::Text) => write!(out, "\\u{{{:x}}}", u32::from(c)),
-        // All of them are below U+10000, so one escape is enough.
+        // All of them are below U+10000, so one escape is sufficient.
         (true, EscapeForm::Json) => write!(out, "\\u{:04x}", u32::from(c)),
     };
 }
 
-/// Passes text on to `out` with what a terminal would obey written in letters, wherever the text is cut between calls.
+/// Writes text to `out` with escapes for characters that a terminal may interpret, even if they are split across
+/// calls.
 pub struct TerminalWriter<W> {
     out: W,
     form: EscapeForm,
-    /// The first bytes of a character whose others are still to come.
+    /// The first bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
 impl<W: Write> TerminalWriter<W> {
-    /// Nothing was written yet.
     pub fn new(out: W, form: EscapeForm) -> TerminalWriter<W> {
         TerminalWriter { out, form, begun: Vec::new() }
     }
@@ -188,7 +188,7 @@ impl<W: Write> TerminalWriter<W> {
                 self.begun = rest.to_vec();
                 break;
             };
-            // A lone byte of the second set of controls is one, too, for a terminal that is not set to UTF-8.
+            // On a terminal that is not in UTF-8 mode, a single byte may be a control character, too.
             text.push(char::REPLACEMENT_CHARACTER);
             rest = &rest[n_bad..];
         }
@@ -213,16 +213,16 @@ impl<W: Write> Write for TerminalWriter<W> {
     }
 }
 
-/// One line of a file that a stranger wrote.
+/// One line of an untrusted file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoundedLine {
-    /// Without its end; bytes that are no UTF-8 are replaced.
+    /// A line without its line end. Bytes that are not UTF-8 are replaced.
     Whole(String),
     /// The beginning of a line that is longer than [`MAX_LINE_BYTES`].
     TooLong(String),
 }
 
-/// The lines of any input, none of which is ever held in memory beyond [`MAX_LINE_BYTES`].
+/// The lines of an input. At most [`MAX_LINE_BYTES`] of a line are kept in memory.
 pub fn bounded_lines(mut source: impl BufRead) -> impl Iterator<Item = io::Result<BoundedLine>> {
     std::iter::from_fn(move || next_line(&mut source).transpose())
 }
@@ -272,13 +272,13 @@ mod tests {
             ("日本語", 6, "日本語"),
             ("日本語", 5, "日本…"),
             ("日本語", 4, "日…"),
-            // Marks stay with their letter.
+            // Combining marks stay with their letter.
             ("cafe\u{301}s", 5, "cafe\u{301}s"),
             ("cafe\u{301}s!", 5, "cafe\u{301}…"),
             ("cafe\u{301}s!", 4, "caf…"),
             ("👩\u{200d}👩\u{200d}👧 and 👍🏽", 3, "👩\u{200d}👩\u{200d}👧…"),
             ("👍🏽👍🏽", 3, "👍🏽…"),
-            // Directions of writing end.
+            // Open text directions are closed.
             ("\u{202e}txt.exe", 4, "\u{202e}txt…\u{202c}"),
             ("\u{2067}a\u{202b}bcd", 3, "\u{2067}a\u{202b}b…\u{202c}\u{2069}"),
             ("\u{2067}a\u{2069}bcd", 3, "\u{2067}a\u{2069}b…"),

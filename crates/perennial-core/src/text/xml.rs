@@ -1,23 +1,23 @@
-//! XML as it is found on the web -> tags and texts, in work that its length bounds.
+//! XML as found on the web -> tags and texts, with work bounded by its length.
 //!
-//! Feeds, sitemaps and lists of subscriptions are often not well-formed: bare ampersands, entities of HTML, tags that nobody closes.
-//! This scanner has no errors. What cannot be a tag is text, and an end tag that matches nothing is the caller's to ignore. Entities
-//! that a document declares are expanded once and never within each other, so that none can grow without bound.
+//! Feeds, sitemaps and OPML are often not well-formed: bare ampersands, HTML entities, unclosed tags. This scanner
+//! never fails. Anything that cannot be a tag is text, and the caller ignores unmatched end tags. Declared entities
+//! are expanded once and never within each other, so that none can grow without bound.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use html5ever::data::{C1_REPLACEMENTS, NAMED_ENTITIES};
 
-/// Attributes of a tag that are read.
+/// Maximum attributes of a tag that are read.
 const MAX_ATTRIBUTES: usize = 64;
-/// Bytes of the longest name of an entity.
+/// Maximum length of an entity name.
 const MAX_ENTITY_NAME: usize = 40;
-/// Entities that a document may declare.
+/// Maximum number of declared entities.
 const MAX_ENTITIES: usize = 500;
-/// Bytes of the value of an entity.
+/// Maximum length of an entity's value.
 const MAX_ENTITY_BYTES: usize = 256;
-/// Bytes that declared entities may add to a document.
+/// Maximum bytes that declared entities may add to a document.
 const MAX_EXPANDED_BYTES: usize = 1 << 20;
 
 /// A part of a document.
@@ -27,9 +27,9 @@ pub enum XmlPiece<'a> {
     Start(Tag<'a>),
     /// `</name>`
     End(&'a str),
-    /// Text between tags, its references resolved.
+    /// Text between tags with its references resolved.
     Text(Cow<'a, str>),
-    /// The text of a CDATA section, as it stands.
+    /// The raw text of a CDATA section.
     Literal(&'a str),
 }
 
@@ -38,7 +38,7 @@ pub enum XmlPiece<'a> {
 pub struct Tag<'a> {
     /// The name with its prefix, as written.
     pub name: &'a str,
-    /// Whether it is its own end: `<name/>`.
+    /// Whether it is self-closing: `<name/>`.
     pub is_empty: bool,
     /// Everything between the name and the end of the tag.
     inside: &'a str,
@@ -47,19 +47,18 @@ pub struct Tag<'a> {
 /// An attribute as it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawAttribute<'a> {
-    /// Its name with its prefix.
+    /// Its name with prefix.
     pub name: &'a str,
-    /// Its value with references unresolved; a part of the document's text.
+    /// Its value with unresolved references.
     pub value: &'a str,
 }
 
 impl<'a> Tag<'a> {
-    /// The name without its prefix.
     pub fn local_name(&self) -> &'a str {
         local_name(self.name)
     }
 
-    /// The attributes as they are written, in their order.
+    /// The attributes as written, in their order.
     pub fn raw_attributes(&self) -> impl Iterator<Item = RawAttribute<'a>> + use<'a> {
         let mut rest = self.inside;
         let next = move || {
@@ -70,14 +69,14 @@ impl<'a> Tag<'a> {
         std::iter::from_fn(next).take(MAX_ATTRIBUTES)
     }
 
-    /// The value of the first attribute of this name, whatever the case of its letters.
+    /// The value of the first attribute with this name, ignoring case.
     pub fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
         let found = self.raw_attributes().find(|attribute| attribute.name.eq_ignore_ascii_case(name))?;
         Some(resolved(found.value, &mut Entities::default()))
     }
 }
 
-/// The part of a name after its prefix.
+/// A name without its prefix.
 pub fn local_name(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
@@ -107,28 +106,27 @@ fn next_attribute(text: &str) -> Option<(RawAttribute<'_>, &str)> {
     Some((RawAttribute { name, value }, after))
 }
 
-/// The entities that a document declares, and how much of their bound is used.
+/// The entities that a document declares, and the bytes that they added so far.
 #[derive(Clone, Default, Debug)]
 struct Entities {
     values: BTreeMap<String, String>,
     n_expanded_bytes: usize,
 }
 
-/// Reads a document from its start to its end.
+/// Scans a document from start to end.
 #[derive(Clone, Debug)]
 pub struct Scanner<'a> {
     text: &'a str,
     at: usize,
     entities: Entities,
-    /// Where the last quotes stand: behind them no value can end.
+    /// Positions of the last quotes. No value can end after them.
     last_quotes: [Option<usize>; 2],
-    /// No comment ends behind the place that is read.
+    /// Whether no comment ends after the current position.
     is_without_comment_end: bool,
     is_broken: bool,
 }
 
 impl<'a> Scanner<'a> {
-    /// At the start of a document.
     pub fn new(text: &'a str) -> Scanner<'a> {
         let text = text.trim_start_matches('\u{feff}');
         Scanner {
@@ -146,12 +144,12 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Whether something that was read so far is not XML.
+    /// Whether the input so far is not well-formed.
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// Text up to the next `<` that begins something.
+    /// Reads text up to the next `<` that begins a tag or declaration.
     fn read_text(&mut self, from: usize) -> XmlPiece<'a> {
         let bytes = self.text.as_bytes();
         let mut end = from;
@@ -188,8 +186,8 @@ impl<'a> Scanner<'a> {
         Some(XmlPiece::Start(Tag { name, is_empty, inside }))
     }
 
-    /// How many bytes there are before the `>` that ends a tag, and whether there is one. A tag that is not closed ends where the next
-    /// one begins.
+    /// The number of bytes before the `>` that ends a tag, and whether there is one. An unclosed tag ends where the
+    /// next one begins.
     fn tag_length(&self, start: usize) -> (usize, bool) {
         let bytes = &self.text.as_bytes()[start..];
         let (mut at, mut is_value) = (0, false);
@@ -201,7 +199,7 @@ impl<'a> Scanner<'a> {
                     let last = self.last_quotes[usize::from(byte == b'\'')];
                     let has_end = last.is_some_and(|last| last > start + at);
                     let length = if has_end { memchr::memchr(byte, &bytes[at + 1..]) } else { None };
-                    // A quote without its pair is part of the value.
+                    // An unpaired quote is part of the value.
                     at += length.map_or(0, |length| length + 1);
                     is_value = false;
                 }
@@ -214,7 +212,7 @@ impl<'a> Scanner<'a> {
         (bytes.len(), false)
     }
 
-    /// Passes over a comment, an instruction or a declaration; takes the text of a CDATA section.
+    /// Skips a comment, processing instruction or declaration; returns the text of a CDATA section.
     fn read_declaration(&mut self) -> Option<XmlPiece<'a>> {
         let rest = &self.text[self.at..];
         if let Some(inner) = rest.strip_prefix("<![CDATA[") {
@@ -264,7 +262,7 @@ impl<'a> Iterator for Scanner<'a> {
     }
 }
 
-/// Whether a `<` begins a tag or a declaration, and is not just a sign in a text.
+/// Whether a `<` begins a tag or declaration and is not part of a text.
 fn begins_piece(rest: &[u8]) -> bool {
     let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':') || *byte >= 0x80;
     match rest.get(1) {
@@ -275,7 +273,7 @@ fn begins_piece(rest: &[u8]) -> bool {
     }
 }
 
-/// The length of a document type declaration, and what stands between its brackets.
+/// The length of a document type declaration, and its internal subset.
 fn doctype(rest: &str) -> (usize, &str) {
     let bytes = rest.as_bytes();
     let first = memchr::memchr2(b'[', b'>', bytes).unwrap_or(bytes.len());
@@ -288,7 +286,7 @@ fn doctype(rest: &str) -> (usize, &str) {
     ((first + 1 + length + close + 1).min(bytes.len()), &subset[..length])
 }
 
-/// Notes the entities that are declared with a value. Those that lie in other files are never fetched.
+/// Stores the entities that are declared with a value. External entities are never fetched.
 fn declared(subset: &str, entities: &mut Entities) {
     for declaration in subset.split("<!ENTITY").skip(1).take(MAX_ENTITIES) {
         let text = declaration.trim_start();
@@ -297,14 +295,14 @@ fn declared(subset: &str, entities: &mut Entities) {
         let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
         let Some((value, _)) = rest[1..].split_once(quote) else { continue };
         if name.len() <= MAX_ENTITY_NAME && value.len() <= MAX_ENTITY_BYTES {
-            // Only characters by number: a reference to another entity stays as it is written.
+            // Only numeric references are resolved. A reference to another entity stays as written.
             let value = with_references(value, |name| character_by_number(name).map(String::from));
             entities.values.entry(name.to_owned()).or_insert(value.into_owned());
         }
     }
 }
 
-/// A text with its references resolved: by number, by name as in HTML, and those that the document declares. What is none stays.
+/// Resolves numeric references, HTML names and declared entities. Everything else stays as written.
 fn resolved<'a>(text: &'a str, entities: &mut Entities) -> Cow<'a, str> {
     let resolved = with_references(text, |name| {
         if let Some(value) = entities.values.get(name) {
@@ -319,8 +317,8 @@ fn resolved<'a>(text: &'a str, entities: &mut Entities) -> Cow<'a, str> {
     }
 }
 
-/// Characters that no text has, U+0080 to U+009F, are bytes that somebody took for Latin-1: those of a character in UTF-8 where they and
-/// their neighbours make one, else of Windows, as browsers read them.
+/// Replaces the control characters U+0080 to U+009F, which come from bytes that were decoded as Latin-1. If they and
+/// their neighbours form UTF-8, they are decoded as UTF-8, otherwise as Windows-1252, like browsers do.
 pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     let is_control = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
     if !text.contains(is_control) {
@@ -349,7 +347,7 @@ pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A text with its references by number and by name resolved once.
+/// Resolves numeric and named references once.
 pub fn unescaped(text: &str) -> Cow<'_, str> {
     resolved(text, &mut Entities::default())
 }
@@ -409,7 +407,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The pieces in a form that is short to write.
+    /// The pieces in a short notation.
     fn pieces(text: &str) -> String {
         let mut out = String::new();
         for piece in Scanner::new(text) {
@@ -487,7 +485,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing panics, and the scanner gets on with every piece.
+        /// The scanner never panics and always makes progress.
         #[test]
         fn any_text_is_survived(text in "[<>/!?a-c='\"& \\[\\]CDATA;#-]{0,80}") {
             let mut scanner = Scanner::new(&text);
@@ -501,7 +499,7 @@ mod tests {
             }
         }
 
-        /// What is escaped comes back as it was.
+        /// Escaped text is read back unchanged.
         #[test]
         fn escaped_text_comes_back(text in "[a-z<>&\"' é]{1,40}") {
             let xml = format!("<p t=\"{0}\">{0}</p>", crate::text::markup::escaped(&text));

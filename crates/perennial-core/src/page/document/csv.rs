@@ -1,13 +1,13 @@
-//! Comma-separated values -> a text a row, with the names of its columns.
+//! Comma-separated values -> one text per row, with the names of its columns.
 
 use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
 
-/// Cells of a row that are read.
+/// Maximum cells of a row that are read.
 const MAX_CELLS: usize = 256;
-/// Bytes in which the separator is looked for.
+/// Bytes in which the separator is searched.
 const MAX_HEAD_BYTES: usize = 4096;
 
-/// Reads rows. The first one names the columns, if none of its cells is a number.
+/// Reads rows. The first row names the columns if none of its cells is a number.
 pub(super) fn read(text: &str) -> DocumentDraft {
     let separator = detect_separator(text);
     let mut draft = DocumentDraft::default();
@@ -37,7 +37,7 @@ fn is_name(cell: &str) -> bool {
     !cell.is_empty() && cell.parse::<f64>().is_err()
 }
 
-/// The row as a reader takes it in: `road: Ring; limit: 50`.
+/// The row as a reader sees it: `road: Ring; limit: 50`.
 fn row(cells: &[String], names: &[String]) -> DocumentUnit {
     let shown = cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty());
     let shown: Vec<String> = shown
@@ -50,15 +50,15 @@ fn row(cells: &[String], names: &[String]) -> DocumentUnit {
     DocumentUnit { texts: vec![shown.join("; ")], key, ..DocumentUnit::default() }
 }
 
-/// The separator that stands most often at the top.
+/// The most frequent separator at the top of the file.
 fn detect_separator(text: &str) -> char {
     let head = &text[..text.floor_char_boundary(MAX_HEAD_BYTES)];
     let count = |separator: &char| head.matches(*separator).count();
-    // Of several that are equally many the last one counts.
+    // The last of several equally frequent ones wins.
     ['|', ';', '\t', ','].into_iter().max_by_key(count).unwrap_or(',')
 }
 
-/// The cells of the first row, and what follows it (RFC 4180). A quote that is never closed ends with its line.
+/// The cells of the first row, and the rest of the text (RFC 4180). An unclosed quote ends with its line.
 fn take_row(text: &str, separator: char) -> Option<(Vec<String>, &str)> {
     let mut rest = text;
     if rest.is_empty() {
@@ -78,7 +78,7 @@ fn take_row(text: &str, separator: char) -> Option<(Vec<String>, &str)> {
     }
 }
 
-/// Bytes of a quoted cell. A longer one was never closed.
+/// Maximum length of a quoted cell. A longer one was never closed.
 const MAX_CELL_BYTES: usize = 64 << 10;
 
 /// A cell, and the text from its separator or line end on.

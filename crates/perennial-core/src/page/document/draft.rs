@@ -5,55 +5,54 @@ use crate::page::segment::{Block, BlockRole, BlockTree, Image, Link, Text};
 
 use super::Document;
 
-/// Links, images and texts of a document that are kept.
+/// Maximum stored links, images and texts of a document.
 pub(super) const MAX_ELEMENTS: usize = 50_000;
-/// Bytes of text that are kept.
+/// Maximum stored bytes of text.
 const MAX_BYTES: usize = 8 << 20;
-/// Bytes of one text. A longer one is cut into several.
+/// Maximum length of one text. A longer one is split.
 const MAX_TEXT_BYTES: usize = 4096;
-/// Blocks of a document. The last one takes all that would come after it.
+/// Maximum blocks of a document. The last one contains all the rest.
 const MAX_BLOCKS: usize = 4000;
-/// Elements of a block at which it ends in any case.
+/// Maximum elements of a block.
 const MAX_BLOCK_ELEMENTS: usize = 64;
-/// One of so many keys ends a block.
+/// On average one in so many keys ends a block.
 const MEAN_BLOCK_UNITS: u32 = 8;
-/// How much more a word of a heading counts than one below it.
+/// Weight of a word in a heading, compared with other words.
 const HEADING_WEIGHT: f32 = 3.0;
-/// The first words count twice as much as the last ones of a long document, and half of that is gone after so many words.
+/// The first words count twice as much as the last ones of a long document. Half of the difference is gone after this
+/// many words.
 const HALF_WORDS: f32 = 500.0;
 
-/// The first and the last block have at least this share of a document. Long tables, logs and lists grow at one of their ends, and a
-/// row that comes there is news, however many there are already.
+/// Minimum share of the first and of the last block. Long tables, logs and lists grow at one of their ends, and a new
+/// row there is news, however many rows there are.
 const OF_ENDS: f32 = 0.05;
 
-/// What a reader takes in at once: a paragraph, a row, a record, an item of a feed.
+/// The smallest unit of a document: a paragraph, a row, a record, a feed item.
 #[derive(Default)]
 pub(super) struct DocumentUnit {
-    /// Its texts, in reading order.
     pub(super) texts: Vec<String>,
-    /// Its links: name and address.
+    /// Its links: name and URL.
     pub(super) links: Vec<(String, String)>,
-    /// Its images: name and what tells it from another.
+    /// Its images: name and identifier.
     pub(super) images: Vec<(String, String)>,
-    /// What names the unit while its content changes, such as the first cell of a row. Blocks end by it.
+    /// Identifies the unit while its content changes, such as the first cell of a row. It decides where blocks end.
     pub(super) key: String,
     pub(super) place: UnitPlacement,
 }
 
-/// How a unit stands among the others.
+/// Where a unit is placed.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum UnitPlacement {
     /// In a block with its neighbours.
     #[default]
     Among,
-    /// The first of a block.
+    /// At the start of a block.
     Heading,
-    /// A block of its own.
+    /// In a separate block.
     Apart,
 }
 
 impl DocumentUnit {
-    /// A unit of one text.
     pub(super) fn from_text(text: &str, place: UnitPlacement) -> DocumentUnit {
         let key: Vec<&str> = text.split_whitespace().take(2).collect();
         DocumentUnit { texts: vec![text.to_owned()], key: key.join(" "), place, ..DocumentUnit::default() }
@@ -68,28 +67,28 @@ impl DocumentUnit {
     }
 }
 
-/// A document that is being read.
+/// A document during reading.
 #[derive(Default)]
 pub(super) struct DocumentDraft {
     pub(super) title: String,
     blocks: Vec<Block>,
-    /// Words so far.
+    /// Number of words so far.
     n_words: f32,
     n_elements: usize,
     n_bytes: usize,
-    /// Whether something was not kept: it counts by the checksum of the whole document.
+    /// Whether something was left out. The checksum of the whole document represents it.
     pub(super) is_cut: bool,
     /// Whether the next unit begins a block.
     is_closed: bool,
 }
 
 impl DocumentDraft {
-    /// Whether nothing more is kept.
+    /// Whether the limits are reached.
     pub(super) fn is_full(&self) -> bool {
         self.n_elements >= MAX_ELEMENTS || self.n_bytes >= MAX_BYTES
     }
 
-    /// Adds a unit; one that is empty changes nothing.
+    /// Adds a unit. Empty units are ignored.
     pub(super) fn add(&mut self, mut unit: DocumentUnit) {
         unit.texts = unit.texts.iter().flat_map(|text| pieces(text)).collect();
         if unit.is_empty() {
@@ -118,7 +117,7 @@ impl DocumentDraft {
             || unit.place == UnitPlacement::Among && ends_block(&unit.key);
     }
 
-    /// What a reader takes in with a unit. The first words of a document are read by more people than the last ones.
+    /// The weight of a unit. More people read the first words of a document than the last ones.
     fn weight(&mut self, unit: &DocumentUnit) -> f32 {
         let names = unit.links.iter().chain(&unit.images).map(|(name, _)| name);
         let n_words = unit.texts.iter().chain(names).map(|text| n_words(text)).sum::<usize>().max(1) as f32;
@@ -128,7 +127,7 @@ impl DocumentDraft {
         n_words * of_heading * of_place
     }
 
-    /// Gives the first and the last block their share, and returns the sum of all weights.
+    /// Raises the first and the last block to their minimum share, and returns the sum of all weights.
     fn weigh_ends(&mut self) -> f32 {
         let sum: f32 = self.blocks.iter().map(|block| block.importance).sum();
         for place in [0, self.blocks.len().saturating_sub(1)] {
@@ -139,7 +138,7 @@ impl DocumentDraft {
         self.blocks.iter().map(|block| block.importance).sum()
     }
 
-    /// The document that was read from `bytes`; `None` when there is no word and no link.
+    /// Finishes the document that was read from `bytes`. `None` if it has no words and links.
     pub(super) fn finish(mut self, engine: &str, bytes: &[u8]) -> Option<Document> {
         let has_words = |block: &Block| !block.texts.is_empty() || !block.links.is_empty();
         if !self.blocks.iter().any(has_words) {
@@ -159,12 +158,12 @@ impl DocumentDraft {
     }
 }
 
-/// Whether a unit of this key is the last of its block.
+/// Whether a unit with this key is the last of its block.
 fn ends_block(key: &str) -> bool {
     crc32fast::hash(key.as_bytes()).is_multiple_of(MEAN_BLOCK_UNITS)
 }
 
-/// A text with its white space folded, in pieces of bounded length.
+/// Folds the white space of a text and splits it into pieces of bounded length.
 fn pieces(text: &str) -> Vec<String> {
     let (folded, mut pieces) = (folded(text), Vec::new());
     let mut rest = folded.as_str();
@@ -179,7 +178,7 @@ fn pieces(text: &str) -> Vec<String> {
     pieces
 }
 
-/// A text with its white space folded and without control characters.
+/// Folds the white space of a text and removes control characters.
 pub(super) fn folded(text: &str) -> String {
     let is_shown = |c: char| !c.is_control() && !matches!(c, '\u{feff}' | '\u{ad}' | '\u{200b}');
     let mut folded = String::with_capacity(text.len());

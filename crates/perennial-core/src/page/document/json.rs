@@ -1,18 +1,18 @@
-//! JSON -> a text a value, with its path: `roads[Ring].limit: 50`.
+//! JSON -> one text per value, with its path: `roads[Ring].limit: 50`.
 //!
-//! Members are in the order of their names, because their order in the file means nothing. A record of a list is named by what
-//! identifies it and not by its number, so that a new record in front leaves the names of the others alone.
+//! Members are sorted by name, because their order in the file has no meaning. A list record is named by an
+//! identifying member, not by its index, so that a new first record does not rename the others.
 
 use serde_json::{Map, Value};
 
 use super::draft::{DocumentDraft, DocumentUnit, MAX_ELEMENTS, UnitPlacement};
 
-/// Members that name a record, the first that is there.
+/// Members that may identify a record, in order of preference.
 const NAMES: [&str; 8] = ["id", "@id", "key", "slug", "name", "title", "url", "date"];
-/// Bytes of a path.
+/// Maximum length of a path.
 const MAX_PATH_BYTES: usize = 200;
 
-/// Reads a document; `None` when it is no JSON.
+/// Reads a document. `None` if it is not JSON.
 pub(super) fn read(text: &str) -> Option<DocumentDraft> {
     let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()?;
     let mut draft = DocumentDraft::default();
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str) -> Option<DocumentDraft> {
     Some(draft)
 }
 
-/// Plain values stand together; a member with members of its own is a block, and each record of a list is a unit.
+/// Simple values share a block, each nested object is a separate block, and each list record is a unit.
 fn add_members(draft: &mut DocumentDraft, members: &Map<String, Value>) {
     for (name, value) in members {
         match value {
@@ -54,7 +54,7 @@ fn add(draft: &mut DocumentDraft, path: &str, value: &Value, place: UnitPlacemen
     draft.add(DocumentUnit { texts, key: path.to_owned(), place, ..DocumentUnit::default() });
 }
 
-/// The texts of all values within. The parser bounds the nesting.
+/// Collects the texts of all nested values. The parser limits the nesting.
 fn collect(path: &str, value: &Value, texts: &mut Vec<String>) {
     if texts.len() >= MAX_ELEMENTS {
         return;
@@ -78,7 +78,7 @@ fn collect(path: &str, value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// A record is named by what identifies it, or else by its number. A plain value of a list needs no name.
+/// The path of a record, named by its identifying member or else by its index. Simple values need no name.
 fn record_path(path: &str, number: usize, value: &Value) -> String {
     let name = match value {
         Value::Object(members) => NAMES.iter().find_map(|name| match members.get(*name)? {

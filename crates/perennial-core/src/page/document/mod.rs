@@ -1,10 +1,11 @@
-//! A document that is no HTML -> the blocks that a reader sees: text, JSON, CSV, XML, feeds, PDF.
+//! A document that is not HTML -> visible blocks: text, JSON, CSV, XML, feeds, PDF.
 //!
-//! Each kind is read into units, which are a paragraph, a row, a record or an item, and `draft` groups them into blocks. Groups end
-//! where the content says so and not after so many units, so that a unit that came or went moves no other one into another block.
+//! Each format is read into units (paragraphs, rows, records or items), which `draft` groups into blocks. The content
+//! decides where a block ends, not the number of units. So an inserted or deleted unit does not move other units into
+//! different blocks.
 //!
-//! Strangers wrote the bytes. Every reader works in time and memory that their length bounds, and none of them fails: what
-//! cannot be read gives `None`, and its changes are judged by digest.
+//! The input is untrusted. All readers work in time and memory bounded by its length, and none of them fails: for an
+//! unreadable document they return `None`, and its changes are judged by digest.
 
 mod csv;
 mod draft;
@@ -16,37 +17,36 @@ mod xml;
 use crate::page::segment::BlockTree;
 use crate::text::charset::decode_text;
 
-/// Bytes of a text that are read.
+/// Maximum bytes of a text that are read.
 const MAX_TEXT_BYTES: usize = 8 << 20;
-/// Bytes in which the signature of a PDF is looked for, as readers of PDF do.
+/// Bytes in which PDF readers search for the signature.
 const MAX_SIGNATURE_BYTES: usize = 1024;
 
-/// A document as a reader sees it.
+/// A document as blocks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Document {
-    /// Its blocks; the caller sets address and version.
+    /// Its blocks. The caller sets URL and version.
     pub tree: BlockTree,
-    /// Its title; empty where it has none.
+    /// Its title, or an empty text.
     pub title: String,
 }
 
-/// The formats of documents that can be read.
+/// The supported formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DocumentFormat {
     /// Paragraphs of text.
     Text,
     /// JSON.
     Json,
-    /// Comma-separated values, or values with another separator.
+    /// Comma-separated values, or values with a different separator.
     Csv,
-    /// XML, among it RSS and Atom.
+    /// XML, including RSS and Atom.
     Xml,
     /// PDF.
     Pdf,
 }
 
 impl DocumentFormat {
-    /// All of them.
     pub const ALL: [DocumentFormat; 5] = [
         DocumentFormat::Text,
         DocumentFormat::Json,
@@ -55,8 +55,8 @@ impl DocumentFormat {
         DocumentFormat::Pdf,
     ];
 
-    /// The format by what the server says of a document, or where that says nothing, by the name in its address. `None`: nothing
-    /// that can be read here, such as HTML or a picture.
+    /// Detects the format by media type, or by file name and content if the media type is generic. `None` for
+    /// unsupported formats, such as HTML or images.
     pub fn detect(content_type: Option<&str>, name: &str, bytes: &[u8]) -> Option<DocumentFormat> {
         let media_type = content_type.unwrap_or_default().split([';', ',']).next().unwrap_or_default();
         let media_type = media_type.trim().to_ascii_lowercase();
@@ -67,11 +67,11 @@ impl DocumentFormat {
             "text/plain" => DocumentFormat::from_name(name).or(Some(DocumentFormat::Text)),
             media_type => DocumentFormat::from_media_type(media_type),
         };
-        // Servers deliver much that is no text as text.
+        // Servers often declare binary files as text.
         found.filter(|format| *format == DocumentFormat::Pdf || !is_binary(bytes))
     }
 
-    /// The format of a file by its name and its first bytes. `None` for HTML and for what cannot be read here.
+    /// Detects the format of a file by name and first bytes. `None` for HTML and unsupported formats.
     pub fn detect_file(name: &str, bytes: &[u8]) -> Option<DocumentFormat> {
         let start = &bytes[..bytes.len().min(MAX_SIGNATURE_BYTES)];
         if memchr::memmem::find(start, b"%PDF-").is_some() {
@@ -119,7 +119,7 @@ impl DocumentFormat {
         })
     }
 
-    /// The name that trees of this format have in place of a layout engine's: trees of two formats are not compared.
+    /// The engine name of trees of this format. Trees of different formats are not compared.
     fn engine(self) -> &'static str {
         match self {
             DocumentFormat::Text => "text/1",
@@ -130,7 +130,7 @@ impl DocumentFormat {
         }
     }
 
-    /// The format of the document that a tree of this engine was read from; `None` for pages that were laid out.
+    /// The format of a tree with this engine name. `None` for pages with a layout.
     pub fn from_engine(engine: &str) -> Option<DocumentFormat> {
         DocumentFormat::ALL.into_iter().find(|format| {
             let (name, _) = format.engine().split_once('/').unwrap_or_default();
@@ -138,15 +138,15 @@ impl DocumentFormat {
         })
     }
 
-    /// Reads a document of this format; `url` is its address, against which links resolve. `None` when a reader would see no word
-    /// of it: a scanned or encrypted PDF, an empty file.
+    /// Reads a document of this format. Links resolve against `url`. `None` if there are no visible words: a scanned
+    /// or encrypted PDF, an empty file.
     pub fn read(self, url: &str, content_type: Option<&str>, bytes: &[u8]) -> Option<Document> {
         if self == DocumentFormat::Pdf {
             return pdf::read(bytes)?.finish(self.engine(), bytes);
         }
         let text = decode_text(&bytes[..bytes.len().min(MAX_TEXT_BYTES)], content_type);
         let (format, mut draft) = match self {
-            // What claims to be JSON and is not can still be read by people.
+            // Invalid JSON is still readable as text.
             DocumentFormat::Json => match json::read(&text) {
                 Some(draft) => (self, draft),
                 None => (DocumentFormat::Text, text::read(&text)),
@@ -160,7 +160,7 @@ impl DocumentFormat {
     }
 }
 
-/// Whether the bytes are no text: no text holds a zero byte, unless it is UTF-16, which begins with its mark.
+/// Whether the bytes are not text. Text contains no zero bytes, except UTF-16, which begins with a byte order mark.
 fn is_binary(bytes: &[u8]) -> bool {
     let is_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     !is_utf16 && bytes[..bytes.len().min(MAX_SIGNATURE_BYTES)].contains(&0)

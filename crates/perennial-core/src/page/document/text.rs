@@ -2,12 +2,12 @@
 
 use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
 
-/// A heading has at most so many letters.
+/// Maximum length of a heading.
 const MAX_HEADING_LETTERS: usize = 80;
-/// Lines of a paragraph. A longer one is a list or a table whose lines stand for themselves.
+/// Maximum lines of a paragraph. A longer one is a list or table with independent lines.
 const MAX_PARAGRAPH_LINES: usize = 24;
 
-/// Reads paragraphs, which blank lines divide.
+/// Reads paragraphs, which are separated by blank lines.
 pub(super) fn read(text: &str) -> DocumentDraft {
     let mut draft = DocumentDraft::default();
     let mut paragraph: Vec<&str> = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn read(text: &str) -> DocumentDraft {
     draft
 }
 
-/// Adds a paragraph, after the headings at its top.
+/// Adds a paragraph and the headings at its top.
 pub(super) fn add_paragraph(draft: &mut DocumentDraft, mut lines: &[&str]) {
     while let Some((heading, rest)) = take_heading(lines) {
         if draft.title.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn add_paragraph(draft: &mut DocumentDraft, mut lines: &[&str]) {
     draft.add(DocumentUnit::from_text(&lines.join(" "), UnitPlacement::Among));
 }
 
-/// A first line that is marked as a heading (`# ...`, or underlined), or that stands alone and is none of a sentence.
+/// A first line that is marked as a heading (`# ...` or underlined), or a single line that is not a sentence.
 fn take_heading<'a, 'b>(lines: &'a [&'b str]) -> Option<(&'b str, &'a [&'b str])> {
     let (first, rest) = lines.split_first()?;
     let first = first.trim();
@@ -59,7 +59,7 @@ fn take_heading<'a, 'b>(lines: &'a [&'b str]) -> Option<(&'b str, &'a [&'b str])
     (rest.is_empty() && is_short && !ends_sentence && has_letters && !is_item(first)).then_some((first, rest))
 }
 
-/// Whether a line is an item of a list or a quotation: it stands for itself.
+/// Whether a line is a list item or a quotation, which is a separate unit.
 fn is_item(line: &str) -> bool {
     let line = line.trim_start();
     let is_marked = ["- ", "* ", "+ ", "• ", "> ", "| "].iter().any(|mark| line.starts_with(mark));

@@ -1,21 +1,21 @@
-//! XML -> a text an element; RSS and Atom -> a block an item, with its title, link and summary.
+//! XML -> one text per element; RSS and Atom -> one block per item, with its title, link and summary.
 //!
-//! Broken XML is read as far as it makes sense ([`crate::text::xml`]). What matters to a crawl in a feed is read by [`crate::feed`]; here every element counts
-//! that people can read.
+//! Broken XML is read as far as possible ([`crate::text::xml`]). [`crate::feed`] reads feeds for the crawl; here every
+//! readable element counts.
 
 use url::Url;
 
 use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
 use crate::text::xml::{Scanner, Tag, XmlPiece, unescaped};
 
-/// Bytes of the text of one element.
+/// Maximum length of the text of one element.
 const MAX_ELEMENT_BYTES: usize = 1 << 20;
-/// Bytes of the name of an element or attribute.
+/// Maximum length of an element or attribute name.
 const MAX_NAME_BYTES: usize = 100;
-/// Elements that are open at once.
+/// Maximum nesting of elements.
 const MAX_DEPTH: usize = 256;
 
-/// Reads a document; relative links resolve against its address.
+/// Reads a document. Relative links resolve against `url`.
 pub(super) fn read(text: &str, url: &str) -> DocumentDraft {
     let mut reader = UnitReader { base: Url::parse(url).ok(), ..UnitReader::default() };
     for piece in Scanner::new(text) {
@@ -46,10 +46,10 @@ struct UnitReader {
     draft: DocumentDraft,
     base: Option<Url>,
     open: Vec<OpenElement>,
-    /// Elements that are open below those that are remembered.
+    /// Number of open elements beyond the maximum nesting.
     n_deeper: usize,
     is_feed: bool,
-    /// What is said so far of the item, or of the child of the root, that is open.
+    /// The content so far of the open item or of the open child of the root.
     unit: DocumentUnit,
     item: OpenItem,
 }
@@ -120,7 +120,7 @@ impl UnitReader {
             }
             self.unit.texts.push(format!("{}: {text}", open.name));
         }
-        // A child of the root is a unit.
+        // Each child of the root is a unit.
         if self.open.len() <= 1 {
             self.flush();
         }
@@ -138,16 +138,16 @@ impl UnitReader {
             name if is_item(name) => self.close_item(),
             "title" if self.item.title.is_empty() => self.item.title = text,
             "link" if self.item.link.is_empty() => self.item.link = open.href.unwrap_or(text),
-            // What a reader program needs, and no person.
+            // Needed by feed readers, but not by people.
             "id" | "guid" | "generator" | "ttl" | "docs" | "language" | "link" => {}
             _ if text.is_empty() => {}
             "description" | "summary" | "content" | "encoded" | "subtitle" => self.item.texts.push(text),
-            // With its name, so that a date that is another one is the same text with another date.
+            // The name is part of the text, so that a changed date is an edit of the same text.
             name => self.item.texts.push(format!("{name}: {text}")),
         }
     }
 
-    /// Ends the item that is open, or the head of the feed.
+    /// Ends the open item or the head of the feed.
     fn close_item(&mut self) {
         let item = std::mem::take(&mut self.item);
         if !item.is_open && self.draft.title.is_empty() {
@@ -169,7 +169,7 @@ impl UnitReader {
     }
 
     fn finish(mut self) -> DocumentDraft {
-        // A file that was cut short ends with what was open.
+        // A truncated file ends with all of its open elements.
         while let Some(open) = self.open.pop() {
             match self.is_feed {
                 true => self.end_feed_element(open),
@@ -188,7 +188,7 @@ fn is_item(name: &str) -> bool {
     matches!(name, "item" | "entry")
 }
 
-/// The words of a text in which tags may stand: summaries are often HTML in disguise.
+/// Removes tags from a text, because summaries are often HTML.
 fn without_tags(text: &str) -> String {
     if !text.contains('<') {
         return text.to_owned();

@@ -1,18 +1,18 @@
-//! What changed on a page that is read for its items: front page, list (docs/decisions/0011-importance.md).
+//! Importance of changes on listing pages, such as front pages (docs/decisions/0011-importance.md).
 
 use crate::page::diff::{Delta, ElementKind, ItemDelta, Operation, Subject, n_words};
 use crate::page::segment::Block;
 
-/// A page that is read for its items: front page, list. Of what changes around them only prose counts.
+/// A listing page. Of the changes around its items only prose counts.
 pub(super) struct ListingPage<'a> {
     items: &'a ItemDelta,
-    /// The words of all items that changed, before and after.
+    /// The words of all changed items, before and after.
     texts: String,
 }
 
-/// Words of a text that is prose and not a label.
+/// Minimum number of words of prose.
 const MIN_PROSE_WORDS: usize = 15;
-/// How much of a text is looked for among the words of the items.
+/// Bytes of a text that are searched among the words of the items.
 const PROBE_BYTES: usize = 60;
 
 impl<'a> ListingPage<'a> {
@@ -25,12 +25,12 @@ impl<'a> ListingPage<'a> {
         Some(ListingPage { items, texts })
     }
 
-    /// The importance of the whole page; the items count by their own weight.
+    /// The importance of the whole page. Items have their own weights.
     pub(super) fn join(&self, within_prose: f64, items: f64) -> f64 {
         1.0 - (1.0 - items * self.items.importance()) * (1.0 - self.items.prose_share * within_prose)
     }
 
-    /// How much of what an operation is about is prose outside the items.
+    /// The share of an operation's content that is prose outside the items.
     pub(super) fn share_of_prose(&self, operation: &Operation) -> f64 {
         match operation.subject {
             Subject::Element { before, after } => {

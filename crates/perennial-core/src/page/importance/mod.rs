@@ -1,9 +1,9 @@
-//! A [`Delta`] -> how much it matters to a reader, from 0 (nothing) to 1 (everything, a first capture).
+//! A [`Delta`] -> its importance to a reader, from 0 (nothing changed) to 1 (everything is new).
 //!
-//! There are two published forms and one of our own (P-VISUAL 6, P-PATTERN 6.2, P-QUALITY 3; docs/papers.md, Importance
-//! of a change). All of them sum or join one contribution per operation, so that each operation's share of the whole is
-//! known. The caller judges whether an element is an advertisement and how much of an operation is noise, because filter
-//! lists and history are not in a delta.
+//! There are two published forms and our own (P-VISUAL 6, P-PATTERN 6.2, P-QUALITY 3; docs/papers.md, Importance of a
+//! change). Each combines one contribution per operation, so that the share of each operation is known. The caller
+//! decides whether an element is an advertisement and how much of an operation is noise, because a delta contains
+//! neither filter lists nor history.
 
 mod listing;
 mod weigh;
@@ -16,7 +16,7 @@ use crate::page::diff::{Delta, Operation};
 use listing::ListingPage;
 use weigh::{OperationContext, OperationPart, is_unread, part};
 
-/// 0 to 1, checked at construction.
+/// A number from 0 to 1.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
 pub struct Importance(f32);
 
@@ -26,31 +26,30 @@ impl Importance {
     /// Everything is new, as in a first capture.
     pub const FULL: Importance = Importance(1.0);
 
-    /// Clamps to [0, 1]. NaN counts as 0.
+    /// Clamps to [0, 1]. NaN becomes 0.
     pub fn new(value: f64) -> Importance {
         Importance(if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) as f32 })
     }
 
-    /// The value as a number.
     pub fn get(self) -> f64 {
         f64::from(self.0)
     }
 }
 
-/// The form in which contributions are weighed and joined.
+/// How contributions are weighed and combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ImportanceForm {
     /// P-VISUAL 6: shares of elements, averaged over the kinds of operation and of element in a block.
     Visual2009,
-    /// P-PATTERN 6.2: shares of elements, averaged over the kinds of operation; word distance of texts; little
-    /// for advertisements.
+    /// P-PATTERN 6.2: shares of elements, averaged over the kinds of operation. Texts count by word distance,
+    /// advertisements count little.
     Pattern2011,
-    /// Ours: 1 - prod(1 - part) over blocks, whose parts are sums of shares of words. One more change never lowers it.
+    /// Ours: 1 - prod(1 - part) over blocks; the part of a block is a sum of shares of words. An additional change
+    /// never lowers it.
     Monotone,
 }
 
 impl ImportanceForm {
-    /// All forms with their names.
     pub const NAMES: [(ImportanceForm, &'static str); 3] = [
         (ImportanceForm::Visual2009, "visual-2009"),
         (ImportanceForm::Pattern2011, "pattern-2011"),
@@ -73,23 +72,21 @@ impl FromStr for ImportanceForm {
     }
 }
 
-/// The form and its weights.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ImportanceConfig {
-    /// The form.
     pub form: ImportanceForm,
     /// I(delete) of `visual-2009` and `monotone`; insert and update have 1.
     pub delete_weight: f64,
-    /// I(move) of every form. It is small because the content was there before.
+    /// I(move) of every form. It is small because the content existed before.
     pub move_weight: f64,
     /// Weight of an advertisement, alpha in P-PATTERN.
     pub advertisement_weight: f64,
 }
 
 impl ImportanceConfig {
-    /// The usual weights of a form. What went weighs as much as what came in `monotone`: a page that lost a third of its words is
-    /// another page. P-PATTERN proposes alpha = 0.1, which still ranks a rotated banner above a new entry
-    /// in a menu. That of `monotone` is lower.
+    /// The default weights of a form. In `monotone`, deletions count as much as insertions: a page that lost a third
+    /// of its words is a different page. P-PATTERN proposes alpha = 0.1, which ranks a rotated banner above a new menu
+    /// entry, so `monotone` uses a lower value.
     pub fn new(form: ImportanceForm) -> ImportanceConfig {
         let (delete_weight, advertisement_weight) =
             if form == ImportanceForm::Monotone { (1.0, 0.001) } else { (0.8, 0.1) };
@@ -104,39 +101,38 @@ impl Default for ImportanceConfig {
     }
 }
 
-/// What the caller knows of one operation.
+/// What the caller knows about an operation.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Judgement {
     /// Whether it is about an advertisement.
     pub is_advertisement: bool,
-    /// From 0, where all of it is news, to 1, where none is, as in a counter that moves at every visit.
+    /// From 0 (all of it is news) to 1 (none is, as in a counter that changes on every visit).
     pub noise: f64,
 }
 
-/// One operation's part in the whole.
+/// The contribution of one operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Contribution {
-    /// The importance of this operation alone.
+    /// The importance of this operation by itself.
     pub value: f64,
     /// Share of the sum of all values, 0 to 1.
     pub share: f64,
-    /// What the caller judged.
     pub judgement: Judgement,
-    /// Whether it changes what is read. Other addresses alone, and whatever leaves the same words in the same order, do not.
+    /// Whether it changes what is read. Changed URLs do not, and neither does anything that leaves the same words in
+    /// the same order.
     pub is_read: bool,
 }
 
-/// The importance of a delta, and of each of its operations.
+/// The importance of a delta and of each of its operations.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Assessment {
-    /// Importance of the whole delta.
     pub importance: Importance,
-    /// One for each operation, in the order of [`Delta::operations`].
+    /// One per operation, in the order of [`Delta::operations`].
     pub contributions: Vec<Contribution>,
 }
 
-/// Weighs a delta. A delta that was stored as a whole replacement has no operations and counts as [`Importance::FULL`];
-/// [`crate::page::diff::diff`] finds its operations.
+/// Computes the importance of a delta. A delta with a whole replacement has no operations and counts as
+/// [`Importance::FULL`]; [`crate::page::diff::diff`] finds its operations.
 pub fn assess(
     delta: &Delta,
     config: &ImportanceConfig,
@@ -170,11 +166,11 @@ pub fn assess(
     Assessment { importance: Importance::new(importance), contributions }
 }
 
-/// What all operations change together. Those of one block are parts of that block and add up; one more never lowers the whole.
+/// Combines all operations. Parts of one block add up, and an additional operation never lowers the result.
 #[derive(Default)]
 struct ImportanceSum<'a> {
     blocks: BTreeMap<(bool, Option<&'a [u16]>), OperationPart>,
-    /// What is left by blocks that came, went or moved: of what is read, and of the rest.
+    /// What inserted, deleted and moved blocks leave unchanged: of the read content, and of the rest.
     left: [Option<f64>; 2],
 }
 
@@ -203,10 +199,10 @@ impl<'a> ImportanceSum<'a> {
     }
 }
 
-/// The most that all changes together weigh that leave the same words in the same order: other addresses, pictures, wrappers.
+/// The maximum importance of all changes that leave the same words in the same order: URLs, images, wrappers.
 const UNREAD: f64 = 0.005;
 
-/// The importance of a delta when nothing is known of advertisements and history.
+/// The importance of a delta without knowledge of advertisements and history.
 pub fn importance(delta: &Delta, config: &ImportanceConfig) -> Importance {
     assess(delta, config, &mut |_| Judgement::default()).importance
 }

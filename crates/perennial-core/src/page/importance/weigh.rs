@@ -1,4 +1,4 @@
-//! One operation -> how much of the page it changes, in each of the forms.
+//! One operation -> the share of the page that it changes, in each of the forms.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use crate::page::diff::{n_words, word_distance};
 use crate::page::segment::{Block, BlockRole, item_key};
 use crate::text::numbers::{NumberChange, classify};
 
-/// The blocks with changes, and the kinds of operation and of element that occur in each.
+/// The changed blocks, and the kinds of operation and of element in each.
 pub(super) struct OperationContext<'a> {
     blocks: HashMap<&'a [u16], &'a BlockDelta>,
     kinds: HashMap<&'a [u16], (u8, u8)>,
-    /// Words that went into each block from others, and out of it.
+    /// Number of words that moved into each block, and out of it.
     moved: [HashMap<&'a [u16], f64>; 2],
-    /// How many times what a reader takes in at once the page was.
+    /// Length of the page as a multiple of what people read of a page.
     length: f64,
 }
 
@@ -39,7 +39,7 @@ impl<'a> OperationContext<'a> {
         OperationContext { blocks, kinds, moved, length }
     }
 
-    /// The block around an element, its number of kinds of operation, its number of kinds of element.
+    /// The block of an element, its number of operation kinds, and its number of element kinds.
     fn at(&self, operation: &Operation) -> Option<(&BlockDelta, f64, f64)> {
         let reference = operation.block_after?;
         let (operations, elements) = self.kinds.get(reference)?;
@@ -48,28 +48,27 @@ impl<'a> OperationContext<'a> {
     }
 }
 
-/// The length of a page above which nothing changes any more.
+/// Greater lengths make no difference.
 const MAX_LENGTH: f64 = 1e4;
 
 /// How much of the page an operation changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OperationPart {
-    /// Its share of the page's importance, less what is noise or advertisement.
+    /// Its share of the page's importance, without noise and advertisements.
     pub(super) share: f64,
-    /// The share of its whole block: the most that all operations in it can change.
+    /// The share of its whole block, which limits the sum of all operations in it.
     pub(super) most: f64,
-    /// The number of times what a reader takes in that the page is long, where it is read.
+    /// Length of the page as a multiple of what people read of a page, if the block is content.
     pub(super) length: f64,
 }
 
 impl OperationPart {
-    /// A reader takes in a part of a long page, and the share of that part counts.
+    /// People read only part of a long page, so the share of that part counts.
     pub(super) fn as_read(&self) -> f64 {
         1.0 - (1.0 - self.share.min(self.most).clamp(0.0, 1.0)).powf(self.length)
     }
 }
 
-/// What one operation changes.
 pub(super) fn part(
     operation: &Operation,
     config: &ImportanceConfig,
@@ -95,7 +94,7 @@ pub(super) fn part(
     OperationPart { share: importance * share * weight * news, most: importance.clamp(0.0, 1.0), length }
 }
 
-/// What stands around the content is not read through, whatever its length.
+/// Navigation, header, footer and advertisements are not read through, however long they are.
 fn length_at(operation: &Operation, context: &OperationContext) -> f64 {
     match operation.role {
         Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Advertisement) => 1.0,
@@ -103,7 +102,7 @@ fn length_at(operation: &Operation, context: &OperationContext) -> f64 {
     }
 }
 
-/// What came weighs by what its block is, what went by what it was.
+/// Insertions are weighed by the new importance of the block, deletions by the old one.
 fn importance_of_block(operation: &Operation) -> f64 {
     let Some(block) = operation.within else { return f64::from(operation.importance) };
     f64::from(match operation.kind {
@@ -113,8 +112,8 @@ fn importance_of_block(operation: &Operation) -> f64 {
     })
 }
 
-/// A block that came or went counts with the leaves that came or went with it, and each of those with what it did not get from
-/// another block or leave to one: that can be read before and after.
+/// An inserted or deleted block counts with its leaves. Words that moved in from or out to other blocks do not count,
+/// because they can be read before and after.
 fn importance_of_content(operation: &Operation, block: &Block, context: &OperationContext) -> f64 {
     let is_read = |leaf: &&Block| {
         leaf.is_leaf() && !(leaf.links.is_empty() && leaf.images.is_empty() && leaf.texts.is_empty())
@@ -186,7 +185,7 @@ fn element_share(
     }
 }
 
-/// How many words an update counts as.
+/// The number of words that an update is equivalent to.
 fn words_changed(before: &Element, after: &Element) -> f64 {
     let element_mass = element_mass(before).max(element_mass(after));
     if before.text() == after.text() {
@@ -199,27 +198,27 @@ fn words_changed(before: &Element, after: &Element) -> f64 {
         _ => changed,
     };
     match after.kind() {
-        // Another name and another target: another link, though it stands where that one stood.
+        // A changed name and a changed target mean a different link in the same place.
         ElementKind::Link if leads_elsewhere(before, after) => changed.max(link_mass(after.text())),
         ElementKind::Image => changed.max(0.5 * WORDS_OF_IMAGE),
         _ => changed,
     }
 }
 
-/// A text without the signs around its words: other signs are no other words.
+/// A text without punctuation, which does not count as a change of words.
 fn words_without_punctuation(text: &str) -> String {
     let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether two addresses are more than two ways to write one: http and https, with and without marks of campaigns.
+/// Whether two URLs differ in more than their form, such as http and https, or campaign tags.
 fn leads_elsewhere(before: &Element, after: &Element) -> bool {
     let key =
         |address: &str| url::Url::parse(address).map_or_else(|_| address.to_owned(), |url| item_key(&url));
     before.address() != after.address() && key(before.address()) != key(after.address())
 }
 
-/// Whether an update changes nothing that is read: an address alone.
+/// Whether an update changes only a URL.
 pub(super) fn is_unread(operation: &Operation) -> bool {
     match operation.subject {
         Subject::Element { before: Some(before), after: Some(after) } => {
@@ -231,12 +230,12 @@ pub(super) fn is_unread(operation: &Operation) -> bool {
     }
 }
 
-/// The number of words that an image counts as, whatever its name.
+/// The number of words that an image is equivalent to.
 const WORDS_OF_IMAGE: f64 = 10.0;
-/// The least number of words that a link counts as: it stands for a page, however short its name is.
+/// The minimum number of words that a link is equivalent to, because it stands for a page.
 const WORDS_OF_LINK: f64 = 4.0;
 
-/// The number of words that a number with a unit or a label counts as: it stands for a sentence.
+/// The number of words that a number with a unit or label is equivalent to.
 const WORDS_OF_NUMBER: f64 = 15.0;
 
 fn element_mass(element: &Element) -> f64 {
@@ -247,7 +246,7 @@ fn element_mass(element: &Element) -> f64 {
     }
 }
 
-/// A sign that marks a place to link to (a pilcrow, a hash) is no word.
+/// An anchor sign (a pilcrow, a hash) is not a word.
 fn link_mass(name: &str) -> f64 {
     match name.contains(char::is_alphanumeric) {
         true => (n_words(name) as f64).max(WORDS_OF_LINK),
@@ -255,7 +254,8 @@ fn link_mass(name: &str) -> f64 {
     }
 }
 
-/// Words that changed over words of the block. No other operation has a part in it, so that none can lower it.
+/// Changed words divided by the words of the block. It does not depend on other operations, so none of them can lower
+/// it.
 fn share_of_words(kind: OperationKind, words: f64, block: &BlockDelta) -> f64 {
     let n_before = f64::from(block.n_words);
     match kind {

@@ -1,15 +1,15 @@
-//! The text of a page -> its tokens, in work that its length bounds.
+//! The text of a page -> its tokens, with work bounded by its length.
 //!
-//! The tokenizer of html5ever compares every attribute of a tag with all before it, so that a tag of 200,000 attributes
-//! takes as long as a million pages. Here a tag has at most [`MAX_ATTRIBUTES`]; further ones are not read.
+//! The tokenizer of html5ever compares every attribute of a tag with all earlier ones, so that a tag with 200,000
+//! attributes takes as long as a million pages. Here a tag has at most [`MAX_ATTRIBUTES`]; the rest is skipped.
 //!
-//! Whether a `<` begins a tag depends on what stands before it: not in a comment, not in a script. Only the tokenizer knows.
-//! So it is fed from `<` to `<`, and whether it gives a token tells where it stands: text and scripts come out as they go in, but
-//! a tag comes out at its end. A tag that is about to have too many attributes is fed up to the last one allowed. If nothing
-//! came out, it is a tag indeed, and what follows is left out up to its end.
+//! Whether a `<` begins a tag depends on the context, which only the tokenizer knows: it does not inside comments and
+//! scripts. So the input is fed from `<` to `<`. Text and scripts produce tokens immediately, but a tag only at its
+//! end. A tag with too many attributes is fed up to the last allowed one. If no token was produced, it is a tag, and
+//! the input is skipped up to its end.
 //!
-//! Where the tokenizer stands between two tags and holds nothing back, a plain tag and the text behind it pass it by
-//! (`tokens/plain.rs`): its states cost most of what a page costs to read.
+//! If the tokenizer is between two tags and holds nothing back, plain tags and the text after them bypass it
+//! (`tokens/plain.rs`). Its state machine is the largest cost of parsing a page.
 
 mod plain;
 
@@ -20,14 +20,14 @@ use html5ever::tokenizer::{BufferQueue, Token, TokenSink, TokenSinkResult, Token
 
 use plain::{PlainTags, is_plain_text};
 
-/// Attributes of one tag that are read. Real tags have dozens at most.
+/// Maximum attributes of one tag. Real tags have a few dozen at most.
 pub const MAX_ATTRIBUTES: usize = 256;
 
-/// Bytes that are copied for the tokenizer at a time: texts that are cut from a piece keep all of it in memory.
+/// Bytes that are copied for the tokenizer at a time. Texts that are cut from a piece keep all of it in memory.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Gives all tokens of a page to `sink`, and returns it. The sink may ask for raw text after the elements of the standard
-/// alone.
+/// Feeds all tokens of a page to `sink` and returns it. The sink may request raw text only after the elements for
+/// which the standard does.
 pub fn read_tokens<S: TokenSink>(html: &str, sink: S, options: TokenizerOpts) -> S {
     let heard =
         CountingSink { sink, n_tokens: Cell::new(0), n_closed: Cell::new(0), is_raw: Cell::new(false) };
@@ -48,13 +48,13 @@ pub fn read_tokens<S: TokenSink>(html: &str, sink: S, options: TokenizerOpts) ->
     feeder.tokenizer.sink.sink
 }
 
-/// Counts what comes out of the tokenizer on its way to the reader.
+/// Counts the tokens on their way to the sink.
 struct CountingSink<S> {
     sink: S,
     n_tokens: Cell<u64>,
-    /// Tags, comments and document types: what comes out at its end.
+    /// Tags, comments and document types, which are produced at their end.
     n_closed: Cell<u64>,
-    /// Whether the tokenizer is in a script or another element without tags inside.
+    /// Whether the tokenizer is inside a script or a similar element without tags.
     is_raw: Cell<bool>,
 }
 
@@ -62,7 +62,7 @@ impl<S: TokenSink> TokenSink for CountingSink<S> {
     type Handle = S::Handle;
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<S::Handle> {
-        // Errors come while a tag is still open.
+        // Errors are reported while a tag is still open.
         if !matches!(token, Token::ParseError(_)) {
             self.n_tokens.set(self.n_tokens.get() + 1);
         }
@@ -87,33 +87,33 @@ impl<S: TokenSink> TokenSink for CountingSink<S> {
     }
 }
 
-/// The tokenizer, and what is known of where it stands.
+/// Feeds the tokenizer and tracks its state.
 struct TokenFeeder<S: TokenSink> {
     tokenizer: Tokenizer<CountingSink<S>>,
     tags: PlainTags,
-    /// Whether the tokenizer stands where a tag may begin and holds nothing back.
+    /// Whether a tag may begin here and the tokenizer holds nothing back.
     is_between: bool,
     input: BufferQueue,
     open: PendingMarkup,
-    /// A copy of a piece of the page, from which the tokenizer's input is cut without copying it again.
+    /// A copy of part of the page, from which the tokenizer's input is cut without further copies.
     piece: StrTendril,
     /// Where the piece begins in the page.
     piece_start: usize,
 }
 
-/// What began with a `<` and has not come out yet.
+/// Markup that began with a `<` and produced no token yet.
 #[derive(Clone, Copy)]
 enum PendingMarkup {
-    /// Nothing: the next `<` may begin a tag.
+    /// None: the next `<` may begin a tag.
     Nothing,
-    /// A tag, read so far.
+    /// A tag, read up to here.
     Tag(TagScan),
-    /// A comment, a document type or a section of characters, in which tags do not begin.
+    /// A comment, document type or CDATA section, in which no tags begin.
     Other,
 }
 
 impl<S: TokenSink> TokenFeeder<S> {
-    /// Feeds what stands from `at` to the next `<`. Gives the place from where to go on.
+    /// Feeds the input from `at` to the next `<`. Returns where to continue.
     fn feed_part(&mut self, html: &str, at: usize) -> usize {
         let start = html.ceil_char_boundary(at + 1);
         if start > self.piece_start + self.piece.len() {
@@ -128,19 +128,19 @@ impl<S: TokenSink> TokenFeeder<S> {
         }
         let n_closed = self.tokenizer.sink.n_closed.get();
         let next = self.feed_other(html, at, end);
-        // A part has one `<`: behind what came out at its end only text can follow.
+        // A part contains one `<`. After a token that was produced at its end only text can follow.
         let heard = &self.tokenizer.sink;
         let has_closed = heard.n_closed.get() > n_closed && !heard.is_raw.get();
         self.is_between = has_closed && !is_held_back(&html[..next]);
         next
     }
 
-    /// Reads a plain tag and the text behind it without the tokenizer. Whether there is one.
+    /// Reads a plain tag and the text after it without the tokenizer. Returns whether there is one.
     fn feed_plain(&mut self, html: &str, at: usize, end: usize) -> bool {
         let (part, piece, offset) = (&html[at..end], &self.piece, at - self.piece_start);
         let cut = |from: usize, to: usize| piece.subtendril((offset + from) as u32, (to - from) as u32);
         let Some((tag, length)) = self.tags.read(part, cut) else { return false };
-        // No plain tag changes how the tokenizer reads on.
+        // A plain tag never changes the state of the tokenizer.
         let _ = self.tokenizer.sink.process_token(Token::TagToken(tag), 1);
         let text = &part.as_bytes()[length..];
         if !is_plain_text(text) {
@@ -153,7 +153,7 @@ impl<S: TokenSink> TokenFeeder<S> {
         true
     }
 
-    /// Feeds a part to the tokenizer. Gives the place from where to go on.
+    /// Feeds a part to the tokenizer. Returns where to continue.
     fn feed_other(&mut self, html: &str, at: usize, end: usize) -> usize {
         let part = &html[at..end];
         let is_new = matches!(self.open, PendingMarkup::Nothing);
@@ -170,11 +170,11 @@ impl<S: TokenSink> TokenFeeder<S> {
         };
         let mut fed = 0;
         if is_new && may_hold_back(&html[..at]) {
-            // Text that waited for the next character comes out with it, and says nothing about the tag.
+            // Text that was held back is produced with the next character. It does not show whether this is a tag.
             fed = 1;
             self.feed(at, at + fed);
         }
-        // Too short for too many attributes: most tags come out at once and need no count.
+        // Too short for too many attributes. Most tags are produced at once and need no count.
         let is_fed = is_new && part.len() <= MAX_ATTRIBUTES;
         if is_fed && self.feed(at + fed, end) {
             return end;
@@ -197,12 +197,12 @@ impl<S: TokenSink> TokenFeeder<S> {
         at + stop
     }
 
-    /// Feeds what stands between two places of the present piece. Whether a token came out.
+    /// Feeds the input between two positions of the current piece. Returns whether it produced a token.
     fn feed(&self, start: usize, end: usize) -> bool {
         let before = self.tokenizer.sink.n_tokens.get();
         let (offset, length) = ((start - self.piece_start) as u32, (end - start) as u32);
         self.input.push_back(self.piece.subtendril(offset, length));
-        // The tokenizer stops after each script, which could run now, and goes on when it is called again.
+        // The tokenizer stops after each script, because the script could run now. Calling it again continues.
         while !self.input.is_empty() {
             let _ = self.tokenizer.feed(&self.input);
         }
@@ -216,27 +216,27 @@ fn begins_tag(part: &str) -> bool {
     name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// Whether a part of which nothing came out leaves something open in which no tag begins. A lone `<` does not, and the
-/// two forms that are complete without giving a token do not.
+/// Whether a part without tokens leaves something open in which no tag begins. A lone `<` does not, and neither do the
+/// two complete forms without a token.
 fn stays_open(part: &str) -> bool {
     let is_silent = part.starts_with("</>") || part.starts_with("<![CDATA[") && part.contains("]]>");
     !is_silent && ["<!", "<?", "</"].iter().any(|start| part.starts_with(start))
 }
 
-/// Whether the tokenizer may hold back the end of a text until it sees what follows: a `<`, or what may be a character
-/// reference, also one that is complete.
+/// Whether the tokenizer may hold back the end of a text until the next character: after a `<`, or after a possible
+/// character reference, even a complete one.
 fn may_hold_back(before: &str) -> bool {
     let before = before.strip_suffix(';').unwrap_or(before);
     let reference = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '#');
     reference.ends_with('&') || before.ends_with('<')
 }
 
-/// Whether the tokenizer may wait for the next character, also to see whether it ends a line together with the last one.
+/// Whether the tokenizer may wait for the next character, for example to recognise a two-character line end.
 fn is_held_back(before: &str) -> bool {
     may_hold_back(before) || before.ends_with('\r')
 }
 
-/// Reads a tag as the tokenizer does (HTML standard, 13.2.5.6 to 13.2.5.40), to count its attributes.
+/// Reads a tag like the tokenizer (HTML standard, 13.2.5.6 to 13.2.5.40) to count its attributes.
 #[derive(Clone, Copy, Default)]
 struct TagScan {
     place: TagPlace,
@@ -244,7 +244,7 @@ struct TagScan {
     is_inside: bool,
 }
 
-/// Where in a tag the next byte stands.
+/// The position of the next byte within a tag.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum TagPlace {
     #[default]
@@ -257,24 +257,24 @@ enum TagPlace {
     Unquoted,
 }
 
-/// How far a scan came.
+/// Why a scan ended.
 #[derive(Clone, Copy)]
 enum TagScanEnd {
-    /// The tag goes on behind the bytes.
+    /// The tag continues after these bytes.
     Open,
-    /// The tag ends within the bytes.
+    /// The tag ends within these bytes.
     Ended,
-    /// Here an attribute begins that is one too many.
+    /// The excess attribute begins here.
     TooMany(usize),
 }
 
 impl TagScan {
     fn read(&mut self, bytes: &[u8]) -> TagScanEnd {
-        // The first byte is the `<` of the tag; a later one is part of what it stands in.
+        // The first byte is the `<` of the tag. Later ones are part of its content.
         let mut at = usize::from(!std::mem::replace(&mut self.is_inside, true));
         while at < bytes.len() {
             if let TagPlace::Quoted(quote) = self.place {
-                // Most bytes of long tags are values.
+                // Long tags consist mostly of values.
                 match memchr::memchr(quote, &bytes[at..]) {
                     Some(found) => at += found,
                     None => return TagScanEnd::Open,
@@ -291,13 +291,13 @@ impl TagScan {
         TagScanEnd::Open
     }
 
-    /// How many bytes there are before the end of the tag.
+    /// Number of bytes before the end of the tag.
     fn rest(&mut self, bytes: &[u8]) -> usize {
-        // The first byte was seen already.
+        // The first byte was already processed.
         bytes.iter().skip(1).position(|&byte| !self.step(byte)).map_or(bytes.len(), |found| found + 1)
     }
 
-    /// Whether the tag goes on behind a byte.
+    /// Processes a byte. Returns whether the tag continues.
     fn step(&mut self, byte: u8) -> bool {
         use TagPlace::*;
         let is_space = matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | b' ');
@@ -339,7 +339,7 @@ mod tests {
 
     use super::*;
 
-    /// Tags with the number of their attributes, and texts, joined.
+    /// Tags with the number of their attributes, and joined texts.
     #[derive(Default, Debug, PartialEq)]
     struct TokenLog {
         words: Vec<String>,
@@ -398,7 +398,7 @@ mod tests {
         (0..n_attributes).map(|n| format!(" x{n}")).collect()
     }
 
-    /// The work of the tokenizer is the square of what these count.
+    /// The work of the tokenizer is quadratic in these counts.
     #[test]
     fn no_tag_has_more_attributes_than_allowed_whatever_stands_before_it() {
         let many = attributes(5000);
@@ -491,7 +491,7 @@ mod tests {
             "<x-yz data-a-b_c=1>",
             "<averyveryverylongnameofanelement-that-has-no-end-for-long x>",
         ] {
-            // The first tag goes through the tokenizer; what is between shows where the second one ends.
+            // The first tag passes through the tokenizer. The text in between shows where the second one ends.
             let html = format!("<i>{tag}x\n y &lt; z\r</i>{tag}\ntext<b>{tag}");
             assert_eq!(seen(&html), seen_unbounded(&html), "{tag}");
         }

@@ -1,7 +1,7 @@
-//! Plain tags -> tokens, without the tokenizer's states: names and quoted values are cut from the page as they are.
+//! Plain tags -> tokens without the tokenizer's state machine: names and quoted values are cut from the page directly.
 //!
-//! Nearly all tags of real pages are plain. Whatever is not is left to the tokenizer: references and carriage returns in
-//! values, tags that go on behind a `<`, forms that the standard calls errors, and elements whose content is not markup.
+//! Nearly all tags of real pages are plain. The tokenizer handles the rest: references and carriage returns in values,
+//! a `<` inside a tag, forms that the standard calls errors, and elements whose content is not markup.
 
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{Tag, TagKind};
@@ -9,17 +9,17 @@ use html5ever::{Attribute, LocalName, QualName, ns};
 
 use super::MAX_ATTRIBUTES;
 
-/// Elements after whose start tag the tokenizer reads text in another way (HTML standard, 13.2.6).
+/// Elements whose start tag changes the state of the tokenizer (HTML standard, 13.2.6).
 const RAW: [&str; 10] =
     ["iframe", "noembed", "noframes", "noscript", "plaintext", "script", "style", "textarea", "title", "xmp"];
 
-/// Names that are remembered at a time.
+/// Number of cached names.
 const N_NAMES: usize = 256;
 
-/// Longest name that is read here. Longer ones are not worth remembering.
+/// Longer names are left to the tokenizer, because caching them is not worthwhile.
 const MAX_NAME_BYTES: usize = 32;
 
-/// Reads plain tags. Pages use few names over and over, and looking one up costs more than reading it.
+/// Reads plain tags. Pages repeat a few names, and interning a name costs more than reading it.
 pub(super) struct PlainTags {
     names: Vec<Option<LocalName>>,
 }
@@ -29,7 +29,7 @@ impl PlainTags {
         PlainTags { names: vec![None; N_NAMES] }
     }
 
-    /// The plain tag at the start of `part`, and its length. `cut` gives a piece of the part as it is kept.
+    /// Reads the plain tag at the start of `part`. Returns it with its length. `cut` returns a slice of the part.
     pub(super) fn read(
         &mut self,
         part: &str,
@@ -60,14 +60,14 @@ impl PlainTags {
                     tag.self_closing = true;
                     return Some((tag, next + 2));
                 }
-                // Names are parted by space.
+                // Names must be separated by white space.
                 _ if next == at || is_end || tag.attrs.len() == MAX_ATTRIBUTES => return None,
                 _ => at = self.attribute(part, next, &cut, &mut tag)?,
             }
         }
     }
 
-    /// Reads the attribute that begins at a byte. Where it ends.
+    /// Reads the attribute that begins at a byte. Returns where it ends.
     fn attribute(
         &mut self,
         part: &str,
@@ -81,7 +81,7 @@ impl PlainTags {
         let (value, end) = match bytes.get(name_end)? {
             b'=' => plain_value(bytes, name_end + 1)?,
             b'>' | b'/' => ((0, 0), name_end),
-            // A sign of equality may still follow.
+            // An equals sign may still follow.
             _ if bytes.get(skip_space(bytes, name_end)) == Some(&b'=') => return None,
             _ => ((0, 0), name_end),
         };
@@ -94,13 +94,13 @@ impl PlainTags {
         Some(end)
     }
 
-    /// A name in lower case; `None` where it is not plain.
+    /// A name in lower case. `None` if it is not plain.
     fn name(&mut self, name: &str) -> Option<LocalName> {
         let bytes = name.as_bytes();
         if !(1..=MAX_NAME_BYTES).contains(&bytes.len()) {
             return None;
         }
-        // Names that differ differ here most times; if not, they take turns.
+        // Different names usually have different slots. If not, they replace each other.
         let mix = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
         let slot = &mut self.names[bytes.iter().fold(0, mix) % N_NAMES];
         if let Some(known) = slot.as_ref().filter(|known| ***known == *name) {
@@ -115,7 +115,7 @@ impl PlainTags {
     }
 }
 
-/// Where the letters end that a plain name is made of.
+/// The end of a plain name.
 fn name_end(bytes: &[u8], start: usize) -> usize {
     let is_letter =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b':' | b'.' | b'@');
@@ -127,7 +127,7 @@ fn skip_space(bytes: &[u8], start: usize) -> usize {
     bytes[start..].iter().position(|byte| !is_space(byte)).map_or(bytes.len(), |n| start + n)
 }
 
-/// Start and end of the value that begins at a byte, and where the attribute ends.
+/// Start and end of the value that begins at a byte, and the end of the attribute.
 fn plain_value(bytes: &[u8], start: usize) -> Option<((usize, usize), usize)> {
     let quote = *bytes.get(start)?;
     if matches!(quote, b'"' | b'\'') {
@@ -142,7 +142,7 @@ fn plain_value(bytes: &[u8], start: usize) -> Option<((usize, usize), usize)> {
     (n > 0 && matches!(bytes[end], b'\t' | b'\n' | b' ' | b'>')).then_some(((start, end), end))
 }
 
-/// Whether a text without `<` stands for itself: no reference, and nothing that is read as something else.
+/// Whether a text without `<` needs no decoding: it contains no references, carriage returns or null bytes.
 pub(super) fn is_plain_text(bytes: &[u8]) -> bool {
     memchr::memchr3(b'&', b'\r', b'\0', bytes).is_none()
 }

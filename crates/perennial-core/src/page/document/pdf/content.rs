@@ -1,4 +1,4 @@
-//! The operators of a page -> lines of text with their places (ISO 32000-1, 8.4 and 9.4).
+//! The operators of a page -> positioned lines of text (ISO 32000-1, 8.4 and 9.4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -9,29 +9,29 @@ use super::file::{PdfFile, PdfPage};
 use super::font::{Font, GlyphText};
 use super::object::{Dictionary, Lexer, PdfValue, is_blank};
 
-/// Values and operators of all pages together.
+/// Maximum values and operators of all pages.
 const MAX_VALUES: usize = 8_000_000;
-/// Bytes of text of all pages together.
+/// Maximum bytes of text of all pages.
 const MAX_TEXT_BYTES: usize = 8 << 20;
-/// Operands of an operator that are kept.
+/// Maximum operands of an operator.
 const MAX_OPERANDS: usize = 32;
-/// Saved states, and drawings within drawings.
+/// Maximum saved states, and maximum nesting of forms.
 const MAX_SAVED: usize = 64;
 const MAX_FORMS: usize = 8;
-/// Fonts of a file, and entries of all their tables.
+/// Maximum fonts of a file, and maximum entries of all of their tables.
 const MAX_FONTS: usize = 1024;
 const MAX_FONT_ENTRIES: usize = 1 << 20;
-/// A gap of this share of the font's size is a space.
+/// Minimum gap that is a space, as a share of the font size.
 const SPACE: f32 = 0.18;
-/// Texts whose base lines differ by less than this share of the font's size stand in one line.
+/// Maximum distance between baselines of one line, as a share of the font size.
 const SAME_LINE: f32 = 0.5;
 
 /// A line of text.
 pub(super) struct TextLine {
     pub(super) text: String,
-    /// Its base line, upwards from the bottom of the page.
+    /// Its baseline, upwards from the bottom of the page.
     pub(super) y: f32,
-    /// The size of its font on the page.
+    /// Its font size on the page.
     pub(super) size: f32,
 }
 
@@ -40,7 +40,7 @@ type Matrix = [f32; 6];
 
 const IDENTITY: Matrix = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0];
 
-/// First `inner`, then `outer`.
+/// Applies `inner` first, then `outer`.
 fn product(inner: Matrix, outer: Matrix) -> Matrix {
     let [a, b, c, d, e, f] = inner;
     let [oa, ob, oc, od, oe, of] = outer;
@@ -54,7 +54,7 @@ fn product(inner: Matrix, outer: Matrix) -> Matrix {
     ]
 }
 
-/// What operators change and `q` saves.
+/// The state that operators change and `q` saves.
 #[derive(Clone)]
 struct GraphicsState {
     page: Matrix,
@@ -66,7 +66,7 @@ struct GraphicsState {
     stretch: f32,
 }
 
-/// Reads the pages of a file one after the other.
+/// Reads the pages of a file one by one.
 pub(super) struct Contents<'f> {
     file: &'f PdfFile<'f>,
     fonts: BTreeMap<usize, Rc<Font>>,
@@ -77,12 +77,12 @@ pub(super) struct Contents<'f> {
     saved: Vec<GraphicsState>,
     text: Matrix,
     line: Matrix,
-    /// Where the last text ended, and whether an operator has moved since.
+    /// Where the last text ended, and whether an operator has moved since then.
     end: (f32, f32),
     has_moved: bool,
     lines: Vec<TextLine>,
     images: Vec<(String, String)>,
-    /// Images that were seen, by the place of their entries in memory: a logo on every page is one image.
+    /// Images that were already reported, by the memory address of their entries: a logo on every page is one image.
     seen_images: BTreeSet<usize>,
 }
 
@@ -106,12 +106,12 @@ impl<'f> Contents<'f> {
         }
     }
 
-    /// Whether the file has more than is read.
+    /// Whether the file exceeded the limits.
     pub(super) fn is_cut(&self) -> bool {
         self.n_values == 0 || self.n_bytes == 0
     }
 
-    /// The lines of a page in the order in which they are drawn, and its images: name, and what tells it from another.
+    /// The lines of a page in drawing order, and its images: name and identifier.
     pub(super) fn read(&mut self, page: &PdfPage<'f>) -> (Vec<TextLine>, Vec<(String, String)>) {
         let mut operators = Vec::new();
         for stream in &page.contents {
@@ -200,7 +200,7 @@ impl<'f> Contents<'f> {
         self.place(product([1.0, 0.0, 0.0, 1.0, x, y], self.line));
     }
 
-    /// Strings, and between them numbers that move the next one to the left, in thousandths of the font's size.
+    /// Shows strings. Numbers between them move the next string to the left, in thousandths of the font size.
     fn show_all(&mut self, values: Option<&PdfValue>) {
         let Some(PdfValue::Array(values)) = values else { return };
         for value in values {
@@ -239,7 +239,7 @@ impl<'f> Contents<'f> {
         self.end = (place[4], place[5]);
     }
 
-    /// A text that is not on the line of the last one begins another; one that stands apart from the last one is another word.
+    /// Begins a new line if the text is not on the last one, and a new word if there is a gap.
     fn begin_text(&mut self, has_widths: bool) {
         let [_, _, c, d, x, y] = product(self.text, self.state.page);
         let size = self.state.size.abs() * (c * c + d * d).sqrt();
@@ -274,7 +274,7 @@ impl<'f> Contents<'f> {
         Some(font)
     }
 
-    /// A drawing within the page is read like the page; an image is identified by its checksum.
+    /// Draws an XObject: a form is read like a page, an image is identified by its checksum.
     fn draw(&mut self, name: &str, resources: Option<&'f Dictionary>, depth: usize) {
         let file = self.file;
         let objects = resources.and_then(|resources| file.dictionary(resources.get("XObject")));
@@ -319,7 +319,7 @@ impl GraphicsState {
     }
 }
 
-/// Goes to the end of an image that stands among the operators: a lone `EI`.
+/// Skips an inline image up to a separate `EI`.
 fn skip_image(lexer: &mut Lexer) {
     let rest = &lexer.bytes[lexer.at..];
     let is_lone = |at: &usize| {

@@ -1,7 +1,7 @@
-//! The bytes of a PDF -> its objects, found by reading the file from the start to its end.
+//! The bytes of a PDF -> its objects, found by scanning the file from start to end.
 //!
-//! The tables at the end of a file, which say where each object is, are not read: they may be damaged, and of no use for a
-//! reader who needs all objects anyway. Of several objects with one number the last one counts.
+//! The cross-reference tables at the end of a file are not used: they may be damaged, and all objects are needed
+//! anyway. Of several objects with the same number the last one counts.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,25 +12,25 @@ use memchr::memmem;
 
 use super::object::{Dictionary, Lexer, PdfValue, from_hexadecimal};
 
-/// A longer file is not read.
+/// Maximum length of a file.
 const MAX_FILE_BYTES: usize = 32 << 20;
-/// Values of all objects together.
+/// Maximum values of all objects.
 const MAX_VALUES: usize = 3_000_000;
-/// Bytes of all streams together that are unpacked.
+/// Maximum unpacked bytes of all streams.
 const MAX_UNPACKED_BYTES: usize = 96 << 20;
-/// Pages that are read.
+/// Maximum pages that are read.
 const MAX_PAGES: usize = 5000;
-/// References that lead to references.
+/// Maximum length of a chain of references.
 const MAX_STEPS: usize = 8;
-/// Trailers that are read, and bytes of each.
+/// Maximum trailers that are read, and maximum bytes of each.
 const MAX_TRAILERS: usize = 64;
 const MAX_TRAILER_BYTES: usize = 16 << 10;
-/// Filters of a stream that are undone.
+/// Maximum filters of a stream.
 const MAX_FILTERS: usize = 4;
 
-/// Numbers below this are exact.
+/// Smaller integers are exact in `f32`.
 const MAX_EXACT: f32 = 16_777_216.0;
-/// Bytes after a stream in which its end is looked for.
+/// Bytes after a stream in which its end is searched.
 const MAX_END_BYTES: usize = 16;
 
 /// A file with its objects.
@@ -43,20 +43,20 @@ pub(super) struct PdfFile<'a> {
 }
 
 struct PdfObject {
-    /// Where it stands in the file: a later one of the same number replaces it.
+    /// Its position in the file: a later object with the same number replaces it.
     position: usize,
     value: PdfValue,
     stream: Option<Range<usize>>,
 }
 
-/// A page: its streams of operators, and what these refer to.
+/// A page: its operator streams and its resources.
 pub(super) struct PdfPage<'f> {
     pub(super) contents: Vec<&'f PdfValue>,
     pub(super) resources: Option<&'f Dictionary>,
 }
 
 impl<'a> PdfFile<'a> {
-    /// `None` when the file is no PDF, too long or encrypted.
+    /// Opens a file. `None` if it is not a PDF, too long or encrypted.
     pub(super) fn open(bytes: &'a [u8]) -> Option<PdfFile<'a>> {
         let start = memmem::find(&bytes[..bytes.len().min(1024)], b"%PDF-")?;
         let bytes = &bytes[start..];
@@ -79,7 +79,7 @@ impl<'a> PdfFile<'a> {
         Some(file)
     }
 
-    /// Whether something was left out because the file is too large when it is unpacked.
+    /// Whether something was left out because the unpacked file is too large.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut.get()
     }
@@ -149,7 +149,8 @@ impl<'a> PdfFile<'a> {
                 (head.value(), head.value())
             {
                 let start = first.saturating_add(offset as usize);
-                // Objects stand one after the other. Were the same bytes read twice, a small file could ask for endless work.
+                // Objects are stored one after the other. Reading the same bytes twice would let a small file request
+                // endless work.
                 if start < lexer.at || start > bytes.len() {
                     continue;
                 }
@@ -162,7 +163,7 @@ impl<'a> PdfFile<'a> {
         }
     }
 
-    /// Where the first object of an object stream begins, and its bytes.
+    /// The offset of the first object in an object stream, and the bytes of the stream.
     fn object_stream(&self, number: u32) -> Option<(usize, Vec<u8>)> {
         let PdfValue::Dictionary(entries) = &self.objects.get(&number)?.value else { return None };
         let first = self.resolve(entries.get("First")?).number()? as usize;
@@ -170,7 +171,7 @@ impl<'a> PdfFile<'a> {
         (first <= bytes.len()).then_some((first, bytes))
     }
 
-    /// The value itself, where it is a reference to one.
+    /// Follows references to a value.
     pub(super) fn resolve<'f>(&'f self, value: &'f PdfValue) -> &'f PdfValue {
         let mut value = value;
         for _ in 0..MAX_STEPS {
@@ -191,12 +192,12 @@ impl<'a> PdfFile<'a> {
         if let PdfValue::Array(values) = self.resolve(value?) { Some(values) } else { None }
     }
 
-    /// The bytes of the stream that a reference leads to, unpacked; `None` where that cannot be done.
+    /// The unpacked bytes of the referenced stream. `None` if they cannot be unpacked.
     pub(super) fn stream(&self, value: &PdfValue) -> Option<Vec<u8>> {
         if let PdfValue::Reference(number) = value { self.unpacked(*number) } else { None }
     }
 
-    /// The bytes of a stream as they stand in the file.
+    /// The packed bytes of a stream.
     pub(super) fn packed(&self, value: &PdfValue) -> Option<&'a [u8]> {
         let PdfValue::Reference(number) = value else { return None };
         self.bytes.get(self.objects.get(number)?.stream.clone()?)
@@ -232,7 +233,8 @@ impl<'a> PdfFile<'a> {
         }
     }
 
-    /// Whether the bytes are differences to the row above, as in images and tables of references, which are not read.
+    /// Whether the bytes are differences to the row above, as in images and cross-reference streams, which are not
+    /// read.
     fn has_predictor(&self, entries: &Dictionary) -> bool {
         let parameters = self.dictionary(entries.get("DecodeParms"));
         let predictor = parameters.and_then(|parameters| parameters.get("Predictor"));
@@ -249,7 +251,7 @@ impl<'a> PdfFile<'a> {
         Some(bytes)
     }
 
-    /// The title as the file's information has it.
+    /// The title in the file's metadata.
     pub(super) fn title(&self) -> Option<&[u8]> {
         let info = self.dictionary(self.trailer.get("Info"))?;
         self.resolve(info.get("Title")?).string()
@@ -263,7 +265,7 @@ impl<'a> PdfFile<'a> {
             self.collect_pages(top, &mut pages);
         }
         if pages.is_empty() {
-            // The tree of pages is lost: all pages, in the order of their numbers.
+            // Without a page tree, all pages are read in the order of their object numbers.
             let all = self.objects.values().filter_map(|object| self.dictionary(Some(&object.value)));
             pages.extend(
                 all.filter(|entries| is_type(entries, "PdfPage"))
@@ -278,7 +280,7 @@ impl<'a> PdfFile<'a> {
         let mut seen = BTreeSet::new();
         let mut pending: Vec<(&PdfValue, Option<&Dictionary>)> = vec![(top, None)];
         while let Some((value, inherited)) = pending.pop() {
-            // A tree has each node once. One that comes back is a loop.
+            // Each node occurs once in a tree. A repeated one is a loop.
             if let PdfValue::Reference(number) = value
                 && !seen.insert(*number)
             {
@@ -310,7 +312,7 @@ pub(super) fn is_type(entries: &Dictionary, name: &str) -> bool {
     entries.get("Type").and_then(PdfValue::name) == Some(name)
 }
 
-/// The number of an object, of which everything up to `obj` is given: `12 0 `.
+/// The number of an object, given the bytes before `obj`: `12 0 `.
 fn number_before(bytes: &[u8]) -> Option<u32> {
     let text = &bytes[bytes.len().saturating_sub(24)..];
     let after_generation = text.trim_ascii_end();
@@ -323,7 +325,7 @@ fn number_before(bytes: &[u8]) -> Option<u32> {
     digits.parse().ok().filter(|_| is_apart)
 }
 
-/// The place of a stream that follows a dictionary. The lexer goes to its end.
+/// The range of the stream after a dictionary. Moves the lexer to its end.
 fn stream_after(lexer: &mut Lexer, value: &PdfValue, ends: &[usize]) -> Option<Range<usize>> {
     let PdfValue::Dictionary(entries) = value else { return None };
     lexer.skip_blanks();
@@ -344,7 +346,7 @@ fn stream_after(lexer: &mut Lexer, value: &PdfValue, ends: &[usize]) -> Option<R
     Some(start..end)
 }
 
-/// What could be unpacked, `limit` bytes at most. A stream that breaks off is read up to there.
+/// Unpacks at most `limit` bytes. A truncated stream is read up to its end.
 fn inflate(packed: &[u8], limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut decoder = flate2::read::ZlibDecoder::new(packed).take(limit as u64);
@@ -352,7 +354,7 @@ fn inflate(packed: &[u8], limit: usize) -> Vec<u8> {
     bytes
 }
 
-/// Five letters stand for four bytes, and `z` for four zeros.
+/// Five letters encode four bytes, and `z` encodes four zeros.
 fn from_base85(text: &[u8]) -> Vec<u8> {
     let (mut bytes, mut group) = (Vec::new(), Vec::new());
     for &letter in text {

@@ -8,35 +8,34 @@ use encoding_rs::{Encoding, MACINTOSH, WINDOWS_1252};
 use super::file::PdfFile;
 use super::object::{Dictionary, Lexer, PdfValue};
 
-/// Entries of a table of characters or widths that are read, whether they repeat each other or not.
+/// Maximum entries of a table of characters or widths, including repeated ones.
 const MAX_ENTRIES: usize = 1 << 16;
-/// Differences to an encoding that are read.
+/// Maximum differences from an encoding.
 const MAX_DIFFERENCES: usize = 1024;
-/// Values of a table of characters.
+/// Maximum values of a character map.
 const MAX_VALUES: usize = 1 << 19;
-/// The width of a glyph of which nothing is known, in thousandths of the font's size.
+/// Default width of a glyph, in thousandths of the font size.
 const USUAL_WIDTH: f32 = 500.0;
 
-/// What is needed of a font to read what it shows.
+/// The properties of a font that are needed to read its text.
 pub(super) struct Font {
-    /// Codes have two bytes.
+    /// Whether codes have two bytes.
     is_wide: bool,
-    /// Codes are UTF-16.
+    /// Whether codes are UTF-16.
     is_unicode: bool,
-    /// The characters of codes by the font's own table.
+    /// The characters by code, from the font's own map.
     characters: BTreeMap<u32, String>,
     /// The characters of the 256 codes of a simple font.
     encoding: Vec<Option<char>>,
-    /// Widths by code.
     widths: BTreeMap<u32, f32>,
     usual_width: f32,
     pub(super) has_widths: bool,
 }
 
-/// A code that was shown.
+/// A shown code.
 pub(super) struct Glyph<'f> {
     pub(super) text: GlyphText<'f>,
-    /// In thousandths of the font's size.
+    /// In thousandths of the font size.
     pub(super) width: f32,
     pub(super) is_space: bool,
 }
@@ -73,7 +72,7 @@ impl Font {
         font
     }
 
-    /// Entries of its tables.
+    /// Number of entries of its tables.
     pub(super) fn n_entries(&self) -> usize {
         self.characters.len() + self.widths.len()
     }
@@ -82,7 +81,7 @@ impl Font {
         let first =
             entries.get("FirstChar").and_then(|value| file.resolve(value).number()).unwrap_or_default();
         let widths = file.array(entries.get("Widths")).unwrap_or_default();
-        // A font whose glyphs are drawings has a scale of its own.
+        // A Type 3 font has its own scale.
         let matrix = file.array(entries.get("FontMatrix")).filter(|_| has_drawn_glyphs(entries));
         let scale =
             matrix.and_then(|matrix| matrix.first()?.number()).map_or(1.0, |scale| scale.abs() * 1000.0);
@@ -122,7 +121,7 @@ impl Font {
         }
     }
 
-    /// The glyphs of a shown string.
+    /// The glyphs of a string.
     pub(super) fn glyphs<'f>(&'f self, string: &'f [u8]) -> impl Iterator<Item = Glyph<'f>> {
         string.chunks(if self.is_wide { 2 } else { 1 }).map(|code| {
             let code = code.iter().fold(0, |code, &byte| code << 8 | u32::from(byte));
@@ -143,7 +142,7 @@ impl Font {
     }
 }
 
-/// The characters of a simple font's codes: a named encoding and what differs from it.
+/// The characters of a simple font: a named encoding and the differences from it.
 fn simple_encoding(file: &PdfFile, entries: &Dictionary) -> Vec<Option<char>> {
     let encoding = entries.get("Encoding").map(|value| file.resolve(value));
     let (base, differences) = match encoding {
@@ -180,7 +179,7 @@ fn ascii() -> Vec<Option<char>> {
     (0..=255u8).map(|byte| matches!(byte, 32..=126).then_some(byte as char)).collect()
 }
 
-/// ASCII, and above it an encoding of the web.
+/// ASCII, and a web encoding above it.
 fn single_byte_codes(encoding: &'static Encoding) -> Vec<Option<char>> {
     let mut codes = ascii();
     for byte in 128..=255u8 {
@@ -189,8 +188,8 @@ fn single_byte_codes(encoding: &'static Encoding) -> Vec<Option<char>> {
     codes
 }
 
-/// Adobe's standard encoding above ASCII, which is the usual one of fonts that name none. Letter by letter from 0xA1 on; `\0` stands
-/// for codes without a character.
+/// Adobe's standard encoding above ASCII, the default of fonts without an encoding. It starts at 0xA1; `\0` marks
+/// codes without a character.
 const STANDARD: &str = "¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\0–†‡·\0¶•‚„”»…‰\0¿\0`´ˆ˜¯˘˙¨\0˚¸\0˝˛ˇ—";
 
 fn standard() -> Vec<Option<char>> {
@@ -205,18 +204,18 @@ fn standard() -> Vec<Option<char>> {
     codes
 }
 
-/// Whether the glyphs of a font are drawings.
+/// Whether the glyphs of a font are drawings (Type 3).
 fn has_drawn_glyphs(entries: &Dictionary) -> bool {
     entries.get("Subtype").and_then(PdfValue::name) == Some("Type3")
 }
 
-/// The character of a name such as `a65`, which TeX gives the bitmaps of letters.
+/// The character of a name such as `a65`, which TeX uses for bitmap letters.
 fn numbered_character(name: &str) -> Option<char> {
     let code: u8 = name.strip_prefix('a')?.parse().ok()?;
     (code.is_ascii_graphic() || code == b' ').then_some(code as char)
 }
 
-/// The character of a glyph's name.
+/// The character with a glyph name.
 fn glyph_character(name: &str) -> Option<char> {
     let name = name.split('.').next().unwrap_or_default();
     let mut letters = name.chars();
@@ -229,7 +228,7 @@ fn glyph_character(name: &str) -> Option<char> {
     char::from_u32(u32::from_str_radix(digits.get(..digits.len().min(6))?, 16).ok()?).filter(|_| is_code)
 }
 
-/// The table of a font: `beginbfchar <01> <0041> endbfchar`, `beginbfrange <02> <04> <0042> endbfrange`.
+/// Reads the character map of a font: `beginbfchar <01> <0041> endbfchar`, `beginbfrange <02> <04> <0042> endbfrange`.
 fn read_character_map(table: &[u8], n_left: usize) -> BTreeMap<u32, String> {
     let mut reading = CharacterMap { characters: BTreeMap::new(), n_left };
     let mut lexer = Lexer::new(table, MAX_VALUES);
@@ -243,10 +242,10 @@ fn read_character_map(table: &[u8], n_left: usize) -> BTreeMap<u32, String> {
     reading.characters
 }
 
-/// A table of characters that is being read.
+/// A character map during reading.
 struct CharacterMap {
     characters: BTreeMap<u32, String>,
-    /// Entries that may still be read.
+    /// Number of entries that may still be read.
     n_left: usize,
 }
 
@@ -281,7 +280,7 @@ impl CharacterMap {
         }
     }
 
-    /// The last letter of the first text counts up.
+    /// The last letter of the first text is incremented.
     fn insert_range(&mut self, codes: RangeInclusive<u32>, start: &str) {
         let Some(last) = start.chars().next_back() else { return };
         let stem = &start[..start.len() - last.len_utf8()];
@@ -297,10 +296,10 @@ fn read_code(bytes: &[u8]) -> u32 {
     bytes.iter().take(4).fold(0, |code, &byte| code << 8 | u32::from(byte))
 }
 
-/// The characters of one code; no honest one has more than a few.
+/// The characters of one code, of which real fonts have only a few.
 fn utf16(bytes: &[u8]) -> String {
     encoding_rs::UTF_16BE.decode_without_bom_handling(&bytes[..bytes.len().min(64)]).0.into_owned()
 }
 
-/// The names of glyphs that are not single letters, each with the code of its character, from Adobe's list of glyphs.
+/// Names of glyphs with more than one letter, with the code of their character (from Adobe's glyph list).
 const GLYPHS: &str = include_str!("glyphs.txt");

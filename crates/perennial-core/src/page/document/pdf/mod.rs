@@ -1,7 +1,8 @@
-//! PDF -> its text in the order in which it is drawn.
+//! PDF -> its text in drawing order.
 //!
-//! This reads what people read and no more: objects, text operators, fonts' tables of characters (ISO 32000-1). Encrypted files and
-//! scans give `None`. Pages are no blocks: where one ends says nothing, and a new line would move all that follows it.
+//! It reads only what people see: objects, text operators and the character maps of fonts (ISO 32000-1). Encrypted
+//! files and scans give `None`. Pages are not blocks: a page break has no meaning, and one new line would move
+//! everything after it.
 
 mod content;
 mod file;
@@ -14,16 +15,16 @@ use super::draft::{DocumentDraft, DocumentUnit, UnitPlacement};
 use content::{Contents, TextLine};
 use file::PdfFile;
 
-/// Lines whose distance is at most this many times their size are of one paragraph.
+/// Maximum distance between lines of one paragraph, as a multiple of their font size.
 const SAME_PARAGRAPH: f32 = 1.6;
-/// Fonts that differ by less than this share are of one size.
+/// Maximum relative difference between font sizes that count as equal.
 const SAME_SIZE: f32 = 0.12;
-/// A text so much larger than most is a heading.
+/// Minimum font size of a heading, relative to the main size.
 const HEADING: f32 = 1.15;
-/// A heading has at most so many letters.
+/// Maximum length of a heading.
 const MAX_HEADING_LETTERS: usize = 160;
 
-/// Reads a file; `None` when it shows no word, or none can be read.
+/// Reads a file. `None` if it contains no readable words.
 pub(super) fn read(bytes: &[u8]) -> Option<DocumentDraft> {
     let file = PdfFile::open(bytes)?;
     let mut contents = Contents::new(&file);
@@ -60,7 +61,7 @@ struct Paragraph {
     images: Vec<(String, String)>,
 }
 
-/// Adds a line to the last paragraph of its page, or begins one.
+/// Adds a line to the last paragraph of its page, or begins a new paragraph.
 fn add_line(paragraphs: &mut Vec<Paragraph>, start: usize, line: &TextLine) {
     if line.text.trim().is_empty() {
         return;
@@ -83,7 +84,7 @@ fn add_line(paragraphs: &mut Vec<Paragraph>, start: usize, line: &TextLine) {
     }
 }
 
-/// The size in which most letters are set.
+/// The font size of most letters.
 fn main_font_size(paragraphs: &[Paragraph]) -> f32 {
     let mut letters: BTreeMap<u32, usize> = BTreeMap::new();
     for paragraph in paragraphs {
@@ -92,7 +93,7 @@ fn main_font_size(paragraphs: &[Paragraph]) -> f32 {
     letters.into_iter().max_by_key(|(_, n_letters)| *n_letters).map_or(0.0, |(size, _)| size as f32 / 10.0)
 }
 
-/// A string of the file's information: UTF-16 with its mark, UTF-8 with its mark, or nearly Latin-1.
+/// Decodes a string of the file's metadata: UTF-16 or UTF-8 with a byte order mark, or nearly Latin-1.
 fn decode_title(bytes: &[u8]) -> String {
     let encoding =
         encoding_rs::Encoding::for_bom(bytes).map_or(encoding_rs::WINDOWS_1252, |(encoding, _)| encoding);

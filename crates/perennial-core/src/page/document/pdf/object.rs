@@ -1,16 +1,15 @@
-//! Bytes -> the values of PDF: numbers, names, strings, lists, dictionaries (ISO 32000-1, 7.2 and 7.3).
+//! Bytes -> PDF values: numbers, names, strings, arrays, dictionaries (ISO 32000-1, 7.2 and 7.3).
 
 use std::collections::BTreeMap;
 
-/// Lists and dictionaries that are open at once.
+/// Maximum nesting of arrays and dictionaries.
 const MAX_DEPTH: usize = 32;
-/// Bytes of a name or string.
+/// Maximum length of a name or string.
 const MAX_STRING_BYTES: usize = 64 << 10;
 
-/// Bytes in which the rest of a reference is looked for.
+/// Bytes in which the rest of a reference is searched.
 const MAX_REFERENCE_BYTES: usize = 24;
 
-/// A value.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum PdfValue {
     Null,
@@ -21,11 +20,10 @@ pub(super) enum PdfValue {
     Dictionary(Dictionary),
     /// Object number.
     Reference(u32),
-    /// A word that is no value: an operator of a content stream, `obj`, `R`.
+    /// A word that is not a value: an operator of a content stream, `obj`, `R`.
     Word(String),
 }
 
-/// Entries of a dictionary by name.
 pub(super) type Dictionary = BTreeMap<String, PdfValue>;
 
 impl PdfValue {
@@ -46,11 +44,11 @@ impl PdfValue {
     }
 }
 
-/// Reads values one after the other.
+/// Reads values one by one.
 pub(super) struct Lexer<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
-    /// Values that may still be read. It bounds the memory that a file of many small values takes.
+    /// Number of values that may still be read. It limits the memory for a file with many small values.
     pub(super) n_left: usize,
 }
 
@@ -59,7 +57,7 @@ impl<'a> Lexer<'a> {
         Lexer { bytes, at: 0, n_left }
     }
 
-    /// The next value, with references put together; `None` at the end, or where it makes no sense to go on.
+    /// The next value, with references resolved to one value. `None` at the end, or if reading on makes no sense.
     pub(super) fn value(&mut self) -> Option<PdfValue> {
         self.value_within(0)
     }
@@ -75,7 +73,7 @@ impl<'a> Lexer<'a> {
         Some(value)
     }
 
-    /// The rest of `12 0 R`, after its first number.
+    /// The rest of `12 0 R` after its first number.
     fn reference(&mut self, number: f32) -> Option<PdfValue> {
         let start = self.at;
         let rest = &self.bytes[start..self.bytes.len().min(start + MAX_REFERENCE_BYTES)];
@@ -177,7 +175,7 @@ impl<'a> Lexer<'a> {
         PdfValue::Number(text.parse().ok().filter(|number: &f32| number.is_finite()).unwrap_or_default())
     }
 
-    /// `None` where the string is longer than any of an honest file.
+    /// Returns `None` if the string is longer than in any real file.
     fn literal_string(&mut self) -> Option<PdfValue> {
         let (mut string, mut depth) = (Vec::new(), 1);
         self.at += 1;
@@ -199,7 +197,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    /// What a backslash and the bytes after it stand for.
+    /// The meaning of a backslash and the bytes after it.
     fn escaped(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
@@ -243,7 +241,7 @@ impl<'a> Lexer<'a> {
         loop {
             match self.value_within(depth + 1)? {
                 PdfValue::Word(word) if word == "]" => return Some(PdfValue::Array(values)),
-                // The end of the list was forgotten.
+                // The end of the array is missing.
                 PdfValue::Word(word) if word == "endobj" || word == ">" => {
                     return Some(PdfValue::Array(values));
                 }
@@ -268,7 +266,7 @@ impl<'a> Lexer<'a> {
                 _ => {}
             }
         }
-        // The second of the two that end it.
+        // The second `>` of the two at the end.
         self.at += usize::from(self.bytes.get(self.at) == Some(&b'>'));
         Some(PdfValue::Dictionary(entries))
     }
@@ -282,7 +280,7 @@ fn is_regular(byte: u8) -> bool {
     !is_blank(byte) && !matches!(byte, b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%')
 }
 
-/// Bytes of two digits each; a missing last digit is 0.
+/// Decodes pairs of digits. A missing last digit is 0.
 pub(super) fn from_hexadecimal(text: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = text.iter().filter_map(|&digit| hex(digit)).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or_default()).collect()

@@ -44,7 +44,7 @@ pub struct Tag<'a> {
     inside: &'a str,
 }
 
-/// An attribute as it is written.
+/// An attribute as written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawAttribute<'a> {
     /// Its name with prefix.

@@ -85,7 +85,7 @@ impl UnitReader {
             let value = unescaped(attribute.value).replace(['\t', '\n', '\r'], " ");
             match key {
                 "href" if self.is_feed => href = Some(value),
-                // What names schemas and languages is not for readers.
+                // Schema and language attributes are not for readers.
                 key if key.starts_with("xmlns") || key.contains(':') => {}
                 _ if self.is_feed || value.is_empty() => {}
                 key => self.unit.texts.push(format!("{name} {key}: {value}")),

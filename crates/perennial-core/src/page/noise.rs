@@ -47,7 +47,7 @@ pub struct NoiseHistory {
 
 /// A stored history is unreadable.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("noise history, byte {offset}: {reason}; drop it, it is learned again")]
+#[error("noise history, byte {offset}: {reason}; delete it, it is relearned")]
 pub struct NoiseError {
     /// Position of the error in bytes.
     pub offset: usize,
@@ -282,7 +282,7 @@ struct ByteReader<'a> {
 impl ByteReader<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], NoiseError> {
         let found = self.bytes.get(self.offset..self.offset + N).and_then(|bytes| bytes.try_into().ok());
-        let taken = found.ok_or(NoiseError { offset: self.offset, reason: "cut short" })?;
+        let taken = found.ok_or(NoiseError { offset: self.offset, reason: "truncated" })?;
         self.offset += N;
         Ok(taken)
     }

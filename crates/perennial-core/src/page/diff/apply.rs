@@ -89,7 +89,7 @@ impl<'a> ApplyPlan<'a> {
                     let from = number(&from.0)?;
                     // Moving one block to two places could double the tree repeatedly.
                     if std::mem::replace(&mut plan.has_left[from], true) {
-                        return Err(ApplyError("it moves one block twice".into()));
+                        return Err(ApplyError("it moves a block twice".into()));
                     }
                     plan.place(&to.0, BlockSource::Kept(from));
                 }
@@ -269,7 +269,8 @@ impl ElementLists {
             let mut rest: Vec<Option<Element>> = self.0[*kind as usize].drain(..).map(Some).collect();
             for rank in order {
                 let element = rest.get_mut(*rank as usize).and_then(Option::take);
-                let wrong = || ApplyError(format!("an order of {}s names number {rank}", kind.name()));
+                let wrong =
+                    || ApplyError(format!("an order of {}s contains the invalid rank {rank}", kind.name()));
                 self.0[*kind as usize].push(element.ok_or_else(wrong)?);
             }
         }

@@ -35,7 +35,7 @@ impl FromStr for ElementKind {
 
     fn from_str(text: &str) -> Result<ElementKind, String> {
         let found = ElementKind::ALL.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| format!("{text:?} is no kind of element: write link, image or text"))
+        found.ok_or_else(|| format!("{text:?} is not a kind of element; write link, image or text"))
     }
 }
 
@@ -68,7 +68,7 @@ impl FromStr for OperationKind {
 
     fn from_str(text: &str) -> Result<OperationKind, String> {
         let found = OperationKind::ALL.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| format!("{text:?} is no operation: write insert, delete, update or move"))
+        found.ok_or_else(|| format!("{text:?} is not an operation; write insert, delete, update or move"))
     }
 }
 

@@ -62,7 +62,7 @@ impl FromStr for ItemChangeKind {
 
     fn from_str(text: &str) -> Result<ItemChangeKind, String> {
         let found = ItemChangeKind::NAMES.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind);
-        found.ok_or_else(|| format!("{text:?} is no change of an item"))
+        found.ok_or_else(|| format!("{text:?} is not an item change"))
     }
 }
 

@@ -302,7 +302,7 @@ fn links_that_differ_in_a_number_are_edited() {
 }
 
 #[test]
-fn a_delta_is_refused_by_another_version() {
+fn a_delta_does_not_apply_to_a_different_version() {
     let before = tree("1", vec![leaf(&[("a", "/a"), ("b", "/b")], &[], &["one"])]);
     let after = tree("2", vec![leaf(&[("a", "/a")], &[], &["one"])]);
     let delta = diff(&before, &after);
@@ -310,14 +310,14 @@ fn a_delta_is_refused_by_another_version() {
 }
 
 #[test]
-fn errors_of_the_reader_say_where_and_what_to_do() {
+fn reader_errors_contain_place_and_hint() {
     for (xml, reason) in [
         ("", "not Vi-Delta"),
         ("<Other/>", "not Vi-Delta"),
-        ("<Delta url='' from='' to=''>", "cut short"),
+        ("<Delta url='' from='' to=''>", "truncated"),
         ("<Delta url='' from=''/>", "without the attribute to"),
-        ("<Delta url='' from='' to=''><Block ref='x'/></Delta>", "no block reference"),
-        ("<Delta url='' from='' to=''><Look><Block ref='B1' box='1 2'/></Look></Delta>", "is no box"),
+        ("<Delta url='' from='' to=''><Block ref='x'/></Delta>", "not a block reference"),
+        ("<Delta url='' from='' to=''><Look><Block ref='B1' box='1 2'/></Look></Delta>", "is not a box"),
     ] {
         let error = Delta::from_xml(xml).unwrap_err().to_string();
         assert!(error.contains(reason), "{xml}: {error}");
@@ -325,7 +325,7 @@ fn errors_of_the_reader_say_where_and_what_to_do() {
 }
 
 #[test]
-fn ten_thousand_links_in_any_order_are_no_burden() {
+fn ten_thousand_links_in_any_order_take_no_quadratic_work() {
     // Quadratic work would be 10^8 comparisons of strings and would make the test very slow. No time is asserted.
     let numbered = |from: usize, step: usize| {
         let links = (0..10_000).map(|i| {

@@ -268,7 +268,7 @@ fn write_ranks(order: &[u32]) -> String {
 const MAX_RANKS: u32 = 1 << 20;
 
 fn read_ranks(text: &str) -> Result<Vec<u32>, String> {
-    let wrong = |part: &str| format!("{part:?} is no rank: write 3 or 3-7");
+    let wrong = |part: &str| format!("{part:?} is not a rank; write 3 or 3-7");
     let mut order = Vec::new();
     for part in text.split_ascii_whitespace() {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -337,7 +337,7 @@ impl VideltaReader {
         let is_insert = self.open.last().is_some_and(|tag| tag == "Insert");
         let wrap = if is_insert { BlockOperation::Insert } else { BlockOperation::Delete };
         let is_nesting = self.open.iter().any(|tag| tag == "Nesting");
-        let delta = self.delta.as_mut().ok_or("<Structure> outside <Delta>: put it inside")?;
+        let delta = self.delta.as_mut().ok_or("<Structure> outside <Delta>; move it inside")?;
         let operations = if is_nesting { &mut delta.nested } else { &mut delta.structure };
         operations.extend(tree.blocks.into_iter().map(wrap));
         Ok(())
@@ -348,7 +348,7 @@ impl VideltaReader {
         let open: Vec<&str> = self.open.iter().map(String::as_str).collect();
         match (&open[..], name.as_str(), &mut self.delta) {
             ([], "Delta", delta @ None) => *delta = Some(read_delta(tag)?),
-            ([], "Delta", Some(_)) => return Err("a second <Delta>: keep one a file".into()),
+            ([], "Delta", Some(_)) => return Err("a second <Delta>; keep one per file".into()),
             ([], _, _) | (_, _, None) => return Err("no <Delta>: this is not Vi-Delta".into()),
             (["Delta", "Structure", "Move"], "Block", Some(delta)) => {
                 delta.structure.push(read_block_move(tag)?);
@@ -364,17 +364,17 @@ impl VideltaReader {
                 items.changes.push(read_item_change(tag)?);
             }
             (["Delta", "Items", "Change"], "item", Some(Delta { items: Some(items), .. })) => {
-                let change = items.changes.last_mut().ok_or("an item outside <Change>: put it inside")?;
+                let change = items.changes.last_mut().ok_or("an item outside <Change>; move it inside")?;
                 let is_before = change.kind.has_before() && change.before.is_none();
                 let side = if is_before { &mut change.before } else { &mut change.after };
                 *side = Some(vixml::read_item(tag)?);
             }
             (["Delta", "Items", "Change", "item"], "place", Some(Delta { items: Some(items), .. })) => {
-                let change = items.changes.last_mut().ok_or("a place outside <Change>: put it inside")?;
+                let change = items.changes.last_mut().ok_or("a place outside <Change>; move it inside")?;
                 let item = change.after.as_mut().or(change.before.as_mut());
-                let item = item.ok_or("a place outside an item: put it inside")?;
+                let item = item.ok_or("a place outside an item; move it inside")?;
                 if item.places.len() >= MAX_PLACES {
-                    return Err(format!("more than {MAX_PLACES} places of an item: leave out the last"));
+                    return Err(format!("more than {MAX_PLACES} places of an item; remove the last ones"));
                 }
                 let place = vixml::read_place(tag, item)?;
                 item.places.push(place);
@@ -391,7 +391,7 @@ impl VideltaReader {
             _ => {}
         }
         if self.open.len() >= vixml::MAX_DEPTH {
-            return Err(format!("elements nested deeper than {}: flatten them", vixml::MAX_DEPTH));
+            return Err(format!("elements nested deeper than {}; flatten them", vixml::MAX_DEPTH));
         }
         self.open.push(name);
         Ok(())
@@ -426,7 +426,7 @@ impl VideltaReader {
     fn finish(self) -> Result<Delta, String> {
         match self.delta {
             Some(delta) if self.open.is_empty() => Ok(delta),
-            Some(_) => Err("the text ends before </Delta>: the file is cut short".into()),
+            Some(_) => Err("the text ends before </Delta>; the file is truncated".into()),
             None => Err("no <Delta>: this is not Vi-Delta".into()),
         }
     }
@@ -495,7 +495,7 @@ fn optional<T: FromStr>(tag: &BytesStart, name: &str) -> Result<Option<T>, Strin
 
 fn element_kind_from_tag(tag: &str) -> Result<ElementKind, String> {
     let found = ElementKind::ALL.into_iter().find(|kind| self::tag(*kind) == tag);
-    found.ok_or_else(|| format!("{tag:?} is no element: link, img and txt are"))
+    found.ok_or_else(|| format!("{tag:?} is not an element; expected link, img or txt"))
 }
 
 fn read_change(group: &str, tag: &BytesStart, block: &mut BlockDelta) -> Result<(), String> {
@@ -564,6 +564,6 @@ fn read_box(value: &str) -> Result<Rect, String> {
     let numbers: Result<Vec<f32>, _> = value.split(' ').map(str::parse).collect();
     match numbers.as_deref() {
         Ok(&[x, y, w, h]) => Ok(Rect { x, y, w, h }),
-        _ => Err(format!("box=\"{value}\" is no box: four numbers x y w h are")),
+        _ => Err(format!("box=\"{value}\" is not a box; expected four numbers x y w h")),
     }
 }

@@ -68,7 +68,7 @@ impl FromStr for ImportanceForm {
 
     fn from_str(text: &str) -> Result<ImportanceForm, String> {
         let found = ImportanceForm::NAMES.iter().find(|(_, name)| *name == text).map(|(form, _)| *form);
-        found.ok_or_else(|| format!("{text:?} is no form: write visual-2009, pattern-2011 or monotone"))
+        found.ok_or_else(|| format!("{text:?} is not a form; write visual-2009, pattern-2011 or monotone"))
     }
 }
 

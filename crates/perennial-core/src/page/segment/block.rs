@@ -38,7 +38,7 @@ impl FromStr for BlockRef {
     type Err = String;
 
     fn from_str(text: &str) -> Result<BlockRef, String> {
-        let wrong = || format!("{text:?} is no block reference: write B1 or B1.2.3");
+        let wrong = || format!("{text:?} is not a block reference; write B1 or B1.2.3");
         let numbers = text.strip_prefix('B').ok_or_else(wrong)?;
         if numbers.is_empty() {
             return Ok(BlockRef::default());
@@ -450,7 +450,7 @@ mod tests {
             ElementPositions { links: vec![spot(0, 0), spot(0, 5), spot(2, 0)], images: vec![spot(1, 0)] };
         assert_eq!(leaf.read(), ["Home", "What", "the divers", "saw?", "Nothing.", "More"]);
         leaf.places.links[1] = spot(9, 9);
-        assert_eq!(leaf.read().len(), 5, "a place that is none is one after all");
+        assert_eq!(leaf.read().len(), 5, "an invalid position means after all texts");
     }
 
     #[test]

@@ -347,7 +347,7 @@ fn words_without_a_place_are_counted() {
     lost.rect = Rect::default();
     assert_eq!(segment_with_lost_words(&layout, &config).1, 4);
     lost_is_hidden(&mut layout);
-    assert_eq!(segment_with_lost_words(&layout, &config).1, 0, "what the styles hide is not lost");
+    assert_eq!(segment_with_lost_words(&layout, &config).1, 0, "hidden words are not lost");
 }
 
 fn lost_is_hidden(layout: &mut Layout) {

@@ -108,8 +108,8 @@ pub(crate) fn read_item(tag: &BytesStart) -> Result<ListItem, String> {
 pub(crate) fn read_place(tag: &BytesStart, item: &ListItem) -> Result<ItemPlace, String> {
     let value = text(tag, "t")?;
     let template = u32::from_str_radix(&value, 16);
-    let template =
-        template.map_err(|_| format!("t=\"{value}\" is no template: eight hexadecimal digits are"))?;
+    let template = template
+        .map_err(|_| format!("t=\"{value}\" is not a template; expected eight hexadecimal digits"))?;
     let title = if has(tag, "title") { text(tag, "title")? } else { item.title.clone() };
     Ok(ItemPlace { template, title })
 }
@@ -191,7 +191,7 @@ const MAX_SPOTS: usize = 1 << 20;
 pub(crate) fn read_spots(text: &str) -> Result<Vec<TextPosition>, String> {
     let mut spots = Vec::new();
     for part in text.split_ascii_whitespace() {
-        let wrong = || format!("{part:?} is no place: write 3, 3:14 or 3:14*2");
+        let wrong = || format!("{part:?} is not a position; write 3, 3:14 or 3:14*2");
         let (place, n) = part.split_once('*').unwrap_or((part, "1"));
         let (text, byte) = place.split_once(':').unwrap_or((place, "0"));
         let spot = TextPosition {
@@ -200,7 +200,7 @@ pub(crate) fn read_spots(text: &str) -> Result<Vec<TextPosition>, String> {
         };
         let n: usize = n.parse().map_err(|_| wrong())?;
         if n > MAX_SPOTS || spots.len() + n > MAX_SPOTS {
-            return Err(format!("more than {MAX_SPOTS} places: leave them out"));
+            return Err(format!("more than {MAX_SPOTS} positions; leave them out"));
         }
         spots.extend(std::iter::repeat_n(spot, n));
     }
@@ -322,24 +322,24 @@ impl VixmlReader {
     }
 
     fn start_item(&mut self, tag: &BytesStart) -> Result<(), String> {
-        let tree = self.tree.as_mut().ok_or("<Items> outside <Document>: put it inside")?;
+        let tree = self.tree.as_mut().ok_or("<Items> outside <Document>; move it inside")?;
         if tag.name().0 == "Items" {
             if tree.list.is_some() {
-                return Err("a second <Items>: keep one a document".into());
+                return Err("a second <Items>; keep one per document".into());
             }
             tree.list = Some(read_list_size(tag)?);
             return Ok(());
         }
-        let list = tree.list.as_mut().ok_or("an item outside <Items>: put it inside")?;
+        let list = tree.list.as_mut().ok_or("an item outside <Items>; move it inside")?;
         if tag.name().0 == "item" {
             if list.items.len() >= MAX_ITEMS {
-                return Err(format!("more than {MAX_ITEMS} items: leave out the last"));
+                return Err(format!("more than {MAX_ITEMS} items; remove the last ones"));
             }
             list.items.push(read_item(tag)?);
         } else {
-            let item = list.items.last_mut().ok_or("a place outside an item: put it inside")?;
+            let item = list.items.last_mut().ok_or("a place outside an item; move it inside")?;
             if item.places.len() >= MAX_PLACES {
-                return Err(format!("more than {MAX_PLACES} places of an item: leave out the last"));
+                return Err(format!("more than {MAX_PLACES} places of an item; remove the last ones"));
             }
             let place = read_place(tag, item)?;
             item.places.push(place);
@@ -349,7 +349,7 @@ impl VixmlReader {
 
     fn start_document(&mut self, tag: &BytesStart) -> Result<(), String> {
         if self.tree.is_some() {
-            return Err("a second <Document>: keep one tree a file".into());
+            return Err("a second <Document>; keep one tree per file".into());
         }
         let (url, version, engine) =
             (text(tag, "url")?, text(tag, "version")?, text(tag, "engine").unwrap_or_default());
@@ -359,15 +359,15 @@ impl VixmlReader {
 
     fn start_block(&mut self, tag: &BytesStart) -> Result<(), String> {
         if self.tree.is_none() || self.is_closed {
-            return Err("<Block> outside <Document>: put it inside".into());
+            return Err("<Block> outside <Document>; move it inside".into());
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(format!("blocks nested deeper than {MAX_DEPTH}: flatten them"));
+            return Err(format!("blocks nested deeper than {MAX_DEPTH}; flatten them"));
         }
         if let Some(above) = self.open.last()
             && !(above.links.is_empty() && above.images.is_empty() && above.texts.is_empty())
         {
-            return Err("a block holds blocks or content, not both: wrap the content in a <Block>".into());
+            return Err("a block with both blocks and content; wrap the content in a <Block>".into());
         }
         self.open.push(Block {
             reference: text(tag, "ref")?.parse::<BlockRef>()?.0,
@@ -385,8 +385,8 @@ impl VixmlReader {
     fn leaf(&mut self, what: &str) -> Result<&mut Block, String> {
         match self.open.last_mut() {
             Some(block) if block.children.is_empty() => Ok(block),
-            Some(_) => Err(format!("<{what}> in a block that holds blocks: wrap it in a <Block>")),
-            None => Err(format!("<{what}> outside a <Block>: put it inside")),
+            Some(_) => Err(format!("<{what}> in a block that contains blocks; wrap it in a <Block>")),
+            None => Err(format!("<{what}> outside a <Block>; move it inside")),
         }
     }
 
@@ -420,7 +420,7 @@ impl VixmlReader {
     }
 
     fn entity(&mut self, entity: &BytesRef) -> Result<(), String> {
-        let unknown = || format!("unknown entity &{};: write the character itself", &**entity);
+        let unknown = || format!("unknown entity &{};; write the character itself", &**entity);
         match entity.resolve_char_ref().map_err(|error| error.to_string())? {
             Some(c) => self.text(c.encode_utf8(&mut [0; 4])),
             None => self.text(resolve_xml_entity(entity).ok_or_else(unknown)?),
@@ -431,7 +431,7 @@ impl VixmlReader {
     fn finish(self) -> Result<BlockTree, String> {
         match self.tree {
             Some(tree) if self.is_closed => Ok(tree),
-            Some(_) => Err("the text ends before </Document>: the file is cut short".into()),
+            Some(_) => Err("the text ends before </Document>; the file is truncated".into()),
             None => Err("no <Document>: this is not Vi-XML".into()),
         }
     }
@@ -448,7 +448,7 @@ pub(crate) fn has(tag: &BytesStart, name: &str) -> bool {
 
 pub(crate) fn text(tag: &BytesStart, name: &str) -> Result<String, String> {
     let found = tag.try_get_attribute(name).map_err(|error| error.to_string())?;
-    let value = found.ok_or_else(|| format!("<{}> without the attribute {name}: add it", tag.name().0))?;
+    let value = found.ok_or_else(|| format!("<{}> without the attribute {name}; add it", tag.name().0))?;
     value
         .normalized_value(XmlVersion::Implicit1_0)
         .map(|value| value.into_owned())
@@ -457,13 +457,15 @@ pub(crate) fn text(tag: &BytesStart, name: &str) -> Result<String, String> {
 
 pub(crate) fn parse<T: std::str::FromStr>(tag: &BytesStart, name: &str) -> Result<T, String> {
     let value = text(tag, name)?;
-    value.parse().map_err(|_| format!("{name}=\"{value}\" is no number in range: mend it"))
+    value.parse().map_err(|_| format!("{name}=\"{value}\" is not a number in the valid range"))
 }
 
 pub(crate) fn id(tag: &BytesStart, name: &str) -> Result<NodeId, String> {
     let value = text(tag, name)?;
     let digits = u64::from_str_radix(&value, 16);
-    digits.map(NodeId).map_err(|_| format!("{name}=\"{value}\" is no ID: sixteen hexadecimal digits are"))
+    digits
+        .map(NodeId)
+        .map_err(|_| format!("{name}=\"{value}\" is not an ID; expected sixteen hexadecimal digits"))
 }
 
 #[cfg(test)]
@@ -548,11 +550,11 @@ mod tests {
     fn errors_say_where_and_what_to_do() {
         for (xml, reason) in [
             ("", "no <Document>"),
-            ("<Document url='' version=''>", "cut short"),
+            ("<Document url='' version=''>", "truncated"),
             ("<Block ref='B1'/>", "outside <Document>"),
             ("<Document url='' version=''><link ID='0' name='' adr=''/></Document>", "outside a <Block>"),
             ("<Document version=''/>", "without the attribute url"),
-            ("<Document url='' version=''><Block ref='x'/></Document>", "is no block reference"),
+            ("<Document url='' version=''><Block ref='x'/></Document>", "is not a block reference"),
         ] {
             let error = read(xml).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
@@ -567,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_release_adds_is_passed_over() {
+    fn additions_of_later_releases_are_skipped() {
         let xml = "<Document url='' version='' new='1'><News><txt>x</txt></News></Document>";
         assert_eq!(read(xml).unwrap().blocks, []);
     }

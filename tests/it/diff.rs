@@ -1,4 +1,4 @@
-//! `perennial diff` over pairs of pages named after their change.
+//! `perennial diff` on pairs of pages that are named after their change.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,7 +23,7 @@ fn report(case: &str) -> serde_json::Value {
     serde_json::from_str(&diff(case, "json")).unwrap()
 }
 
-/// One line an operation, sorted: what happens to what, and whether it is an advertisement's.
+/// One sorted line per operation: kind, element, and whether it is an advertisement.
 fn lines(case: &str) -> String {
     let report = report(case);
     let all = report["structure"].as_array().unwrap().iter().chain(report["operations"].as_array().unwrap());
@@ -46,8 +46,8 @@ fn lines(case: &str) -> String {
     lines.concat()
 }
 
-/// Each folder of `testdata/pages` holds before.html, after.html and what to expect. To write what is found into
-/// `expected`, set UPDATE_EXPECT=1 and read the difference before keeping it.
+/// Each folder of `testdata/pages` contains before.html, after.html and the expected operations. Set UPDATE_EXPECT=1
+/// to rewrite `expected`, and review the difference.
 #[test]
 fn pairs_of_pages_named_after_their_change() {
     let mut cases: Vec<String> = std::fs::read_dir(pages())
@@ -70,9 +70,10 @@ fn pairs_of_pages_named_after_their_change() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Some folders have a file `reader`: the least and the largest importance that a reader would give, and why.
+/// Some folders contain a file `reader` with the minimum and maximum importance that a reader would give, and the
+/// reason.
 #[test]
-fn what_a_reader_would_say() {
+fn importance_matches_a_readers_judgement() {
     let mut wrong = String::new();
     let mut n_checked = 0;
     for entry in std::fs::read_dir(pages()).unwrap() {
@@ -96,7 +97,7 @@ fn what_a_reader_would_say() {
 }
 
 #[test]
-fn a_reader_would_give_the_same_order() {
+fn importance_orders_changes_like_a_reader() {
     let importance = |case: &str| report(case)["importance"].as_f64().unwrap();
     assert_eq!(importance("unchanged"), 0.0);
     assert_eq!(importance("change-style-only"), 0.0);

@@ -1,4 +1,4 @@
-//! Documents that are no HTML: their words are compared, and what cannot be read is not fetched for ever.
+//! Documents other than HTML: their words are compared, and unreadable ones are not fetched forever.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ fn of_type(mime: &str, body: Vec<u8>) -> Reply {
     Reply::Page(200, vec![("Content-Type", mime.to_string())], body)
 }
 
-/// A PDF with one compressed page of these lines. `made` stands in its information, which no reader sees.
+/// A PDF with one compressed page of these lines. `made` is part of its metadata, which is invisible.
 fn pdf(lines: &[&str], made: &str) -> Vec<u8> {
     let shown: String = lines.iter().map(|line| format!("({line}) Tj 0 -14 Td ")).collect();
     let content = zlib(format!("BT /F1 12 Tf 72 720 Td {shown} ET").as_bytes());
@@ -35,7 +35,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// One document of each kind, with a limit of so many km/h.
+/// One document of each format, with a speed limit in km/h.
 fn document(path: &str, limit: usize, n: usize) -> Option<(&'static str, Vec<u8>)> {
     let text = |text: String| text.into_bytes();
     Some(match path {
@@ -88,7 +88,7 @@ fn front() -> Reply {
     html(&format!("<h1>Speed limits</h1>{links}<a href=/cam.png>camera</a>"))
 }
 
-/// Each document changes its limit once; the picture of a camera is another one at every look.
+/// Each document changes its speed limit once. The webcam image changes on every observation.
 fn site(request: &WebRequest) -> Reply {
     let n = request.n_before;
     match request.path.as_str() {
@@ -112,7 +112,7 @@ const NOISE: i64 = 2;
 const UNJUDGED: i64 = 4;
 
 #[test]
-fn changes_of_documents_show_the_words() {
+fn document_changes_show_their_words() {
     let web = Web::serve(site);
     let archive = added(&web);
     archive.lapse("6h", "3d");
@@ -165,7 +165,8 @@ fn diff_of_files(before: &Path, after: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Pages of news that change twice a day, and documents that are made anew for every visitor: with the same words, or without any.
+/// News pages that change twice a day, and documents that are generated for each request, with the same words or with
+/// none.
 fn busy_site(request: &WebRequest) -> Reply {
     let path = request.path.as_str();
     let time = request.field("perennial-time").unwrap_or_default();
@@ -208,10 +209,11 @@ const WORDS: [&str; 13] = [
 ];
 
 #[test]
-fn what_cannot_be_judged_is_not_fetched_for_ever() {
+fn unreadable_documents_are_not_fetched_forever() {
     let web = Web::serve(busy_site);
     let archive = added(&web);
-    // The feed is a document here. A picture of the site holds what cannot be judged too, so only single visits are asked for.
+    // The feed is a document here. A sweep of the site would include the unreadable documents, so only single visits
+    // are counted.
     archive.append_settings("[crawl]\nfeeds = false\ngoal = \"importance\"\n");
     let clock = ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
     archive.ended(&[&clock[..], &["--budget", "3/h", "--time-limit", "14d"]].concat(), 15);
@@ -220,7 +222,7 @@ fn what_cannot_be_judged_is_not_fetched_for_ever() {
     assert_eq!(camera.iter().filter(|&&seen| seen == UNJUDGED).count(), 4, "{camera:?}");
     assert_eq!(camera.last(), Some(&NOISE), "{camera:?}");
     let requests = web.requests();
-    // In the second week, when the crawl knows the site.
+    // In the second week, when the crawler has learned the site.
     let n_late = |path: &str| {
         let is_late =
             |request: &&WebRequest| request.field("perennial-time").is_some_and(|time| time >= "2026-01-08");
@@ -235,7 +237,7 @@ fn what_cannot_be_judged_is_not_fetched_for_ever() {
 }
 
 #[test]
-fn a_segment_of_a_document_has_no_drawing_and_says_so() {
+fn segment_rejects_drawings_of_documents() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("limits.csv");
     std::fs::write(&file, document("/limits.csv", 50, 0).unwrap().1).unwrap();

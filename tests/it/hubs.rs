@@ -1,4 +1,4 @@
-//! Feeds that tell of news by themselves: hubs over loopback, sitemaps of news, sitemaps that say when pages changed.
+//! Feeds that announce changes: WebSub hubs over loopback, news sitemaps, and sitemaps with modification dates.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use crate::crawled::Archive;
 use crate::wait::wait_until;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// Sends a message and reads the whole answer.
+/// Sends a message and reads the whole response.
 fn exchange(address: &str, message: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -44,7 +44,7 @@ fn read_form(stream: &mut TcpStream) -> HashMap<String, String> {
     }
 }
 
-/// A hub that takes one subscription; it hands over what was asked for.
+/// A hub that accepts one subscription and returns its request.
 fn hub() -> (String, Receiver<HashMap<String, String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -56,7 +56,7 @@ fn hub() -> (String, Receiver<HashMap<String, String>>) {
     (format!("http://{address}/hub"), receiver)
 }
 
-/// RFC 2104 with SHA-256, written once more, so that the test does not believe the crawl.
+/// RFC 2104 with SHA-256, implemented separately so that the test does not depend on the crawler.
 fn signature(secret: &[u8], body: &[u8]) -> String {
     let pad = |with: u8| {
         let mut block = [with; 64];
@@ -69,7 +69,7 @@ fn signature(secret: &[u8], body: &[u8]) -> String {
 }
 
 #[test]
-fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
+fn hub_subscriptions_accept_signed_notifications_only() {
     let (hub, request) = hub();
     let named = hub.clone();
     let web = Web::serve(move |request: &WebRequest| match request.path.as_str() {
@@ -123,7 +123,7 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
         exchange(&address, b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
             .starts_with("HTTP/1.1 413")
     );
-    // The crawl does what it is told in order: with this visit it would have polled the feed.
+    // The crawler handles messages in order: with this visit it would have polled the feed.
     archive.ok(&["visit", &web.url("/")]);
     wait_until("the visit that was asked for", || web.n_requests("/") == 2);
     assert_eq!(web.n_requests("/feed.xml"), 1, "what is not signed is not believed");
@@ -156,7 +156,8 @@ fn date(secs: i64) -> String {
     Timestamp::from_secs(Timestamp::parse("2026-01-01").unwrap().as_secs() + secs).to_rfc3339()
 }
 
-/// A site without feeds that has a sitemap of news, with an article every two hours, and one of pages, of which one is edited after 30 hours.
+/// A site without feeds. It has a news sitemap with a new article every two hours, and a page sitemap with one page
+/// that is edited after 30 hours.
 fn newspaper(request: &WebRequest) -> Reply {
     let (secs, host) = (secs_of(request), request.field("host").unwrap_or_default());
     let newest = secs / 7200;
@@ -196,7 +197,7 @@ fn newspaper(request: &WebRequest) -> Reply {
 }
 
 #[test]
-fn sitemaps_of_news_are_polled_and_those_of_pages_tell_of_edits() {
+fn news_sitemaps_are_polled_and_page_sitemaps_reveal_edits() {
     let web = Web::serve(newspaper);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
@@ -236,7 +237,7 @@ fn sitemaps_of_news_are_polled_and_those_of_pages_tell_of_edits() {
 
 const N_STORIES: usize = 14;
 
-/// A front page whose fourth headline is another one from the second day on, and stories that never change.
+/// A front page whose fourth headline changes on the second day, and stories that never change.
 fn front_page(request: &WebRequest) -> Reply {
     let story = |n: usize| {
         let title = match n {
@@ -260,7 +261,7 @@ fn front_page(request: &WebRequest) -> Reply {
 }
 
 #[test]
-fn a_headline_that_changes_sends_the_crawl_to_its_story() {
+fn a_changed_headline_triggers_a_visit_of_its_story() {
     let web = Web::serve(front_page);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);

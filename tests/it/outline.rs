@@ -206,7 +206,7 @@ fn rounded(value: &Value) -> Value {
 }
 
 #[test]
-fn an_outline_shows_escapes_and_not_how_they_are_written() {
+fn an_outline_shows_whether_text_is_escaped() {
     let outline = |text: &str| html(text, &Assets::default());
     assert_eq!(outline("<p id=a class='b'>x &amp; it&#39;s<br>"), outline("<p class=b id=a>x & it's<br>"));
     assert_eq!(outline("<p>&lt;b&gt;</p>"), "<p>\n \"<b>\"\n");

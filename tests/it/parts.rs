@@ -1,11 +1,12 @@
-//! `pin` and `ignore` of a site: which parts of its pages count, in the crawl, in the backlog and in queries.
+//! Pinned and ignored parts of a site's pages, in the crawl, in the backlog and in queries.
 
 use serde_json::Value;
 
 use crate::crawled::Archive;
 use crate::web::{Web, html, status};
 
-/// A story that stays, a list of prices that changes once, after so many requests, and a line that changes at each request.
+/// A constant story, a price list that changes once after a number of requests, and a line that changes on every
+/// request.
 fn shop(n_before_rise: usize) -> Web {
     Web::serve(move |request| match request.path.as_str() {
         "/" => {
@@ -28,7 +29,7 @@ fn shop(n_before_rise: usize) -> Web {
     })
 }
 
-/// Visits the page once an hour for so many hours, from where the last crawl stood.
+/// Visits the page once an hour for some hours, continuing after the last crawl.
 fn crawl(archive: &Archive, hours: u32) {
     let limit = format!("{hours}h");
     let args = "crawl --time-lapse max --start 2026-01-01 --delay 0 --strategy fixed-interval --interval 1h --time-limit";
@@ -51,7 +52,7 @@ fn importance(changes: &[Value]) -> f64 {
 }
 
 #[test]
-fn what_changes_in_an_ignored_part_is_no_change() {
+fn a_change_in_an_ignored_part_is_not_a_change() {
     let web = shop(usize::MAX);
     let archive = follow(&web, &["--ignore", ".visitors"]);
     crawl(&archive, 6);
@@ -68,14 +69,14 @@ fn what_changes_in_an_ignored_part_is_no_change() {
     assert!(changes(&indifferent).len() >= 4, "the page does change");
     assert!(indifferent.ok(&["lab", "segment", &latest]).contains("So many people"));
 
-    // The analysis made anew, from the captures alone, is told the same.
+    // A second analysis from the captures alone gives the same report.
     std::fs::remove_file(archive.path().join("state.db")).unwrap();
     archive.ok(&["verify", "--rebuild"]);
     assert!(changes(&archive).is_empty(), "{:?}", changes(&archive));
 }
 
 #[test]
-fn what_changes_in_a_pinned_part_counts_for_more() {
+fn a_change_in_a_pinned_part_counts_more() {
     let found = |rules: &[&str]| {
         let web = shop(3);
         let archive = follow(&web, &[&["--ignore", ".visitors"], rules].concat());
@@ -89,7 +90,7 @@ fn what_changes_in_a_pinned_part_counts_for_more() {
 }
 
 #[test]
-fn versions_that_were_cut_by_other_rules_are_not_compared() {
+fn versions_with_different_settings_are_not_compared() {
     let web = shop(8);
     let archive = follow(&web, &[]);
     crawl(&archive, 4);

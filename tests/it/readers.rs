@@ -1,4 +1,4 @@
-//! What a reader reads of a page: words in order, and changes weighed against what is taken in of it.
+//! What a reader reads of a page: words in order, and changes relative to the length of the page.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ fn leaves(block: &serde_json::Value) -> Vec<&serde_json::Value> {
     }
 }
 
-/// The text of all leaves, and the words that are in none.
+/// The text of all leaves, and the words that no leaf contains.
 fn read(html: &str) -> (String, u64) {
     let dir = tempfile::tempdir().unwrap();
     let page = dir.path().join("page.html");
@@ -34,7 +34,7 @@ fn read(html: &str) -> (String, u64) {
 }
 
 #[test]
-fn a_leaf_reads_as_the_page_does() {
+fn a_leaf_has_the_reading_order_of_the_page() {
     let html = "<body><h1>Bridge <a href=/closed>closed</a> for repairs</h1><p>Divers found cracks in <a href=/p>two piers</a>, \
                 the <b>harbour <a href=/o>office</a></b> said. <img src=/i.jpg alt=pier width=90 height=90> It stays <a href=/c>closed</a>.</p>\
                 <ul><li><a href=/1>First</a> of all</li><li>then <a href=/2>second</a></li></ul></body>";
@@ -58,13 +58,14 @@ fn a_table_within_a_row_keeps_its_words() {
 }
 
 #[test]
-fn what_the_engine_has_no_place_for_is_read_all_the_same() {
+fn words_without_a_box_are_still_read() {
     let html = "<table><caption>Rain <b>by month</b>, in mm</caption><tr><td>May<td>61</table>\
                 <table><caption style='display:none'>Hidden</caption><tr><td>June\u{200b}<span>\u{200b}</span><td>74</table><p>An end.</p>";
     assert_eq!(read(html), ("Rain by month, in mm May 61 June\u{200b} 74 An end.".into(), 0));
 }
 
-/// The same new entry at the top of a list of 20 and of 2,000 entries differs by less than a factor of 3, as prose and as links.
+/// The importance of a new entry at the top of 20 or 2,000 entries differs by less than a factor of 3, both in prose
+/// and in links.
 #[test]
 fn the_length_of_a_list_hardly_matters() {
     let log = |from: usize, n: usize| {
@@ -97,9 +98,9 @@ fn the_length_of_a_list_hardly_matters() {
     }
 }
 
-/// On a page of links to all the world a link to the site's own pages weighs no more than another.
+/// On a page of links to many hosts, a link to the same site weighs no more than others.
 #[test]
-fn no_host_is_the_main_one_on_a_page_of_links_to_all_the_world() {
+fn a_page_of_links_to_many_hosts_has_no_main_host() {
     let page = |entries: &[usize]| {
         let entry = |n: &usize| {
             let host = if n.is_multiple_of(9) { String::new() } else { format!("https://host{n}.example") };

@@ -1,5 +1,5 @@
-//! Questions never write: they work beside a writer, on a disk that cannot be written, from many processes, and each sees one
-//! state.
+//! Queries never write. They work during writes, on a read-only disk and from many processes, and each sees one
+//! consistent state.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -52,8 +52,8 @@ pub(crate) fn set_mode(path: &Path, folder: u32, file: u32) {
     }
 }
 
-/// Runs the program as somebody who may not write where the rights say so. Root may everywhere, so root becomes nobody,
-/// with the program where nobody finds it.
+/// Runs the program as a user without write permission. Root may write everywhere, so root becomes `nobody`, with the
+/// program in a place that `nobody` can read.
 pub(crate) struct Reader {
     program: PathBuf,
     is_root: bool,
@@ -85,7 +85,7 @@ impl Reader {
     }
 }
 
-/// Every question that the program knows; `home` is a page, `time` one of its captures.
+/// Every query of the program; `home` is a page, `time` one of its captures.
 fn questions(home: &str, time: &str, out: &str) -> Vec<Vec<String>> {
     let before = format!("{home}@{time}");
     let after = format!("{home}@");
@@ -115,7 +115,7 @@ pub(crate) fn answers(reader: &Reader, archive: &Path, home: &str, time: &str) -
         let output = reader.ask(archive, &args);
         let (said, news) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{args:?}: {said}{news}");
-        // Where the archive and the exports are, and how long identifiers made them.
+        // Paths of the archive and of the exports, and the length of identifiers.
         let said = said
             .replace(&*archive.to_string_lossy(), "ARCHIVE")
             .replace(&*out.path().to_string_lossy(), "OUT");
@@ -127,7 +127,7 @@ pub(crate) fn answers(reader: &Reader, archive: &Path, home: &str, time: &str) -
 const HOME: &str = "http://a.example/";
 const TIME: &str = "2024-03-01";
 
-/// An analysed archive, closed, whose last commits a writer that vanished left in the WAL.
+/// An analysed and closed archive. Its last commits are in the WAL, left by a writer that was killed.
 fn with_wal(dir: &Path) -> (PathBuf, ArchiveWriter) {
     let root = dir.join("with-wal");
     let file = sample_file(dir, "a");
@@ -156,7 +156,7 @@ fn append(writer: &mut ArchiveWriter, url: &str, minute: i64) {
 }
 
 #[test]
-fn all_questions_are_answered_on_a_disk_that_cannot_be_written() {
+fn all_queries_work_on_a_read_only_disk() {
     let dir = tempfile::tempdir().unwrap();
     let reader = Reader::new(dir.path());
     let (root, writer) = with_wal(dir.path());
@@ -189,7 +189,7 @@ fn all_questions_are_answered_on_a_disk_that_cannot_be_written() {
 }
 
 #[test]
-fn changes_says_what_it_did_not_look_at_and_changes_nothing() {
+fn changes_reports_unanalysed_captures_and_writes_nothing() {
     let (dir, root) = folder();
     let file = sample_file(dir.path(), "a");
     perennial(&root, ["import".as_ref(), "--create".as_ref(), "--no-analysis".as_ref(), file.as_os_str()])
@@ -209,9 +209,9 @@ fn changes_says_what_it_did_not_look_at_and_changes_nothing() {
     assert_eq!(request.stderr, "");
 }
 
-/// Commits until its standard input ends, and tells how often.
+/// Commits until its standard input ends, and prints how often.
 #[test]
-#[ignore = "the process that `many_processes_read_beside_a_busy_writer` starts; alone it would run for ever"]
+#[ignore = "the process that `many_processes_read_during_writes` starts; alone it would run for ever"]
 fn busy_writer() {
     let Ok(dir) = std::env::var("PERENNIAL_TEST_ARCHIVE") else { panic!("started by another test only") };
     let pace = IndexPace { max_captures: 40, max_age: Span::from_hours(1) };
@@ -230,7 +230,7 @@ fn busy_writer() {
     writer.close().unwrap();
 }
 
-/// Asks one question again and again until the writer has committed so often; gives how often it asked.
+/// Repeats a query until the writer has committed often enough. Returns the number of queries.
 fn ask_beside(
     root: &Path,
     args: &[&str],
@@ -247,7 +247,7 @@ fn ask_beside(
     0
 }
 
-/// The captures of all sites are all captures, and no commit is seen in part.
+/// The captures of all sites sum to all captures, and no partial commit is visible.
 fn add_up(info: &serde_json::Value) {
     let sites = info["sites"].as_array().unwrap();
     let of_sites: u64 = sites.iter().map(|site| site["n_captures"].as_u64().unwrap()).sum();
@@ -260,7 +260,7 @@ fn are_sound(report: &serde_json::Value) {
 }
 
 #[test]
-fn many_processes_read_beside_a_busy_writer() {
+fn many_processes_read_during_writes() {
     const N_COMMITS: u32 = 300;
     let (_dir, root) = folder();
     Archive::create(&root).unwrap();
@@ -301,7 +301,7 @@ fn many_processes_read_beside_a_busy_writer() {
 }
 
 #[test]
-fn readers_see_the_state_whole_while_it_is_made_anew() {
+fn readers_see_a_complete_state_during_a_rebuild() {
     let (dir, root) = folder();
     for salt in ["a", "b", "c"] {
         let file = sample_file(dir.path(), salt);

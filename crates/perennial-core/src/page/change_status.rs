@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_in_a_row() {
+    fn status_after_successive_answers() {
         use ResponseKind::{Content, Failed, NotModified};
         assert_eq!(at_first(Content, "sha1:A"), Some(ChangeStatus::New));
         assert_eq!(after("sha1:A", true, Content, "sha1:A"), Some(ChangeStatus::Unchanged));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_answered_is_no_page() {
+    fn a_url_that_never_answered_is_not_a_page() {
         use ResponseKind::{Content, Gone, Redirect};
         assert_eq!(at_first(Gone, "404"), Some(ChangeStatus::Absent));
         assert_eq!(at_first(Redirect, "301 http://a/"), Some(ChangeStatus::Absent));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn people_and_the_scheduler_see_the_same_importance_unless_it_is_negligible() {
+    fn people_and_scheduler_see_the_same_importance_unless_negligible() {
         let negligible = Importance::new(ChangeStatus::LEAST_OBSERVED / 2.0);
         let statuses = [ChangeStatus::Changed, ChangeStatus::Unknown, ChangeStatus::Redirected];
         for status in statuses.map(|status| status(negligible)) {

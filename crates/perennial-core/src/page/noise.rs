@@ -404,7 +404,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_cannot_be_read_and_never_rests_becomes_noise() {
+    fn unreadable_documents_that_always_change_become_noise() {
         let mut history = NoiseHistory::default();
         let first: Vec<f64> = (0..9).map(|_| history.record_unreadable(true).0).collect();
         assert!(first[0] == 0.0 && first.is_sorted() && first[3] < 1.0, "{first:?}");
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_beside_a_date_is_of_it_and_one_elsewhere_is_not() {
+    fn a_number_next_to_a_date_belongs_to_it() {
         let is_date_change = |before: &str, after: &str| {
             super::is_date_change(&Element::Text(Text::new(before)), &Element::Text(Text::new(after)))
         };
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_daily_is_no_noise() {
+    fn daily_publications_are_not_noise() {
         let mut history = NoiseHistory::default();
         assert!((0..100).all(|_| history.record_unreadable(false) == Noise(0.0)));
     }
@@ -494,13 +494,13 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_says_so_is_noise_at_once() {
+    fn a_labelled_counter_is_noise_at_once() {
         let seen = watch((0..3).map(|n| page(&[format!("you are visitor number {}", 1000 + n * 37)], "/n")));
         assert_eq!(seen, [[1.0], [1.0]]);
     }
 
     #[test]
-    fn a_price_is_news_at_first_sight() {
+    fn a_changed_price_is_news_on_the_first_visit() {
         let seen = watch((0..2).map(|n| page(&[format!("the price is {} euro", 10 + n)], "/n")));
         assert_eq!(seen, [[0.0]]);
     }
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nonce_in_an_address_becomes_noise() {
+    fn a_nonce_in_a_url_becomes_noise() {
         let seen = watch(
             (0..12).map(|n: u64| page(&[], &format!("/next?token=q{:x}", n.wrapping_mul(0x9e37_79b9)))),
         );

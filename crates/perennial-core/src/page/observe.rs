@@ -179,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn a_first_capture_has_nothing_to_compare_with() {
+    fn a_first_capture_has_no_delta() {
         let first = visit(None, page("monday", "a story of many words", "1"));
         assert!(first.delta.is_none() && !first.is_unchanged() && !first.is_only_noise);
     }
 
     #[test]
-    fn an_unchanged_page_is_nothing() {
+    fn an_unchanged_page_has_an_empty_delta() {
         let first = visit(None, page("monday", "a story of many words", "1"));
         let second = visit(Some(&first), page("monday", "a story of many words", "1"));
         assert_eq!(second.assessment.importance, Importance::NONE);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn advertising_is_known_by_whole_words() {
+    fn advertising_is_recognised_by_whole_words() {
         assert!(has_advertising_words("http://a.org/ads/x.gif"));
         assert!(has_advertising_words("http://ad.doubleclick.net/x"));
         assert!(has_advertising_words("http://a.org/img/banner_468x60.gif"));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_headline_of_the_site_is_no_advertisement_by_its_address() {
+    fn the_url_of_a_headline_does_not_make_it_an_advertisement() {
         let link = |name: &str, address: &str| Element::Link(Link::new(name, address));
         let page = "http://www.a.org/";
         assert!(is_own_headline(&link("Car maker stops its ad", "http://a.org/ads/stop"), page));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn importance_gathers_until_it_is_enough() {
+    fn importance_accumulates_up_to_the_threshold() {
         assert_eq!(indexed(0.5, &[0.6, 0.2, 0.2, 0.1, 0.4]), [true, false, false, true, false]);
         assert_eq!(indexed(0.0, &[0.0]), [true]);
     }

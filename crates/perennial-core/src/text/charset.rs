@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_readable_meta_that_says_utf16_means_utf8() {
+    fn a_readable_meta_with_utf16_means_utf8() {
         check("<meta charset=utf-16>é".as_bytes(), None, "<meta charset=utf-16>é");
     }
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_ends_do_not_panic() {
+    fn truncated_declarations_do_not_panic() {
         for text in ["", "<meta", "<meta charset", "<meta charset=", "<metacharset='", "<meta <meta <meta>"] {
             check(text.as_bytes(), Some("charset="), text);
         }

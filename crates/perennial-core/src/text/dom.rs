@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn misnested_formatting_is_mended_as_browsers_do() {
+    fn misnested_formatting_is_repaired_like_in_browsers() {
         let seen = outline("<p><b>a<i>b</b>c</i>");
         assert_eq!(
             seen,
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn formatting_elements_are_let_in_while_comparing_them_costs_little() {
+    fn formatting_elements_are_admitted_until_comparing_them_is_expensive() {
         let builder = TreeBuilder::new(Sink::default(), TreeBuilderOpts::default());
         let gate = read_tokens("", Gate::new(builder), TokenizerOpts::default());
         gate.builder.sink.depth.set(MAX_DEPTH - 1);
@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_deep_elements_lets_later_ones_in() {
+    fn closing_deep_elements_admits_later_ones() {
         let html = format!("{}{}<h1>after</h1>", "<div>".repeat(1000), "</div>".repeat(1000));
         assert!(outline(&html).contains("      h1\n"));
     }
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_text_when_more_than_a_few_bytes_stand_between_its_spaces() {
+    fn a_body_has_text_if_it_contains_more_than_a_few_bytes() {
         let of = |text: &str| Dom::parse(&format!("<body>  <p>{text}</p>  <script> </script>")).has_body_text;
         assert!(!of(&"x".repeat(200)) && of(&"x".repeat(201)));
         assert!(!of(&" ".repeat(300)) && of(&format!("x<i>{}</i>y", " ".repeat(200))));

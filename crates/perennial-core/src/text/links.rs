@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors_are_resolved_and_told_once() {
+    fn anchors_are_resolved_and_listed_once() {
         use LinkKind::*;
         check(
             "<a href=b.html#x>b</a><A HREF=' b.html '>again</A><area href='//c.example'>",
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn requisites_in_all_their_forms() {
+    fn subresources_in_all_forms() {
         use LinkKind::*;
         check(
             "<img src=1.png srcset='2.png 2x, 3,4.png 100w,5.png'><video src=v poster=6.png><source srcset=7.png>
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_only_looks_like_markup_is_none() {
+    fn text_that_looks_like_markup_is_text() {
         check(
             "<script>'<a href=1>'</script><title><a href=2></title><!-- <a href=3> --><textarea><a href=4></textarea>",
             &[],
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_encoded_as_the_page_is() {
+    fn queries_are_encoded_like_the_page() {
         // The same Cyrillic word in the path and query of a link, on a page in windows-1251.
         let bytes = b"<meta charset=windows-1251><a href='/\xec\xe8\xf0?q=\xec\xe8\xf0'>";
         let (text, charset) = crate::text::charset::decode_with_charset(bytes, None);

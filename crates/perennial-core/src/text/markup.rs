@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_any_direction_stays_in_its_place() {
+    fn text_of_any_direction_is_isolated() {
         assert_eq!(isolated("a<b").to_string(), "a&lt;b");
         assert_eq!(isolated("\u{202e}gpj.exe").to_string(), "<bdi>gpj.exe</bdi>");
         assert_eq!(isolated("a\u{2069}\u{202e}b</bdi>").to_string(), "<bdi>ab&lt;/bdi&gt;</bdi>");

@@ -251,7 +251,7 @@ mod tests {
     use std::io::BufReader;
 
     #[test]
-    fn addresses_and_labels_are_bounded() {
+    fn urls_and_labels_are_bounded() {
         assert_eq!(checked_url("http://a.example/"), Ok("http://a.example/"));
         assert!(checked_url("").is_err());
         assert!(checked_url(&"a".repeat(MAX_URL_BYTES)).is_ok());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_shortened_between_letters() {
+    fn texts_are_shortened_at_character_boundaries() {
         for (text, n_columns, expected) in [
             ("short", 5, "short"),
             ("longer", 5, "long…"),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_are_names() {
+    fn file_names_are_safe() {
         assert_eq!(file_name("crawl-1.warc.gz"), "crawl-1.warc.gz");
         assert_eq!(file_name("../a\u{1b}[2J\n.warc"), "_a_[2J_.warc");
         let long = file_name(&format!("{}.warc.gz", "é".repeat(400)));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_obeys_is_spelled() {
+    fn control_characters_are_escaped_for_terminals() {
         assert_eq!(terminal_safe("plain é text\n"), "plain é text\n");
         assert_eq!(terminal_safe("a\u{1b}[2J\u{9b}\u{202e}b\r"), "a\\u{1b}[2J\\u{9b}\\u{202e}b\\u{d}");
         let mut json = TerminalWriter::new(Vec::new(), EscapeForm::Json);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_lines_are_passed_over() {
+    fn endless_lines_are_skipped() {
         let endless = io::repeat(b'a').take(3 << 20);
         let text = BufReader::new(endless.chain(&b"\nshort\r\nlast"[..]));
         let lines: Vec<BoundedLine> = bounded_lines(text).map(Result::unwrap).collect();

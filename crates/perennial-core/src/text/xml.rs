@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_markup_is_text() {
+    fn invalid_markup_is_text() {
         check("1 < 2 & 3 <4", "[1 < 2 & 3 <4]");
         check(
             "<a>x & y &nbsp;&hellip;&bogus; &#8217;&#146;&#x41; &#xD800;</a>",

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn headlines_come_go_and_are_rewritten() {
+    fn headlines_are_inserted_removed_and_rewritten() {
         let before = list(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
         let mut after = list(&[10, 1, 2, 3, 4, 5, 6, 8, 9]);
         after.items[2] = item(2, "another headline altogether");
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn another_address_of_the_same_article_is_no_news() {
+    fn a_changed_url_of_the_same_article_is_not_news() {
         let mut before = list(&[1, 2, 3, 4, 5, 6, 7, 8]);
         let mut after = before.clone();
         before.items[0].address = "http://a.example/old-name-here-1234567.html".into();
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_of_a_whole_list_weigh_less_than_one_new_headline() {
+    fn changed_urls_of_a_whole_list_weigh_less_than_one_new_headline() {
         let addressed = |folder: &str, n: usize| {
             let mut list = list(&(0..n).collect::<Vec<_>>());
             for (number, item) in list.items.iter_mut().enumerate() {

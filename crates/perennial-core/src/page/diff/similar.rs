@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_in_a_number_are_one_name() {
+    fn names_that_differ_in_a_number_match() {
         let before = ["Comments (12)", "Release 9.1.0", "About us"];
         let after = ["Imprint", "Release 9.2.0", "Comments (13)"];
         assert_eq!(pair(&before, &after), [(0, 2), (1, 1)]);
@@ -277,13 +277,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_alone_are_one_where_they_stood_only() {
+    fn texts_of_numbers_match_at_their_position_only() {
         assert_eq!(pair_at(&["12", "9.1.0"], &[1, 4], &["13", "9.4.0"], &[1, 4]), [(0, 0), (1, 1)]);
         assert_eq!(pair_at(&["12"], &[1], &["73"], &[2]), []);
     }
 
     #[test]
-    fn a_row_is_compared_with_the_row_in_its_place() {
+    fn a_row_is_compared_with_the_row_at_its_position() {
         // All rows consist of the same words, so words cannot identify them.
         let row = |n: usize| {
             format!("class {} registered in {}", n % 7, if n.is_multiple_of(2) { "Japan" } else { "Norway" })
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn many_names_of_common_words_are_no_burden() {
+    fn many_names_of_common_words_take_no_quadratic_work() {
         let side =
             |from: usize| (from..from + 20_000).map(|n| format!("link number {n}")).collect::<Vec<_>>();
         let (before, after) = (side(0), side(50_000));

@@ -120,7 +120,7 @@ fn a_move_is_found_whatever_the_sort_order() {
 }
 
 #[test]
-fn another_order_within_a_block_is_no_change() {
+fn a_changed_order_within_a_block_is_not_a_change() {
     let before = tree("1", vec![leaf(&[("a", "/a"), ("b", "/b"), ("c", "/c")], &[], &[])]);
     let after = tree("2", vec![leaf(&[("c", "/c"), ("a", "/a"), ("b", "/b")], &[], &[])]);
     let delta = check(&before, &after);
@@ -129,7 +129,7 @@ fn another_order_within_a_block_is_no_change() {
 }
 
 #[test]
-fn what_a_rule_overlooks_is_no_change_but_is_kept() {
+fn ignored_parameters_are_not_a_change_but_are_stored() {
     let with_session = |session: &str| {
         let ignored = IgnoredParameters::default();
         let link = Link::ignoring(&ignored, "Home", format!("http://a.org/?sid={session}"));
@@ -141,7 +141,7 @@ fn what_a_rule_overlooks_is_no_change_but_is_kept() {
 }
 
 #[test]
-fn a_link_is_updated_by_name_or_by_address() {
+fn a_link_is_updated_if_its_name_or_its_url_is_unchanged() {
     let before = tree("1", vec![leaf(&[("more", "/1"), ("title", "/2"), ("gone", "/3")], &[], &["keep"])]);
     let after = tree("2", vec![leaf(&[("more", "/9"), ("headline", "/2"), ("came", "/4")], &[], &["keep"])]);
     assert_eq!(
@@ -156,7 +156,7 @@ fn a_link_is_updated_by_name_or_by_address() {
 }
 
 #[test]
-fn a_text_with_half_of_its_words_is_updated_with_less_it_is_another() {
+fn a_text_that_keeps_half_of_its_words_is_updated() {
     let before = tree("1", vec![leaf(&[("k", "/k")], &[], &["one two three four"])]);
     let half = tree("2", vec![leaf(&[("k", "/k")], &[], &["one two five six"])]);
     let less = tree("2", vec![leaf(&[("k", "/k")], &[], &["one five six seven"])]);
@@ -168,7 +168,7 @@ fn a_text_with_half_of_its_words_is_updated_with_less_it_is_another() {
 }
 
 #[test]
-fn a_block_put_in_front_moves_no_other() {
+fn inserting_a_block_moves_no_other_block() {
     let old = vec![leaf(&[("a", "/a")], &[], &["first words"]), leaf(&[("b", "/b")], &[], &["second words"])];
     let mut new = vec![leaf(&[("n", "/n")], &[], &["news of today"])];
     new.extend(old.clone());
@@ -192,7 +192,7 @@ fn blocks_are_inserted_deleted_and_moved() {
 }
 
 #[test]
-fn a_region_whose_whole_content_is_exchanged_is_still_that_region() {
+fn a_region_with_replaced_content_is_still_the_same_region() {
     let banner = |name: &str| {
         let mut banner = leaf(&[(name, name)], &[(name, name)], &[]);
         banner.rect = Rect { x: 900.0, y: 10.0, w: 300.0, h: 250.0 };
@@ -207,7 +207,7 @@ fn a_region_whose_whole_content_is_exchanged_is_still_that_region() {
 }
 
 #[test]
-fn an_element_may_move_into_a_new_block_and_out_of_a_gone_one() {
+fn an_element_may_move_into_a_new_block_and_out_of_a_deleted_one() {
     let before = tree(
         "1",
         vec![leaf(&[("a", "/a"), ("b", "/b")], &[], &["one two"]), leaf(&[("c", "/c")], &[], &["x y"])],
@@ -246,7 +246,7 @@ fn a_wrapper_that_appears_or_vanishes_moves_nothing() {
 }
 
 #[test]
-fn what_moves_beside_a_new_wrapper_is_still_seen() {
+fn moves_next_to_a_new_wrapper_are_detected() {
     let before = tree("1", stories());
     let mut order = stories();
     let first = order.remove(0);
@@ -256,7 +256,7 @@ fn what_moves_beside_a_new_wrapper_is_still_seen() {
 }
 
 #[test]
-fn signs_without_a_word_do_not_move() {
+fn punctuation_does_not_move() {
     let before = tree(
         "1",
         vec![leaf(&[], &[], &["one release", "( , )"]), leaf(&[], &[], &["another release", "of today"])],
@@ -271,7 +271,7 @@ fn signs_without_a_word_do_not_move() {
 }
 
 #[test]
-fn a_leaf_that_falls_apart_moves_nothing() {
+fn splitting_a_leaf_moves_nothing() {
     let texts: Vec<String> =
         (0..8).map(|n| format!("text number {n} is about subject{n} and no other")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

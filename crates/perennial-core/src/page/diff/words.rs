@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distance_is_words_that_differ_over_words_before() {
+    fn distance_is_changed_words_divided_by_words_before() {
         assert_eq!(word_distance("a b c d", "a b c e"), 0.25);
         assert_eq!(word_distance("a b c d", "a b c d e"), 0.25);
         assert_eq!(word_distance("a b c d", "a b"), 0.5);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn another_order_is_one_word_apart() {
+    fn a_changed_word_order_is_one_word_apart() {
         assert_eq!(word_distance("man bites dog now", "dog bites man now"), 0.25);
     }
 

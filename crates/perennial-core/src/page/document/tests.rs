@@ -19,7 +19,7 @@ fn words(document: &Document) -> String {
 }
 
 #[test]
-fn the_server_the_name_and_the_first_bytes_tell_the_format() {
+fn the_format_follows_from_media_type_name_and_first_bytes() {
     use DocumentFormat::{Csv, Json, Pdf, Text, Xml};
     let of = |content_type: &str, name: &str, bytes: &[u8]| {
         DocumentFormat::detect(Some(content_type).filter(|text| !text.is_empty()), name, bytes)
@@ -57,7 +57,7 @@ fn text_has_paragraphs_under_headings() {
 }
 
 #[test]
-fn json_has_a_text_a_value_with_a_path_that_stays() {
+fn json_has_one_text_per_value_with_a_stable_path() {
     let before = r#"{"name":"Roads","n":2,"all":[{"id":7,"limit":50,"of":{"town":"A"},"tags":["x","y"]},{"id":8,"limit":null}]}"#;
     let after = before.replace("[{\"id\":7", "[{\"id\":6,\"limit\":30},{\"id\":7");
     let (before, after) = (read(DocumentFormat::Json, before), read(DocumentFormat::Json, &after));
@@ -75,7 +75,7 @@ fn json_has_a_text_a_value_with_a_path_that_stays() {
 }
 
 #[test]
-fn rows_have_the_names_of_their_columns() {
+fn rows_contain_the_names_of_their_columns() {
     let table = "road;limit;\"since; or \"\"when\"\"\"\r\nRing;50;\"Mon\nday\"\r\n;;\r\nQuay;30\r\n";
     let all = texts(&read(DocumentFormat::Csv, table)).concat().join("\n");
     assert_eq!(
@@ -88,7 +88,7 @@ fn rows_have_the_names_of_their_columns() {
 }
 
 #[test]
-fn feeds_have_a_block_an_item() {
+fn feeds_have_one_block_per_item() {
     let rss = "<?xml version='1.0'?><rss><channel><title>City &amp; roads</title><link>/</link><item><title>Ring</title>
         <link>ring</link><description>&lt;p&gt;50 km/h, if 3 &lt; 4&lt;/p&gt;</description></item><item><title>Quay</title>
         </item></channel></rss>";
@@ -109,7 +109,7 @@ fn feeds_have_a_block_an_item() {
 }
 
 #[test]
-fn other_xml_has_a_text_an_element() {
+fn other_xml_has_one_text_per_element() {
     let xml = "<roads xmlns:x='y'><title>Limits</title><road name='Ring' x:y='z'><limit>50</limit><!-- no --></road>
         <road><limit>30</limit></road><cut>end";
     let document = read(DocumentFormat::Xml, xml);
@@ -117,9 +117,9 @@ fn other_xml_has_a_text_an_element() {
     assert_eq!(words(&document), "title: Limits\nroad name: Ring\nlimit: 50\nlimit: 30\ncut: end");
 }
 
-/// A table of many rows in which one comes, goes or changes.
+/// A table of many rows, in which one row is inserted, deleted or changed.
 #[test]
-fn one_row_moves_no_other() {
+fn a_changed_row_moves_no_other_row() {
     let row = |n: usize| format!("Street {n},{} km/h,district {}\n", 30 + n % 3 * 10, n % 7);
     let table = |rows: &[usize]| {
         format!("street,limit,district\n{}", rows.iter().map(|&n| row(n)).collect::<String>())
@@ -140,7 +140,7 @@ fn one_row_moves_no_other() {
     assert!(of_row > 0.0 && of_row < 0.2, "one limit of 500, read as one of some forty: {of_row}");
 }
 
-/// A row at the end of a long table is a change that counts.
+/// A new row at the end of a long table is a change that counts.
 #[test]
 fn a_long_table_that_grows_has_changed() {
     let table = |n_rows: usize| {
@@ -172,7 +172,7 @@ fn importance_is_the_share_of_what_is_read() {
 }
 
 #[test]
-fn what_is_too_long_still_shows_that_it_changed() {
+fn changes_beyond_the_limit_are_still_detected() {
     let list = |last: &str| format!("[{}\"{last}\"]", "1,".repeat(draft::MAX_ELEMENTS + 10));
     let (before, after) = (read(DocumentFormat::Json, &list("a")), read(DocumentFormat::Json, &list("b")));
     assert_ne!(before.tree.id(), after.tree.id());
@@ -180,7 +180,7 @@ fn what_is_too_long_still_shows_that_it_changed() {
 }
 
 #[test]
-fn nothing_to_read_is_none() {
+fn a_document_without_words_is_none() {
     for (format, bytes) in [
         (DocumentFormat::Text, &b" \n\n"[..]),
         (DocumentFormat::Csv, b",,\n"),
@@ -192,7 +192,7 @@ fn nothing_to_read_is_none() {
     }
 }
 
-/// Writes a PDF: objects with these numbers and bodies, and a trailer.
+/// Writes a PDF from numbered objects and a trailer.
 fn pdf_of(objects: &[(u32, Vec<u8>)], trailer: &str) -> Vec<u8> {
     let mut file = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
     for (number, body) in objects {
@@ -224,7 +224,7 @@ const CATALOG: &str = "<< /Type /Catalog /Pages 2 0 R >>";
 const HELVETICA: &str = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding << /BaseEncoding /WinAnsiEncoding \
     /Differences [1 /fi /Eacute /uni20AC] >> >>";
 
-/// A PDF of one page with these operators and one font.
+/// A PDF with one page of these operators and one font.
 fn pdf_with(operators: &str, font: &str, more: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let content = stream("/Filter /FlateDecode", &deflated(operators.as_bytes()));
     let mut objects: Vec<(u32, Vec<u8>)> =
@@ -247,7 +247,7 @@ fn operators_of_a_pdf_become_lines_and_paragraphs() {
         0 -40 Td [(A) -20 (no) -300 (ther para) 10 <6772> (aph.)] TJ 14 TL (More) ' ( words) ' ET";
     assert_eq!(pdf_words(operators), "The limit on the ring road is 550.\nAno ther paragraph. More words");
     assert_eq!(read_pdf(&pdf_with(operators, HELVETICA, &[])).unwrap().title, "Speed (new) limits");
-    // One word after the other at its own place, on a page that stands on its head.
+    // One word after the other, each with its own position, on a page that is upside down.
     let placed = "q 1 0 0 -1 0 792 cm BT /F1 10 Tf 1 0 0 -1 72 100 Tm (Two) Tj ET BT 1 0 0 -1 100 100 Tm (words) Tj ET Q";
     assert_eq!(pdf_words(placed), "Two words");
     assert_eq!(pdf_words("BT /F1 9 Tf (\\001ve \\002t\\351 5 \\003 \\226 a\\tb) Tj ET"), "ﬁve Été 5 € – ab");
@@ -264,7 +264,7 @@ fn larger_text_is_a_heading() {
 }
 
 #[test]
-fn wide_fonts_are_read_by_their_tables() {
+fn wide_fonts_are_read_with_their_character_maps() {
     let font = "<< /Type /Font /Subtype /Type0 /Encoding /Identity-H /ToUnicode 8 0 R /DescendantFonts [<< /DW 600 /W [3 [500 250] 7 9 400] >>] >>";
     let table = "/CIDInit begincmap 1 begincodespacerange <0000> <ffff> endcodespacerange 2 beginbfchar <0003> <0041> <0004> \
         <d83dde00> endbfchar 2 beginbfrange <0007> <0009> <0061> <000a> <000b> [<00660066> <007a>] endbfrange";
@@ -275,7 +275,7 @@ fn wide_fonts_are_read_by_their_tables() {
 }
 
 #[test]
-fn fonts_of_drawings_are_read_by_their_own_scale_and_numbers() {
+fn type3_fonts_have_their_own_scale() {
     let font = "<< /Type /Font /Subtype /Type3 /FontMatrix [0.01 0 0 0.01 0 0] /FirstChar 65 /Widths [60 60] \
         /Encoding << /Differences [65 /a84 /a111 /a27] >> >>";
     let operators = "BT /F1 10 Tf (A) Tj 6 0 Td (BC) Tj ET";
@@ -345,9 +345,9 @@ fn encrypted_and_scanned_files_are_not_read() {
     assert_eq!(read_pdf(&pdf_with("/I Do", HELVETICA, &image)), None);
 }
 
-/// A file whose parts name themselves is read once.
+/// A form that refers to itself is read once.
 #[test]
-fn loops_end() {
+fn self_references_in_a_pdf_end() {
     let form = [(6, stream("/Subtype /Form", b"/X Do /X Do BT /F1 9 Tf (again) Tj ET"))];
     assert!(
         words(&read_pdf(&pdf_with("/X Do", HELVETICA, &form)).unwrap()).matches("again").count() <= 1 << 9
@@ -361,7 +361,7 @@ fn loops_end() {
     assert_eq!(read_pdf(many.as_bytes()), None);
 }
 
-/// What was read is a tree that can be written and read again, with all importance.
+/// Every document tree can be written and read back unchanged, and its importance sums to 1.
 fn check_tree(document: &Document) -> Result<(), TestCaseError> {
     let sum: f32 = document.tree.leaves().map(|leaf| leaf.importance).sum();
     prop_assert!((sum - 1.0).abs() < 1e-2, "{}", sum);

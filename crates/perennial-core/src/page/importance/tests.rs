@@ -1,4 +1,4 @@
-//! The papers' examples, the laws of each form, and changes as a reader would weigh them.
+//! The papers' examples, properties of each form, and changes as a reader would weigh them.
 
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn figure_7() -> (BlockTree, BlockTree) {
 }
 
 #[test]
-fn the_example_of_2009() {
+fn example_of_p_visual_in_the_form_of_2009() {
     let (before, after) = figure_7();
     let found = importance(&diff(&before, &after), &config(ImportanceForm::Visual2009)).get();
     let expected = 0.1 * 1.0 * (1.0 / 1.0) + 0.4 * 1.0 * (4.0 / 6.0) + 0.2 * 0.8 * (2.0 / 4.0);
@@ -54,9 +54,9 @@ fn the_example_of_2009() {
     assert!((found - expected).abs() < 1e-6, "{found}");
 }
 
-/// The same changes by Algorithm 2 of P-PATTERN: the text counts by its distance, a deletion counts fully.
+/// The same changes by Algorithm 2 of P-PATTERN: texts count by their distance, deletions count fully.
 #[test]
-fn the_example_by_the_form_of_2011() {
+fn example_of_p_visual_in_the_form_of_2011() {
     let (before, after) = figure_7();
     let delta = diff(&before, &after);
     let found = importance(&delta, &config(ImportanceForm::Pattern2011)).get();
@@ -72,7 +72,7 @@ fn the_example_by_the_form_of_2011() {
 }
 
 #[test]
-fn averaging_over_operations_is_not_monotone_and_our_form_is() {
+fn only_our_form_is_monotone() {
     let page = |links: Vec<Link>, n_images: usize| {
         sealed(vec![weighed(1.0, Block::leaf(links, images(n_images), vec![]))])
     };
@@ -102,7 +102,7 @@ fn a_structural_operation_counts_with_its_block() {
 }
 
 #[test]
-fn noise_takes_its_part_away() {
+fn noise_does_not_count() {
     let (before, after) = figure_7();
     let delta = diff(&before, &after);
     for (form, _) in ImportanceForm::NAMES {
@@ -146,7 +146,7 @@ fn monotone(before: &BlockTree, after: &BlockTree) -> f64 {
 }
 
 #[test]
-fn what_went_weighs_by_what_its_block_was() {
+fn deletions_are_weighed_by_the_importance_before() {
     let rows = |n: usize| (0..n).map(|row| words(&format!("row{row}w"), 3)).collect::<Vec<_>>();
     let long = sealed(vec![menu(0.1), main_leaf(0.9, rows(800))]);
     let short = sealed(vec![menu(0.9), main_leaf(0.1, rows(4))]);
@@ -156,7 +156,7 @@ fn what_went_weighs_by_what_its_block_was() {
 }
 
 #[test]
-fn an_address_alone_is_shown_and_weighs_little() {
+fn a_changed_url_alone_is_reported_with_little_weight() {
     let page = |scheme: &str, file: &str| {
         let links = vec![
             Link::new("the tide table", format!("{scheme}://a.org/tides")),
@@ -174,7 +174,7 @@ fn an_address_alone_is_shown_and_weighs_little() {
 }
 
 #[test]
-fn one_more_link_to_where_the_page_leads_is_nothing() {
+fn a_repeated_link_does_not_count() {
     let page = |links: &[(&str, &str)]| {
         let links = links.iter().map(|(name, address)| Link::new(*name, *address)).collect();
         sealed(vec![weighed(1.0, Block::leaf(links, vec![], vec![Text::new(words("w", 40))]))])
@@ -192,7 +192,7 @@ proptest! {
     // Each case compares lists of thousands of entries.
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// The same new entry at the top of a list of 20 and of 2,000 entries differs by less than a factor of 3.
+    /// A new entry at the top of 20 or 2,000 entries differs by less than a factor of 3 in importance.
     #[test]
     fn the_length_of_a_list_hardly_matters(n_words in 1usize..40, n_parts in 1usize..4, share in 0.3f32..0.95) {
         let entry = |number: usize| (0..n_parts).map(move |part| words(&format!("e{number}p{part}w"), n_words));
@@ -207,7 +207,7 @@ proptest! {
 }
 
 proptest! {
-    /// 30 % of the words of the main content gone: at least .2.
+    /// Losing 30 % of the words of the main content has an importance of at least 0.2.
     #[test]
     fn a_third_less_is_much(texts in proptest::collection::vec(10usize..60, 4..40), share in 0.7f32..1.0, seed in any::<u64>()) {
         let all: Vec<String> = texts.iter().enumerate().map(|(n, len)| words(&format!("t{n}w"), *len)).collect();
@@ -227,7 +227,7 @@ proptest! {
         prop_assert!(found >= 0.2, "{found}");
     }
 
-    /// The same words in the same order: below .02, whatever happens to wrappers, addresses and pictures.
+    /// The same words in the same order: below 0.02, whatever happens to wrappers, URLs and images.
     #[test]
     fn the_same_words_in_the_same_order_are_little(
         texts in proptest::collection::vec(8usize..20, 4..20), cuts in proptest::collection::vec(1usize..6, 3), other in any::<bool>()

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_changes_the_ids_up_to_the_root_and_no_other() {
+    fn one_word_changes_only_the_ids_up_to_the_root() {
         let before = sample();
         let mut after = before.clone();
         after.blocks[0].children[1].texts[0] = Text::new("A word.");
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn geometry_and_importance_have_no_part_in_ids() {
+    fn geometry_and_importance_do_not_affect_ids() {
         let before = sample();
         let mut after = before.clone();
         after.blocks[0].children[1].rect.x = 7.0;
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_is_read_with_its_links_where_they_stand() {
+    fn a_leaf_is_read_with_its_links_in_place() {
         let links = vec![Link::new("Home", "/"), Link::new("the divers", "/d"), Link::new("More", "/m")];
         let mut leaf = Block::leaf(
             links,
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_has_no_text_that_vixml_cannot_hold() {
+    fn a_tree_contains_only_text_that_is_valid_in_vixml() {
         assert_eq!(Text::new("a\u{1}b\u{ffff}\t").text, "a\u{fffd}b\u{fffd}\t");
         assert_eq!(Link::new("\u{fffe}", "\0").name, "\u{fffd}");
     }

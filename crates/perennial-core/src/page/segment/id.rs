@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn session_ids_and_cache_busters_are_overlooked_and_nothing_else() {
+    fn only_session_ids_and_cache_busters_are_ignored() {
         let usual = IgnoredParameters::default();
         for (address, stripped) in [
             ("http://a.org/x?PHPSESSID=1&a=2&utm_source=b#top", "http://a.org/x?a=2#top"),

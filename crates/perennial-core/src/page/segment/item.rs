@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_leave_out_what_does_not_matter() {
+    fn keys_leave_out_irrelevant_parts_of_urls() {
         assert_eq!(
             key("https://www.a.example/news/the-long-way-home/?utm_source=x#top"),
             "a.example/news/the-long-way-home"
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_items_is_a_hub_and_an_article_with_a_list_is_none() {
+    fn a_page_of_items_is_a_listing_page_and_an_article_with_a_list_is_not() {
         let items = vec![ListItem::default(); 10];
         let hub = ItemList { items, n_item_words: 400, n_prose_words: 60, n_body_words: 40 };
         assert!(hub.is_listing());

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_telling_word_of_a_name_decides() {
+    fn the_first_word_with_a_purpose_decides() {
         for (names, purpose) in [
             ("site-footer nav", Purpose::Footer),
             ("mainNavBar", Purpose::Navigation),

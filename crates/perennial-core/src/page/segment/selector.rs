@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parsed_page_is_selected_from_as_a_layout_is() {
+    fn selectors_match_parsed_pages_like_layouts() {
         let dom = Dom::parse(
             "<div id=a class='x y'><p>1 <b>one</b></p><div><p class=z>2<script>3</script></p></div></div><ul data-k=v><li>3",
         );
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_is_named_by_what_stays() {
+    fn a_selector_uses_stable_names() {
         let dom = Dom::parse(
             "<main><div id=post-48213 class='css-1x9z8a7 story'><p>one<p class=lead>two</div><div class=story><p>three</div></main>\
              <aside id=weather><ul><li>four<li class='now x1'>five</ul></aside><div><p>six</div>",
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_of_browsers_are_taken_as_they_are() {
+    fn selectors_copied_from_browsers_work() {
         for (selector, texts) in [
             ("#a > div:nth-child(2) > p", vec!["2"]),
             ("body > :nth-child(2)", vec!["3"]),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_releases_before_took_is_still_taken() {
+    fn selectors_of_earlier_releases_still_work() {
         let dom = Dom::parse(
             "<p id=2024>year<p class='3col -x'>columns<a href=/map rel=2>map</a><b data-k='a.b'>dots</b>",
         );
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unsupported_selectors_are_rejected() {
         for selector in ["", "#", ".", "a,,b", "a..b", "[=x]", "a {color: red}", "a, ", "x|a", "//div"] {
             assert!(Selector::parse(selector).is_err(), "{selector}");
         }

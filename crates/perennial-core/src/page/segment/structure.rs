@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn another_class_style_or_paragraph_is_another_structure() {
+    fn a_changed_class_style_or_paragraph_is_a_different_structure() {
         let words = [5, 6, 7, 8, 9, 10];
         let before = page(&words, "side");
         let plan = plan(&before, 1);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_without_a_box_are_passed_over() {
+    fn nodes_without_a_box_are_skipped() {
         let full = sketch("<html><body><p>a</p><script>x</script><p>b</p></body></html>");
         let mut plan = plan(&full, 0);
         plan.boxes.nodes.retain(|node| !matches!(node.source, 4 | 5));

@@ -1,4 +1,4 @@
-//! What holds for every page, and what a reader expects of small ones.
+//! Properties of every page, and the blocks of small pages as a reader sees them.
 
 pub(in crate::page::segment) mod sketch;
 
@@ -13,7 +13,7 @@ fn tree(markup: &str) -> BlockTree {
     segment(&sketch(markup), &SegmentConfig::default())
 }
 
-/// The leaves, each as its words: links in brackets.
+/// The words of each leaf, with links in brackets.
 fn leaves(tree: &BlockTree) -> Vec<String> {
     tree.leaves()
         .map(|leaf| {
@@ -49,7 +49,7 @@ fn an_article_with_its_heading_is_one_block_between_navigation_and_footer() {
 }
 
 #[test]
-fn what_stands_above_and_below_an_article_is_apart_from_its_text() {
+fn head_and_tail_of_an_article_are_separate_blocks() {
     let article = |head: &str, tail: &str| {
         let text = paragraphs(6);
         tree(&format!("<html><body><div><h1>The bridge is closed</h1>{head}{text}{tail}</div></body></html>"))
@@ -64,7 +64,7 @@ fn what_stands_above_and_below_an_article_is_apart_from_its_text() {
     let entries = |n: usize| "<li>Fog until noon, then some sun and a little wind</li>".repeat(n);
     let list = format!("<ul>{}<li>{PROSE}</li>{}</ul>", entries(3), entries(3));
     assert!(leaves(&article("", &list)).iter().any(|leaf| leaf.contains(PROSE) && leaf.ends_with("wind")));
-    // Many captions are called so by a name only.
+    // Many captions are marked by a class name only.
     let captions = "<div><img src=\"a.jpg\" alt=\"a\"><div class=\"wp-caption-text\"><p>The bridge as it was seen from the harbour on \
                     the morning of the third of May. Photo by Ann Example</p></div></div>"
         .repeat(8);
@@ -72,7 +72,7 @@ fn what_stands_above_and_below_an_article_is_apart_from_its_text() {
     let has_caption = |leaf: &&Block| leaf.texts.iter().any(|text| text.text.contains("Photo by"));
     let captioned: Vec<BlockRole> = gallery.leaves().filter(has_caption).map(|leaf| leaf.role).collect();
     assert_eq!(captioned, [BlockRole::Other], "{:#?}", leaves(&gallery));
-    // A headline alone belongs to its text, and so does a word below it.
+    // A headline alone belongs to its text, and so does a single word below it.
     assert_eq!(leaves(&article("", "<p>Advice</p>")).len(), 1);
 }
 
@@ -87,7 +87,7 @@ fn columns_are_blocks() {
 }
 
 #[test]
-fn cells_that_lay_out_the_page_are_columns_and_rows_of_data_are_not() {
+fn cells_of_layout_tables_are_columns_and_data_rows_are_not() {
     let laid_out = format!(
         "<html><body><table><tr class=\"row\"><td>{}</td><td>{}</td></tr></table></body></html>",
         paragraphs(4),
@@ -113,7 +113,7 @@ fn columns_of_a_grid_are_blocks_and_cards_are_not() {
 }
 
 #[test]
-fn links_images_and_texts_are_read_with_resolved_addresses() {
+fn links_images_and_texts_are_read_with_resolved_urls() {
     let page = "<html><body><p>One <a href=\"../x?y=1\">two\n <b>three</b></a> fo<b>ur</b><br/>five<br/><br/>six \
         <img src=\"i/pic.png?v=2\"/><img src=\"b.gif\" alt=\"a  b\"/></p></body></html>";
     let tree = tree(page);
@@ -128,7 +128,7 @@ fn links_images_and_texts_are_read_with_resolved_addresses() {
 }
 
 #[test]
-fn what_is_hidden_is_left_out() {
+fn hidden_content_is_left_out() {
     let page = "<html><body><p>seen</p><p hidden=\"\">unseen</p><div aria-hidden=\"true\"><p>nor this</p></div></body></html>";
     let mut layout = sketch(page);
     layout.nodes.iter_mut().filter(|node| node.text == "unseen").for_each(|node| node.is_visible = false);
@@ -137,7 +137,7 @@ fn what_is_hidden_is_left_out() {
 }
 
 #[test]
-fn session_ids_change_addresses_but_not_ids() {
+fn session_ids_change_urls_but_not_ids() {
     let page = |sid: &str| tree(&format!("<html><body><a href=\"/x?sid={sid}\">to x</a></body></html>"));
     let (before, after) = (page("1"), page("2"));
     assert_eq!(before.id(), after.id());
@@ -177,7 +177,7 @@ fn finer_coherence_never_gives_fewer_blocks() {
     assert!(counts[0] < counts[9], "{counts:?}");
 }
 
-/// Any nodes at all: wild boxes, parents anywhere before, hidden ones, every tag that is treated specially.
+/// Arbitrary nodes: wild boxes, any earlier parent, hidden nodes, and every tag with special treatment.
 fn any_layout() -> impl Strategy<Value = Layout<'static>> {
     let tags = [
         "", "", "", "div", "p", "a", "img", "table", "tr", "td", "li", "h2", "hr", "br", "nav", "span",
@@ -215,7 +215,7 @@ fn any_layout() -> impl Strategy<Value = Layout<'static>> {
     })
 }
 
-/// Mostly a node that is still open, as in every page; now and then any node before.
+/// Usually a node that is still open, as in real pages; sometimes any earlier node.
 fn any_parent(path: &mut Vec<u32>, index: u32, chance: u32) -> Option<u32> {
     if index > 0 && chance.is_multiple_of(16) {
         return Some(chance / 16 % index);
@@ -238,7 +238,7 @@ proptest! {
         let tree = segment(&layout, &SegmentConfig { coherence, ..SegmentConfig::default() });
         let page = PageFacts::new(&layout, &[]);
         let seen = (0..layout.nodes.len()).filter(|i| page.is_seen[*i]).map(|i| &*layout.nodes[i].text);
-        // A link is also named after its image, which is no text of the page.
+        // A link may be named after its image, which is not text of the page.
         let in_links = tree.leaves().flat_map(|leaf| leaf.links.iter().filter(|link| leaf.images.iter().all(|image| image.name != link.name)));
         let in_texts = tree.leaves().flat_map(|leaf| leaf.texts.iter().map(|text| text.text.as_str()));
         prop_assert_eq!(letters(seen), letters(in_links.map(|link| link.name.as_str()).chain(in_texts)));
@@ -269,7 +269,7 @@ fn with_parts(pin: Option<&str>, ignored: &[&str]) -> SegmentConfig {
 }
 
 #[test]
-fn what_is_ignored_is_not_in_the_tree_and_its_changes_are_none() {
+fn ignored_parts_are_not_in_the_tree() {
     let page = |visitors: &str| {
         sketch(&format!(
             "<html><body><div id=\"top\"><p class=\"counter\">{visitors} visitors</p></div><div><div>{}</div></div>\
@@ -290,7 +290,7 @@ fn what_is_ignored_is_not_in_the_tree_and_its_changes_are_none() {
 }
 
 #[test]
-fn what_is_pinned_has_its_share() {
+fn pinned_parts_have_their_share() {
     let prices =
         "<ul id=\"prices\"><li>Bread 3.20 today</li><li>Milk 1.10 today</li><li>Salt 0.90 today</li></ul>";
     let page =
@@ -305,7 +305,7 @@ fn what_is_pinned_has_its_share() {
 }
 
 #[test]
-fn words_that_are_shown_and_have_no_place_are_counted() {
+fn visible_words_without_a_box_are_counted() {
     let mut page = sketch(
         "<html><body><p>Some words</p><p>lost \u{2014} ones</p><p>\u{200b}</p><p>no</p></body></html>",
     );
@@ -319,7 +319,7 @@ fn words_that_are_shown_and_have_no_place_are_counted() {
 }
 
 #[test]
-fn trees_that_were_cut_by_other_settings_have_another_engine() {
+fn different_settings_give_a_different_engine_name() {
     let page = sketch("<html><body><p class=\"x\">Some words</p></body></html>");
     let engine = |config: &SegmentConfig| segment(&page, config).engine;
     assert_eq!(engine(&SegmentConfig::default()), "sketch cut/3");
@@ -338,7 +338,7 @@ fn trees_that_were_cut_by_other_settings_have_another_engine() {
 }
 
 #[test]
-fn words_without_a_place_are_counted() {
+fn lost_words_are_counted_but_hidden_ones_are_not() {
     let mut layout =
         sketch("<html><body><p>Some words that have a place</p><p>four words without one</p></body></html>");
     let config = SegmentConfig::default();
@@ -375,7 +375,7 @@ fn a_name_does_not_outweigh_prose() {
 }
 
 #[test]
-fn teasers_beside_an_article_are_a_block_of_their_own() {
+fn teasers_next_to_an_article_are_a_separate_block() {
     let teaser = |n: usize| {
         format!(
             "<div class=\"t\"><h3><a href=\"/news/the-long-story-{n}\">A long story about thing {n}</a></h3><p>It begins like this and goes on.</p></div>"

@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what_to_do() {
+    fn errors_contain_place_and_hint() {
         for (xml, reason) in [
             ("", "no <Document>"),
             ("<Document url='' version=''>", "truncated"),

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_hold_and_the_rest_shares_what_is_left() {
+    fn pinned_shares_are_exact_and_other_leaves_share_the_rest() {
         let leaves =
             [leaf(10, Some((0, 0.5))), leaf(10, Some((1, 0.0))), leaf(20, None), leaf(30, Some((0, 0.5)))];
         let shares = share(vec![1.0, 1.0, 1.0, 3.0], &leaves);
@@ -243,13 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn pins_beyond_the_whole_are_proportions() {
+    fn pins_beyond_one_are_proportions() {
         let leaves = [leaf(10, Some((0, 0.9))), leaf(10, Some((1, 0.9))), leaf(20, None)];
         assert_eq!(share(vec![1.0; 3], &leaves), [0.5, 0.5, 0.0]);
     }
 
     #[test]
-    fn a_page_of_nothing_that_scores_is_shared_evenly() {
+    fn leaves_without_scores_share_evenly() {
         let leaves = [leaf(0, Some((0, 0.0))), leaf(0, Some((0, 0.0)))];
         assert_eq!(share(vec![1.0; 2], &leaves), [0.5, 0.5]);
     }

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_cut_tag_is_read_as_before() {
+    fn text_after_a_truncated_tag_is_read_as_before() {
         let seen = seen(&format!("<p{} y='>'>text<b>", attributes(1000)));
         assert_eq!(seen.most_attributes, MAX_ATTRIBUTES);
         assert_eq!(seen.words[1..], ["text text".to_string(), "StartTag b ".to_string()]);
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_tag_is_left_as_it_is() {
+    fn text_that_looks_like_a_tag_is_unchanged() {
         for (start, end) in
             [("<!-- <a", "> -->"), ("<script>if (1 <a", ">2)</script>"), ("<![CDATA[ <a", "> ]]>")]
         {

@@ -1,5 +1,5 @@
-//! Markup of a few words -> a [`Layout`], for tests: blocks stack from top to bottom, texts take lines by length,
-//! `class="row"` sets children side by side.
+//! Short markup -> a [`Layout`], for tests. Blocks stack from top to bottom, texts take lines by length, `class="row"`
+//! puts children side by side.
 
 use std::borrow::Cow;
 
@@ -88,7 +88,7 @@ fn blank(parent: Option<u32>, tag: &str) -> LayoutNode<'static> {
     }
 }
 
-/// Places a node and all below it; returns its height.
+/// Places a node and its descendants. Returns its height.
 fn place(layout: &mut Layout, index: u32, x: f32, y: f32, w: f32) -> f32 {
     let children: Vec<u32> = (index + 1..layout.nodes.len() as u32)
         .filter(|i| layout.nodes[*i as usize].parent == Some(index))

@@ -1,4 +1,4 @@
-//! Times each step of analysing sequences of versions, from bytes to importance, in CPU seconds, so that other work on
+//! StepTimes each step of analysing sequences of versions, from bytes to importance, in CPU seconds, so that other work on
 //! the machine hardly matters.
 //!
 //!     cargo run --release -p perennial-lab --example analysis_speed -- [--digests] FOLDER...
@@ -22,10 +22,10 @@ use perennial_warc::sha1_label;
 
 /// Time per step, in order of execution.
 #[derive(Default)]
-struct Times(Vec<(&'static str, Duration)>);
+struct StepTimes(Vec<(&'static str, Duration)>);
 
-impl Times {
-    fn of<T>(&mut self, step: &'static str, work: impl FnOnce() -> T) -> T {
+impl StepTimes {
+    fn time<T>(&mut self, step: &'static str, work: impl FnOnce() -> T) -> T {
         let began = processor_time();
         let done = work();
         let taken = processor_time().saturating_sub(began);
@@ -44,7 +44,7 @@ fn processor_time() -> Duration {
     Duration::from_nanos(nanoseconds.unwrap_or_default())
 }
 
-struct Walk {
+struct VersionWalk {
     engine: LayoutEngine,
     times: Times,
     has_digests: bool,
@@ -56,8 +56,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut folders: Vec<String> = std::env::args().skip(1).collect();
     let has_digests = folders.iter().any(|arg| arg == "--digests");
     folders.retain(|arg| arg != "--digests");
-    let mut walk =
-        Walk { engine: LayoutEngine::new(), times: Times::default(), has_digests, n_pages: 0, n_bytes: 0 };
+    let mut walk = VersionWalk {
+        engine: LayoutEngine::new(),
+        times: StepTimes::default(),
+        has_digests,
+        n_pages: 0,
+        n_bytes: 0,
+    };
     for folder in &folders {
         walk.folder(Path::new(folder))?;
     }
@@ -71,7 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-impl Walk {
+impl VersionWalk {
     fn folder(&mut self, folder: &Path) -> std::io::Result<()> {
         let mut entries: Vec<PathBuf> =
             std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -93,20 +98,20 @@ impl Walk {
         before: Option<VersionComparison>,
     ) -> std::io::Result<VersionComparison> {
         let bytes = std::fs::read(path)?;
-        let Walk { engine, times, .. } = self;
-        let html = times.of("decode", || decode_text(&bytes, None));
-        let dom = times.of("parse", || Dom::parse(&html));
+        let VersionWalk { engine, times, .. } = self;
+        let html = times.time("decode", || decode_text(&bytes, None));
+        let dom = times.time("parse", || Dom::parse(&html));
         let base = base_url(&dom, "http://page.example/");
-        let nodes = times.of("structure", || {
+        let nodes = times.time("structure", || {
             let nodes = parsed_nodes(&dom);
             std::hint::black_box(fingerprint(&nodes, 0));
             nodes
         });
         let lookup = |wanted: &str| beside(wanted, path);
-        let boxes = times.of("layout", || engine.boxes(&dom, &base, &lookup));
-        let layout = times.of("fill", || boxes.fill(&nodes, base.as_str()).unwrap_or_default());
-        let tree = times.of("segment", || segment(&layout, &SegmentConfig::default()));
-        let seen = times.of("observe", || {
+        let boxes = times.time("layout", || engine.boxes(&dom, &base, &lookup));
+        let layout = times.time("fill", || boxes.fill(&nodes, base.as_str()).unwrap_or_default());
+        let tree = times.time("segment", || segment(&layout, &SegmentConfig::default()));
+        let seen = times.time("observe", || {
             let before = before.as_ref().map(|before| (&before.tree, &before.noise));
             compare(before, tree, &ImportanceConfig::default(), &|element| {
                 has_advertising_words(element.address())

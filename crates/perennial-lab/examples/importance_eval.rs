@@ -21,17 +21,30 @@ use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
 use perennial_core::text::charset::decode_text;
 use perennial_render::{LayoutEngine, resource::nothing};
 
-/// Name, rank, and the change to the page.
-type Change = (&'static str, u8, fn(&str) -> Option<String>);
+/// A kind of change that is planted into pages.
+struct PlantedChange {
+    name: &'static str,
+    rank: u8,
+    /// Changes the HTML of a page; `None` if the page does not permit it.
+    plant: fn(&str) -> Option<String>,
+}
 
-const CHANGES: [Change; 7] = [
-    ("article-rewritten", 3, rewrite_article),
-    ("template-exchanged", 3, exchange_template),
-    ("news-added", 2, add_news),
-    ("menu-entry", 1, add_menu_entry),
-    ("banner-rotated", 0, |html| replaced(html, "banner-17", "banner-42")),
-    ("date-stamp", 0, |html| replaced(html, "12 November 2026, 10:15", "13 November 2026, 08:40")),
-    ("footer-year", 0, |html| replaced(html, "2025 The Editors", "2026 The Editors")),
+const CHANGES: [PlantedChange; 7] = [
+    PlantedChange { name: "article-rewritten", rank: 3, plant: rewrite_article },
+    PlantedChange { name: "template-exchanged", rank: 3, plant: exchange_template },
+    PlantedChange { name: "news-added", rank: 2, plant: add_news },
+    PlantedChange { name: "menu-entry", rank: 1, plant: add_menu_entry },
+    PlantedChange { name: "banner-rotated", rank: 0, plant: |html| replaced(html, "banner-17", "banner-42") },
+    PlantedChange {
+        name: "date-stamp",
+        rank: 0,
+        plant: |html| replaced(html, "12 November 2026, 10:15", "13 November 2026, 08:40"),
+    },
+    PlantedChange {
+        name: "footer-year",
+        rank: 0,
+        plant: |html| replaced(html, "2025 The Editors", "2026 The Editors"),
+    },
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,15 +59,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let engine = LayoutEngine::new();
-    let mut measured: BTreeMap<String, Vec<Page>> = BTreeMap::new();
+    let mut measured: BTreeMap<String, Vec<PageValues>> = BTreeMap::new();
     let (mut n_pages, mut n_unseen) = (0, 0);
     for page in &pages {
         let Some(base) = std::fs::read(page).ok().and_then(|bytes| furnish(&decode_text(&bytes, None)))
         else {
             continue;
         };
-        let variants: Vec<(&str, u8, String)> =
-            CHANGES.iter().filter_map(|(name, rank, change)| Some((*name, *rank, change(&base)?))).collect();
+        let variants: Vec<(&str, u8, String)> = CHANGES
+            .iter()
+            .filter_map(|change| Some((change.name, change.rank, (change.plant)(&base)?)))
+            .collect();
         if let Some(dump) = &dump {
             write_dump(&dump.join(n_pages.to_string()), &base, &variants)?;
         }
@@ -66,7 +81,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (form, form_name) in ImportanceForm::NAMES {
             for (suffix, known) in &knowns {
                 let seen = variants.iter().zip(&trees).filter(|(_, after)| after.id() != before.id());
-                let values = seen.map(|((name, rank, _), after)| Value {
+                let values = seen.map(|((name, rank, _), after)| ChangeValues {
                     name,
                     rank: *rank,
                     value: weigh(known, after.clone(), form),
@@ -82,23 +97,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The values of all measures for one change.
 #[derive(Clone, Copy)]
-struct Value {
+struct ChangeValues {
     name: &'static str,
     rank: u8,
     value: f64,
 }
 
 /// The changes of one page.
-type Page = Vec<Value>;
+type PageValues = Vec<ChangeValues>;
 
-fn report(measure: &str, pages: &[Page]) {
+fn report(measure: &str, pages: &[PageValues]) {
     let (within, n_within) = right_within(pages);
-    let all: Page = pages.iter().flatten().copied().collect();
+    let all: PageValues = pages.iter().flatten().copied().collect();
     let (across, n_across) = right_within(&[all]);
     println!(
         "{measure}: within a page {within:.3} of {n_within} pairs, across pages {across:.3} of {n_across}"
     );
-    for (name, ..) in CHANGES {
+    for PlantedChange { name, .. } in CHANGES {
         let values: Vec<f64> =
             pages.iter().flatten().filter(|value| value.name == name).map(|value| value.value).collect();
         let mean = values.iter().sum::<f64>() / f64::max(values.len() as f64, 1.0);
@@ -109,7 +124,7 @@ fn report(measure: &str, pages: &[Page]) {
     }
 }
 
-fn wrong_pairs(pages: &[Page]) -> BTreeMap<String, usize> {
+fn wrong_pairs(pages: &[PageValues]) -> BTreeMap<String, usize> {
     let mut wrong = BTreeMap::new();
     for page in pages {
         for high in page {
@@ -157,15 +172,15 @@ fn tree(engine: &LayoutEngine, html: &str) -> BlockTree {
 }
 
 /// The last version of a page, and its noise history.
-type Known = (BlockTree, NoiseHistory);
+type PageHistory = (BlockTree, NoiseHistory);
 
-fn first(tree: BlockTree) -> Known {
+fn first(tree: BlockTree) -> PageHistory {
     (tree, NoiseHistory::default())
 }
 
 /// Five earlier visits, each with a different banner and date.
-fn history(engine: &LayoutEngine, base: &str) -> Known {
-    let mut known: Option<Known> = None;
+fn history(engine: &LayoutEngine, base: &str) -> PageHistory {
+    let mut known: Option<PageHistory> = None;
     for visit in 0..6 {
         let html = base
             .replace("banner-17", &format!("banner-{}", 17 + (visit + 1) % 6))
@@ -181,7 +196,7 @@ fn is_ad(element: &Element) -> bool {
     has_advertising_words(element.address())
 }
 
-fn weigh((tree, noise): &Known, after: BlockTree, form: ImportanceForm) -> f64 {
+fn weigh((tree, noise): &PageHistory, after: BlockTree, form: ImportanceForm) -> f64 {
     let version = compare(Some((tree, noise)), after, &ImportanceConfig::new(form), &is_ad);
     version.assessment.importance.get()
 }
@@ -197,7 +212,7 @@ fn right(high: f64, low: f64) -> f64 {
     }
 }
 
-fn right_within(pages: &[Page]) -> (f64, usize) {
+fn right_within(pages: &[PageValues]) -> (f64, usize) {
     let (mut sum, mut n) = (0.0, 0);
     for page in pages {
         for high in page {

@@ -18,7 +18,7 @@ use perennial_render::parsed::parsed_nodes;
 use perennial_render::{LayoutEngine, resource};
 
 #[derive(Default)]
-struct Score {
+struct ReuseScore {
     n_pairs: usize,
     n_same: usize,
     n_changed_text: usize,
@@ -32,7 +32,7 @@ struct Score {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: reuse_eval FOLDER")?;
     let engine = LayoutEngine::new();
-    let mut score = Score::default();
+    let mut score = ReuseScore::default();
     walk(Path::new(&folder), &engine, &mut score)?;
     println!("successive versions      {}", score.n_pairs);
     println!("same structure           {}", score.n_same);
@@ -56,7 +56,7 @@ fn per(secs: f64, n: usize) -> f64 {
     secs * 1e3 / n.max(1) as f64
 }
 
-fn walk(folder: &Path, engine: &LayoutEngine, score: &mut Score) -> std::io::Result<()> {
+fn walk(folder: &Path, engine: &LayoutEngine, score: &mut ReuseScore) -> std::io::Result<()> {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     entries.sort();
@@ -75,7 +75,7 @@ fn step(
     html: &str,
     engine: &LayoutEngine,
     before: Option<(ReusableLayout, BlockTree)>,
-    score: &mut Score,
+    score: &mut ReuseScore,
     path: &Path,
 ) -> Option<(ReusableLayout, BlockTree)> {
     let config = SegmentConfig::default();

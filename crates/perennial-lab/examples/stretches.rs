@@ -16,28 +16,28 @@ use perennial_lab::trace::{self, TraceStart};
 use perennial_lab::world::World;
 
 /// The arguments of the command line: files, and options with their values.
-struct Asked {
+struct Arguments {
     files: Vec<String>,
     options: HashMap<String, String>,
 }
 
-impl Asked {
-    fn read() -> Asked {
-        let mut asked = Asked { files: Vec::new(), options: HashMap::new() };
+impl Arguments {
+    fn read() -> Arguments {
+        let mut arguments = Arguments { files: Vec::new(), options: HashMap::new() };
         let mut args = std::env::args().skip(1).peekable();
         while let Some(arg) = args.next() {
             match arg.strip_prefix("--") {
-                None => asked.files.push(arg),
+                None => arguments.files.push(arg),
                 Some(name) => {
                     let value = args.next_if(|next| {
                         !next.starts_with("--")
                             && !matches!(name, "vary" | "daily" | "known" | "each" | "no-bounds")
                     });
-                    asked.options.insert(name.to_owned(), value.unwrap_or_default());
+                    arguments.options.insert(name.to_owned(), value.unwrap_or_default());
                 }
             }
         }
-        asked
+        arguments
     }
 
     fn number(&self, name: &str, otherwise: f64) -> Result<f64, Box<dyn Error>> {
@@ -77,19 +77,19 @@ impl Asked {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let asked = Asked::read();
-    let experiment = asked.experiment()?;
-    let worlds: Vec<World> = asked.files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
+    let arguments = Arguments::read();
+    let experiment = arguments.experiment()?;
+    let worlds: Vec<World> = arguments.files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     let first = worlds.first().ok_or("name a trace file")?.start;
     // Stretches begin at midnight, as in `perennial lab simulate`.
     let first = first - Span::from_secs(first.as_secs().rem_euclid(86_400));
-    let days = (asked.number("burn-in", 14.0)? + asked.number("days", 70.0)?) as u32;
-    let without = asked.options.get("without");
+    let days = (arguments.number("burn-in", 14.0)? + arguments.number("days", 70.0)?) as u32;
+    let without = arguments.options.get("without");
     let mut sums: HashMap<(String, String), [f64; 5]> = HashMap::new();
-    let (from, until) = (asked.number("from", 0.0)? as i64, asked.number("n", 10.0)? as i64);
+    let (from, until) = (arguments.number("from", 0.0)? as i64, arguments.number("n", 10.0)? as i64);
     let n = (until - from).max(1);
     for stretch in from..until {
-        let start = first + Span::from_hours(24 * stretch * asked.number("step-days", 14.0)? as i64);
+        let start = first + Span::from_hours(24 * stretch * arguments.number("step-days", 14.0)? as i64);
         let start = if worlds.len() == 1 { TraceStart::At(start) } else { TraceStart::Auto };
         let mut world = trace::combine_worlds("stretch", &worlds, days, start);
         if let Some(site) = without {
@@ -105,7 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     result.coherence_weighted,
                     result.share_of_clairvoyant,
                 ];
-                if asked.options.contains_key("each") {
+                if arguments.options.contains_key("each") {
                     println!("{stretch} {} {:20} {}", key.0, key.1, words(&measures));
                 }
                 let sum = sums.entry(key).or_default();

@@ -58,7 +58,7 @@ struct PaperPage {
     clock: usize,
     averages: Averages,
     /// A number of the strategy: an interval in hours (adaptive interval) or visits per hour (frequency).
-    own: f32,
+    parameter: f32,
     /// The last capture, in seconds since the start.
     seen_at: u32,
     is_new: bool,
@@ -277,7 +277,7 @@ impl VisitScheduler for PaperScheduler {
             weight: if info.weight.is_finite() { info.weight.clamp(0.0, 1e9) } else { 0.0 },
             clock: usize::from(info.clock.0).min(self.clocks.len() - 1),
             averages,
-            own: 0.0,
+            parameter: 0.0,
             seen_at: 0,
             is_new: true,
             is_pending: false,

@@ -27,14 +27,14 @@ impl PaperScheduler {
         let averages = &page.averages;
         let here = || averages.at(self.buckets.get(page.clock).copied().unwrap_or(0));
         match self.strategy {
-            BaselineStrategy::AdaptiveInterval => hours_overdue(age, page.own),
+            BaselineStrategy::AdaptiveInterval => hours_overdue(age, page.parameter),
             BaselineStrategy::Importance => page.weight * averages.rate * averages.importance * age,
             BaselineStrategy::Pattern => here().0 * age,
             BaselineStrategy::ImportancePattern => {
                 let (rate, importance) = here();
                 page.weight * rate * importance * age
             }
-            BaselineStrategy::Frequency => page.own * age,
+            BaselineStrategy::Frequency => page.parameter * age,
             BaselineStrategy::Relevance | BaselineStrategy::Sharc | BaselineStrategy::Coherence => age,
         }
     }
@@ -45,14 +45,14 @@ impl PaperScheduler {
             return;
         }
         let first = self.config.interval.map_or(24.0, |interval| interval.as_hours_f64() as f32);
-        let own = &mut self.pages[at].own;
-        let before = if *own > 0.0 { *own } else { first };
+        let interval = &mut self.pages[at].parameter;
+        let before = if *interval > 0.0 { *interval } else { first };
         let factor = match changed {
             Some(true) => 0.5,
             Some(false) => 1.5,
             None => 1.0,
         };
-        *own = (before * factor).clamp(SHORTEST_INTERVAL_HOURS, LONGEST_INTERVAL_HOURS);
+        *interval = (before * factor).clamp(SHORTEST_INTERVAL_HOURS, LONGEST_INTERVAL_HOURS);
     }
 
     /// Whether the strategy visits all pages in rounds of a fixed order.
@@ -130,7 +130,7 @@ impl PaperScheduler {
             if spent(middle) > total { low = middle } else { high = middle }
         }
         for (page, &rate) in self.pages.iter_mut().zip(&rates) {
-            page.own = visits_per_hour(f64::from(rate), high, &table) as f32;
+            page.parameter = visits_per_hour(f64::from(rate), high, &table) as f32;
         }
     }
 }

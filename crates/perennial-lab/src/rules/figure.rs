@@ -64,7 +64,7 @@ pub struct ReplayRow {
     /// Whether directories may be skipped.
     pub directories: bool,
     #[serde(flatten)]
-    pub found: ReplayResult,
+    pub result: ReplayResult,
 }
 
 /// The points of a Figure 5, or of the comparison on exclusive directories.
@@ -95,10 +95,10 @@ pub struct FigureCase {
 impl FigureCase {
     /// Evaluates the plan on the selected sites.
     pub fn row(&self, figure: &str, histories: &[SiteHistory]) -> FigureRow {
-        let is_meant = |(at, history): &(usize, &SiteHistory)| {
+        let is_selected = |(at, history): &(usize, &SiteHistory)| {
             self.kind.is_none_or(|kind| history.kind == kind) && self.site.is_none_or(|site| site == *at)
         };
-        let of = histories.iter().enumerate().filter(is_meant);
+        let of = histories.iter().enumerate().filter(is_selected);
         let outcomes: Vec<PlanOutcome> = of
             .map(|(_, history)| evaluate_plan(history, &self.protocol, self.plan))
             .filter(|outcome| outcome.n_windows > 0)
@@ -292,9 +292,9 @@ pub fn replay_rows(history: &SiteHistory) -> impl Iterator<Item = ReplayRow> {
     let weeks = (history.versions.len().saturating_sub(1) / 2).min(40);
     [(0.2, false), (0.2, true), (0.5, false), (0.5, true)].into_iter().filter_map(
         move |(budget, directories)| {
-            let of = ReplayConfig { burn_in: weeks, n_weeks: weeks, budget, directories, seed: 1 };
-            let found = replay(history, &of)?;
-            Some(ReplayRow { site: history.name.clone(), budget, directories, found })
+            let config = ReplayConfig { burn_in: weeks, n_weeks: weeks, budget, directories, seed: 1 };
+            let result = replay(history, &config)?;
+            Some(ReplayRow { site: history.name.clone(), budget, directories, result })
         },
     )
 }

@@ -99,12 +99,12 @@ fn print_replays(rows: &[ReplayRow], out: &mut dyn Write) -> io::Result<()> {
             "{:<16} {:>6.0} % {judged:>12} {:>7} {:>7} {:>8} {:>7.1} % {:>7.1} % {:>11.1} %",
             row.site,
             100.0 * row.budget,
-            row.found.n_pages,
-            row.found.n_still_pages,
-            row.found.n_visits,
-            100.0 * row.found.on_still,
-            100.0 * row.found.on_probes,
-            100.0 * row.found.completeness
+            row.result.n_pages,
+            row.result.n_still_pages,
+            row.result.n_visits,
+            100.0 * row.result.on_still,
+            100.0 * row.result.on_probes,
+            100.0 * row.result.completeness
         )?;
     }
     Ok(())

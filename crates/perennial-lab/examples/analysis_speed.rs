@@ -1,4 +1,4 @@
-//! StepTimes each step of analysing sequences of versions, from bytes to importance, in CPU seconds, so that other work on
+//! Times each step of analysing sequences of versions, from bytes to importance, in CPU seconds, so that other work on
 //! the machine hardly matters.
 //!
 //!     cargo run --release -p perennial-lab --example analysis_speed -- [--digests] FOLDER...

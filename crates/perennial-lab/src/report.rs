@@ -71,7 +71,7 @@ pub fn describe_world(
     seed: u64,
 ) -> String {
     format!(
-        "World \"{}\": {} pages of {} sites, {} changes; {days} days counted after {burn_in} days that are not; seed {seed}; \
+        "World \"{}\": {} pages of {} sites, {} changes; {days} days after a burn-in of {burn_in} days; seed {seed}; \
          patterns {}.",
         world.name,
         world.pages.len(),
@@ -113,7 +113,7 @@ const FIGURES: [PaperFigure; 4] = [
         id: "pattern-8",
         title: "Versions captured",
         source: "P-PATTERN, Figure 8",
-        says: "Importance is left aside: the share of versions captured, by the share of pages that may be fetched an hour. \
+        says: "Importance is ignored: the share of versions captured, by the share of pages that may be fetched per hour. \
                Pattern outperforms Relevance, SHARC, Coherence and Frequency; it gains around 10 % with few resources.",
         y_label: "completeness by count",
         measure: |outcome| outcome.completeness_count,
@@ -246,8 +246,8 @@ impl SimulationReport {
         let mut html = String::new();
         let _ = write!(
             html,
-            "<main><h1>What a crawler catches</h1><p class=lead>{}</p><p>Made by <code>{}</code>. The horizontal axis is M: how many \
-             fetches an hour, as a share of the number of pages. Every figure comes from the scheduler that the crawler uses, \
+            "<main><h1>What a crawler catches</h1><p class=lead>{}</p><p>Made by <code>{}</code>. The horizontal axis is M: \
+             fetches per hour, as a share of the number of pages. Every figure comes from the scheduler that the crawler uses, \
              under a virtual clock.</p>",
             escaped(&self.world),
             escaped(&self.command)
@@ -274,7 +274,7 @@ impl SimulationReport {
             };
             let _ = write!(
                 cards,
-                "<div class=card><div class=big>{:.1} %</div><div>of all important change caught at M = {:.0} %</div>\
+                "<div class=card><div class=big>{:.1} %</div><div>of the importance of all changes captured at M = {:.0} %</div>\
                  <div class=dim>Importance-Pattern {:.1} %, clairvoyant {:.1} %</div></div>",
                 ours.completeness_pooled * 100.0,
                 line.budget * 100.0,
@@ -325,7 +325,7 @@ impl SimulationReport {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         Some(Claim {
             source: "P-PATTERN Fig. 7",
-            says: "completeness grows with the number of periods and is almost constant beyond 24 a day",
+            says: "completeness grows with the number of periods and is almost constant beyond 24 per day",
             verdict: match (few < day, (many - day).abs() < 0.02) {
                 (true, true) => Verdict::Holds,
                 (false, false) => Verdict::Fails,
@@ -356,7 +356,7 @@ impl SimulationReport {
         }
         let ticks = self.periods.iter().map(|(n, _)| (f64::from(*n), n.to_string())).collect();
         let chart = Chart {
-            x_label: "periods a day".to_owned(),
+            x_label: "periods per day".to_owned(),
             y_label: "weighted completeness, pooled".to_owned(),
             x_ticks: ticks,
             x_is_log: true,
@@ -375,7 +375,7 @@ impl SimulationReport {
             for (place, frontier) in FRONTIERS.iter().enumerate() {
                 let says = format!(
                     "At M = {percent:.0} %. The line joins the goals of expected gain; every strategy is a point. Right and up is better: \
-                     who serves one measure alone pays in the other."
+                     a goal for one measure loses in the other."
                 );
                 let chart = frontier_chart(line, frontier);
                 let id = format!("frontier-{percent:.0}-{place}");
@@ -404,7 +404,7 @@ impl SimulationReport {
         series.extend(figure.strategies.iter().flat_map(|name| self.strategy_series(name, figure.measure)));
         let ticks = self.lines.iter().map(|line| (line.budget, format!("{:.0} %", line.budget * 100.0)));
         let chart = Chart {
-            x_label: "M: pages fetched an hour".to_owned(),
+            x_label: "M: pages fetched per hour".to_owned(),
             y_label: figure.y_label.to_owned(),
             x_ticks: ticks.collect(),
             x_is_log: true,

@@ -407,7 +407,7 @@ mod tests {
         );
         assert!(html.contains("<h1>News</h1>") && html.contains("<p>Imprint</p>"), "{html}");
         assert!(html.contains("<style>p { color: red } <\\/style></style>"), "{html}");
-        assert_eq!((html.matches("InferredChannel").count(), html.matches("note ").count()), (1, 2));
+        assert_eq!((html.matches("Inferred").count(), html.matches("note ").count()), (1, 2));
         assert!(!html.contains("script>") && !html.contains("run()"), "nothing runs: {html}");
     }
 

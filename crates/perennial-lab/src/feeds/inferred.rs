@@ -178,6 +178,6 @@ impl InferredChannel {
             );
         }
         body.push_str("</ol>");
-        html::page(&format!("InferredChannel: {title}"), REPORT_STYLE, &body)
+        html::page(&format!("Inferred: {title}"), REPORT_STYLE, &body)
     }
 }

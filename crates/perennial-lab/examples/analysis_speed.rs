@@ -46,7 +46,7 @@ fn processor_time() -> Duration {
 
 struct VersionWalk {
     engine: LayoutEngine,
-    times: Times,
+    times: StepTimes,
     has_digests: bool,
     n_pages: usize,
     n_bytes: usize,

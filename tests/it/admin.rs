@@ -332,7 +332,7 @@ impl Crawling {
             "--period",
             "1s",
         ];
-        let mut child = archive.spawn_heard(&args);
+        let mut child = archive.spawn_with_stderr(&args);
         let said = Arc::new(Mutex::new(String::new()));
         let (heard, stderr) = (said.clone(), child.stderr.take().unwrap());
         std::thread::spawn(move || {

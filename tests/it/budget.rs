@@ -1,11 +1,11 @@
-//! Budgets: visits in a period and bytes in a day, of all sites and of one, are never exceeded.
+//! Budgets are never exceeded: visits per period and bytes per day, of all sites and of one.
 
 use std::collections::BTreeMap;
 
 use crate::crawled::Archive;
 use crate::web::{Web, html, status};
 
-/// Pages that are different at every request, so that any policy would like to visit them all the time.
+/// Pages that change at every request, so that any policy would like to visit them all the time.
 fn restless(n_pages: usize) -> Web {
     Web::serve(move |request| match request.path.as_str() {
         "/" => {
@@ -21,7 +21,7 @@ fn restless(n_pages: usize) -> Web {
     })
 }
 
-/// The same with news: every request finds other words.
+/// The same with visible changes: every response has different words.
 fn telling(n_pages: usize) -> Web {
     let word = |n: usize| -> String {
         let letters =
@@ -41,7 +41,7 @@ fn telling(n_pages: usize) -> Web {
     })
 }
 
-/// Sums of a field of the log, or its lines where there is none, by the first letters of the time.
+/// Sums of a field of the log by the first characters of the time; the number of lines if there is no such field.
 fn sums(archive: &Archive, of: &str, n_letters: usize, field: Option<&str>) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for line in archive.log() {

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use perennial_core::time::Timestamp;
 use serde_json::Value;
 
+use crate::articles::{lines, press};
+use crate::articles::{lines, press};
 use crate::crawled::Archive;
-use crate::objects::{lines, press};
 use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// An export of some format: exit code, report, text.

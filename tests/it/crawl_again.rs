@@ -25,7 +25,7 @@ fn lines(archive: &Archive, url: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn an_honest_server_is_asked_with_conditions_and_its_304_is_a_revisit() {
+fn conditional_requests_give_revisits() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/" if request.field("if-none-match") == Some("\"v1\"") => Reply::Page(304, vec![], vec![]),
         "/" => page(vec![("ETag", "\"v1\"".into())], "the same"),
@@ -61,7 +61,7 @@ fn the_same_payload_is_a_revisit() {
 }
 
 #[test]
-fn a_server_that_lies_with_304_is_found_out() {
+fn a_wrong_304_is_detected() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/" if request.field("if-none-match").is_some() => Reply::Page(304, vec![], vec![]),
         "/" => page(vec![("ETag", "\"always\"".into())], &format!("content {}", request.n_before)),
@@ -117,7 +117,7 @@ fn chain(request: &WebRequest, n_pages: usize, delay: Duration) -> Reply {
 }
 
 #[test]
-fn limits_end_a_crawl_and_the_next_goes_on() {
+fn limits_end_a_crawl_and_the_next_continues() {
     let web = Web::serve(|request| chain(request, 20, Duration::from_millis(5)));
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
@@ -135,7 +135,7 @@ fn limits_end_a_crawl_and_the_next_goes_on() {
 }
 
 #[test]
-fn an_interrupt_finishes_what_is_in_flight() {
+fn an_interrupt_finishes_fetches_in_flight() {
     let web = Web::serve(|request| chain(request, 50, Duration::from_millis(40)));
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
@@ -155,7 +155,7 @@ fn an_interrupt_finishes_what_is_in_flight() {
 }
 
 #[test]
-fn run_makes_the_archive_follows_and_crawls() {
+fn run_creates_an_archive_and_crawls() {
     let web = Web::serve(|request| chain(request, 3, Duration::ZERO));
     let archive = Archive::new();
     std::fs::remove_dir_all(&archive.root).unwrap();
@@ -182,7 +182,7 @@ fn subresources_are_fetched_with_their_page_and_once() {
         _ => status(404),
     });
     let archive = Archive::new();
-    // Pages without a word look like shells that scripts fill: no browser shall request the subresources again.
+    // Pages without text look like shells. No browser may request the subresources again.
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     once(&archive);
     for path in ["/s.css", "/i.png", "/j.js", "/f.woff"] {
@@ -207,7 +207,7 @@ fn time_lapse_runs_days_in_seconds_and_dates_captures_by_them() {
     archive.lapse("1d", "12d");
     let first = times();
     assert_eq!(first[0], Timestamp::parse("2026-01-01").unwrap());
-    // Pages are ranked once an hour, so a visit may come up to an hour early.
+    // Pages are ranked once per hour, so a visit may be up to an hour early.
     let is_a_day = |pair: &[Timestamp]| (23.0..=24.0).contains(&(pair[1] - pair[0]).as_hours_f64());
     assert!(first.windows(2).all(is_a_day), "{first:?}");
     assert!((first[first.len() - 1] - first[0]).as_hours_f64() >= 11.0 * 24.0, "{first:?}");

@@ -1,5 +1,5 @@
-//! Pages that scripts draw: with a real Chromium, with none, and with one that hangs.
-//! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
+//! Pages that need scripts: with a real Chromium, without one, and with one that hangs. They are built with the
+//! feature `interop`. Then a machine without a browser fails them and does not skip them silently.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn app(request: &WebRequest) -> Reply {
     }
 }
 
-/// Crawls the app once; what the program said.
+/// Crawls the app once. Returns the program's output.
 fn crawl(archive: &Archive, browser: Option<&Path>) -> String {
     let mut command = archive.command(&["run", "--once", "--delay", "0"]);
     if let Some(path) = browser {
@@ -46,7 +46,7 @@ fn captured(archive: &Archive) -> String {
 }
 
 #[test]
-fn a_shell_is_drawn_and_everything_it_asked_for_is_captured() {
+fn a_shell_is_rendered_with_all_its_requests() {
     let web = Web::serve(app);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
@@ -58,9 +58,9 @@ fn a_shell_is_drawn_and_everything_it_asked_for_is_captured() {
     assert!(index.contains(&format!("\"urn:dom:{}\"", web.url("/"))), "{index}");
 }
 
-/// What a reader saw is the page: the shell never changes, the words that its script draws do.
+/// The visible page counts: the shell never changes, but the text that its script inserts does.
 #[test]
-fn what_a_script_draws_is_what_changes() {
+fn changes_are_those_of_the_rendered_page() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => {
             let fields = vec![("Content-Type", "text/html".to_string()), ("ETag", "\"shell\"".into())];
@@ -97,7 +97,7 @@ fn what_a_script_draws_is_what_changes() {
 }
 
 #[test]
-fn a_missing_browser_costs_a_warning_that_names_the_cure() {
+fn a_missing_browser_gives_a_warning_with_a_hint() {
     let web = Web::serve(app);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
@@ -129,9 +129,9 @@ fn a_browser_that_hangs_or_crashes_is_given_up() {
     }
 }
 
-/// In the demonstration, where it is known what was there to be caught.
+/// In the demonstration all changes are known.
 #[test]
-fn a_site_that_scripts_draw_is_caught_as_well_as_the_others() {
+fn a_rendered_site_is_as_complete_as_the_others() {
     let (_dir, archive) = folder();
     let demo = Command::new(env!("CARGO_BIN_EXE_perennial"))
         .args(["demo", "--days", "2", "--json", "--dir"])
@@ -143,6 +143,7 @@ fn a_site_that_scripts_draw_is_caught_as_well_as_the_others() {
     let result: serde_json::Value = serde_json::from_slice(&demo.stdout).unwrap();
     let drawn = result["sites"].as_array().unwrap().iter().find(|site| site["site"] == "harbour").unwrap();
     let pooled = |of: &serde_json::Value| of["completeness_pooled"].as_f64().unwrap();
-    // Two runs differ by a few points on so few pages; a site whose shell alone was judged would have nothing.
+    // Two runs differ by a few points on so few pages. If only shells were compared, such a site would have no
+    // change.
     assert!(pooled(drawn) > pooled(&result) - 0.1, "{drawn} of {}", pooled(&result));
 }

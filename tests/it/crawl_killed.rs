@@ -1,4 +1,5 @@
-//! SIGKILL at random moments: in the end every page is there, the archive is sound, little was fetched twice.
+//! SIGKILL at random moments: in the end every page is captured, the archive is consistent, and little was fetched
+//! twice.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ const N_PAGES: usize = 500;
 const N_CONNECTIONS: usize = 2;
 const N_KILLS: usize = 60;
 
-/// How many pages the site still answers. What is asked for beyond that waits for ever, so that no crawl gets
-/// further than the test wants it to before it is killed, however slow the machine is.
+/// How many more pages the site serves. Further requests wait forever, so that no crawl gets further than the test
+/// wants before it is killed, however slow the machine is.
 type Allowance = Arc<AtomicUsize>;
 
-/// Every page can be reached from the first, by a tree and by links across.
+/// Every page is reachable from the first, by a tree and by cross links.
 fn site(request: &WebRequest, allowance: &Allowance) -> Reply {
     match request.path.trim_start_matches("/p").parse::<usize>() {
         Ok(n) if n < N_PAGES => {
@@ -52,7 +53,7 @@ fn sixty_kills_lose_nothing() {
     let mut rng = Rng::new(7);
     let mut n_answered = 0;
     for kill in 0..N_KILLS {
-        // With none allowed the kill comes while the archive is opened and what the last crawl left is mended.
+        // With none allowed, the kill hits while the archive is opened and repaired.
         let n_allowed = rng.below(13);
         let pause = Duration::from_micros(rng.bits() % if n_allowed == 0 { 40_000 } else { 4000 });
         allowance.store(n_allowed, Ordering::Relaxed);

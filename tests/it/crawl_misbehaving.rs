@@ -1,9 +1,9 @@
-//! The crawl against servers that misbehave: every case ends in a defined outcome, is recorded, and the rest goes on.
+//! The crawl against misbehaving servers: every case has a defined and recorded outcome, and the crawl continues.
 
 use crate::crawled::{Archive, gzip};
 use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
-/// Short limits, so that what never ends ends soon.
+/// Short limits, so that endless responses end soon.
 const SHORT: &str = "\n[crawl]\nconnect_timeout_secs = 2\nhead_timeout_secs = 1.0\ntotal_timeout_secs = 4\n\
     drip_window_secs = 0.5\nmin_bytes_per_window = 100\nmax_body_bytes = 300000\nfirst_backoff_secs = 0.05\n\
     max_backoff_secs = 0.2\nmax_tries = 2\nmax_wait_secs = 5\n";
@@ -103,7 +103,7 @@ fn misbehave(request: &WebRequest) -> Reply {
 }
 
 #[test]
-fn every_misbehaviour_ends_in_a_defined_outcome_and_the_rest_goes_on() {
+fn every_misbehaviour_has_a_defined_outcome() {
     let web = Web::serve(misbehave);
     let archive = Archive::new();
     archive.append_settings(SHORT);
@@ -222,7 +222,7 @@ fn a_dead_host_does_not_stall_the_others() {
 }
 
 #[test]
-fn retry_after_and_back_off_are_kept() {
+fn retry_after_and_backoff_are_respected() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<a href=/busy>b</a>"),
         "/busy" if request.n_before == 0 => {
@@ -296,7 +296,7 @@ fn private_addresses_are_refused_unless_allowed() {
 }
 
 #[test]
-fn sitemaps_lead_to_pages_that_no_link_does() {
+fn sitemaps_reveal_unlinked_pages() {
     let web = Web::serve(|request| {
         let host = request.field("host").unwrap().to_string();
         let xml = |text: String| {
@@ -329,7 +329,7 @@ fn sitemaps_lead_to_pages_that_no_link_does() {
 }
 
 #[test]
-fn noarchive_is_respected_if_asked() {
+fn noarchive_is_respected_if_set() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => {
             html("<html><head><meta name=\"robots\" content=\"NOARCHIVE\"></head><a href=/next>n</a></html>")

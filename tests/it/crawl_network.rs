@@ -1,4 +1,4 @@
-//! Ways to a server: TLS, a proxy's tunnel, IPv6; and what a full disk or an impatient user does to a crawl.
+//! Network paths (TLS, a proxy's tunnel, IPv6), a full disk, and an impatient user.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::program::{localhost_tls, testdata};
 use crate::wait::wait_until;
 use crate::web::{Reply, Web, html, status};
 
-/// A server with the certificate of testdata/tls for `localhost`; its port. It ends with the process.
+/// A server with the certificate of testdata/tls for `localhost`. Returns its port. It ends with the process.
 fn serve_tls() -> u16 {
     let config = localhost_tls();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -42,7 +42,7 @@ fn answer_once(stream: impl Read + Write) {
     let _ = reader.get_mut().flush();
 }
 
-/// A proxy that opens tunnels and nothing else; its port.
+/// A proxy that only opens tunnels. Returns its port.
 fn serve_tunnels() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -78,7 +78,7 @@ fn crawl(archive: &Archive, url: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_page_comes_over_tls_if_its_authority_is_trusted() {
+fn tls_works_if_the_authority_is_trusted() {
     let url = format!("https://localhost:{}/", serve_tls());
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nrobots = false\nmax_tries = 1\n");
@@ -95,7 +95,7 @@ fn a_page_comes_over_tls_if_its_authority_is_trusted() {
 }
 
 #[test]
-fn https_goes_through_the_tunnel_of_a_proxy() {
+fn https_uses_a_proxy_tunnel() {
     let url = format!("https://localhost:{}/", serve_tls());
     let archive = Archive::new();
     let roots = testdata("tls/authority.pem");
@@ -107,7 +107,7 @@ fn https_goes_through_the_tunnel_of_a_proxy() {
 }
 
 #[test]
-fn a_page_comes_over_ipv6() {
+fn ipv6_works() {
     let listener = TcpListener::bind("[::1]:0").unwrap();
     let url = format!("http://[::1]:{}/", listener.local_addr().unwrap().port());
     std::thread::spawn(move || listener.incoming().flatten().for_each(answer_once));
@@ -118,7 +118,7 @@ fn a_page_comes_over_ipv6() {
     archive.verify();
 }
 
-/// A page with links to the next ones, of some size that does not compress.
+/// A large incompressible page with links to the next ones.
 fn large_page(path: &str) -> Reply {
     let Some(number) = path.strip_prefix("/p").and_then(|n| n.parse::<u64>().ok()).filter(|n| *n < 30) else {
         return status(404);
@@ -134,7 +134,7 @@ fn a_full_disk_stops_the_crawl_and_loses_nothing() {
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nrobots = false\n");
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
-    // No file may grow beyond 300 blocks: writing fails as on a full disk.
+    // No file may exceed 300 blocks, so writing fails as on a full disk.
     let script = "trap '' XFSZ; ulimit -f 300; exec \"$@\"";
     let program = env!("CARGO_BIN_EXE_perennial");
     let output = Command::new("bash")
@@ -166,7 +166,7 @@ fn a_second_interrupt_stops_at_once() {
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nrobots = false\nmin_bytes_per_window = 1\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    let mut child = archive.spawn_heard(&["run", "--once", "--delay", "0"]);
+    let mut child = archive.spawn_with_stderr(&["run", "--once", "--delay", "0"]);
     let interrupt = |id: u32| Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
     wait_until("the first request", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended too soon");

@@ -1,4 +1,4 @@
-//! The real executable over an archive of its own that ends with the test.
+//! Runs the executable on a temporary archive.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,6 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// A new, empty one.
     pub(crate) fn new() -> Archive {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("archive");
@@ -25,7 +24,7 @@ impl Archive {
         archive
     }
 
-    /// Adds lines to perennial.toml: those below `[crawl]` to that table, others to the end.
+    /// Adds settings to perennial.toml: those below `[crawl]` to that table, others to the end.
     pub(crate) fn append_settings(&self, text: &str) {
         let path = self.root.join("perennial.toml");
         let before = std::fs::read_to_string(&path).unwrap();
@@ -42,22 +41,22 @@ impl Archive {
         command
     }
 
-    /// Runs a command, whatever its end.
+    /// Runs a command, which may fail.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
-    /// Starts a command and does not wait for it.
+    /// Starts a command without waiting for it.
     pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// The same with its standard error at hand.
-    pub(crate) fn spawn_heard(&self, args: &[&str]) -> Child {
+    /// The same with its standard error piped.
+    pub(crate) fn spawn_with_stderr(&self, args: &[&str]) -> Child {
         self.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Runs a command that must succeed; what it printed.
+    /// Runs a command that must succeed. Returns its output.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -65,27 +64,27 @@ impl Archive {
         text
     }
 
-    /// Crawls on a virtual clock from 2026-01-01 on, or from where the last crawl ended: a visit of each page an `interval`, for
-    /// as long as `time`.
+    /// Crawls on a virtual clock from 2026-01-01, or from the end of the last crawl. Visits each page once per
+    /// `interval`, for `time`.
     pub(crate) fn lapse(&self, interval: &str, time: &str) {
         let clock = ["run", "--no-serve", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
         let policy = ["--strategy", "fixed-interval", "--interval", interval, "--time-limit", time];
         self.ended(&[&clock[..], &policy[..]].concat(), 15);
     }
 
-    /// Runs a command that must end with this code.
+    /// Runs a command that must exit with this code.
     pub(crate) fn ended(&self, args: &[&str], code: i32) {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
     }
 
-    /// Runs a command that must succeed; what it printed as JSON.
+    /// Runs a command that must succeed. Returns its output as JSON.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let text = self.ok(&[args, &["--json"]].concat());
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}: {text}"))
     }
 
-    /// All lines of crawl.log, but for one that is about to be written or was torn by a kill.
+    /// All lines of crawl.log, except an unfinished last one.
     pub(crate) fn log(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.root.join("crawl.log")).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -93,7 +92,7 @@ impl Archive {
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The codes of what the looks at a page showed, as the lessons have them, in order of time.
+    /// The status codes in the analyses of a page, in chronological order.
     pub(crate) fn seen(&self, url: &str) -> Vec<i64> {
         let state = Connection::open(self.root.join("state.db")).unwrap();
         let sql = "SELECT seen FROM lessons JOIN pages ON id = page WHERE url = ?1 ORDER BY time";
@@ -101,7 +100,7 @@ impl Archive {
         statement.query_map([url], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
-    /// The archive must be sound.
+    /// Verifies the archive.
     pub(crate) fn verify(&self) {
         let output = self.run(&["verify"]);
         assert!(

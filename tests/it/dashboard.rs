@@ -470,7 +470,7 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
 fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
     let (web, archive) = (Web::serve(site), Archive::new());
     let args = ["run", &web.url("/"), "--allow-private", "--listen", "127.0.0.1:0", "--budget", "60/1h"];
-    let mut child = archive.spawn_heard(&args);
+    let mut child = archive.spawn_with_stderr(&args);
     let mut heard = BufReader::new(child.stderr.take().unwrap()).lines();
     let address =
         heard.find_map(|line| Some(line.ok()?.split_once("the dashboard is at http://")?.1.to_string()));

@@ -1,4 +1,4 @@
-//! `perennial extract`: files, lists, neighbours and archived pages -> objects.
+//! `article extract`: files, lists, neighbours and archived pages.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn lines(ran: &Ran) -> Vec<Value> {
 }
 
 #[test]
-fn a_file_becomes_an_object() {
+fn a_file_gives_an_article() {
     let (dir, archive) = folder();
     let file = write(dir.path(), "a.html", &article());
     let url = "http://town.example/news/1.html";
@@ -93,7 +93,7 @@ fn title_and_description_choose_among_several_posts() {
 }
 
 #[test]
-fn many_files_and_lists_give_one_object_a_line_in_order() {
+fn files_and_lists_give_one_article_per_line() {
     let (dir, archive) = folder();
     let (a, b) = (write(dir.path(), "a.html", &article()), write(dir.path(), "b.html", &blog()));
     let ran = perennial(&archive, ["article", "extract", "--json", "--html", &a, &b, &a]).ok();
@@ -111,7 +111,7 @@ fn many_files_and_lists_give_one_object_a_line_in_order() {
 }
 
 #[test]
-fn neighbours_tell_what_is_the_sites() {
+fn neighbours_reveal_the_template() {
     let (dir, archive) = folder();
     let standing =
         "<p>Support your town's paper with a small gift, every month or whenever you can spare it.</p>";
@@ -132,7 +132,7 @@ fn neighbours_tell_what_is_the_sites() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_extracted() {
+fn unreadable_files_are_reported_and_the_rest_extracted() {
     let (dir, archive) = folder();
     let file = write(dir.path(), "a.html", &article());
     let gone = dir.path().join("gone.html").to_str().unwrap().to_owned();
@@ -154,7 +154,7 @@ fn what_cannot_be_read_is_told_and_the_rest_is_extracted() {
 }
 
 #[test]
-fn the_papers_variants_can_be_asked_for() {
+fn the_variants_of_the_papers_are_available() {
     let (dir, archive) = folder();
     let file = write(dir.path(), "a.html", &article());
     for name in ["exact-title", "concepts", "grams-2", "grams-3", "grams-4", "grams-then-concepts"] {
@@ -182,7 +182,7 @@ fn the_papers_variants_can_be_asked_for() {
     assert_eq!(perennial(&archive, ["lab", "extract", "--html", &file, "--algorithm", "magic"]).code, 2);
 }
 
-/// Makes an archive of pages: day, address, HTML.
+/// Makes an archive of pages, given by day, URL and HTML.
 fn archived(dir: &Path, archive: &Path, pages: &[(&str, String, String)]) {
     let mut ids = RecordIds::new(5);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
@@ -199,7 +199,7 @@ fn archived(dir: &Path, archive: &Path, pages: &[(&str, String, String)]) {
 }
 
 #[test]
-fn an_archived_page_is_read_beside_others_of_its_site() {
+fn an_archived_page_is_extracted_with_its_sites_template() {
     let own = TEXTS.map(|text| format!("<p>{text}</p>")).concat();
     let standing =
         "<p>Support your town's paper with a small gift, every month or whenever you can spare it.</p>";
@@ -254,7 +254,7 @@ fn an_archived_page_is_extracted_at_its_time() {
 }
 
 #[test]
-fn edits_since_an_older_version_are_told() {
+fn edits_since_an_older_version_are_reported() {
     let (dir, archive) = folder();
     let old = write(dir.path(), "old.html", &article());
     let of = |html: &str| {

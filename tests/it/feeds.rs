@@ -1,4 +1,5 @@
-//! Feeds: found, polled, their items visited at once; statistics; lists of subscriptions; pages inferred from items.
+//! Feeds: discovery, polling, immediate visits of their items, statistics, lists of subscriptions, inferred channel
+//! pages.
 
 use std::sync::Mutex;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use crate::crawled::Archive;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// An article every so many seconds from the start of 2026 on.
+/// Interval between two articles, from the start of 2026.
 const EVERY_SECS: i64 = 5400;
 const N_HELD: i64 = 10;
 
@@ -16,7 +17,7 @@ fn start() -> Timestamp {
     Timestamp::parse("2026-01-01").unwrap()
 }
 
-/// Seconds since the start of 2026 on the clock of the crawl that asks.
+/// Seconds since the start of 2026 on the requesting crawl's clock.
 fn secs_of(request: &WebRequest) -> i64 {
     let now = request.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start());
     (now - start()).as_millis() / 1000
@@ -44,7 +45,7 @@ fn feed_at(secs: i64, host: &str) -> String {
     )
 }
 
-/// A site with a feed, whose front page never changes and links to no article.
+/// A site with a feed. Its front page never changes and links to no article.
 fn living(request: &WebRequest) -> Reply {
     let secs = secs_of(request);
     let host = request.field("host").unwrap_or_default();
@@ -117,7 +118,7 @@ fn no_item_is_lost_and_each_article_is_captured_within_one_poll_interval() {
             captured[0]["reason"]
         );
     }
-    // A poll that brings nothing new costs no more than a 304.
+    // An unchanged feed costs one 304 per poll.
     let unchanged = visits(&log, "/feed.xml").into_iter().filter(|line| line["outcome"] == "unchanged");
     assert!(
         unchanged.clone().count() > 0
@@ -130,7 +131,7 @@ fn no_item_is_lost_and_each_article_is_captured_within_one_poll_interval() {
 }
 
 #[test]
-fn items_are_made_again_from_the_warc_files() {
+fn items_are_rebuilt_from_the_warc_files() {
     let web = Web::serve(living);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
@@ -155,7 +156,7 @@ fn items_are_made_again_from_the_warc_files() {
     assert_eq!(web.n_requests("/feed.xml"), before + 1, "the feed is still followed");
 }
 
-/// A feed that is slow to change and an item that is edited: the page is visited again, by the name of its item.
+/// A slow feed with an edited item: the page is visited again, with the item's title as the reason.
 #[test]
 fn an_edited_item_makes_its_page_urgent() {
     let web = Web::serve(|request| {
@@ -236,7 +237,7 @@ fn polls_are_bounded_by_a_budget_of_their_own() {
 }
 
 #[test]
-fn feeds_are_found_where_pages_name_them_and_where_they_usually_lie() {
+fn feeds_are_found_by_links_and_at_common_paths() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/named" => html(
             "<link rel=alternate type='application/rss+xml' href=/feed.xml><link rel=alternate type='application/atom+xml' href=/gone>",
@@ -279,7 +280,7 @@ fn a_list_of_subscriptions_is_followed_with_its_folders_as_tags() {
 }
 
 #[test]
-fn statistics_of_files_need_no_archive() {
+fn statistics_of_files_work_without_an_archive() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.xml"), feed_at(40 * EVERY_SECS, "a.example")).unwrap();
     std::fs::write(
@@ -324,7 +325,7 @@ fn a_channel_page_is_inferred_between_its_captures() {
     assert!(String::from_utf8_lossy(&too_early.stderr).contains("perennial feeds"));
 }
 
-/// Four days of the living web with its feeds and without.
+/// Four days of the demonstration's web, with and without its feeds.
 #[test]
 fn feeds_of_the_living_web_lose_no_item_and_add_to_completeness() {
     let run = |options: &[&str]| {
@@ -366,9 +367,9 @@ fn feeds_of_the_living_web_lose_no_item_and_add_to_completeness() {
     );
 }
 
-/// What comes from a hostile feed is bounded, and the crawl goes on.
+/// A hostile feed is bounded, and the crawl continues.
 #[test]
-fn a_hostile_feed_ends_no_crawl() {
+fn a_hostile_feed_does_not_end_a_crawl() {
     let bomb = Mutex::new(0);
     let web = Web::serve(move |request| match request.path.as_str() {
         "/" => {

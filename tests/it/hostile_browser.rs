@@ -1,5 +1,5 @@
-//! Pages that want out: a real Chromium that is given a page of every known way to the network, slow parts and floods.
-//! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
+//! Hostile pages in a real Chromium: every known way to the network, slow subresources and floods. They are built
+//! with the feature `interop`. Then a machine without a browser fails them and does not skip them silently.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -13,7 +13,7 @@ use crate::crawled::Archive;
 use crate::wait::{dawdle, wait_for, wait_until};
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// A listener that nobody may reach. It is on another loopback address than the sites of the tests.
+/// A forbidden listener, on a different loopback address than the test sites.
 struct Forbidden {
     address: SocketAddr,
     n_connections: Arc<AtomicUsize>,
@@ -36,7 +36,7 @@ impl Forbidden {
         self.n_connections.load(Ordering::SeqCst)
     }
 
-    /// A page that tries every way out that a script has, and then asks its own host for `/tried`.
+    /// A page whose scripts try every way out, and then request `/tried` from their own host.
     fn page(&self) -> String {
         let to = self.address;
         let script = WAYS_OUT.replace("FORBIDDEN", &to.to_string());
@@ -82,7 +82,7 @@ setTimeout(() => fetch('/tried'), 2500);
 
 const N_WAYS: usize = 13;
 
-/// A site whose first page wants out.
+/// A site whose first page tries every way out.
 fn site(forbidden: &Forbidden) -> Web {
     let page = forbidden.page();
     let worker = format!(
@@ -102,10 +102,10 @@ fn script(text: &str) -> Reply {
     Reply::Page(200, vec![("Content-Type", "text/javascript".into())], text.as_bytes().to_vec())
 }
 
-/// Crawls a site once with the browser; what the program said, and the most memory that it had.
+/// Crawls a site once with the browser. Returns the program's output and its peak memory.
 fn crawl(archive: &Archive, web: &Web) -> (String, u64) {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
-    let mut child = archive.spawn_heard(&["run", "--once", "--delay", "0"]);
+    let mut child = archive.spawn_with_stderr(&["run", "--once", "--delay", "0"]);
     let mut most = 0;
     wait_until("the end of the crawl", || {
         most = most.max(peak_memory(child.id()).unwrap_or(0));
@@ -118,20 +118,20 @@ fn crawl(archive: &Archive, web: &Web) -> (String, u64) {
     (said, most)
 }
 
-/// The most bytes that a process had in memory.
+/// Peak memory of a process.
 fn peak_memory(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
 }
 
-/// The document of a page after its scripts ran, as it was archived.
+/// The archived document of a page after its scripts ran.
 fn drawn(archive: &Archive, web: &Web) -> String {
     let file = archive.root.join("drawn.warc");
     archive.ok(&["export", "--format", "warc", "-o", file.to_str().unwrap(), "--force"]);
     let bytes = std::fs::read(&file).unwrap();
     let mut text = Vec::new();
-    // Every record is a member of its own, or the file is plain.
+    // Each record is a gzip member, or the file is uncompressed.
     if flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text).is_err() {
         text = bytes;
     }
@@ -188,7 +188,7 @@ fn a_live_page_goes_through_the_address_guard() {
 }
 
 #[test]
-fn slow_parts_do_not_hold_a_visit_beyond_its_deadline() {
+fn slow_subresources_do_not_hold_a_visit_beyond_its_deadline() {
     const N_PARTS: usize = 100;
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => html(&format!(
@@ -203,14 +203,14 @@ fn slow_parts_do_not_hold_a_visit_beyond_its_deadline() {
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 12.0\n");
     crawl(&archive, &web);
-    // Each part takes a second, and they are fetched one after the other: a dozen fits.
+    // Each subresource takes a second, and they are fetched one after the other. A dozen fits.
     let n_fetched = web.requests().iter().filter(|request| request.path.starts_with("/slow/")).count();
     assert!((1..=20).contains(&n_fetched), "{n_fetched} of {N_PARTS} slow parts were fetched in 12 s");
     assert!(drawn(&archive, &web).contains("drawn"), "the page is taken as it is");
 }
 
 #[test]
-fn a_part_that_never_comes_does_not_hold_a_visit() {
+fn a_missing_subresource_does_not_hold_a_visit() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<p id=p>drawn</p><script>fetch('/never').catch(() => fetch('/later'))</script>"),
         "/never" => Reply::Silence,
@@ -259,7 +259,7 @@ fn small_floods_are_bounded_in_number() {
 }
 
 #[test]
-fn a_host_whose_pages_hang_costs_other_hosts_nothing() {
+fn a_hanging_host_does_not_affect_others() {
     let hanging = Arc::new(Web::serve(|request| match request.path.as_str() {
         "/" => html("<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a><script>for(;;);</script>"),
         "/1" | "/2" | "/3" => html("<script>for(;;);</script>"),
@@ -268,7 +268,7 @@ fn a_host_whose_pages_hang_costs_other_hosts_nothing() {
     let before = hanging.clone();
     let well = Web::serve(move |request| match request.path.as_str() {
         "/" => {
-            // Three pages have failed when the fourth is asked for.
+            // Three pages have failed when the fourth is requested.
             wait_until("the fourth request", || before.n_requests("/3") > 0);
             html("<p id=p></p><script>p.textContent = 'dra' + 'wn'</script>")
         }
@@ -287,7 +287,7 @@ fn a_host_whose_pages_hang_costs_other_hosts_nothing() {
     assert!(index.contains(&format!("\"urn:dom:{name}\"")), "{index}");
 }
 
-/// The processes whose command line holds a text, with the number of their group.
+/// The processes whose command line contains a text, with their group numbers.
 fn groups_with(text: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let has_text = |path: &std::path::PathBuf| {
@@ -296,7 +296,7 @@ fn groups_with(text: &str) -> Vec<String> {
     processes.filter(has_text).filter_map(|path| group_of(&path)).collect()
 }
 
-/// The group of a process that lives.
+/// The group of a living process.
 fn group_of(process: &std::path::Path) -> Option<String> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -331,7 +331,7 @@ fn a_browser_that_hangs_ends_with_its_killed_parent() {
     wait_until("the end of the browser", || n_in_group(&group) == 0);
 }
 
-/// A browser that writes down how it was called, and ends.
+/// A browser that records its command line and exits.
 fn telling_browser(archive: &Archive) -> std::path::PathBuf {
     let browser = archive.root.join("browser");
     let text = format!(

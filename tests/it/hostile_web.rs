@@ -1,5 +1,5 @@
-//! Hosts that send what no honest host sends: codings over codings, tags without end, bodies that break off, sitemaps without
-//! end. Nothing of it may stop, fill or mislead a crawl. Each case is bounded by counts of work, and the crawl by the number of its
+//! Hosts that send what no honest host sends: nested codings, endless tags, truncated bodies, endless sitemaps. None
+//! of it may stop, fill or mislead a crawl. Each case is bounded by counts of work, and the crawl by its number of
 //! visits.
 
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ use crate::program::{localhost_tls, testdata};
 use crate::wait::found_within;
 use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
-/// A command that has not ended after this time hangs; the machine may be a slow one.
+/// A command that takes longer than this hangs, even on a slow machine.
 const HANGS: Duration = Duration::from_secs(600);
 
 /// Runs a command that must end by itself.
@@ -30,7 +30,7 @@ fn ends(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A pass over everything, without waiting between fetches. It must succeed.
+/// A pass over everything without delays between fetches. It must succeed.
 fn once(archive: &Archive, more: &[&str]) -> Value {
     let args = [&["run", "--once", "--delay", "0", "--json"][..], more].concat();
     let output = ends(&mut archive.command(&args));
@@ -54,16 +54,17 @@ fn html_of(body: Vec<u8>, coding: &str) -> Reply {
     Reply::Page(200, fields, body)
 }
 
-/// Six gzip codings over members that hold nothing, hundreds in each member of the next: some kilobytes that unpack for ever.
-fn codings_over_nothing() -> Vec<u8> {
+/// Six nested gzip codings over empty members, hundreds in each member of the next: a few kilobytes that unpack
+/// forever.
+fn nested_empty_codings() -> Vec<u8> {
     let nothing = gzip(b"").repeat(300);
     let inner = (0..4).fold(nothing, |file, _| gzip(&file).repeat(300));
     gzip(&inner)
 }
 
 #[test]
-fn codings_over_nothing_end_in_crawl_import_and_verify() {
-    let bomb = codings_over_nothing();
+fn nested_empty_codings_end_in_crawl_import_and_verify() {
+    let bomb = nested_empty_codings();
     assert!(bomb.len() < 40_000, "{} bytes", bomb.len());
     let web = Web::serve(move |request| match request.path.as_str() {
         "/" => html("<a href=/bomb>1</a><a href=/after>2</a>"),
@@ -90,7 +91,7 @@ fn codings_over_nothing_end_in_crawl_import_and_verify() {
     }
 }
 
-/// What costs the square of its length where nothing bounds it, each with what a link after it must still be found of.
+/// Pages with quadratic cost if nothing bounds it, each with a link at the end that must still be found.
 fn quadratic_pages() -> Vec<(&'static str, String)> {
     let attributes = |n: usize| (0..n).map(|n| format!(" x{n}")).collect::<String>();
     vec![
@@ -114,7 +115,7 @@ fn quadratic_pages() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn pages_that_cost_the_square_of_their_length_do_not() {
+fn quadratic_pages_are_bounded() {
     let pages: Arc<Vec<(&str, Vec<u8>)>> =
         Arc::new(quadratic_pages().into_iter().map(|(name, page)| (name, gzip(page.as_bytes()))).collect());
     let n_pages = pages.len() as u64 + 1;
@@ -153,8 +154,8 @@ fn trees_of_hostile_pages_are_bounded() {
 }
 
 #[test]
-fn a_disk_that_does_not_take_a_body_ends_the_crawl_and_is_no_answer_of_the_host() {
-    // 21 MB that compress well: only the waiting body is too large for the disk.
+fn a_full_disk_ends_the_crawl_and_is_not_blamed_on_the_host() {
+    // 21 MB that compress well. Only the spooled body is too large for the disk.
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => Reply::Page(200, vec![("Content-Type", "text/plain".into())], vec![b'x'; 21 << 20]),
         _ => status(404),
@@ -175,13 +176,13 @@ fn a_disk_that_does_not_take_a_body_ends_the_crawl_and_is_no_answer_of_the_host(
     assert_eq!(std::fs::read_dir(archive.root.join("spool")).unwrap().count(), 0, "nothing is left of it");
 }
 
-/// A host that sends the beginning of a body without a length, and resets the connection: a request is left unread.
+/// A host that sends the beginning of a body without a length and resets the connection, by leaving a request unread.
 fn serve_resets() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten().take(10) {
-            // A request that is there but not read makes the end of the connection a reset.
+            // An unread request turns the end of the connection into a reset.
             let _ = stream.peek(&mut [0]);
             let _ = stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>half of a");
         }
@@ -190,7 +191,7 @@ fn serve_resets() -> String {
 }
 
 #[test]
-fn a_reset_inside_a_body_without_a_length_is_told() {
+fn a_reset_inside_a_body_without_a_length_is_recorded() {
     let url = serve_resets();
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nrobots = false\nsitemaps = false\nmax_tries = 1\n");
@@ -204,7 +205,7 @@ fn a_reset_inside_a_body_without_a_length_is_told() {
     );
 }
 
-/// A server of bodies without a length over TLS; its port. It says that the session ends only where it is asked for `/ended`.
+/// A server of bodies without a length over TLS. Returns its port. It closes the session properly only for `/ended`.
 fn serve_tls_bodies() -> u16 {
     let config = localhost_tls();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -227,7 +228,7 @@ fn serve_tls_bodies() -> u16 {
 }
 
 #[test]
-fn a_session_that_ends_without_saying_so_is_told() {
+fn a_tls_session_without_close_notify_is_recorded() {
     let port = serve_tls_bodies();
     let archive = Archive::new();
     let roots = testdata("tls/authority.pem");
@@ -242,7 +243,7 @@ fn a_session_that_ends_without_saying_so_is_told() {
 }
 
 #[test]
-fn a_host_that_sends_us_away_for_long_does_not_keep_its_pages_waiting() {
+fn a_host_with_a_long_retry_after_does_not_hold_its_pages() {
     let away = Web::serve(|_| Reply::Page(429, vec![("Retry-After", "72000".into())], Vec::new()));
     let styles: String =
         (0..5).map(|n| format!("<link rel=stylesheet href={}>", away.url(&format!("/{n}.css")))).collect();
@@ -293,7 +294,7 @@ fn sitemap_index(request: &WebRequest) -> Reply {
 }
 
 #[test]
-fn sitemaps_without_end_leave_room_for_pages() {
+fn endless_sitemaps_leave_room_for_pages() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => html(&(0..60).map(|n| format!("<a href=/page/{n}>{n}</a>")).collect::<String>()),
         path if path.starts_with("/page/") => html(path),
@@ -309,7 +310,7 @@ fn sitemaps_without_end_leave_room_for_pages() {
 }
 
 #[test]
-fn a_robots_txt_without_end_is_cut_and_obeyed() {
+fn an_endless_robots_txt_is_cut_and_obeyed() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/robots.txt" => Reply::Endless(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /private\n"
@@ -333,7 +334,7 @@ fn a_robots_txt_without_end_is_cut_and_obeyed() {
 }
 
 #[test]
-fn a_private_host_is_asked_only_where_the_user_named_it() {
+fn a_private_host_is_contacted_only_if_the_user_named_it() {
     let secret = Web::serve(|_| html("<p>secret"));
     let to = secret.url("/secret");
     let to_page = to.clone();
@@ -346,7 +347,7 @@ fn a_private_host_is_asked_only_where_the_user_named_it() {
     once(&archive, &[]);
     assert_eq!((web.n_requests("/away"), secret.requests().len()), (1, 0), "another port is another service");
     assert_eq!(line_of(&archive, &to)["error"], "guarded");
-    // Nor does `diff` follow a stranger's redirect, or load what a stranger's page refers to.
+    // `diff` does not follow redirects of untrusted pages or load their private subresources either.
     let page = archive.root.join("page.html");
     std::fs::write(&page, "<p>before").unwrap();
     let page = page.to_str().unwrap();
@@ -360,7 +361,7 @@ fn a_private_host_is_asked_only_where_the_user_named_it() {
     assert!(archive.run(&["diff", page, &to]).status.success(), "named by the user");
 }
 
-/// The most memory that a process ever had, in kilobytes.
+/// The peak memory of a process, in kilobytes.
 fn peak_kilobytes(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     status
@@ -373,14 +374,14 @@ fn peak_kilobytes(id: u32) -> Option<u64> {
         .ok()
 }
 
-/// So many bytes of elements, links and words.
+/// Elements, links and words of this total size.
 fn swollen_page(n_bytes: usize) -> Vec<u8> {
     let part = "<div class=entry><p>Some words of a page <a href=/x>that never</a> ends.</p></div>\n";
     gzip(part.repeat(n_bytes / part.len()).as_bytes())
 }
 
-/// Crawls hosts whose honest pages never end beside `n_hostile` that send one page of `n_bytes`, for a while. Gives how many honest pages were
-/// asked for, and the peak of memory in kilobytes.
+/// Crawls endless honest hosts beside `n_hostile` hosts that send one page of `n_bytes`, for a while. Returns the
+/// number of requested honest pages, and the peak memory in kilobytes.
 fn crawl_beside(n_hostile: usize, n_bytes: usize, time_limit: &str) -> (usize, u64) {
     let swollen = Arc::new(swollen_page(n_bytes));
     let hostile: Vec<Web> = (0..n_hostile)
@@ -399,7 +400,8 @@ fn crawl_beside(n_hostile: usize, n_bytes: usize, time_limit: &str) -> (usize, u
         archive.ok(&["add", &web.url("/"), "--allow-private"]);
     }
     let crawl = ["run", "--once", "--delay", "0", "--time-limit", time_limit];
-    // As docs/security.md advises: what the C library keeps of freed memory would depend on the machine's other work.
+    // As docs/security.md recommends. Otherwise the freed memory that the C library keeps would depend on other work
+    // of the machine.
     let mut child = archive
         .command(&crawl)
         .env("MALLOC_ARENA_MAX", "2")
@@ -429,8 +431,8 @@ fn swollen_pages_of_thirty_hosts_stay_within_memory() {
     assert!(n_honest > 4 && peak < 500_000, "{n_honest} honest pages, {peak} kB");
 }
 
-/// A measurement, because a machine with other work shows nothing: `cargo test --release -p perennial --test it
-/// swollen_pages_leave -- --ignored --nocapture`.
+/// A manual measurement, because other work on the machine would distort it: `cargo test --release -p perennial
+/// --test it swollen_pages_leave -- --ignored --nocapture`.
 #[test]
 #[ignore = "compares speeds, which needs a machine without other work"]
 fn swollen_pages_leave_others_half_their_speed() {

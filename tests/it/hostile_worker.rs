@@ -1,4 +1,4 @@
-//! Layout workers that are left alone or turned against us: they end with their parent, and can do nothing but compute.
+//! Orphaned or exploited layout workers: they end with their parent, and can only compute.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,7 +9,8 @@ use perennial_render::{Fallback, PageLimits, WorkerCommand, WorkerPool};
 
 use crate::wait::wait_until;
 
-/// A page that keeps the layout engine busy for minutes in little memory: for each rule each paragraph looks at all before it.
+/// A page that keeps the layout engine busy for minutes in little memory. For each rule, each paragraph checks all
+/// paragraphs before it.
 fn long_page() -> String {
     let rules: String = (0..2000).map(|n| format!(".a{n} ~ p ~ p ~ p{{color:red}}")).collect();
     format!("<style>{rules}</style>{}", "<p>a".repeat(20_000))
@@ -22,7 +23,7 @@ fn worker(arguments: &[&str]) -> WorkerCommand {
     }
 }
 
-/// The workers that a process has started, as folders of `/proc`.
+/// The workers of a process, as folders of `/proc`.
 fn workers_of(parent: u32) -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let is_worker = |path: &PathBuf| {
@@ -35,14 +36,14 @@ fn workers_of(parent: u32) -> Vec<PathBuf> {
     entries.filter(is_worker).collect()
 }
 
-/// Seconds of processor time that a process has used, in ticks of the system.
+/// CPU time of a process, in ticks.
 fn cpu_ticks(process: &std::path::Path) -> u64 {
     let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     after_name.split_whitespace().nth(11).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Whether a process computes no more: it is gone, or dead and waits for its parent to hear of it.
+/// Whether a process has ended: it is gone, or a zombie.
 fn is_gone(process: &std::path::Path) -> bool {
     let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
@@ -61,7 +62,7 @@ fn a_worker_that_computes_ends_with_its_killed_parent() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Half a second of processor time: it has read the page and lays it out.
+    // After half a second of CPU time it has read the page and is laying it out.
     wait_until("a worker that computes", || {
         workers_of(parent.id()).iter().any(|worker| cpu_ticks(worker) > 50)
     });
@@ -89,7 +90,7 @@ fn a_page_that_computes_too_long_is_ended_by_the_system() {
     let pool = WorkerPool::new(worker(&["render-worker", "--cpu-secs", "1"]), limits);
     let rendered = pool.layout(&long_page(), "http://a.example/", &nothing);
     assert_eq!(rendered.fallback, Some(Fallback::Crashed));
-    // The time is that of one page: a worker that lays out many short ones lives on.
+    // The limit is per page. A worker that lays out many short pages continues.
     for _ in 0..20 {
         let short = "<div style='float:left;width:10%'>a b c</div>".repeat(2000);
         assert_eq!(pool.layout(&short, "http://a.example/", &nothing).fallback, None);

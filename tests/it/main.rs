@@ -9,6 +9,7 @@ mod admin;
 #[cfg(feature = "interop")]
 mod admin_browser;
 mod archive;
+mod articles;
 #[cfg(feature = "interop")]
 mod axe;
 #[cfg(feature = "interop")]
@@ -47,9 +48,8 @@ mod interop;
 mod keep;
 mod killed;
 mod layers;
-mod looks;
 mod notices;
-mod objects;
+mod observations;
 mod outline;
 mod parts;
 mod patterns;
@@ -65,6 +65,7 @@ mod replay;
 #[cfg(feature = "interop")]
 mod replay_attacks;
 mod replayed;
+mod reports;
 mod requests;
 mod rules;
 mod search;
@@ -77,7 +78,6 @@ mod sources;
 mod sql;
 mod tables;
 mod terms;
-mod told;
 mod town;
 mod unfinished;
 mod visits;

@@ -1,4 +1,4 @@
-//! Notices: every change that is asked for is told at least once, those of a page in order, and nothing else is told.
+//! Notices: every matching change is sent at least once, those of a page in order, and nothing else is sent.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,13 +21,13 @@ use crate::program::{localhost_tls, testdata};
 use crate::wait::{dawdle, found_within, wait_until};
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// Takes what is posted to it.
+/// A receiver of HTTP posts.
 struct Post {
     address: SocketAddr,
     taken: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
-/// What a post office answers to the nth request: a status, or nothing at all.
+/// The response to the nth request: a status, or none at all.
 type Answer = dyn Fn(usize) -> Option<u16> + Send + Sync;
 
 impl Post {
@@ -55,7 +55,7 @@ impl Post {
     }
 }
 
-/// Reads one request. It counts as taken when it was read as a whole, whatever is answered then.
+/// Reads one request. A complete request counts as received, whatever the response.
 fn take(
     stream: TcpStream,
     number: usize,
@@ -86,15 +86,15 @@ fn take(
         body["token"] = token.into();
     }
     let status = answer(number);
-    // Half of those that get no answer were read all the same.
+    // Half of the unanswered requests are read anyway.
     if status.is_some_and(|status| status < 300) || status.is_none() && number.is_multiple_of(2) {
         taken.lock().unwrap().push((path, body));
     }
-    // Long enough that some are killed between the two.
+    // Long enough that some kills hit in between.
     dawdle(Duration::from_millis(20));
     let mut stream = reader.into_inner();
     if let Some(status) = status {
-        // More than anybody wants to read.
+        // Too long for any client.
         let long = "x".repeat(100_000);
         let _ = stream
             .write_all(format!("HTTP/1.1 {status} So\r\nContent-Length: 99999999\r\n\r\n{long}").as_bytes());
@@ -112,7 +112,7 @@ fn words(number: usize) -> String {
 
 const N_PAGES: usize = 5;
 
-/// Pages that say something else at each visit; one of them is gone now and then.
+/// Pages that change at each visit. One of them is gone now and then.
 fn garden(request: &WebRequest) -> Reply {
     let n = request.n_before;
     match request.path.strip_prefix("/p").map(str::parse::<usize>) {
@@ -133,7 +133,7 @@ fn garden(request: &WebRequest) -> Reply {
     }
 }
 
-/// The changes that `changes` lists and that are no noise, as address and time.
+/// The changes in `changes` that are not noise, as URL and time.
 fn listed(archive: &Archive) -> Vec<(String, String)> {
     let changes = archive.json(&["changes"]);
     let changes = changes.as_array().unwrap().iter().filter(|change| change["noise"] == false);
@@ -144,7 +144,7 @@ fn key(value: &Value) -> (String, String) {
     (value["url"].as_str().unwrap().to_owned(), value["after"].as_str().unwrap().to_owned())
 }
 
-/// Those of a page come in order; only the last one may come again.
+/// The notices of a page are in order. Only the last one may be repeated.
 fn assert_order(taken: &[Value]) {
     let mut last: HashMap<String, String> = HashMap::new();
     for notice in taken {
@@ -155,8 +155,8 @@ fn assert_order(taken: &[Value]) {
     }
 }
 
-/// The looks at which a word is in the bytes of a page that was not there at the look before, and those of which nobody can tell: a
-/// page that is fetched again after a kill, within the same second of the virtual clock, has two captures of one time.
+/// The observations whose bytes contain a word that the previous observation lacks, and those that are ambiguous. A
+/// page that is fetched again after a kill, in the same second of the virtual clock, has two captures of one time.
 fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
     let library = Library::open(&archive.root).unwrap();
     let store = library.store().unwrap();
@@ -184,7 +184,7 @@ fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
 #[test]
 fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     let web = Web::serve(garden);
-    // Now and then one is refused or gets no answer: then the rule pauses, and what it has to send waits.
+    // Now and then a notice is rejected or unanswered. Then the rule pauses and its notices wait.
     let mut rng = Rng::new(11);
     let fates: Vec<u32> = (0..4096).map(|_| rng.below(48) as u32).collect();
     let post = Post::open(move |number| match fates[number % fates.len()] {
@@ -214,7 +214,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
             lives();
             web.requests().len() >= n_requests + wanted.0
         });
-        // None may come: the rule may be in a pause.
+        // None may arrive, because the rule may be paused.
         let _ = found_within(Duration::from_secs(2), || {
             lives();
             (post.taken.lock().unwrap().len() >= n_taken + wanted.1).then_some(())
@@ -260,10 +260,10 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     archive.verify();
 }
 
-/// What a mail server answers to a line in place of what it should.
+/// What a mail server sends in place of its usual response to a line.
 pub(crate) type Instead = fn(&str) -> Option<&'static [u8]>;
 
-/// A mail server that wants a password; what each mail said.
+/// A mail server that requires a password. Returns the text of each mail.
 pub(crate) fn mail_server(is_encrypted: bool, instead: Instead) -> (u16, Receiver<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -290,7 +290,7 @@ pub(crate) fn mail_server(is_encrypted: bool, instead: Instead) -> (u16, Receive
     (port, receiver)
 }
 
-/// Until the client wants TLS or leaves.
+/// Until the client starts TLS or disconnects.
 fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>, instead: Instead) {
     let mut is_data = false;
     let mut line = Vec::new();
@@ -320,7 +320,7 @@ fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>, instead: Inste
             _ => b"250 yes\r\n",
         };
         is_data = text == "DATA";
-        // Who sent this may be gone.
+        // The client may have disconnected.
         let _ = stream.write_all(instead(&text).unwrap_or(answer));
         let _ = stream.flush();
         if text == "STARTTLS" || text == "QUIT" {
@@ -330,7 +330,7 @@ fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>, instead: Inste
 }
 
 #[test]
-fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
+fn a_test_notice_reaches_every_kind_of_receiver() {
     let post = Post::open(|_| Some(200));
     let (port, mails) = mail_server(false, |_| None);
     let archive = Archive::new();
@@ -380,7 +380,7 @@ fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
     );
     assert!(at("Subject: =?utf-8?B?") > at("DATA"));
 
-    // Without TLS no password is said, and nobody is told.
+    // Without TLS no password and no notice is sent.
     let text = std::fs::read_to_string(&path).unwrap().replacen("tls_roots", "# tls_roots", 1);
     std::fs::write(&path, text).unwrap();
     let failed = archive.run(&["notify", "test", "e"]);
@@ -393,7 +393,7 @@ fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
     );
 }
 
-/// What a trial mail to a server comes to: what the server was told, and the error.
+/// Sends a test mail. Returns the lines that the server received, and the error.
 fn trial(settings: &str, (port, mails): (u16, Receiver<Vec<String>>)) -> (Vec<String>, String) {
     let archive = Archive::new();
     std::fs::write(archive.root.join("secret"), "secret\n").unwrap();
@@ -410,7 +410,7 @@ fn trial(settings: &str, (port, mails): (u16, Receiver<Vec<String>>)) -> (Vec<St
 }
 
 #[test]
-fn mail_goes_over_every_kind_of_connection() {
+fn mail_works_over_every_kind_of_connection() {
     const LOGIN: &str = "user = \"me\"\npassword_file = \"secret\"\n";
     let plain: Instead = |line| line.starts_with("EHLO").then_some(b"250-mail.example\r\n250 AUTH PLAIN\r\n");
     let (said, error) = trial(&format!("security = \"tls\"\n{LOGIN}"), mail_server(true, |_| None));
@@ -431,7 +431,7 @@ fn mail_goes_over_every_kind_of_connection() {
 }
 
 #[test]
-fn a_mail_that_is_not_taken_says_why() {
+fn a_rejected_mail_reports_the_reason() {
     let (_, error) = trial(
         "security = \"none\"",
         mail_server(false, |line| line.starts_with("RCPT").then_some(b"550-no such\r\n550 \x1b[31muser\r\n")),
@@ -446,7 +446,7 @@ fn a_mail_that_is_not_taken_says_why() {
     );
     assert!(error.contains("cannot log in as me") && error.contains("535 wrong"), "{error}");
     assert!(!said.iter().any(|line| line.starts_with("MAIL")), "{said:?}");
-    // An answer that somebody adds before TLS begins is not one of the server.
+    // A response that is injected before TLS starts is not accepted.
     let (said, error) = trial(
         "",
         mail_server(false, |line| {
@@ -457,7 +457,7 @@ fn a_mail_that_is_not_taken_says_why() {
     assert!(error.contains("TLS with localhost failed"), "{error} {said:?}");
 }
 
-/// The price changes at visits 3 and 6, everything else at each.
+/// The price changes at visits 3 and 6, everything else at each visit.
 fn shop(request: &WebRequest) -> Reply {
     let price = ["nine", "eight", "seven"][(request.n_before / 3).min(2)];
     html(&format!(
@@ -469,7 +469,7 @@ fn shop(request: &WebRequest) -> Reply {
 }
 
 #[test]
-fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told() {
+fn watch_reports_changes_of_the_selected_part_only() {
     let (web, post) = (Web::serve(shop), Post::open(|_| Some(204)));
     let archive = Archive::new();
     let url = web.url("/lamps");
@@ -506,12 +506,12 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
     let rows = archive.json(&["notify", "list"]);
     assert_eq!((rows[0]["n_sent"].as_u64(), rows[0]["n_waiting"].as_u64()), (Some(2), Some(0)));
 
-    // A rule that comes later hears of nothing that was before it.
+    // A new rule does not cover earlier changes.
     archive
         .append_settings(&format!("[[notify]]\nname = \"late\"\nto = \"webhook:{}\"\n", post.url("/late")));
     archive.ok(&["notify", "send"]);
     assert_eq!(post.at("/late"), Vec::<Value>::new());
-    // A state that is made anew tells nothing again.
+    // A rebuilt state does not send notices again.
     archive.ok(&["verify", "--rebuild"]);
     archive.ok(&["analyse"]);
     archive.ok(&["notify", "send"]);
@@ -549,7 +549,7 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
 }
 
 #[test]
-fn a_part_is_pinned_or_ignored_with_what_that_would_have_changed() {
+fn pinning_and_ignoring_report_their_effect() {
     let web = Web::serve(shop);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/lamps"), "--scope", "page", "--allow-private", "--renderer", "layout"]);
@@ -585,7 +585,7 @@ fn a_part_is_pinned_or_ignored_with_what_that_would_have_changed() {
 }
 
 #[test]
-fn a_broken_outbox_or_a_dead_receiver_holds_up_no_crawl() {
+fn a_broken_outbox_or_a_dead_receiver_does_not_delay_a_crawl() {
     let web = Web::serve(garden);
     let archive = Archive::new();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! `perennial patterns`, `schedule` and `quality`: what an archive that another tool filled can tell.
+//! `plan patterns`, `plan next` and `plan quality` on an archive of a different crawler.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::program::{folder, html, perennial};
 
 const HOME: &str = "http://shop.example:8080/";
 
-/// Ten days of looks every three hours: the home page changes at noon, another page never does.
+/// Ten days of captures every three hours. The home page changes at noon, the other page never.
 fn looked_at() -> (TempDir, std::path::PathBuf) {
     let (dir, archive) = folder();
     let mut ids = RecordIds::new(11);
@@ -47,7 +47,7 @@ fn append_settings(archive: &Path, text: &str) {
 #[test]
 fn patterns_show_when_a_page_changes() {
     let (_dir, archive) = looked_at();
-    // The host is known with a port; without one it is found too.
+    // The host has a port. It is found without the port, too.
     for only in ["shop.example:8080", "shop.example", HOME] {
         let pages = perennial(&archive, ["plan", "patterns", only, "--json"]).ok().json();
         let home = pages.as_array().unwrap().iter().find(|page| page["url"] == HOME).unwrap();
@@ -65,7 +65,7 @@ fn patterns_show_when_a_page_changes() {
 }
 
 #[test]
-fn what_is_not_there_is_answered_with_what_is() {
+fn unknown_names_are_answered_with_known_ones() {
     let (_dir, archive) = looked_at();
     for command in ["patterns", "quality"] {
         let run = perennial(&archive, ["plan", command, "nowhere.example"]);
@@ -79,7 +79,7 @@ fn what_is_not_there_is_answered_with_what_is() {
 }
 
 #[test]
-fn schedule_ranks_and_says_why() {
+fn the_plan_ranks_with_reasons() {
     let (_dir, archive) = looked_at();
     let at = ["plan", "next", "--at", "2024-03-14T09:00:00Z"];
     let ranked = perennial(&archive, at.iter().chain(&["--json"])).ok().json();
@@ -105,10 +105,10 @@ fn half_and_twice_the_budget_are_compared() {
     let budgets: Vec<f64> = lines.iter().map(|line| line["budget_per_hour"].as_f64().unwrap()).collect();
     assert_eq!(budgets, [0.5, 1.0, 2.0]);
     let visits: Vec<u64> = lines.iter().map(|line| line["n_visits"].as_u64().unwrap()).collect();
-    // Of a day; each of the two pages is visited at most once an hour.
+    // A daily budget. Each of the two pages is visited at most once per hour.
     assert_eq!(visits, [12, 24, 48]);
     let a_day = ["plan", "next", "--at", "2024-03-14T09:00:00Z", "--budget", "24/1d", "--what-if", "--json"];
-    // A budget of a day may save visits: no more are made, and hardly less is found.
+    // A daily budget may save visits: it makes no more visits, and finds hardly less.
     let by_day = perennial(&archive, a_day).ok().json();
     for (day, hour) in by_day.as_array().unwrap().iter().zip(lines) {
         assert_eq!(day["budget_per_hour"], hour["budget_per_hour"]);
@@ -122,7 +122,7 @@ fn half_and_twice_the_budget_are_compared() {
 }
 
 #[test]
-fn times_are_instants_or_so_long_ago_everywhere() {
+fn times_are_instants_or_durations_everywhere() {
     let (_dir, archive) = looked_at();
     for args in [&["changes", "--since"][..], &["plan", "quality", "--at"], &["plan", "next", "--at"]] {
         perennial(&archive, [args, &["2d", "--json"]].concat()).ok();
@@ -137,7 +137,7 @@ fn times_are_instants_or_so_long_ago_everywhere() {
 }
 
 #[test]
-fn quality_gives_bounds_and_says_that_it_estimates() {
+fn quality_is_reported_as_an_estimate_with_bounds() {
     let (_dir, archive) = looked_at();
     let quality = perennial(&archive, ["plan", "quality", "shop.example", "--json"]).ok().json();
     assert_eq!(quality["is_estimate"], true);

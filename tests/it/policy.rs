@@ -1,4 +1,4 @@
-//! One scheduler: what is simulated and what `schedule` lists is what a crawl does, page by page and hour by hour.
+//! The simulator, the plan and the crawl use one scheduler: they make the same visits, page by page and hour by hour.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ fn steady() -> Web {
     serve(N_PAGES, |page, n_before| n_before / (page + 1))
 }
 
-/// A site of so many pages; the version of a page is that of its number and of the requests before.
+/// A site of `n_pages`. The version of a page depends on its number and on the requests before.
 fn serve(n_pages: u64, version: impl Fn(u64, u64) -> u64 + Send + Sync + 'static) -> Web {
     Web::serve(move |request| match request.path.as_str() {
         "/" => {
@@ -39,14 +39,14 @@ fn serve(n_pages: u64, version: impl Fn(u64, u64) -> u64 + Send + Sync + 'static
 
 const LAPSE: [&str; 9] =
     ["run", "--no-serve", "--no-analysis", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
-/// Goals with a budget each: savings of a day, and visits of an hour.
+/// Goals, each with a budget: daily savings, and hourly visits.
 const WANTED: [(&str, f64, i64); 2] = [("balanced", 48.0, 24), ("importance", 2.0, 1)];
 
 fn crawl(archive: &Archive, more: &[&str], code: i32) {
     archive.ended(&[&LAPSE[..], more].concat(), code);
 }
 
-/// The visits of pages after the first `skipped`, by address and hour.
+/// The visits of pages after the first `skipped`, by URL and hour.
 fn visits(archive: &Archive, skipped: usize) -> Vec<(String, String)> {
     let log = archive.log();
     let pages = log.iter().filter(|line| line["kind"] == "page").skip(skipped);
@@ -54,7 +54,7 @@ fn visits(archive: &Archive, skipped: usize) -> Vec<(String, String)> {
     pages.map(|line| (text(&line["url"]), text(&line["time"])[.."2026-01-01T00".len()].to_owned())).collect()
 }
 
-/// An archive that has seen every page once.
+/// An archive with one visit of every page.
 fn seen_once(web: &Web) -> Archive {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
@@ -75,7 +75,7 @@ fn are_simulated(goal: &str, budget: Budget) {
     archive.append_settings(&format!("\n[crawl]\ngoal = \"{goal}\"\n"));
     let n_first = visits(&archive, 0).len();
     assert_eq!(n_first as u64, N_PAGES + 1);
-    // The scheduler as the crawl will have it, driven by the simulator.
+    // The crawl's scheduler, driven by the simulator.
     let opened = Opened::open(&archive.root).unwrap();
     let store = opened.store().unwrap();
     let followed = FollowedSites::load(&opened, &store).unwrap();
@@ -86,7 +86,7 @@ fn are_simulated(goal: &str, budget: Budget) {
     let url_of = |page: PageId| store.url_of(page).unwrap();
     let mut n_looks: HashMap<String, u64> = HashMap::new();
     let mut simulated: Vec<(String, String)> = Vec::new();
-    // What was visited first has used up an hour's budget; a day's has some left.
+    // The first visits have used up an hourly budget. A daily budget has some left.
     let begin = if budget.period == Span::from_hours(1) { start + budget.period } else { start };
     let end = start + Span::from_hours(72);
     let visit = |page: PageId, now: Timestamp| {
@@ -109,7 +109,7 @@ fn are_simulated(goal: &str, budget: Budget) {
     assert_eq!(crawled[..n], simulated[..n], "{goal}");
 }
 
-/// The next visits as `schedule` lists them and as the crawl then makes them, by address, and the reasons that were listed.
+/// The next visits in the plan, those that the crawl then makes, by URL, and the planned reasons.
 fn planned_and_made(web: &Web, settings: &str, n: usize) -> [Vec<String>; 3] {
     let archive = seen_once(web);
     archive.append_settings(settings);
@@ -126,8 +126,9 @@ fn planned_and_made(web: &Web, settings: &str, n: usize) -> [Vec<String>; 3] {
 }
 
 #[test]
-fn the_next_visits_of_the_schedule_are_those_of_the_crawl() {
-    // Pages change at each of their first requests and then stand still, so that the visits find what the plan expects: nothing.
+fn the_planned_visits_are_those_of_the_crawl() {
+    // Pages change at each of their first requests and then stay the same, so that visits find what the plan expects:
+    // nothing.
     let web = serve(30, |page, n_before| n_before.min(4 + page % 3));
     let [planned, made, reasons] =
         planned_and_made(&web, "\n[crawl]\ngoal = \"balanced\"\nbudget = \"150/1d\"\n", 25);

@@ -1,4 +1,4 @@
-//! The layout engine in its worker processes, over the real executable.
+//! The layout engine in worker processes of the real executable.
 
 use std::io::Read;
 use std::process::Command;
@@ -27,7 +27,7 @@ fn pool() -> WorkerPool {
 }
 
 #[test]
-fn a_worker_gives_what_the_engine_gives_and_asks_for_stylesheets() {
+fn a_worker_gives_the_same_layout_as_the_engine() {
     let html = "<link rel=stylesheet href=/a.css><body><div id=side>left</div><div id=main>right</div><img src=i.png>";
     let lookup = |url: &str| match url {
         "http://a.example/a.css" => Some(CapturedResource {
@@ -97,7 +97,7 @@ fn hostile_nesting_is_laid_out() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Whatever the page, there is a layout with parents before children and no box that is not a number.
+    /// Every page gets a layout with parents before children and finite boxes.
     #[test]
     fn any_page_has_a_layout(
         html in "(<(div|p|span|table|tr|td|li|b|a href=x|img src=a|select|svg|style|button|input|textarea|iframe|math)( style='(display:(flex|grid|table|inline|none|contents|table-cell|inline-block)|float:left|position:(absolute|fixed)|width:[0-9]{1,7}px|columns:3|transform:rotate\\(9deg\\))')?>|</(div|p|b|table|a|style)>|[a-z ]{0,12}|\\PC{0,3}){0,50}",
@@ -155,7 +155,7 @@ fn selectors_count_the_children_of_an_element_as_browsers_do() {
 }
 
 #[test]
-fn segment_says_what_a_page_is() {
+fn segment_identifies_the_page() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_perennial")).args(["lab", "segment", "nowhere"]).output().unwrap();
     assert!(!output.status.success());

@@ -1,4 +1,4 @@
-//! `perennial lab rules`: rules of a history and of an archive, what plans would have skipped, what it says to a bad file.
+//! `lab rules`: rules of a history and of an archive, what plans would have skipped, and errors for malformed files.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -77,7 +77,7 @@ fn mine_finds_the_rule_and_draws_the_tree() {
 }
 
 #[test]
-fn eval_has_one_object_a_site_and_plan() {
+fn eval_has_one_object_per_site_and_plan() {
     let (dir, file) = history();
     let other = dir.path().join("same.tsv.gz");
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -127,7 +127,7 @@ fn curves_tuning_and_closed_loops() {
 }
 
 #[test]
-fn bad_input_is_told_with_its_cure() {
+fn bad_input_gives_errors_with_hints() {
     let (dir, file) = history();
     let bad = dir.path().join("bad.tsv");
     std::fs::write(&bad, "W\t0\td\nA\tx\th\tmany\n").unwrap();
@@ -146,7 +146,7 @@ fn bad_input_is_told_with_its_cure() {
 }
 
 #[test]
-fn figures_of_the_paper_are_repeated() {
+fn the_papers_figures_are_reproduced() {
     let times = rules(&["figure", "6c", "--json"]).ok().json();
     assert_eq!(times.as_array().unwrap().len(), 45);
     assert!(times.as_array().unwrap().iter().all(|row| row["bytes_per_node"].as_f64().unwrap() < 210.0));
@@ -155,15 +155,15 @@ fn figures_of_the_paper_are_repeated() {
     assert_eq!(rows.as_array().unwrap().len(), 6);
 }
 
-/// A site of two directories: the pages of one change at each pass, those of the other never.
+/// A site of two directories. The pages of one change in each sweep, those of the other never.
 struct Paper {
     n_passes: usize,
-    /// Between two passes.
+    /// Between two sweeps.
     hours: i64,
     n_pages: i64,
 }
 
-/// Imports every pass over the site. They are not analysed: a heading that is another one each time would soon be noise.
+/// Imports every sweep of the site without analysis. A heading that differs every time would soon count as noise.
 fn import_paper(dir: &Path, archive: &Path, paper: &Paper) {
     let mut ids = RecordIds::new(5);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
@@ -208,9 +208,9 @@ const SUBJECTS: [&str; 15] = [
     "clocks",
 ];
 
-/// An archive that another tool filled: fifteen weekly passes, in which /news/ changes and /about/ does not.
+/// An archive of a different crawler: fifteen weekly sweeps, in which /news/ changes and /about/ does not.
 #[test]
-fn an_archive_with_some_passes_has_rules_too() {
+fn an_archive_with_sweeps_has_rules_too() {
     let (dir, archive) = folder();
     import_paper(dir.path(), &archive, &Paper { n_passes: SUBJECTS.len(), hours: 168, n_pages: 6 });
     let sites = perennial(&archive, ["lab", "rules", "mine", "paper.example", "--json"]).ok().json();
@@ -230,9 +230,10 @@ fn an_archive_with_some_passes_has_rules_too() {
     assert!(unknown.stderr.contains("paper.example"), "{}", unknown.stderr);
 }
 
-/// Thirty daily looks at five pages that change and five that do not: the crawl would skip the directory of the latter.
+/// Thirty daily visits of five pages that change and five that do not. The crawl would skip the directory of the
+/// latter.
 #[test]
-fn the_schedule_says_which_directory_is_skipped_by_which_rule() {
+fn the_plan_names_skipped_directories_and_rules() {
     let (dir, archive) = folder();
     import_paper(dir.path(), &archive, &Paper { n_passes: 30, hours: 24, n_pages: 10 });
     let args = ["plan", "next", "--budget", "1/2h", "--at", "2024-04-03T02:00:00Z", "--top", "20", "--json"];

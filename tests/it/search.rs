@@ -1,4 +1,4 @@
-//! Search over the versions of pages: when a sentence appeared and when it vanished, against what the WARC files hold.
+//! Search over the versions of pages: when a sentence appeared and when it vanished, compared with the WARC files.
 
 use perennial_archive::Archive as Library;
 use perennial_archive::store::{Store, Texts};
@@ -14,7 +14,7 @@ use crate::web::{Reply, Web, WebRequest, html, status};
 const N_PAGES: u64 = 6;
 const N_SENTENCES: u64 = 60;
 
-/// Numbers are written out, so that no sentence differs from another by a number alone.
+/// Numbers are written out, so that sentences differ by more than a number.
 fn sentence(page: u64, number: u64) -> String {
     const ONES: [&str; 12] = [
         "amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger", "hazel", "iris", "juniper", "kale",
@@ -24,7 +24,7 @@ fn sentence(page: u64, number: u64) -> String {
     format!("In {place} garden the {kind} {thing} was planted by hand.")
 }
 
-/// At which requests for its page a sentence is there.
+/// At which requests of its page a sentence is present.
 fn is_there(page: u64, number: u64, request: u64) -> bool {
     let mut rng = Rng::from_parts(&[page, number]);
     let (begin, length) = (rng.below(10) as u64, 1 + rng.below(12) as u64);
@@ -62,7 +62,7 @@ fn crawled() -> (Web, Archive) {
 
 type Stays = Vec<[Option<Timestamp>; 4]>;
 
-/// The looks at a page by the WARC files, each with the bytes that it got.
+/// The observations of a page in the WARC files, each with its bytes.
 fn looks_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
     let library = Library::open(&archive.root).unwrap();
     let store = library.store().unwrap();
@@ -76,8 +76,9 @@ fn looks_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
         .collect()
 }
 
-/// The stays of a text by these bytes: first and last look of each run of looks that hold it, and the looks around the run.
-fn stays_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Stays {
+/// When a text is present by these bytes: the first and last observation of each run that contains it, and the
+/// observations around the run.
+fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Stays {
     let looks: Vec<(Timestamp, bool)> =
         looks.iter().map(|(time, html)| (*time, html.contains(text))).collect();
     let mut stays = Vec::new();
@@ -92,7 +93,7 @@ fn stays_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Stays {
     stays
 }
 
-fn stays_by_search(archive: &Archive, url: &str, text: &str) -> Stays {
+fn presence_by_search(archive: &Archive, url: &str, text: &str) -> Stays {
     let found = archive.json(&["search", &format!("\"{text}\""), "--page", url]);
     let time = |value: &Value| value.as_str().map(|text| Timestamp::parse(text).unwrap());
     let pages = found["pages"].as_array().unwrap();
@@ -100,8 +101,8 @@ fn stays_by_search(archive: &Archive, url: &str, text: &str) -> Stays {
     stays.map(|stay| ["absent_until", "first", "last", "gone"].map(|name| time(&stay[name]))).collect()
 }
 
-/// The same without a process for each question.
-fn stays_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> Stays {
+/// The same without a process per query.
+fn presence_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> Stays {
     let question = SearchQuery { url: Some(url), limit: 10, ..SearchQuery::default() };
     let query = TextQuery::parse(&format!("\"{text}\"")).unwrap();
     let found = find_pages(store, texts, &query, &question).unwrap().hits;
@@ -110,7 +111,7 @@ fn stays_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> Stay
 }
 
 #[test]
-fn every_sentence_is_found_from_the_look_that_showed_it_to_the_one_that_did_not() {
+fn every_sentence_is_found_exactly_while_it_was_present() {
     let (web, archive) = crawled();
     let library = Library::open(&archive.root).unwrap();
     let (store, texts) =
@@ -121,11 +122,11 @@ fn every_sentence_is_found_from_the_look_that_showed_it_to_the_one_that_did_not(
         let looks = looks_at(&archive, &url);
         for number in 0..N_SENTENCES {
             let text = sentence(page, number);
-            let expected = stays_by_bytes(&looks, &text);
+            let expected = presence_by_bytes(&looks, &text);
             n_stays += expected.len();
-            assert_eq!(stays_by_library(&store, &texts, &url, &text), expected, "{text}");
+            assert_eq!(presence_by_library(&store, &texts, &url, &text), expected, "{text}");
             if number % 12 == 0 {
-                assert_eq!(stays_by_search(&archive, &url, &text), expected, "{text}");
+                assert_eq!(presence_by_search(&archive, &url, &text), expected, "{text}");
             }
         }
     }
@@ -136,7 +137,7 @@ fn every_sentence_is_found_from_the_look_that_showed_it_to_the_one_that_did_not(
     assert!((1..size("n_texts")).contains(&size("n_important_texts")), "{sizes}");
     assert!(archive.ok(&["status", "--texts"]).contains("--important looks in"));
 
-    // The index is made again from the archive.
+    // The index is rebuilt from the archive.
     archive.ok(&["verify", "--rebuild"]);
     let gone = archive.run(&["search", "garden"]);
     assert!(
@@ -145,11 +146,14 @@ fn every_sentence_is_found_from_the_look_that_showed_it_to_the_one_that_did_not(
     );
     archive.ok(&["analyse"]);
     let (url, text) = (web.url("/p2"), sentence(2, 3));
-    assert_eq!(stays_by_search(&archive, &url, &text), stays_by_bytes(&looks_at(&archive, &url), &text));
+    assert_eq!(
+        presence_by_search(&archive, &url, &text),
+        presence_by_bytes(&looks_at(&archive, &url), &text)
+    );
 }
 
 #[test]
-fn questions_are_understood_and_answers_can_be_read() {
+fn queries_are_parsed_and_results_are_readable() {
     let (web, archive) = crawled();
     let pages = |args: &[&str]| {
         let found = archive.json(&[&["search"], args].concat());

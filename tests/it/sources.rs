@@ -1,4 +1,4 @@
-//! Rust sources -> what the laws of the layers are about: code without comments and tests, texts, modules used.
+//! Reads Rust sources for the tests of layers: code without comments and tests, literals, used modules.
 //!
 //! `perennial-core` checks its own order with this file too.
 
@@ -7,24 +7,24 @@
 use std::path::{Path, PathBuf};
 use std::{fs, mem};
 
-/// One file, taken apart.
+/// One source file, split into code and literals.
 pub(crate) struct Source {
-    /// Relative to the folder of sources, with `/` between names.
+    /// Relative to the source folder, with `/` between names.
     pub(crate) name: String,
-    /// What is neither comment nor literal; without the tests at the end.
+    /// The code without comments, literals and the tests at the end.
     pub(crate) code: String,
-    /// String literals, as they are written.
+    /// String literals as written.
     pub(crate) texts: Vec<String>,
 }
 
-/// The modules that a `lib.rs` declares, in its order.
+/// The modules that a `lib.rs` declares, in order.
 pub(crate) fn modules(source_dir: &Path) -> Vec<String> {
     let lib = fs::read_to_string(source_dir.join("lib.rs")).unwrap();
     let name = |line: &str| Some(line.strip_prefix("pub mod ")?.strip_suffix(';')?.to_string());
     lib.lines().filter_map(name).collect()
 }
 
-/// All source files in a folder and those below it, by name.
+/// All source files in a folder and its subfolders, by name.
 pub(crate) fn sources(source_dir: &Path) -> Vec<Source> {
     let mut files: Vec<PathBuf> = Vec::new();
     let mut folders = vec![source_dir.to_path_buf()];
@@ -45,12 +45,12 @@ pub(crate) fn sources(source_dir: &Path) -> Vec<Source> {
 }
 
 impl Source {
-    /// The module of `lib.rs` to which the file belongs.
+    /// The module of `lib.rs` that contains the file.
     pub(crate) fn module(&self) -> &str {
         self.name.split(['/', '.']).next().unwrap_or_default()
     }
 
-    /// Names after `crate::`, also those in braces.
+    /// Names after `crate::`, including those in braces.
     pub(crate) fn used_modules(&self) -> Vec<String> {
         let mut used = Vec::new();
         for (at, _) in self.code.match_indices("crate::") {
@@ -64,7 +64,7 @@ impl Source {
         used
     }
 
-    /// Whether a word or a path such as `std::fs` stands in the code.
+    /// Whether the code contains a word or a path such as `std::fs`.
     pub(crate) fn names(&self, path: &str) -> bool {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         self.code.match_indices(path).any(|(at, _)| {
@@ -101,8 +101,8 @@ fn top_level_names(list: &str) -> Vec<&str> {
     names
 }
 
-/// Comments and literals apart from the rest. Knows what stands in these sources: line comments, plain and raw strings,
-/// character literals.
+/// Separates comments and literals from the code. Supports the syntax of these sources: line comments, plain and raw
+/// strings, character literals.
 pub(crate) fn take_apart(name: String, source: &str) -> Source {
     let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let (mut code, mut texts) = (String::new(), Vec::new());
@@ -147,7 +147,7 @@ fn string_at(rest: &str, code_before: &str) -> Option<(String, usize)> {
     None
 }
 
-/// The length of a character literal at the start; a lifetime is none.
+/// The length of a character literal at the start. A lifetime is not a literal.
 fn character_at(rest: &str) -> Option<usize> {
     let body = rest.strip_prefix('\'')?;
     let mut characters = body.char_indices();

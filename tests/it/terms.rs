@@ -1,4 +1,4 @@
-//! New terms of a span: what came and was not there before, and nothing else.
+//! New terms of a span: those that appeared and were absent before, and no others.
 
 use perennial_core::memento::replay_url::escape;
 
@@ -6,7 +6,7 @@ use crate::crawled::Archive;
 use crate::dashboard_pages::TestDashboard;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// Pages that say the same with other numbers at every visit, and from the eighth visit on also something new.
+/// Pages with the same text and different numbers at every visit. From the eighth visit on they also have new text.
 fn site(request: &WebRequest) -> Reply {
     let n = request.n_before;
     let page = request.path.strip_prefix("/p").and_then(|number| number.parse::<usize>().ok());
@@ -31,7 +31,7 @@ fn site(request: &WebRequest) -> Reply {
 }
 
 #[test]
-fn terms_that_came_in_a_span_are_named_and_no_others() {
+fn exactly_the_new_terms_of_a_span_are_listed() {
     let (web, archive) = (Web::serve(site), Archive::new());
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "72h");
@@ -41,7 +41,7 @@ fn terms_that_came_in_a_span_are_named_and_no_others() {
         told.map(|term| (term["term"].as_str().unwrap().to_owned(), term["n_before"].as_u64().unwrap()))
             .collect::<Vec<_>>()
     };
-    // From the first look that showed it.
+    // From the first observation that showed it.
     let said = archive.json(&["search", "tram depot"]);
     let stays =
         said["pages"].as_array().unwrap().iter().map(|page| page["stays"][0]["first"].as_str().unwrap());

@@ -1,5 +1,5 @@
-//! Every visit is understood: pages that vanish, move, return, pretend to be there, or never were. The server's own list of
-//! requests is the witness.
+//! Every visit is classified correctly: pages that vanish, move, return, pretend to exist, or never existed. The
+//! server's list of requests is the reference.
 
 use serde_json::Value;
 
@@ -16,8 +16,8 @@ fn soft_error() -> Reply {
     )
 }
 
-/// `/plan` is there at first, is gone, and comes back; `/old` moves home; `/soft` says that it is gone with status 200;
-/// `/dead/...` never were; `/index.html` is the front page.
+/// `/plan` exists at first, is gone, and returns. `/old` moves to the home page. `/soft` says "gone" with status 200.
+/// `/dead/...` never existed. `/index.html` is the front page.
 fn site(request: &WebRequest) -> Reply {
     let front = "<h1>Example City</h1><a href=/plan>plan</a><a href=/old>old</a><a href=/soft>soft</a>
         <a href=/index.html>home</a><a href=/dead/0>dead</a>";
@@ -40,14 +40,14 @@ fn crawled(web: &Web, interval: &str, time: &str) -> Archive {
     archive
 }
 
-/// The kinds of all changes of a page, in order of time.
+/// The kinds of all changes of a page, in chronological order.
 fn kinds(archive: &Archive, url: &str) -> Vec<String> {
     let changes = archive.json(&["changes", url]);
     changes.as_array().unwrap().iter().map(|change| change["kind"].as_str().unwrap().to_string()).collect()
 }
 
 #[test]
-fn pages_that_vanish_move_and_return_are_told() {
+fn vanished_moved_and_returned_pages_are_reported() {
     let web = Web::serve(site);
     let archive = crawled(&web, "6h", "9d");
     assert_eq!(kinds(&archive, &web.url("/plan")), ["vanished", "returned"]);
@@ -67,7 +67,7 @@ fn pages_that_vanish_move_and_return_are_told() {
 }
 
 #[test]
-fn what_vanished_is_believed_after_a_rebuild() {
+fn vanished_pages_are_known_after_a_rebuild() {
     let web = Web::serve(site);
     let archive = crawled(&web, "6h", "9d");
     let of = |archive: &Archive| archive.json(&["changes"]);
@@ -78,13 +78,13 @@ fn what_vanished_is_believed_after_a_rebuild() {
 }
 
 #[test]
-fn an_address_that_never_was_a_page_is_tried_rarely() {
+fn a_url_without_a_page_is_tried_rarely() {
     let web = Web::serve(site);
     let archive = crawled(&web, "6h", "9d");
     // At once, and after 1, 2 and 4 more days.
     assert_eq!(web.n_requests("/dead/0"), 4);
     assert!(web.n_requests("/") >= 35, "{}", web.n_requests("/"));
-    // `/index.html` has the bytes of `/`: it is the same page under a longer name.
+    // `/index.html` has the bytes of `/`: it is an alias.
     assert_eq!(web.n_requests("/index.html"), 4);
     archive.verify();
 }
@@ -109,12 +109,12 @@ fn dead_links_get_a_small_share_of_a_budget() {
     let requests = web.requests();
     let dead = requests.iter().filter(|request| request.path.starts_with("/dead/")).count();
     let live = requests.iter().filter(|request| request.path.starts_with("/live/")).count();
-    // Four tell what links into that folder are worth; the rest waits for its share.
+    // Four visits show that links into that folder are dead. The other URLs wait for their share.
     assert!(dead * 100 <= 3 * (dead + live), "{dead} of {}", dead + live);
 }
 
 #[test]
-fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
+fn new_pages_of_known_sites_are_reported_but_first_captures_are_not() {
     let web = Web::serve(|request| match (request.path.as_str(), request.n_before) {
         ("/", 0..3) => html("<h1>News</h1><a href=/old>Old story</a>"),
         ("/", _) => html("<h1>News</h1><a href=/old>Old story</a><a href=/new>New story</a>"),
@@ -127,7 +127,7 @@ fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
     let urls: Vec<&Value> = new.as_array().unwrap().iter().map(|change| &change["url"]).collect();
     assert_eq!(urls, [&Value::from(web.url("/new"))]);
     assert_eq!(new[0]["title"], "New story");
-    // It is as important on every page that shows it.
+    // The importance is the same on every page that shows it.
     let face = TestDashboard::of(&archive);
     let importance = |path: &str, list: &str| {
         let page: Value = serde_json::from_str(&face.get(path).1).unwrap();
@@ -143,8 +143,8 @@ fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
     assert_eq!(first["importance"], 1.0, "page");
 }
 
-/// `/first` and `/second` stand in the sitemap and the feed; `/named` comes to the sitemap alone, `/told` to the feed alone, and
-/// nothing links to either.
+/// `/first` and `/second` are in the sitemap and the feed. `/named` is in the sitemap only, `/told` in the feed only.
+/// No page links to either.
 fn announcing_site(request: &WebRequest) -> Reply {
     let typed = |mime: &str, body: String| {
         Reply::Page(200, vec![("Content-Type", mime.to_string())], body.into_bytes())
@@ -173,7 +173,7 @@ fn announcing_site(request: &WebRequest) -> Reply {
 }
 
 #[test]
-fn a_page_that_only_a_sitemap_or_a_feed_names_is_new_too() {
+fn a_page_found_by_sitemap_or_feed_only_is_new_too() {
     let web = Web::serve(announcing_site);
     let archive = crawled(&web, "6h", "4d");
     let new = |archive: &Archive| {
@@ -188,7 +188,7 @@ fn a_page_that_only_a_sitemap_or_a_feed_names_is_new_too() {
 }
 
 #[test]
-fn changes_show_the_words_that_differ_and_refuse_unknown_places() {
+fn changes_show_differing_words_and_reject_unknown_sites() {
     let web = Web::serve(|request| match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(
             "<title>Limits {}</title><h1>Limits</h1><p>The limit for cars on the ring road is {} km/h from Monday on.</p>",
@@ -217,7 +217,7 @@ fn changes_show_the_words_that_differ_and_refuse_unknown_places() {
 }
 
 #[test]
-fn rewritten_headlines_are_listed_without_all_that_came_and_went() {
+fn rewritten_headlines_are_listed_alone() {
     let front = |first: usize, bridge: &str| {
         let story = |n: usize| match n {
             5 => format!(
@@ -246,7 +246,7 @@ fn rewritten_headlines_are_listed_without_all_that_came_and_went() {
 }
 
 #[test]
-fn what_was_said_once_is_kept_and_what_was_refused_is_not_gone() {
+fn kept_versions_and_refusals_are_classified() {
     let web = Web::serve(site);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--renderer", "layout"]);
@@ -266,7 +266,7 @@ fn what_was_said_once_is_kept_and_what_was_refused_is_not_gone() {
 }
 
 #[test]
-fn a_server_hears_the_time_of_a_time_lapse() {
+fn a_server_receives_the_time_of_a_time_lapse() {
     let web = Web::serve(site);
     let archive = crawled(&web, "6h", "1d");
     let heard = |request: &WebRequest| request.field("perennial-time").map(str::to_string);

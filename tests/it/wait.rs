@@ -1,27 +1,28 @@
-//! Waiting in tests: for a condition, never for a fixed time. A slow machine then takes longer and a fast one does not.
+//! Waiting in tests: for a condition, never for a fixed time. A slow machine then takes longer and a fast one does
+//! not.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for what will come, on a slow and busy machine too.
+/// How long a test waits, on a slow and busy machine too.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Between two looks. What comes soon is seen at once, and what takes long is not slowed by looking.
+/// Between two checks. Early results are noticed at once, and long waits are not slowed by checking.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(50);
 
-/// Waits until something is so; fails with what it waited for.
+/// Waits until a condition holds. Fails with its description.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     wait_for(what, || is_so().then_some(()));
 }
 
-/// Waits until something is there; fails with what it waited for.
+/// Waits until a value exists. Fails with its description.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     found_within(PATIENCE, look).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {what}"))
 }
 
-/// What is there before the time is over; for a test in which both ends are right.
+/// The value if it exists before the time is over, for tests in which both outcomes are right.
 pub(crate) fn found_within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     loop {
@@ -34,7 +35,7 @@ pub(crate) fn found_within<T>(time: Duration, mut look: impl FnMut() -> Option<T
     }
 }
 
-/// Lets time pass because it is what the test is about: a server that is slow, a kill at a moment by lot.
+/// Lets time pass because it is the subject of the test: a slow server, or a kill at a random moment.
 pub(crate) fn dawdle(time: Duration) {
     std::thread::sleep(time);
 }

@@ -1,6 +1,6 @@
-//! A web server of our own on 127.0.0.1:0 that behaves, or misbehaves, as each test asks.
+//! A web server on 127.0.0.1:0 that behaves or misbehaves as each test requires.
 //!
-//! Raw TCP and a thread a connection: what a test writes is what the client gets, byte for byte.
+//! Raw TCP and a thread per connection: the client receives exactly the bytes that a test writes.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::wait::dawdle;
 
-/// One request as it came.
+/// One received request.
 #[derive(Clone, Debug)]
 pub(crate) struct WebRequest {
     pub(crate) path: String,
@@ -27,23 +27,22 @@ impl WebRequest {
     }
 }
 
-/// What the server does with a request.
+/// The response to a request.
 pub(crate) enum Reply {
-    /// Status line, fields, body with its length; the connection is kept.
+    /// Status line, fields, and body with its length. The connection is kept.
     Page(u16, Vec<(&'static str, String)>, Vec<u8>),
     /// These bytes, then close.
     Raw(Vec<u8>),
-    /// These bytes, then this one every 20 ms for ever.
+    /// These bytes, then this byte every 20 ms forever.
     Drip(Vec<u8>, u8),
-    /// These bytes, then this block for ever.
+    /// These bytes, then this block forever.
     Endless(Vec<u8>, Vec<u8>),
-    /// Nothing, for ever.
+    /// Nothing, forever.
     Silence,
     /// Nothing, and close.
     Close,
 }
 
-/// An HTML page.
 pub(crate) fn html(body: &str) -> Reply {
     Reply::Page(200, vec![("Content-Type", "text/html; charset=utf-8".into())], body.as_bytes().to_vec())
 }
@@ -53,14 +52,13 @@ pub(crate) fn status(code: u16) -> Reply {
     Reply::Page(code, vec![("Content-Type", "text/plain".into())], format!("status {code}").into_bytes())
 }
 
-/// A redirect.
 pub(crate) fn redirect(to: &str) -> Reply {
     Reply::Page(302, vec![("Location", to.to_string())], Vec::new())
 }
 
 type Handler = dyn Fn(&WebRequest) -> Reply + Send + Sync;
 
-/// The server; it ends with the test.
+/// The server. It ends with the test.
 pub(crate) struct Web {
     pub(crate) address: SocketAddr,
     requests: Arc<Mutex<Vec<WebRequest>>>,
@@ -143,7 +141,7 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<WebRequest> {
     Some(WebRequest { path, fields, body, n_before: 0 })
 }
 
-/// Whether the connection goes on.
+/// Whether the connection stays open.
 fn send(mut stream: &TcpStream, reply: Reply, over: &AtomicBool) -> bool {
     match reply {
         Reply::Page(code, fields, body) => {

@@ -69,8 +69,8 @@ fn period_start(at: Timestamp, length: Span) -> Timestamp {
 
 /// Spending before this instant is in no open period and may be deleted.
 pub(super) fn forgotten_before(longest: Span, now: Timestamp) -> Timestamp {
-    let keep = Span::from_millis(longest.as_millis().max(DAY.as_millis()));
-    now - keep - keep
+    let span = Span::from_millis(longest.as_millis().max(DAY.as_millis()));
+    now - span - span
 }
 
 pub(super) fn period_end(number: i64, length: Span) -> Timestamp {

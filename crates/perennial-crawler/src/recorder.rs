@@ -183,7 +183,7 @@ impl Recorder {
             if let Some(checkpoint) = &checkpoint {
                 commit.put_checkpoint(checkpoint)?;
             }
-            analyses.iter().try_for_each(|page| page.keep(commit))?;
+            analyses.iter().try_for_each(|page| page.store(commit))?;
             records.iter_mut().try_for_each(|record| commit_visit(commit, record))
         })?;
         Ok(())

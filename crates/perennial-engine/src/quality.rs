@@ -73,7 +73,7 @@ pub struct ArchiveQuality {
 
 /// One page: its observations and its announced changes.
 struct WatchedPage {
-    looks: Vec<TimedObservation>,
+    observations: Vec<TimedObservation>,
     announced: Vec<Timestamp>,
     weight: f64,
     page: PageId,
@@ -81,7 +81,7 @@ struct WatchedPage {
 
 impl WatchedPage {
     fn has_changed(&self) -> bool {
-        self.looks.iter().skip(1).any(|observation| observation.new.is_some())
+        self.observations.iter().skip(1).any(|observation| observation.new.is_some())
     }
 }
 
@@ -122,7 +122,7 @@ pub fn measure(
         sums.add_pages(&pages, &believed, until);
         all.add_pages(&pages, &believed, until);
         let versions: Vec<ObservedVersion> =
-            pages.iter().filter_map(|page| version_at(&page.looks, page.weight, at)).collect();
+            pages.iter().filter_map(|page| version_at(&page.observations, page.weight, at)).collect();
         named.push(sums.finish(store.host_of(*site)?.unwrap_or_default(), coherence_bounds(&versions)));
     }
     named.sort_by(|one, other| one.host.cmp(&other.host));
@@ -142,7 +142,7 @@ pub fn coherence_over(
     let pages: Vec<&WatchedPage> = sites.values().flat_map(BTreeMap::values).collect();
     let at = |at: &Timestamp| {
         let versions: Vec<ObservedVersion> =
-            pages.iter().filter_map(|page| version_at(&page.looks, page.weight, *at)).collect();
+            pages.iter().filter_map(|page| version_at(&page.observations, page.weight, *at)).collect();
         coherence_bounds(&versions)
     };
     Ok(instants.iter().map(at).collect())
@@ -170,11 +170,11 @@ fn watched_pages(
             Entry::Vacant(new) => {
                 let rank = rank(&ranks, observation.page);
                 let weight = f64::from(followed.page_weight(&store.url_of(observation.page)?, rank));
-                let (page, looks, announced) = (observation.page, Vec::new(), Vec::new());
-                new.insert(WatchedPage { looks, announced, weight, page })
+                let (page, observations, announced) = (observation.page, Vec::new(), Vec::new());
+                new.insert(WatchedPage { observations, announced, weight, page })
             }
         };
-        page.looks.push(sighting(&observation));
+        page.observations.push(sighting(&observation));
         Ok(())
     })?;
     Ok(sites)
@@ -252,12 +252,13 @@ impl SiteSums {
 
     fn add_page(&mut self, page: &WatchedPage, believed: &Scheduler, prior_changes: f64, until: Timestamp) {
         self.n_pages += 1;
-        self.n_captures += page.looks.len() as u64;
-        self.n_versions += page.looks.iter().filter(|observation| observation.new.is_some()).count() as u64;
-        let (looks, announced) = (&page.looks, &page.announced);
+        self.n_captures += page.observations.len() as u64;
+        self.n_versions +=
+            page.observations.iter().filter(|observation| observation.new.is_some()).count() as u64;
+        let (observations, announced) = (&page.observations, &page.announced);
         let expected = |from, to| believed.expected_changes(page.page, from, to);
         let gaps = capture_gaps(
-            &PageObservations { observations: looks, announced, weight: page.weight, prior_changes },
+            &PageObservations { observations, announced, weight: page.weight, prior_changes },
             until,
             expected,
         );

@@ -99,27 +99,27 @@ fn name_at(css: &str) -> Option<Cow<'_, str>> {
 
 fn escaped_name(css: &str) -> Option<String> {
     let mut name = String::new();
-    let mut letters = css.chars().peekable();
-    while let Some(letter) =
-        letters.next_if(|c| c.is_ascii_alphanumeric() || !c.is_ascii() || "-_\\".contains(*c))
+    let mut characters = css.chars().peekable();
+    while let Some(character) =
+        characters.next_if(|c| c.is_ascii_alphanumeric() || !c.is_ascii() || "-_\\".contains(*c))
     {
-        name.push(if letter == '\\' { escaped(&mut letters)? } else { letter });
+        name.push(if character == '\\' { escaped(&mut characters)? } else { character });
     }
     (!name.is_empty()).then_some(name)
 }
 
 /// The character after a backslash: up to six hexadecimal digits and a space, or the character itself.
-fn escaped(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+fn escaped(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
     let mut number = 0;
     let mut n_digits = 0;
-    while let Some(digit) = letters.peek().and_then(|c| c.to_digit(16)).filter(|_| n_digits < 6) {
-        letters.next();
+    while let Some(digit) = characters.peek().and_then(|c| c.to_digit(16)).filter(|_| n_digits < 6) {
+        characters.next();
         (number, n_digits) = (16 * number + digit, n_digits + 1);
     }
     if n_digits == 0 {
-        return letters.next();
+        return characters.next();
     }
-    letters.next_if(|c| c.is_ascii_whitespace());
+    characters.next_if(|c| c.is_ascii_whitespace());
     Some(char::from_u32(number).filter(|c| *c != '\0').unwrap_or(char::REPLACEMENT_CHARACTER))
 }
 

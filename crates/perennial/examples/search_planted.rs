@@ -66,7 +66,7 @@ fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Ti
 }
 
 /// The stays of a text by what the WARC files hold.
-fn stays_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<PassagePresence> {
+fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<PassagePresence> {
     let mut stays: Vec<PassagePresence> = Vec::new();
     let mut before: Option<(Timestamp, bool)> = None;
     for (time, html) in looks {
@@ -141,7 +141,7 @@ fn main() -> anyhow::Result<()> {
         if known.0 != *url {
             known = (url.clone(), looks_of(&archive, &store, url)?);
         }
-        let expected = stays_by_bytes(&known.1, text);
+        let expected = presence_by_bytes(&known.1, text);
         let query = TextQuery::parse(&format!("\"{text}\""))?;
         let question = SearchQuery { url: Some(url), limit: 1, ..SearchQuery::default() };
         let found = find_pages(&store, &texts, &query, &question)?.hits;

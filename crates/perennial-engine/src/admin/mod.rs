@@ -264,8 +264,8 @@ pub fn perform(
     let line = |edited: &Edited| {
         let name = if edited.is_new || act.name() != "add" { act.name() } else { "set" };
         // The name of the action already says that the site is paused.
-        let told = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
-        AuditEntry::new(now, who, name, edited.url.as_str(), told.collect::<Vec<_>>().join(", "))
+        let details = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
+        AuditEntry::new(now, who, name, edited.url.as_str(), details.collect::<Vec<_>>().join(", "))
     };
     let lines: Vec<AuditEntry> = edited.iter().map(line).collect();
     lines
@@ -333,13 +333,13 @@ mod tests {
         for step in steps {
             perform(&archive, &read(step).unwrap(), "a test", now).unwrap();
         }
-        let mut told = Vec::new();
+        let mut logged = Vec::new();
         audit::each_audit_entry(archive.root(), |line| {
-            told.push(format!("{} {} {}", line.act, line.url, line.detail))
+            logged.push(format!("{} {} {}", line.act, line.url, line.detail))
         })
         .unwrap();
         assert_eq!(
-            told,
+            logged,
             [
                 "add https://a.org/ weight = 2.0, budget = \"10/1h\"",
                 "pause https://a.org/ ",
@@ -358,13 +358,13 @@ mod tests {
     fn what_cannot_be_done_is_neither_done_nor_told() {
         let (_dir, archive) = archive();
         let before = std::fs::read_to_string(archive.settings_path()).unwrap();
-        for (fields, told) in [
+        for (fields, expected) in [
             (vec![("act", "pause"), ("url", "b.org")], "b.org is not followed"),
             (vec![("act", "remove"), ("url", "b.org")], "b.org is not followed"),
             (vec![("act", "retry"), ("url", "https://b.org/")], "belongs to no site"),
         ] {
             let error = perform(&archive, &read(&fields).unwrap(), "a test", Timestamp::EPOCH).unwrap_err();
-            assert!(error.to_string().contains(told), "{error:#}");
+            assert!(error.to_string().contains(expected), "{error:#}");
         }
         assert_eq!(std::fs::read_to_string(archive.settings_path()).unwrap(), before);
         let mut n_acts = 0;
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_wrong_field_is_named_with_its_cure() {
-        for (fields, told) in [
+        for (fields, expected) in [
             (vec![("url", "a.org")], "`act` is missing"),
             (vec![("act", "fly")], "`fly` is no act"),
             (vec![("act", "add")], "`url` is missing"),
@@ -386,7 +386,7 @@ mod tests {
             (vec![("act", "pin"), ("url", "a.org"), ("selector", "a"), ("importance", "2")], "importance: "),
         ] {
             let error = read(&fields).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct Analyst {
     seeds: Seeds,
     usual: SegmentConfig,
     importance: ImportanceConfig,
-    plans: LayoutCache,
+    layouts: LayoutCache,
     /// Visible words that are in no block.
     n_lost_words: AtomicU64,
 }
@@ -59,7 +59,7 @@ impl Analyst {
             seeds: Seeds::default(),
             usual: SegmentConfig::default(),
             importance: ImportanceConfig::default(),
-            plans: LayoutCache::default(),
+            layouts: LayoutCache::default(),
             n_lost_words: AtomicU64::new(0),
         }
     }
@@ -96,13 +96,13 @@ impl Analyst {
         let (base, nodes) = (base_url(&dom, page.url), parsed_nodes(&dom));
         let structure = Structure::new(&base, &nodes);
         let config = self.config(page.url);
-        let mut tree = match self.plans.reuse(&structure, page.subresources) {
+        let mut tree = match self.layouts.reuse(&structure, page.subresources) {
             Reuse::Layout(layout) => segment(&layout, config),
             Reuse::None => self.lay_out(page, &dom, &structure),
             Reuse::Check(layout) => {
                 let tree = self.lay_out(page, &dom, &structure);
                 if tree.clone().without_boxes() != segment(&layout, config).without_boxes() {
-                    self.plans.refuse(&structure);
+                    self.layouts.refuse(&structure);
                 }
                 tree
             }
@@ -127,7 +127,7 @@ impl Analyst {
         let boxes = self.pool_for(page).boxes(dom, structure.base, &find);
         match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
             Some((layout, boxes)) => {
-                self.plans.keep(structure, boxes, lookups);
+                self.layouts.insert(structure, boxes, lookups);
                 let (tree, n_lost_words) = segment_with_lost_words(&layout, self.config(page.url));
                 self.n_lost_words.fetch_add(u64::from(n_lost_words), Ordering::Relaxed);
                 tree

@@ -79,7 +79,7 @@ pub fn analyse_backlog(
             })
             .collect();
         done.n_failed_pages += analysed.iter().filter(|page| page.is_none()).count() as u64;
-        store.write(|commit| analysed.iter().flatten().try_for_each(|page| page.keep(commit)))?;
+        store.write(|commit| analysed.iter().flatten().try_for_each(|page| page.store(commit)))?;
         for page in analysed.iter().flatten() {
             done.n_captures += page.analyses.len() as u64;
             let changes = page.analyses.iter().filter(|analysis| analysis.status.is_change());
@@ -94,7 +94,7 @@ pub fn analyse_backlog(
 pub struct PageAnalyses {
     page: PageId,
     /// Whether a new capture is older than an analysed one. Then all analyses of the page are replaced.
-    is_begun_anew: bool,
+    replaces_all: bool,
     /// In chronological order.
     pub analyses: Vec<Analysis>,
     /// The predecessor of the next observation.
@@ -118,8 +118,8 @@ impl PageAnalyses {
         self.page
     }
 
-    pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
-        if self.is_begun_anew {
+    pub fn store(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
+        if self.replaces_all {
             commit.forget_analyses(self.page)?;
         }
         self.failed.iter().try_for_each(|(file, aside)| commit.set_aside(file, aside))?;
@@ -204,11 +204,11 @@ impl PageAnalyst {
     /// Analyses all captures without an analysis, including those older than analysed ones.
     fn analyse_backlog_of_page(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageAnalyses> {
         self.stores.with(|archive, store| {
-            let (state, is_begun_anew) = match store.page_state(page)? {
+            let (state, replaces_all) = match store.page_state(page)? {
                 Some(state) if earliest < state.time => (None, true),
                 state => (state, false),
             };
-            self.analyse(archive, store, page, state, is_begun_anew)
+            self.analyse(archive, store, page, state, replaces_all)
         })
     }
 
@@ -218,12 +218,12 @@ impl PageAnalyst {
         store: &Store,
         page: PageId,
         state: Option<PageState>,
-        is_begun_anew: bool,
+        replaces_all: bool,
     ) -> anyhow::Result<PageAnalyses> {
         let analysed = state.as_ref().map(|state| state.time);
         let (analyses, headlines, failed) = (Vec::new(), Vec::new(), Vec::new());
         let mut done =
-            PageAnalyses { page, is_begun_anew, analyses, state: state.map(Box::new), headlines, failed };
+            PageAnalyses { page, replaces_all, analyses, state: state.map(Box::new), headlines, failed };
         // Starts at the last analysed observation, because the first pending one is compared with it.
         let from = analysed.map(|time| time - Span::from_millis(1));
         let (mut before, mut waiting) = (None, Vec::new());

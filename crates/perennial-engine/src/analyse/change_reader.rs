@@ -63,11 +63,11 @@ impl<'s> ChangeReader<'s> {
         let delta = diff(&before, &after);
         let history = NoiseSource::Stored(&row.noise);
         let assessment = weigh(&delta, &ImportanceConfig::default(), self.filters, &row.url, history);
-        self.keep(row.page, row.time, after);
+        self.cache(row.page, row.time, after);
         Ok(Some(ChangeDetails { delta, assessment }))
     }
 
-    fn keep(&mut self, page: PageId, time: Timestamp, tree: BlockTree) {
+    fn cache(&mut self, page: PageId, time: Timestamp, tree: BlockTree) {
         if self.n_latest > MAX_LATEST {
             self.latest.clear();
             self.n_latest = 0;

@@ -137,14 +137,14 @@ pub(super) fn weigh(
         NoiseSource::Stored(noise) if noise.len() == delta.operations().count() => noise,
         _ => &[],
     };
-    let stranger = NoiseHistory::default();
+    let empty = NoiseHistory::default();
     let mut place = 0;
     assess(delta, config, &mut |operation| {
         place += 1;
         Judgement {
             is_advertisement: is_about_advertisement(operation, &is_advertisement),
             noise: match history {
-                NoiseSource::Unknown => stranger.noise(operation).0,
+                NoiseSource::Unknown => empty.noise(operation).0,
                 NoiseSource::Learned(history) => {
                     history.noise(operation).0.max(history.noise(&turned(operation)).0)
                 }
@@ -350,11 +350,11 @@ pub fn headlines(delta: &Delta) -> Option<String> {
         (items.n_changes(ItemChangeKind::Leave), "gone"),
         (items.n_moved(), "moved"),
     ];
-    let said: Vec<String> =
+    let parts: Vec<String> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
-    Some(match said.is_empty() {
+    Some(match parts.is_empty() {
         true => "the same headlines".into(),
-        false => format!("headlines: {}", said.join(", ")),
+        false => format!("headlines: {}", parts.join(", ")),
     })
 }
 

@@ -143,7 +143,7 @@ impl LayoutCache {
     }
 
     /// Caches the engine's boxes for the next page with this structure.
-    pub(super) fn keep(&self, structure: &Structure<'_>, boxes: Boxes, lookups: LookupLog) {
+    pub(super) fn insert(&self, structure: &Structure<'_>, boxes: Boxes, lookups: LookupLog) {
         if boxes.nodes.len() > MAX_NODES_OF_ONE {
             return;
         }

@@ -163,14 +163,14 @@ impl PartEffectQuery<'_> {
             (reported_entries(&delta, &assessment), assessment.importance.get())
         };
         let (entries, now) = weighed(before, after);
-        let told = row.status.reported_importance().get();
+        let reported = row.status.reported_importance().get();
         if texts.0 == texts.1 && self.treatment == PartTreatment::Ignored {
-            return (entries, told);
+            return (entries, reported);
         }
         let (_, then) = weighed(&self.reweighed(before, &texts.0), &self.reweighed(after, &texts.1));
         // The reported importance may exceed that of the operations, for instance after a new title. The excess
         // stays.
-        (entries, (told + then - now).clamp(0.0, 1.0))
+        (entries, (reported + then - now).clamp(0.0, 1.0))
     }
 
     /// A tree in which the blocks inside the part together have its share of the importance. A tree without such
@@ -209,14 +209,14 @@ fn scale(block: &mut Block, part: &str, factors: [f32; 2]) -> f32 {
 
 /// Whether the part contains all words of a block.
 fn is_leaf_in_part(leaf: &Block, part: &str) -> bool {
-    let mut said = leaf
+    let mut texts = leaf
         .texts
         .iter()
         .map(|text| text.text.as_str())
         .chain(leaf.links.iter().map(|link| link.name.as_str()));
     let has_words = leaf.texts.iter().any(|text| !text.text.is_empty())
         || leaf.links.iter().any(|link| !link.name.is_empty());
-    has_words && said.all(|text| part.contains(&collapse_whitespace(text)))
+    has_words && texts.all(|text| part.contains(&collapse_whitespace(text)))
 }
 
 fn collapse_whitespace(text: &str) -> String {

@@ -82,17 +82,17 @@ impl<'s> ChangeMatcher<'s> {
             self.read_trees(candidate)?;
         }
         let changed = candidate.changed.as_ref().and_then(Option::as_ref);
-        let mut said = ChangeTexts {
+        let mut contents = ChangeTexts {
             is_headline_rewritten: changed.is_some_and(|changed| is_rewritten(&changed.delta)),
             operations: candidate.entries.iter().flatten().map(reported_operation).collect(),
             ..ChangeTexts::default()
         };
         if let Some((before, after)) = &selected {
-            (said.before, said.after) = (vec![before.as_str()], vec![after.as_str()]);
+            (contents.before, contents.after) = (vec![before.as_str()], vec![after.as_str()]);
         } else if let Some([before, after]) = &candidate.trees {
-            (said.before, said.after) = (texts(before), texts(after));
+            (contents.before, contents.after) = (texts(before), texts(after));
         }
-        Ok(condition.holds(&candidate.change(), &said))
+        Ok(condition.holds(&candidate.change(), &contents))
     }
 
     /// The details of the change; `None` if the two versions cannot be compared.

@@ -163,8 +163,8 @@ mod tests {
             "site=a/b",
         ] {
             let name = wrong.split('=').next().unwrap_or_default();
-            let told = read(wrong).unwrap_err();
-            assert!(told.starts_with(&format!("{name}: ")) && told.ends_with('.'), "{told}");
+            let error = read(wrong).unwrap_err();
+            assert!(error.starts_with(&format!("{name}: ")) && error.ends_with('.'), "{error}");
         }
         assert!(read(&format!("text={}", "a".repeat(3_000))).is_err());
     }

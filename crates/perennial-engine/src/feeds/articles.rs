@@ -184,13 +184,13 @@ impl ArchivedArticle {
         let mut versions = Vec::new();
         for (place, version) in self.versions.iter().enumerate() {
             let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
-            let mut said = json!({ "since": version.since.to_rfc3339(), "title": version.object.title });
-            said["edits"] = edits.iter().map(edit_json).collect();
+            let mut entry = json!({ "since": version.since.to_rfc3339(), "title": version.object.title });
+            entry["edits"] = edits.iter().map(edit_json).collect();
             if is_whole && place + 1 < self.versions.len() {
-                said["lead"] = json!(version.object.lead);
-                said["text"] = json!(version.object.text);
+                entry["lead"] = json!(version.object.lead);
+                entry["text"] = json!(version.object.text);
             }
-            versions.push(said);
+            versions.push(entry);
             before = Some(version);
         }
         line["versions"] = versions.into();
@@ -205,10 +205,10 @@ impl ArchivedArticle {
         };
         writeln!(out, "# {}\n", one_line(&object.title))?;
         let time = object.time.or_else(|| self.announced.as_ref().and_then(|item| item.published));
-        let said = [object.author.clone(), time.map(Timestamp::to_rfc3339).unwrap_or_default()];
-        let said: Vec<String> = said.into_iter().filter(|said| !said.is_empty()).collect();
-        if !said.is_empty() {
-            writeln!(out, "*{}*\n", one_line(&said.join(", ")))?;
+        let byline = [object.author.clone(), time.map(Timestamp::to_rfc3339).unwrap_or_default()];
+        let byline: Vec<String> = byline.into_iter().filter(|part| !part.is_empty()).collect();
+        if !byline.is_empty() {
+            writeln!(out, "*{}*\n", one_line(&byline.join(", ")))?;
         }
         writeln!(out, "<{}>, captured {}\n", self.url, since.to_rfc3339())?;
         write_texts(out, object)?;

@@ -112,11 +112,11 @@ fn relearn(
     failed: &[FrontierPage],
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let told = channel_changes(store, now)?;
-    let mut told = told.into_iter().peekable();
+    let changes = channel_changes(store, now)?;
+    let mut changes = changes.into_iter().peekable();
     let until = now + Span::from_millis(1);
     store.observations(Selection::Pages, ObservationOrder::ByTime, until, |observation| {
-        while let Some((at, page)) = told.next_if(|(at, _)| *at <= observation.time) {
+        while let Some((at, page)) = changes.next_if(|(at, _)| *at <= observation.time) {
             scheduler.note_change_time(page, at);
         }
         scheduler.record(observation.page, VisitOutcome::from(observation.status), observation.time);

@@ -36,20 +36,25 @@ impl TextIndexer {
     /// observation.
     fn plan(&self, page: PageId) -> anyhow::Result<IndexUpdate> {
         let seen = self.texts.seen(page)?;
-        let is_anew = match seen {
-            Some((until, n_lessons)) => self.store.count_analyses(page, until)? != n_lessons,
+        let is_reindexed = match seen {
+            Some((until, n_analyses)) => self.store.count_analyses(page, until)? != n_analyses,
             None => false,
         };
-        let from = seen.filter(|_| !is_anew);
-        let looks = self.store.analysed_observations(page, from.map(|(until, _)| until))?;
-        Ok(IndexUpdate { page, is_anew, n_before: from.map_or(0, |(_, n_lessons)| n_lessons), looks })
+        let from = seen.filter(|_| !is_reindexed);
+        let observations = self.store.analysed_observations(page, from.map(|(until, _)| until))?;
+        Ok(IndexUpdate {
+            page,
+            is_reindexed,
+            n_before: from.map_or(0, |(_, n_analyses)| n_analyses),
+            observations,
+        })
     }
 
     /// The pages with unindexed analyses.
     fn behind(&self) -> anyhow::Result<Vec<PageId>> {
         let mut behind = Vec::new();
-        for (page, last, n_lessons) in self.store.analysed_pages()? {
-            if self.texts.seen(page)? != Some((last, n_lessons)) {
+        for (page, last, n_analyses) in self.store.analysed_pages()? {
+            if self.texts.seen(page)? != Some((last, n_analyses)) {
                 behind.push(page);
             }
         }
@@ -59,27 +64,31 @@ impl TextIndexer {
 
 struct IndexUpdate {
     page: PageId,
-    is_anew: bool,
+    is_reindexed: bool,
     n_before: u64,
-    looks: Vec<AnalysedObservation>,
+    observations: Vec<AnalysedObservation>,
 }
 
 impl IndexUpdate {
     fn apply(&self, store: &Store, commit: &TextCommit<'_>) -> anyhow::Result<()> {
-        if self.is_anew {
+        if self.is_reindexed {
             commit.forget(self.page)?;
         }
-        for look in &self.looks {
-            let row = LookRow { time: look.time, before: look.before, is_indexed: look.is_indexed };
-            let is_shown = match look.status {
+        for observation in &self.observations {
+            let row = LookRow {
+                time: observation.time,
+                before: observation.before,
+                is_indexed: observation.is_indexed,
+            };
+            let is_shown = match observation.status {
                 ChangeStatus::Vanished | ChangeStatus::Absent | ChangeStatus::Redirected(_) => {
                     commit.close(self.page, &row)?;
                     continue;
                 }
                 ChangeStatus::New | ChangeStatus::Returned => true,
-                _ => look.has_tree,
+                _ => observation.has_tree,
             };
-            if is_shown && let Some(tree) = store.tree_at(self.page, look.time)? {
+            if is_shown && let Some(tree) = store.tree_at(self.page, observation.time)? {
                 let passages = passages(&tree);
                 let shown: Vec<ShownText<'_>> = passages
                     .iter()
@@ -88,8 +97,10 @@ impl IndexUpdate {
                 commit.show(self.page, &row, &shown)?;
             }
         }
-        match self.looks.last() {
-            Some(last) => commit.set_seen(self.page, last.time, self.n_before + self.looks.len() as u64),
+        match self.observations.last() {
+            Some(last) => {
+                commit.set_seen(self.page, last.time, self.n_before + self.observations.len() as u64)
+            }
             None => Ok(()),
         }
     }

@@ -98,7 +98,7 @@ pub fn find_pages(
     for stay in found {
         by_page.entry(stay.page).or_default().push(stay);
     }
-    let mut said: Vec<(PageId, Vec<PassagePresence>, FoundStay)> = by_page
+    let mut matches: Vec<(PageId, Vec<PassagePresence>, FoundStay)> = by_page
         .into_iter()
         .filter_map(|(page, found)| {
             let stays = join(found.iter().map(|found| found.stay).collect());
@@ -107,11 +107,11 @@ pub fn find_pages(
         })
         .filter(|(_, stays, _)| question.holds(stays))
         .collect();
-    said.sort_by_key(|(page, stays, _)| (std::cmp::Reverse(stays.last().map(|stay| stay.first)), *page));
-    let n_pages = said.len();
-    said.truncate(question.limit);
-    let mut hits = Vec::with_capacity(said.len());
-    for (page, stays, latest) in said {
+    matches.sort_by_key(|(page, stays, _)| (std::cmp::Reverse(stays.last().map(|stay| stay.first)), *page));
+    let n_pages = matches.len();
+    matches.truncate(question.limit);
+    let mut hits = Vec::with_capacity(matches.len());
+    for (page, stays, latest) in matches {
         let excerpt = excerpt(query, &latest);
         hits.push(SearchHit { page, url: store.url_of(page)?, title: store.title_of(page)?, stays, excerpt });
     }

@@ -1,4 +1,4 @@
-//! What users are told: what the crawl will do next, how good the archive is, when pages change.
+//! Reports for users: the next visits, the quality of the archive, when pages change.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::crawled::Archive;
 use crate::program::sample_file;
 use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
-/// A front page that changes every day at noon of the virtual clock, told by its number of visits; a feed; an address that
-/// moved; one that never was.
+/// A front page that changes every day at noon of the virtual clock, as its number of visits shows; a feed; a
+/// redirected URL; one that never existed.
 fn site(request: &WebRequest) -> Reply {
     match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(
@@ -50,7 +50,7 @@ fn urls(entries: &Value, is_wanted: impl Fn(&Value) -> bool) -> Vec<String> {
 }
 
 #[test]
-fn the_schedule_lists_what_comes_next_with_times() {
+fn the_plan_lists_the_next_visits_with_times() {
     let web = Web::serve(site);
     let archive = crawled(&web, "5d");
     let ask = ["plan", "next", "--at", "2026-01-06T00:10:00Z", "--budget", "2/1h"];
@@ -66,7 +66,7 @@ fn the_schedule_lists_what_comes_next_with_times() {
     assert!(times.is_sorted() && times[0].starts_with("2026-01-06T00:1"), "{times:?}");
     visits.sort();
     assert_eq!(visits, [web.url("/"), web.url("/about"), web.url("/feed.xml")], "{entries}");
-    // What has no page is there too, and apart.
+    // URLs without a page are listed separately.
     let mut probes = urls(&entries, |entry| entry["probe"] == true);
     probes.sort();
     assert_eq!(probes, [web.url("/dead"), web.url("/old")], "{entries}");
@@ -77,14 +77,14 @@ fn the_schedule_lists_what_comes_next_with_times() {
     assert!(text.contains("Also looked at now and then, 2 addresses without a page"), "{text}");
     assert!(text.contains(&format!("leads to {}", web.url("/about"))), "{text}");
     assert!(text.contains("last seen 2026-01-0"), "{text}");
-    // The crawl's own budget is the one that counts where nothing else is said.
+    // The crawl's own budget applies unless a different one is given.
     archive.append_settings("[crawl]\nbudget = \"12/1d\"\n");
     let text = archive.ok(&["plan", "next", "--at", "2026-01-06T00:10:00Z"]);
     assert!(text.contains("0.5 fetches an hour (perennial.toml)"), "{text}");
 }
 
 #[test]
-fn the_schedule_has_nothing_of_removed_sites() {
+fn the_plan_contains_no_removed_sites() {
     let (web, other) = (Web::serve(site), Web::serve(site));
     let archive = crawled(&web, "1d");
     archive.ok(&["add", &other.url("/"), "--allow-private", "--renderer", "layout"]);
@@ -100,7 +100,7 @@ fn the_schedule_has_nothing_of_removed_sites() {
 }
 
 #[test]
-fn what_if_answers_in_fetches_and_importance_or_says_why_not() {
+fn what_if_reports_fetches_and_importance_or_an_error() {
     let web = Web::serve(site);
     let archive = followed(&web);
     let ask = ["plan", "next", "--at", "2026-01-06T00:10:00Z", "--budget", "1", "--what-if"];
@@ -150,7 +150,7 @@ fn a_site_where_nothing_changed_is_probably_complete() {
     assert!(text.contains("definitions of the demonstration's report"), "{text}");
 }
 
-/// A file with captures of these addresses: hour, address, media type and body.
+/// A file with captures, given by hour, URL, media type and body.
 fn imported(captures: &[(i64, &str, &str, String)]) -> Archive {
     let archive = Archive::new();
     let mut ids = RecordIds::new(5);
@@ -168,9 +168,9 @@ fn imported(captures: &[(i64, &str, &str, String)]) -> Archive {
     archive
 }
 
-/// The sitemap tells of an edition every two hours, and every sixth hour somebody looks.
+/// The sitemap announces an edition every two hours, and every sixth hour there is a capture.
 #[test]
-fn what_a_sitemap_announces_bounds_quality_from_above() {
+fn sitemaps_bound_quality_from_above() {
     const PAGE: &str = "http://city.example/";
     const STORIES: [&str; 5] = [
         "Bridge closed for repairs",
@@ -194,7 +194,7 @@ fn what_a_sitemap_announces_bounds_quality_from_above() {
     ));
     let quality = imported(&captures).json(&["plan", "quality"]);
     assert_eq!(quality["n_announced"], 12, "{quality}");
-    // Of twelve editions four were captured after the first look.
+    // Of twelve editions four were captured after the first capture.
     let [least, likely, most] = bounds(&quality, "completeness_count");
     assert!(
         (most - 4.0 / 12.0).abs() < 1e-9 && 0.0 < least && least <= likely && likely <= most,
@@ -209,7 +209,7 @@ fn what_a_sitemap_announces_bounds_quality_from_above() {
 }
 
 #[test]
-fn patterns_have_axes_and_explain_their_words() {
+fn patterns_have_axes_and_explanations() {
     const PAGE: &str = "http://city.example/";
     let page = |n: i64| {
         format!(
@@ -233,7 +233,7 @@ fn patterns_have_axes_and_explain_their_words() {
     for word in ["sure", "index threshold", "group", "up to"] {
         assert!(help.contains(&format!("\n  {word} ")), "{word}: {help}");
     }
-    // A page that changes once in three days is drawn by the days of the week.
+    // A page that changes once in three days gets a chart by day of the week.
     let rare: Vec<(i64, &str, &str, String)> =
         (0..60).map(|n| (6 * n, PAGE, "text/html", page(n * 2 / 3))).collect();
     let text = imported(&rare).ok(&["plan", "patterns", PAGE]);
@@ -241,7 +241,7 @@ fn patterns_have_axes_and_explain_their_words() {
 }
 
 #[test]
-fn the_log_can_be_asked_since_a_time_and_its_hints_hold() {
+fn the_log_is_filtered_by_time_and_its_hints_work() {
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => html("<h1>Front</h1><a href=/gone>gone</a><a href=/broken>broken</a>"),
         "/broken" => status(500),
@@ -258,7 +258,7 @@ fn the_log_can_be_asked_since_a_time_and_its_hints_hold() {
     assert!(run.status.success() && String::from_utf8_lossy(&run.stderr).contains("no visit"), "{run:?}");
     let run = archive.run(&["log", "-n", "1"]);
     assert!(String::from_utf8_lossy(&run.stderr).contains(&format!("-n {all} shows all")), "{run:?}");
-    // Each hint of a crawl's summary finds something.
+    // Each hint in a crawl's summary works.
     let summary = archive.run(&["run", "--once", "--time-lapse", "max", "--delay", "0"]);
     let summary = String::from_utf8_lossy(&summary.stdout).into_owned();
     let hints: Vec<&str> = summary.split('`').filter(|part| part.starts_with("perennial log")).collect();
@@ -292,9 +292,9 @@ fn pages_and_subresources_are_counted_separately() {
     assert!(text.starts_with("2 visits of pages, 2 known: 0 changed, 2 unchanged"), "{text}");
 }
 
-/// Nothing is fetched: the limit is reached before the first visit.
+/// Nothing is fetched, because the limit is reached before the first visit.
 #[test]
-fn a_crawl_without_a_contact_is_warned_of() {
+fn a_crawl_without_a_contact_gives_a_warning() {
     let archive = Archive::new();
     archive.ok(&["add", "http://city.invalid/"]);
     let crawl = ["run", "--once", "--limit", "0"];
@@ -306,7 +306,7 @@ fn a_crawl_without_a_contact_is_warned_of() {
     assert!(!warned(&archive));
 }
 
-/// The exit code of an import, and what it printed.
+/// The exit code of an import, and its output.
 fn import(archive: &Archive, files: &[&Path]) -> (Option<i32>, String) {
     let names: Vec<&str> = files.iter().map(|file| file.to_str().unwrap()).collect();
     let run = archive.run(&[&["import"], &names[..]].concat());
@@ -323,14 +323,14 @@ fn beside(archive: &Archive, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn a_bad_import_does_not_end_like_a_good_one() {
+fn a_failed_import_has_its_own_exit_code() {
     let archive = Archive::new();
     let good = sample_file(archive.root.parent().unwrap(), "good");
     let broken = beside(&archive, "broken.warc.gz", &[&[0x1f, 0x8b, 8, 0][..], &[7; 700]].concat());
     let (code, text) = import(&archive, &[&broken]);
     assert_eq!(code, Some(4), "{text}");
     assert!(text.contains("nothing could be read of it, 1 problems") && !text.contains("already"), "{text}");
-    // A WACZ that cannot be read, and one without WARC files, are named; the others are imported.
+    // An unreadable WACZ, and one without WARC files, are reported. The others are imported.
     let cut = beside(&archive, "cut.wacz", &[&b"PK\x03\x04"[..], &[7; 700]].concat());
     let mut empty = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     empty
@@ -377,7 +377,7 @@ fn an_arc_with_blanks_in_its_lines_is_read() {
 }
 
 #[test]
-fn defects_that_came_with_an_import_are_told_apart_and_can_be_accepted() {
+fn defects_of_imports_are_listed_separately_and_can_be_accepted() {
     let archive = Archive::new();
     let whole = std::fs::read(sample_file(archive.root.parent().unwrap(), "whole")).unwrap();
     let mut flipped = whole.clone();
@@ -396,9 +396,9 @@ fn defects_that_came_with_an_import_are_told_apart_and_can_be_accepted() {
     );
     let (code, text) = verify(&["--accept-imported"]);
     assert!(code == Some(0) && text.contains("accepted"), "{text}");
-    // A rebuild remembers what was imported.
+    // A rebuild remembers the imports.
     assert_eq!(verify(&["--rebuild", "--accept-imported"]).0, Some(0));
-    // What happens to the file afterwards is the archive's own.
+    // Later damage to the file is the archive's own.
     let stored = archive.root.join("warc/flipped.warc.gz");
     let mut bytes = std::fs::read(&stored).unwrap();
     let near_end = bytes.len() - 30;
@@ -409,7 +409,7 @@ fn defects_that_came_with_an_import_are_told_apart_and_can_be_accepted() {
 }
 
 #[test]
-fn an_image_that_was_not_captured_is_there_for_a_reader() {
+fn an_uncaptured_image_has_a_box() {
     let page = "<title>City</title><h1>City</h1><p>Words of the city.</p>
         <a href=/map><img src=/map.png alt='Map of the city'></a>";
     let archive = imported(&[(0, "http://city.example/", "text/html", page.to_string())]);

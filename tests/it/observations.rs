@@ -1,4 +1,5 @@
-//! What a visit showed is one answer: in the log, in the lessons, in patterns, in the schedule, after a restart.
+//! The result of a visit is the same everywhere: in the log, the analyses, the patterns and the schedule, and after a
+//! restart.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,8 @@ fn of_type(mime: &str, body: String) -> Reply {
     Reply::Page(200, vec![("Content-Type", mime.to_string())], body.into_bytes())
 }
 
-/// Pages of every kind. The second half of the visits finds `/leaving` gone and `/pointer` pointing elsewhere.
+/// Pages of every kind. In the second half of the visits `/leaving` is gone and `/pointer` redirects to a different
+/// URL.
 fn site(request: &WebRequest) -> Reply {
     let n = request.n_before;
     match request.path.as_str() {
@@ -53,7 +55,7 @@ const VANISHED: i64 = 6;
 const REDIRECTED: i64 = 7;
 
 #[test]
-fn every_look_has_its_lesson_whatever_was_found() {
+fn every_observation_has_an_analysis() {
     let web = Web::serve(site);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
@@ -61,12 +63,13 @@ fn every_look_has_its_lesson_whatever_was_found() {
     let of = |path: &str| archive.seen(&web.url(path));
     assert_eq!(of("/")[0], FIRST);
     assert!(of("/")[1..].iter().all(|&seen| seen == SAME));
-    // Every answer is another one, and nobody can say how much that matters. In the end it is held for noise.
+    // Every response is different, and its importance is unknown. In the end it counts as noise.
     let report = of("/report");
     assert!(report.len() >= 30 && report[1..5].iter().all(|&seen| seen == UNJUDGED), "{report:?}");
     assert!(report[5..].iter().all(|&seen| seen == NOISE), "{report:?}");
     assert_eq!(of("/data")[..5], [FIRST, SAME, CHANGED, SAME, CHANGED]);
-    // A redirect is no page, and the same while its status and target are. It is looked at after 1, 2 and 4 more days.
+    // A redirect is not a page. It is unchanged while its status and target are. It is visited after 1, 2 and 4 more
+    // days.
     assert_eq!(of("/steady"), [ABSENT; 4]);
     assert_eq!(of("/pointer")[..4], [ABSENT, ABSENT, ABSENT, REDIRECTED]);
     assert_eq!(of("/leaving")[..4], [FIRST, SAME, SAME, VANISHED]);
@@ -91,9 +94,9 @@ fn xhtml_and_documents_without_layout_are_in_patterns_and_schedule() {
     }
 }
 
-/// A restart in the middle, with the state made anew, ends with the lessons of a crawl that nobody disturbed.
+/// A restart in the middle with a rebuilt state gives the same analyses as an undisturbed crawl.
 #[test]
-fn a_restart_changes_nothing_of_what_is_believed() {
+fn a_restart_does_not_change_what_was_learned() {
     let lessons = |disturb: bool| {
         let web = Web::serve(site);
         let archive = Archive::new();
@@ -109,7 +112,7 @@ fn a_restart_changes_nothing_of_what_is_believed() {
     assert_eq!(lessons(true), lessons(false));
 }
 
-/// A capture as the state has it: page, second, answer if it is a look, what tells it from another, and what its lesson says.
+/// A capture in the state: page, second, response if it is an observation, identity, and the status of its analysis.
 type Row = (u32, i64, Option<i64>, u8, Option<i64>);
 
 const N_PAGES: u32 = 4;
@@ -118,13 +121,13 @@ fn captures() -> impl Strategy<Value = Vec<Row>> {
     let answer =
         prop_oneof![6 => Just(Some(0)), 2 => Just(Some(1)), 4 => (2i64..5).prop_map(Some), 1 => Just(None)];
     let lesson = prop_oneof![4 => (0i64..9).prop_map(Some), 1 => Just(None)];
-    // Pages with a lesson for each capture must be among them: the last of them is always such a one.
+    // Some pages must have an analysis of every capture; the last page always does.
     let any = (1..N_PAGES, 0i64..40, answer, 0u8..3, lesson);
     let learned = (Just(N_PAGES), 0i64..40, Just(Some(0)), 0u8..3, (0i64..9).prop_map(Some));
     prop::collection::vec(prop_oneof![2 => any, 1 => learned], 0..60)
 }
 
-/// A state with these rows, written past the program.
+/// A state with these rows, written without the program.
 fn state_of(rows: &[Row]) -> (tempfile::TempDir, Store, Vec<Row>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
@@ -158,7 +161,7 @@ fn state_of(rows: &[Row]) -> (tempfile::TempDir, Store, Vec<Row>) {
                 values,
             )
             .unwrap();
-        // Only looks have lessons.
+        // Only observations have analyses.
         if let (Some(0..4), Some(seen)) = (answer, lesson) {
             let sql = "INSERT OR IGNORE INTO lessons (page, time, seen, importance, n_operations, is_indexed) VALUES (?1, ?2, ?3, 0.5, 1, 1)";
             state.execute(sql, params![page, second * 1000, seen]).unwrap();
@@ -205,7 +208,7 @@ fn status_of(code: i64) -> ChangeStatus {
     ][code as usize]
 }
 
-/// The looks before an instant as the rule says them, one capture after the other.
+/// The observations before an instant by the definition, one capture after the other.
 fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
     let mut lessons: BTreeMap<(u32, i64), i64> = BTreeMap::new();
     for (page, second, answer, _, lesson) in rows {
@@ -275,7 +278,7 @@ fn the_strongest_changes_come_in_the_same_order_by_the_index_and_by_sorting() {
     drop(store);
     let path = dir.path().join("state.db");
     let state = Connection::open(&path).unwrap();
-    // More looks than are sorted; many of them equally important.
+    // More observations than are sorted at once, many of them equally important.
     state
         .execute_batch(
             "PRAGMA foreign_keys = OFF;

@@ -1,11 +1,11 @@
-//! Articles that feeds announce: listed with their versions, and what was edited in them.
+//! Articles that feeds announce, with their versions and edits.
 
 use serde_json::Value;
 
 use crate::crawled::Archive;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// Sentences that no other article has.
+/// Unique sentences.
 fn prose(n: usize) -> String {
     let words = [
         "harbour",
@@ -33,7 +33,8 @@ fn prose(n: usize) -> String {
     (0..4).map(|at| format!("<p>{} {}</p>", sentence(n + at), sentence(n * 7 + at))).collect()
 }
 
-/// Six articles of a feed. The first has another headline and one more word from its second visit on; around the second the page changes.
+/// Six articles of a feed. From the second visit on the first has a different headline and one more word. The page
+/// around the second changes.
 pub(crate) fn press(request: &WebRequest) -> Reply {
     let host = request.field("host").unwrap_or_default();
     let page = |n: usize, title: &str, more: &str, around: &str| {
@@ -73,7 +74,7 @@ pub(crate) fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn objects_have_versions_where_their_own_words_changed() {
+fn articles_have_versions_when_their_own_words_changed() {
     let web = Web::serve(press);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);

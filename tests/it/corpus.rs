@@ -7,7 +7,6 @@ use perennial_core::time::Timestamp;
 use serde_json::Value;
 
 use crate::articles::{lines, press};
-use crate::articles::{lines, press};
 use crate::crawled::Archive;
 use crate::web::{Reply, Web, WebRequest, html, status};
 

@@ -103,5 +103,5 @@ fn articles_have_versions_when_their_own_words_changed() {
             && !corpus.contains("visitor"),
         "{corpus}"
     );
-    assert!(archive.ok(&["article", "list", "elsewhere.example"]).contains("no such object"));
+    assert!(archive.ok(&["article", "list", "elsewhere.example"]).contains("no such article"));
 }

@@ -122,7 +122,7 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
 }
 
 /// Stops a process as Ctrl-C does.
-fn interrupt(child: &Child) {
+pub(crate) fn interrupt(child: &Child) {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
 }

@@ -25,7 +25,7 @@ fn every_part_is_looked_at_and_what_is_not_well_has_a_cure() {
         finding(&report, part);
     }
     for finding in report["findings"].as_array().unwrap() {
-        assert_eq!(finding["cure"].is_string(), finding["health"] != "well", "{finding}");
+        assert_eq!(finding["hint"].is_string(), finding["health"] != "well", "{finding}");
         assert!(finding["found"].as_str().is_some_and(|text| !text.is_empty()), "{finding}");
     }
     assert_eq!(run.code, if report["n_faults"] == 0 { 0 } else { 4 });
@@ -40,7 +40,7 @@ fn a_missing_browser_is_a_warning_with_its_cure() {
     let report = run.json();
     let browser = finding(&report, "browser");
     assert_eq!(browser["health"], "warning");
-    assert!(browser["cure"].as_str().unwrap().contains("apt install chromium"), "{browser}");
+    assert!(browser["hint"].as_str().unwrap().contains("apt install chromium"), "{browser}");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_temporary_folder_that_is_not_there_is_a_fault() {
     let run = ran(&mut command);
     assert_eq!(run.code, 4, "{}", run.stdout);
     assert!(run.stdout.contains("FAULT    temporary disk"), "{}", run.stdout);
-    assert!(run.stdout.contains("cure: "), "{}", run.stdout);
+    assert!(run.stdout.contains("hint: "), "{}", run.stdout);
 }
 
 #[test]

@@ -162,7 +162,6 @@ fn the_variants_of_the_papers_are_available() {
             &archive,
             [
                 "lab",
-                "article",
                 "extract",
                 "--json",
                 "--html",

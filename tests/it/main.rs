@@ -79,6 +79,7 @@ mod sql;
 mod tables;
 mod terms;
 mod town;
+mod tutorial;
 mod unfinished;
 mod visits;
 mod wait;

@@ -389,7 +389,7 @@ fn a_test_notice_reaches_every_kind_of_receiver() {
     assert!(!mail.iter().any(|line| line.starts_with("AUTH")), "{mail:?}");
     let none = archive.run(&["notify", "test", "nobody"]);
     assert!(
-        String::from_utf8_lossy(&none.stderr).contains("no rule has this name: there are w, s, n, a, c, e")
+        String::from_utf8_lossy(&none.stderr).contains("no rule has this name; the rules are w, s, n, a, c, e")
     );
 }
 
@@ -486,9 +486,9 @@ fn watch_reports_changes_of_the_selected_part_only() {
         "lamps",
     ]);
     assert!(
-        said.contains("rule `lamps` tells webhook:")
+        said.contains("rule `lamps` notifies webhook:")
             && said.contains("notify test")
-            && said.contains("perennial run"),
+            && said.contains(" run"),
         "{said}"
     );
     let again =
@@ -574,7 +574,7 @@ fn pinning_and_ignoring_report_their_effect() {
     );
     archive.ok(&["part", "pin", &site, "--selector", "#price", "--importance", "0.6"]);
     let said = archive.ok(&["part", "ignore", &site, "--selector", "h1"]);
-    assert!(said.contains("0 touched it") && said.contains("written for http://127.0.0.1"), "{said}");
+    assert!(said.contains("0 touched the part") && said.contains("written for http://127.0.0.1"), "{said}");
     let settings = std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap();
     assert!(
         settings.contains("pin = [{ selector = \"#price\", importance = 0.6 }]\nignore = [\"h1\"]"),

@@ -116,7 +116,7 @@ fn half_and_twice_the_budget_are_compared() {
         let found = |line: &serde_json::Value| line["expected_importance"].as_f64().unwrap();
         assert!(found(day) > 0.7 * found(hour), "{day} {hour}");
     }
-    let text = perennial(&archive, &args[..6]).ok().stdout;
+    let text = perennial(&archive, &args[..7]).ok().stdout;
     assert_eq!(text.lines().count(), 6);
     assert!(text.lines().any(|line| line.trim_start().starts_with("2.0 ")), "{text}");
 }

@@ -135,7 +135,7 @@ fn every_sentence_is_found_exactly_while_it_was_present() {
     let size = |name: &str| sizes[name].as_u64().unwrap();
     assert!(size("n_stays") >= n_stays as u64 && size("n_texts") >= N_PAGES * N_SENTENCES, "{sizes}");
     assert!((1..size("n_texts")).contains(&size("n_important_texts")), "{sizes}");
-    assert!(archive.ok(&["status", "--texts"]).contains("--important looks in"));
+    assert!(archive.ok(&["status", "--texts"]).contains("--important searches"));
 
     // The index is rebuilt from the archive.
     archive.ok(&["verify", "--rebuild"]);
@@ -182,7 +182,7 @@ fn queries_are_parsed_and_results_are_readable() {
     assert_eq!(pages(&["\"words that always\"", "--since", "2027-01-01"]), Vec::<String>::new());
     let text = archive.ok(&["search", "\"always stay\""]);
     assert!(
-        text.contains("main: Words that [always stay] here.") && text.contains("still there at"),
+        text.contains("main: Words that [always stay] here.") && text.contains("still present at"),
         "{text}"
     );
     for (args, hint) in [

@@ -525,7 +525,7 @@ fn get_writes_bodies_and_view_names_addresses() {
         (Some("2024-03-03T08:00:00Z"), Some(true))
     );
     let none = perennial(&archive, ["view", "--raw", "http://none.example/"]);
-    assert!(none.code == 1 && none.stderr.contains("no capture"), "{}", none.stderr);
+    assert!(none.code == 1 && none.stderr.contains("is not archived"), "{}", none.stderr);
     let serving = Serving::start(&[&archive], &[]);
     let args = ["view", "--no-browser", "--listen", &serving.main, "http://a.example/@20240301"];
     let seen = perennial(&archive, args).ok().stdout;

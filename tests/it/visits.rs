@@ -63,7 +63,10 @@ fn vanished_moved_and_returned_pages_are_reported() {
     let moved = &archive.json(&["changes", "--kind", "redirected"])[0];
     assert_eq!(moved["redirects_to"], web.url("/"), "{moved}");
     let text = archive.ok(&["changes", &web.url("/old")]);
-    assert!(text.contains("redirected") && text.contains(&format!("leads to {}", web.url("/"))), "{text}");
+    assert!(
+        text.contains("redirected") && text.contains(&format!("redirects to {}", web.url("/"))),
+        "{text}"
+    );
 }
 
 #[test]

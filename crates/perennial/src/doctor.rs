@@ -1,6 +1,6 @@
-//! This machine -> what an archive needs of it and lacks, each with its cure.
+//! This machine -> findings about what an archive needs, each with a hint on what to do.
 //!
-//! Nothing is believed that can be tried: the browser draws a page and is looked at, a layout worker tries to break out.
+//! The checks try things out instead of reading settings: the browser renders a page, a layout worker tries to escape.
 
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
@@ -13,17 +13,17 @@ use serde::Serialize;
 
 use perennial_archive::{Archive, now};
 
-/// No clock of a machine that runs this program is right before this moment: 2026-01-01.
+/// An earlier time on the clock is wrong: 2026-01-01.
 const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
-/// Two clocks of one machine that differ by more have been set meanwhile.
+/// If the real and the steady clock drift apart by more, the clock was set.
 const STEP_SECS: f64 = 1.0;
-/// Captures may be dated so much ahead: machines that share an archive never agree to the second.
+/// Tolerance for captures from the future: the clocks of machines that share an archive differ.
 const AHEAD: Span = Span::from_secs(300);
-/// Less free space than this is a fault, and less than that a warning.
+/// Less free space than the first is a fault, less than the second a warning.
 const FREE_BYTES: (u64, u64) = (200_000_000, 2_000_000_000);
-/// Descriptors beside those of the fetches: kept connections, files, pipes of workers.
+/// Descriptors in addition to one per fetch: kept connections, files, pipes of workers.
 const SPARE_FILES: u64 = 800;
-/// Files that are looked at in search of fonts.
+/// Limit of the search for fonts.
 const MAX_FONT_ENTRIES: usize = 20_000;
 
 /// How much a finding matters.
@@ -32,56 +32,59 @@ const MAX_FONT_ENTRIES: usize = 20_000;
 pub enum Health {
     /// As it should be.
     Well,
-    /// Perennial works, with less than it could have.
+    /// Perennial works, with restrictions.
     Warning,
     /// A crawl would fail or go wrong.
     Fault,
 }
 
-/// What was found about one part of the machine.
+/// A finding about one part of the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// The part, in one word or two.
+    /// Name of the part, in one or two words.
     pub part: &'static str,
     /// How much it matters.
     pub health: Health,
-    /// What was found.
+    /// Description of its state.
     pub found: String,
-    /// What to do about it; `None` where all is well.
+    /// What to do about it; `None` if all is well.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cure: Option<String>,
+    pub hint: Option<String>,
 }
 
 impl Finding {
     fn well(part: &'static str, found: impl Into<String>) -> Finding {
-        Finding { part, health: Health::Well, found: found.into(), cure: None }
+        Finding { part, health: Health::Well, found: found.into(), hint: None }
     }
 
-    fn warning(part: &'static str, found: impl Into<String>, cure: &str) -> Finding {
-        Finding { part, health: Health::Warning, found: found.into(), cure: Some(cure.to_owned()) }
+    fn warning(part: &'static str, found: impl Into<String>, hint: &str) -> Finding {
+        Finding { part, health: Health::Warning, found: found.into(), hint: Some(hint.to_owned()) }
     }
 
-    fn fault(part: &'static str, found: impl Into<String>, cure: &str) -> Finding {
-        Finding { health: Health::Fault, ..Finding::warning(part, found, cure) }
+    fn fault(part: &'static str, found: impl Into<String>, hint: &str) -> Finding {
+        Finding { health: Health::Fault, ..Finding::warning(part, found, hint) }
     }
 }
 
-/// Looks at everything. The folder is that of the archive, which need not be there yet.
+/// Runs all checks. The folder of the archive need not exist.
 pub fn examine(folder: &Path, archive: Option<&Archive>) -> anyhow::Result<Vec<Finding>> {
     let (real_before, steady_before) = (SystemTime::now(), Instant::now());
     let settings = archive.map(|archive| archive.settings().crawl.clone()).unwrap_or_default();
-    let mut findings = vec![of_user(rustix::process::geteuid().is_root())];
-    findings.extend(of_browser(settings.browser_sandbox));
-    findings.push(of_workers(&std::env::current_exe()?));
-    findings.push(of_fonts(n_fonts()));
-    findings.push(of_space("archive's disk", &existing(folder)));
-    findings.push(of_temporary(&std::env::temp_dir()));
-    findings.push(of_files(getrlimit(Resource::Nofile).current, settings.max_workers as u64 + SPARE_FILES));
+    let mut findings = vec![check_user(rustix::process::geteuid().is_root())];
+    findings.extend(check_browser(settings.browser_sandbox));
+    findings.push(check_workers(&std::env::current_exe()?));
+    findings.push(check_fonts(n_fonts()));
+    findings.push(check_space("archive's disk", &nearest_existing(folder)));
+    findings.push(check_temporary(&std::env::temp_dir()));
+    findings.push(check_open_files(
+        getrlimit(Resource::Nofile).current,
+        settings.max_workers as u64 + SPARE_FILES,
+    ));
     let newest = archive.map(newest_capture).transpose()?.flatten();
-    // The other looks took some time, in which a clock that is being set shows it.
+    // Compared last: while the other checks ran, a clock that is being set has moved.
     let real =
         real_before.elapsed().map_or_else(|error| -error.duration().as_secs_f64(), |t| t.as_secs_f64());
-    findings.push(of_clock(now(), real - steady_before.elapsed().as_secs_f64(), newest));
+    findings.push(check_clock(now(), real - steady_before.elapsed().as_secs_f64(), newest));
     Ok(findings)
 }
 
@@ -89,25 +92,25 @@ fn newest_capture(archive: &Archive) -> anyhow::Result<Option<Timestamp>> {
     archive.snapshot()?.store().last_capture()
 }
 
-fn of_user(is_root: bool) -> Finding {
+fn check_user(is_root: bool) -> Finding {
     match is_root {
         true => Finding::warning(
             "user",
-            "this is root: whatever breaks out of Perennial owns the machine",
-            "run Perennial as a user of its own (adduser --system perennial)",
+            "this is root: code that escapes from Perennial controls the machine",
+            "run Perennial as a dedicated user (adduser --system perennial)",
         ),
         false => Finding::well("user", "an ordinary user"),
     }
 }
 
-fn of_browser(sandbox: bool) -> Vec<Finding> {
+fn check_browser(sandbox: bool) -> Vec<Finding> {
     let mut options = BrowserOptions::default();
     options.launch.sandbox = sandbox;
     match Chromium::new(options).isolation() {
-        Ok(isolation) => of_walls(&isolation),
+        Ok(isolation) => check_isolation(&isolation),
         Err(error @ BrowserError::Missing(_)) => vec![Finding::warning(
             "browser",
-            format!("pages that scripts draw are captured without their scripts' work: {error}"),
+            format!("pages that need scripts are captured without running them: {error}"),
             "apt install chromium",
         )],
         Err(error) => vec![Finding::warning(
@@ -120,23 +123,20 @@ fn of_browser(sandbox: bool) -> Vec<Finding> {
     }
 }
 
-fn of_walls(isolation: &BrowserIsolation) -> Vec<Finding> {
+fn check_isolation(isolation: &BrowserIsolation) -> Vec<Finding> {
     let sandbox = match isolation.has_sandbox {
-        true => Finding::well("sandbox", "the browser draws pages in its sandbox"),
+        true => Finding::well("sandbox", "the browser renders pages in its sandbox"),
         false => Finding::warning(
             "sandbox",
-            "the browser draws pages without its sandbox: one that breaks it has the rights of this user",
+            "the browser renders pages without its sandbox: a page that exploits it gets the rights of this user",
             "remove `browser_sandbox = false` from perennial.toml",
         ),
     };
     let network = match isolation.has_own_network {
-        true => Finding::well(
-            "browser network",
-            "the browser has a network namespace of its own, with nothing in it",
-        ),
+        true => Finding::well("browser network", "the browser runs in an empty network namespace"),
         false => Finding::warning(
             "browser network",
-            "the browser has no network namespace of its own: its settings alone keep it from the network",
+            "the browser shares the network namespace: only its settings keep it from the network",
             "install util-linux (unshare) and allow user namespaces, or run Perennial where a firewall keeps it from \
              private addresses",
         ),
@@ -144,13 +144,12 @@ fn of_walls(isolation: &BrowserIsolation) -> Vec<Finding> {
     vec![Finding::well("browser", isolation.engine.clone()), sandbox, network]
 }
 
-fn of_workers(program: &Path) -> Finding {
+fn check_workers(program: &Path) -> Finding {
     let command = WorkerCommand { program: program.to_path_buf(), arguments: vec!["render-worker".into()] };
     match command.confinement_gaps() {
-        Ok(gaps) if gaps.is_empty() => Finding::well(
-            "workers",
-            "layout workers can do nothing but compute: no files, network, processes",
-        ),
+        Ok(gaps) if gaps.is_empty() => {
+            Finding::well("workers", "layout workers are confined: no files, network or processes")
+        }
         Ok(gaps) => Finding::warning(
             "workers",
             format!("layout workers are not fully confined: {}", gaps.join("; ")),
@@ -164,18 +163,21 @@ fn of_workers(program: &Path) -> Finding {
     }
 }
 
-fn of_fonts(n_fonts: usize) -> Finding {
+fn check_fonts(n_fonts: usize) -> Finding {
     match n_fonts {
         0 => Finding::warning(
             "fonts",
-            "there are no fonts: the browser draws boxes in place of letters; the layout engine has its own",
+            "no fonts are installed: the browser renders boxes instead of letters; the layout engine contains fonts",
             "apt install fonts-dejavu fonts-noto-core fonts-noto-cjk",
         ),
-        n => Finding::well("fonts", format!("{n} font files for the browser; the layout engine has its own")),
+        n => Finding::well(
+            "fonts",
+            format!("{n} font files for the browser; the layout engine contains fonts"),
+        ),
     }
 }
 
-/// Font files in the usual folders, as far as the search goes.
+/// Number of font files in the usual folders, up to the limit of the search.
 fn n_fonts() -> usize {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let own = home.iter().flat_map(|home| [home.join(".fonts"), home.join(".local/share/fonts")]);
@@ -201,35 +203,35 @@ fn n_fonts() -> usize {
 }
 
 /// The folder itself, or the nearest one above it that exists.
-fn existing(folder: &Path) -> PathBuf {
+fn nearest_existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|path| path.exists());
     found.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
 }
 
-fn of_space(part: &'static str, folder: &Path) -> Finding {
+fn check_space(part: &'static str, folder: &Path) -> Finding {
     match rustix::fs::statvfs(folder) {
-        Ok(disk) => of_free(part, folder, disk.f_bavail.saturating_mul(disk.f_frsize)),
+        Ok(disk) => check_free_bytes(part, folder, disk.f_bavail.saturating_mul(disk.f_frsize)),
         Err(error) => Finding::fault(
             part,
-            format!("{} cannot be looked at: {error}", folder.display()),
+            format!("{} cannot be read: {error}", folder.display()),
             "check the disk and the rights of its folder",
         ),
     }
 }
 
-fn of_free(part: &'static str, folder: &Path, free_bytes: u64) -> Finding {
+fn check_free_bytes(part: &'static str, folder: &Path, free_bytes: u64) -> Finding {
     let found = format!("{} MB free in {}", free_bytes / 1_000_000, folder.display());
-    let cure = "free some space, or move the folder to a larger disk";
+    let hint = "free some space, or move the folder to a larger disk";
     match free_bytes {
-        free if free < FREE_BYTES.0 => Finding::fault(part, found, cure),
-        free if free < FREE_BYTES.1 => Finding::warning(part, found, cure),
+        free if free < FREE_BYTES.0 => Finding::fault(part, found, hint),
+        free if free < FREE_BYTES.1 => Finding::warning(part, found, hint),
         _ => Finding::well(part, found),
     }
 }
 
-fn of_temporary(folder: &Path) -> Finding {
-    let space = of_space("temporary disk", folder);
-    match space.health == Health::Well && is_memory(folder) {
+fn check_temporary(folder: &Path) -> Finding {
+    let space = check_space("temporary disk", folder);
+    match space.health == Health::Well && is_in_memory(folder) {
         true => Finding::warning(
             "temporary disk",
             format!("{}, which is memory", space.found),
@@ -239,21 +241,21 @@ fn of_temporary(folder: &Path) -> Finding {
     }
 }
 
-/// Whether what is written to a folder stays in memory.
-fn is_memory(folder: &Path) -> bool {
+/// Whether a folder is on a file system in memory.
+fn is_in_memory(folder: &Path) -> bool {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let mounts = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
         Some((PathBuf::from(words.next()?), words.next()?.to_owned()))
     });
-    // Of two mounts on one folder the later one counts.
+    // Of two mounts on one folder the later one is visible.
     let nearest =
         mounts.filter(|(at, _)| folder.starts_with(at)).max_by_key(|(at, _)| at.components().count());
     nearest.is_some_and(|(_, kind)| kind == "tmpfs" || kind == "ramfs")
 }
 
-fn of_files(limit: Option<u64>, needed: u64) -> Finding {
+fn check_open_files(limit: Option<u64>, needed: u64) -> Finding {
     match limit {
         Some(limit) if limit < needed => Finding::warning(
             "open files",
@@ -265,25 +267,25 @@ fn of_files(limit: Option<u64>, needed: u64) -> Finding {
     }
 }
 
-fn of_clock(now: Timestamp, step_secs: f64, newest: Option<Timestamp>) -> Finding {
+fn check_clock(now: Timestamp, step_secs: f64, newest: Option<Timestamp>) -> Finding {
     const PART: &str = "clock";
-    const CURE: &str =
-        "let the system set its clock from the network (apt install systemd-timesyncd), then look again";
+    const HINT: &str =
+        "let the system set its clock from the network (apt install systemd-timesyncd), then check again";
     if now < EARLIEST {
-        return Finding::fault(PART, format!("it says {}, which cannot be", now.to_rfc3339()), CURE);
+        return Finding::fault(PART, format!("the time is {}, which is impossible", now.to_rfc3339()), HINT);
     }
     if step_secs.abs() > STEP_SECS {
-        return Finding::warning(
-            PART,
-            format!("it was set by {step_secs:.1} s while this was running"),
-            CURE,
-        );
+        return Finding::warning(PART, format!("it was set by {step_secs:.1} s during the check"), HINT);
     }
     match newest.filter(|newest| *newest > now + AHEAD) {
         Some(newest) => Finding::fault(
             PART,
-            format!("it says {}, but the newest capture is dated {}", now.to_rfc3339(), newest.to_rfc3339()),
-            "set the clock right; if it is right, captures were made or imported with a wrong one, and pages wait until then",
+            format!(
+                "the time is {}, but the newest capture is dated {}",
+                now.to_rfc3339(),
+                newest.to_rfc3339()
+            ),
+            "correct the clock; if it is correct, captures were made with a wrong one, and their pages are not visited until then",
         ),
         None => Finding::well(PART, format!("{}, and no capture is ahead of it", now.to_rfc3339())),
     }
@@ -294,9 +296,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_judged_by_its_time_its_steps_and_the_captures() {
+    fn the_clock_is_checked_for_its_time_its_steps_and_later_captures() {
         let now = EARLIEST + Span::from_hours(1000);
-        let health = |now, step, newest| of_clock(now, step, newest).health;
+        let health = |now, step, newest| check_clock(now, step, newest).health;
         assert_eq!(health(now, 0.01, None), Health::Well);
         assert_eq!(health(now, -0.2, Some(now + Span::from_secs(10))), Health::Well);
         assert_eq!(health(Timestamp::from_millis(0), 0.0, None), Health::Fault);
@@ -305,28 +307,32 @@ mod tests {
     }
 
     #[test]
-    fn space_and_files_are_judged_by_what_a_crawl_needs() {
-        let health = |free| of_free("disk", Path::new("/"), free).health;
+    fn space_and_open_files_must_suffice_for_a_crawl() {
+        let health = |free| check_free_bytes("disk", Path::new("/"), free).health;
         assert_eq!(
             [health(0), health(1 << 30), health(1 << 40)],
             [Health::Fault, Health::Warning, Health::Well]
         );
-        assert_eq!(of_files(Some(256), 864).health, Health::Warning);
-        assert_eq!(of_files(Some(4096), 864).health, Health::Well);
-        assert_eq!(of_files(None, 864).health, Health::Well);
-        let missing = of_space("disk", Path::new("/nonexistent/folder"));
+        assert_eq!(check_open_files(Some(256), 864).health, Health::Warning);
+        assert_eq!(check_open_files(Some(4096), 864).health, Health::Well);
+        assert_eq!(check_open_files(None, 864).health, Health::Well);
+        let missing = check_space("disk", Path::new("/nonexistent/folder"));
         assert_eq!(missing.health, Health::Fault);
-        assert_eq!(existing(Path::new("/nonexistent/folder")), Path::new("/"));
+        assert_eq!(nearest_existing(Path::new("/nonexistent/folder")), Path::new("/"));
     }
 
     #[test]
-    fn whatever_is_not_well_names_a_cure() {
+    fn every_warning_and_fault_has_a_hint() {
         let isolation =
             BrowserIsolation { engine: "Chrome".into(), has_sandbox: false, has_own_network: false };
-        let mut findings = of_walls(&isolation);
-        findings.extend([of_user(true), of_fonts(0), of_workers(Path::new("/nonexistent/perennial"))]);
+        let mut findings = check_isolation(&isolation);
+        findings.extend([
+            check_user(true),
+            check_fonts(0),
+            check_workers(Path::new("/nonexistent/perennial")),
+        ]);
         let bad: Vec<&Finding> = findings.iter().filter(|finding| finding.health != Health::Well).collect();
         assert_eq!(bad.len(), 5);
-        assert!(bad.iter().all(|finding| finding.cure.is_some()), "{bad:#?}");
+        assert!(bad.iter().all(|finding| finding.hint.is_some()), "{bad:#?}");
     }
 }

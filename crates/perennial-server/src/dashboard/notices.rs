@@ -124,7 +124,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
 
 fn messages(view: &View) -> Markup {
     let page = view.place.as_deref().filter(|place| place.contains("://"));
-    let least = view.least.map(|least| format!(" --least-importance {least}")).unwrap_or_default();
+    let least = view.least.map(|least| format!(" --min-importance {least}")).unwrap_or_default();
     html! {
         section {
             h2 { "As a message" }

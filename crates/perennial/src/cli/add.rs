@@ -34,7 +34,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Add {
-    /// Start URL of a site; https is assumed if it has no scheme
+    /// Start URL of a site; https is the default scheme
     #[arg(required_unless_present = "from", value_name = "URL", value_parser = parse_address)]
     urls: Vec<Url>,
     /// Add the sites of a list: one URL per line, or OPML
@@ -95,7 +95,6 @@ fn parse_hourly(text: &str) -> Result<Budget, UnitError> {
 }
 
 impl Add {
-    /// Adds the seeds; a seed that is there already gets the new settings.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         if let Some(file) = &self.from {
@@ -109,7 +108,7 @@ impl Add {
             for seed in &seeds {
                 writeln!(out, "added {} (scope {})", seed.scope.seed, seed.scope.kind)?;
             }
-            writeln!(out, "sites that are followed: {n_sites}; `perennial run` visits them")
+            writeln!(out, "{n_sites} sites are followed; `perennial run` visits them")
         })?;
         Ok(Exit::Done)
     }

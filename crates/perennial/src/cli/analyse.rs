@@ -1,4 +1,4 @@
-//! `perennial analyse`: captures without a lesson -> lessons: what each shows, what changed, and its importance.
+//! `perennial analyse`: captures without an analysis -> their analyses.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,8 +9,8 @@ use super::{Context, Exit};
 use perennial_engine::analyse::{Analyst, analyse_backlog};
 
 const AFTER_HELP: &str = "\
-A crawl and an import analyse their captures. This command analyses those that are left after a crash, after \
-`import --no-analysis` or after `verify --rebuild`. Results are committed as it runs; after an interruption run it again.
+A crawl and an import analyse their captures. This command analyses the rest after a crash, `import --no-analysis` or \
+`verify --rebuild`. It commits results while it runs; after an interruption run it again.
 
 Examples:
   perennial analyse
@@ -27,15 +27,15 @@ struct AnalysisReport {
     n_changed: u64,
     n_failed: u64,
     n_fallbacks: u64,
-    /// Words that pages show and that no block holds
+    /// Words that are visible on pages but not in any block
     n_lost_words: u64,
 }
 
-/// A defect of the layout, which whoever relies on the blocks should know of.
+/// Prints the number of words without a block, which affects everything that is computed from blocks.
 pub(super) fn print_lost_words(out: &mut dyn std::io::Write, n_words: u64) -> std::io::Result<()> {
     match n_words {
         0 => Ok(()),
-        n => writeln!(out, "{n} words that pages show got no place from the layout and are in no block"),
+        n => writeln!(out, "{n} visible words have no position in the layout and are not in any block"),
     }
 }
 
@@ -62,7 +62,7 @@ impl Analyse {
         context.print(&report, |out| {
             writeln!(
                 out,
-                "{} captures analysed, {} of them changed, {} could not be read, {} without layout",
+                "{} captures analysed: {} changed, {} unreadable, {} without layout",
                 report.n_captures, report.n_changed, report.n_failed, report.n_fallbacks
             )?;
             print_lost_words(out, report.n_lost_words)

@@ -1,4 +1,4 @@
-//! `perennial changes`: the archive asked about its changes.
+//! `perennial changes`: a query -> the matching changes of the archive.
 
 use std::io::Write;
 
@@ -20,7 +20,8 @@ use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkL
 
 /// List the changes of pages: edited, new, vanished, returned or redirected.
 #[derive(clap::Args)]
-#[command(after_help = "The same is asked by /changes and /api/changes of `perennial serve`: docs/search.md.
+#[command(
+    after_help = "docs/search.md explains the query. /changes and /api/changes of `perennial serve` accept the same one.
 
 Examples:
   perennial changes
@@ -29,62 +30,62 @@ Examples:
   perennial changes https://example.org/ --min-importance 0.1
   perennial changes example.org --since 2026-01-01 --op insert --element link
   perennial changes --appeared '\"limit value\"' --since 7d
-  perennial changes --text 'resign(s|ed)' --block main --json")]
+  perennial changes --text 'resign(s|ed)' --block main --json"
+)]
 pub(super) struct Changes {
-    /// Address of a page, or the host of a site [default: the whole archive]
+    /// URL of a page, or host of a site [default: the whole archive]
     place: Option<String>,
-    /// Not before this time
+    /// Only changes at this time or later
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
-    /// Before this time
+    /// Only changes before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// Only this kind of change: edited, retitled, new, vanished, returned or redirected; may be given several times
+    /// Only this kind: edited, retitled, new, vanished, returned or redirected; repeatable
     #[arg(long, value_name = "KIND")]
     kind: Vec<ChangeKind>,
-    /// Oldest first, or the most important first
+    /// Show the oldest or the most important changes first
     #[arg(long, value_enum, default_value_t = Sort::Time)]
     sort: Sort,
-    /// At most so many; with --sort time the latest
+    /// Show at most N changes (the latest ones with --sort time)
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Only captures whose change matters at least so much, 0 to 1
+    /// Only changes of at least this importance, 0 to 1
     #[arg(long, value_name = "X", default_value_t = 0.0)]
     min_importance: f64,
-    /// Only where these words, or what this /regular expression/ matches, are said now and were not before
+    /// Only changes in which these words, or matches of a /regular expression/, appeared
     #[arg(long, visible_alias = "appeared", value_name = "WORDS")]
     appears: Option<Wording>,
-    /// Only where they were said and are not any more
+    /// Only changes in which they vanished
     #[arg(long, visible_alias = "vanished", value_name = "WORDS")]
     vanishes: Option<Wording>,
     /// Only operations of this kind: insert, delete, update or move
     #[arg(long)]
     op: Option<OperationKind>,
-    /// Only operations on this: text, link, image, item (a headline of a front page) or block
+    /// Only operations on a text, link, image, item (a headline of a listing page) or block
     #[arg(long)]
     element: Option<ReportedElement>,
-    /// Only operations whose text before or after matches this regular expression
+    /// Only operations whose text matches this regular expression, before or after
     #[arg(long, value_name = "RE")]
     text: Option<Regex>,
-    /// Only operations in blocks of a role (main, nav, ad, header, footer, other) or in one block (B1.2)
+    /// Only operations in blocks with this role (main, nav, ad, header, footer, other), or in one block (B1.2)
     #[arg(long, value_name = "ROLE|REF")]
     block: Option<BlockPlace>,
-    /// Only where the text of this part has changed: a CSS selector
+    /// Only changes of the text in the part with this CSS selector
     #[arg(long, value_name = "CSS", value_parser = parse_selector)]
     selector: Option<Selector>,
-    /// Leave out what is only noise
+    /// Omit changes that consist of noise
     #[arg(long)]
     without_noise: bool,
 }
 
-/// In which order.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sort {
     Importance,
     Time,
 }
 
-/// Changes that are held in memory at a time.
+/// Number of changes in memory at a time.
 const AT_A_TIME: usize = 200;
 
 impl Changes {
@@ -95,7 +96,7 @@ impl Changes {
         let n_waiting = store.count_backlog()?;
         if n_waiting > 0 {
             context.note(format!(
-                "{n_waiting} captures are not analysed yet and not in this answer: run `perennial analyse`"
+                "{n_waiting} captures have not been analysed and are not included: run `perennial analyse`"
             ));
         }
         let mut question = self.question(store)?;
@@ -134,14 +135,14 @@ impl Changes {
         let place = match self.place.as_deref() {
             Some(url) if url.contains("://") => {
                 if store.page(url)?.is_none() {
-                    bail!("the archive has no page {url}: see `perennial status --sites 50`");
+                    bail!("the archive does not contain the page {url}: see `perennial status --sites 50`");
                 }
                 PageFilter::Page(url.to_owned())
             }
             Some(host) => {
                 if !store.sites()?.iter().any(|(known, ..)| known == host) {
                     bail!(
-                        "the archive has no site {host}: see `perennial status --sites 50`, or give a page as http://{host}/"
+                        "the archive does not contain the site {host}: see `perennial status --sites 50`, or name a page as http://{host}/"
                     );
                 }
                 PageFilter::Site(host.to_owned())
@@ -171,7 +172,7 @@ impl Changes {
     }
 }
 
-/// Calls `each` with the first changes of a list, at most `limit`.
+/// Calls `each` with the first `limit` changes.
 fn listed(
     finder: &mut ChangeFinder<'_>,
     limit: usize,
@@ -209,14 +210,14 @@ fn write_change(change: &MatchingChange, out: &mut dyn Write) -> std::io::Result
         _ => {}
     }
     if let Some(target) = &change.redirects_to {
-        writeln!(out, "  leads to {target}")?;
+        writeln!(out, "  redirects to {target}")?;
     }
     if let Some(headlines) = &change.headlines {
         writeln!(out, "  {headlines}")?;
     }
     let is_unread = change.operations.is_empty() && change.headlines.is_none();
     if is_unread && matches!(change.kind, ChangeKind::Edited | ChangeKind::Retitled) {
-        writeln!(out, "  its content cannot be compared; it counts with a fixed importance")?;
+        writeln!(out, "  the content cannot be compared; the importance is a fixed value")?;
     }
     change.operations.iter().try_for_each(|entry| writeln!(out, "  {}", entry.line()))
 }

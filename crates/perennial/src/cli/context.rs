@@ -1,4 +1,4 @@
-//! Global options -> the archive, printing and progress bars for every subcommand.
+//! Global options -> the archive, printing and progress bars of every command.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ impl Context {
         self.archives.last().map(PathBuf::as_path)
     }
 
-    /// Opens the archive, or says how to make one.
+    /// Opens the archive. The error explains how to create one.
     pub fn open(&self) -> anyhow::Result<Archive> {
         if self.archives.len() > 1 {
             anyhow::bail!("this command takes one --archive: only `perennial serve` takes several");
@@ -48,7 +48,7 @@ impl Context {
         Archive::open(&self.archive_dir())
     }
 
-    /// Opens all archives that were named, or the one there is.
+    /// Opens all archives given with --archive, or the default one.
     pub fn open_all(&self) -> anyhow::Result<Vec<Archive>> {
         match self.archives.len() {
             0 | 1 => Ok(vec![self.open()?]),
@@ -56,19 +56,18 @@ impl Context {
         }
     }
 
-    /// The archive as it is now: all that a question gets.
+    /// A consistent view of the archive, for reading.
     pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
         self.open()?.snapshot()
     }
 
-    /// Opens the archive, made now if it is not there.
+    /// Opens the archive, created if missing.
     pub fn open_or_create(&self) -> anyhow::Result<Archive> {
         let dir = self.archive_dir();
         if perennial_archive::is_archive(&dir) { Archive::open(&dir) } else { Archive::create(&dir) }
     }
 
-    /// Opens the archive for writing and tells the user what was repaired. All commands get their writer here; a crawl
-    /// opens its own and tells the user too (`crawl/start.rs`).
+    /// Opens the archive for writing and reports repairs. A crawl opens its own writer (`perennial-crawler/src/start.rs`).
     pub fn open_writer(&self, archive: &Archive) -> anyhow::Result<ArchiveWriter> {
         if archive.is_unchecked() {
             self.note(perennial_archive::CHECKING);
@@ -85,8 +84,8 @@ impl Context {
         admin::perform(archive, act, &who, perennial_archive::now())
     }
 
-    /// Prints `data` as JSON with `--json`, else lets `human` write it. A broken pipe comes back as an error
-    /// that ends the program quietly, so nothing here can panic.
+    /// Prints `data` as JSON with `--json`, else as `human` writes it. A broken pipe is returned as an error, which ends the program
+    /// without a message.
     pub fn print<T: Serialize + ?Sized>(
         &self,
         data: &T,
@@ -102,8 +101,7 @@ impl Context {
         Ok(out.flush()?)
     }
 
-    /// Prints values one after the other, as they are found: with `--json` one array of them, else each as `human` writes it. Nothing is
-    /// kept.
+    /// Prints values as `find` yields them, without collecting them: one array with `--json`, else each as `human` writes it.
     pub fn print_each<T: Serialize>(
         &self,
         find: impl FnOnce(&mut dyn FnMut(&T) -> anyhow::Result<()>) -> anyhow::Result<()>,
@@ -123,7 +121,7 @@ impl Context {
         Ok(out.flush()?)
     }
 
-    /// Says to people that nothing was found; programs got an empty array.
+    /// Prints a text unless `--json` is given, which has printed an empty array.
     pub fn print_none(&self, text: &str) -> anyhow::Result<()> {
         if !self.json {
             let mut out = text_on_stdout();
@@ -133,22 +131,22 @@ impl Context {
         Ok(())
     }
 
-    /// Prints a line on standard error, such as a repair or a warning. Data never goes there.
+    /// Prints a line on standard error, such as a repair or a warning.
     pub fn note(&self, text: impl std::fmt::Display) {
         note(text);
     }
 
-    /// A bar of bytes on standard error, hidden when that is no terminal.
+    /// A progress bar in bytes, shown if standard error is a terminal.
     pub fn progress_bytes(&self, total_bytes: u64, what: &'static str) -> ProgressBar {
         self.bar(total_bytes, what, "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
     }
 
-    /// A bar of a count on standard error, hidden when that is no terminal.
+    /// A progress bar of a count, shown if standard error is a terminal.
     pub fn progress_count(&self, total: u64, what: &'static str) -> ProgressBar {
         self.bar(total, what, "{msg} {bar:30} {pos}/{len} {per_sec} {eta}")
     }
 
-    /// Takes what was analysed into the text index. The caller holds the archive's write lock.
+    /// Adds new analyses to the text index. The caller holds the archive's write lock.
     pub fn index_texts(&self, archive: &Archive) -> anyhow::Result<()> {
         let bar = self.progress_count(0, "indexing the text of pages");
         let indexed = search::catch_up(archive, |n_done, n_all| {
@@ -168,22 +166,22 @@ impl Context {
     }
 }
 
-/// Standard output for people: a terminal shows what strangers wrote and never obeys it.
+/// Standard output for people. Untrusted control characters are escaped, so that a terminal does not execute them.
 pub(super) fn text_on_stdout() -> Box<dyn Write> {
     on_stdout(EscapeForm::Text)
 }
 
-/// The same for JSON, which stays JSON of the same values.
+/// Standard output for JSON. Escaping keeps its values.
 pub(super) fn json_on_stdout() -> Box<dyn Write> {
     on_stdout(EscapeForm::Json)
 }
 
 fn on_stdout(form: EscapeForm) -> Box<dyn Write> {
-    // Text comes in small pieces: they are gathered before they are looked through.
+    // Buffered, because text arrives in small pieces and each write is scanned.
     Box::new(io::BufWriter::new(TerminalWriter::new(io::stdout().lock(), form)))
 }
 
-/// Standard output for documents such as SVG or Vi-XML: byte for byte for a file or a program, shown on a terminal.
+/// Standard output for documents such as SVG or Vi-XML: unchanged for a file or a program, escaped for a terminal.
 pub(super) fn document_on_stdout() -> Box<dyn Write> {
     match io::stdout().is_terminal() {
         true => text_on_stdout(),
@@ -191,12 +189,12 @@ pub(super) fn document_on_stdout() -> Box<dyn Write> {
     }
 }
 
-/// A line on standard error. A closed one must not turn into a panic.
+/// Prints a line on standard error, and ignores a closed one.
 pub(super) fn note(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "perennial: {}", terminal_safe(&text.to_string()));
 }
 
-/// Why nothing was found under a name, and what there is.
+/// An error for an unknown page or site, which lists known sites.
 pub(super) fn not_found(store: &Store, name: &str) -> anyhow::Error {
     const MOST: usize = 5;
     let hosts: Vec<String> = store.sites().unwrap_or_default().into_iter().map(|site| site.0).collect();
@@ -205,13 +203,13 @@ pub(super) fn not_found(store: &Store, name: &str) -> anyhow::Error {
         n => format!(" and {n} more"),
     };
     let there = match hosts.is_empty() {
-        true => "it is empty, `perennial run` or `perennial import` fills it".to_owned(),
-        false => format!("it has {}{more}", hosts.into_iter().take(MOST).collect::<Vec<_>>().join(", ")),
+        true => "it is empty; use `perennial run` or `perennial import`".to_owned(),
+        false => format!("it contains {}{more}", hosts.into_iter().take(MOST).collect::<Vec<_>>().join(", ")),
     };
     anyhow::anyhow!("no captured page or site `{name}` in this archive: {there}")
 }
 
-/// `1234567` -> `1.2 MB`, for people.
+/// `1234567` -> `1.2 MB`
 pub(crate) fn human_bytes(bytes: u64) -> String {
     indicatif::DecimalBytes(bytes).to_string()
 }

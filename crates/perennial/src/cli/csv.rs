@@ -11,7 +11,7 @@ pub(super) fn write_names<T: AsRef<str>>(out: &mut dyn Write, names: &[T]) -> io
     write_line(out, names.iter().map(|name| field(name.as_ref())))
 }
 
-/// Writes a row. Nothing is an empty field, an empty text is a quoted one; bytes are hexadecimal.
+/// Writes a row. NULL is an empty field, an empty text is a quoted one, and bytes are hexadecimal.
 pub(super) fn write_row(out: &mut dyn Write, cells: &[Cell]) -> io::Result<()> {
     write_line(
         out,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reads CSV letter by letter.
+    /// Reads CSV.
     fn read(text: &str) -> Vec<Vec<String>> {
         let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());
         let (mut is_quoted, mut letters) = (false, text.chars().peekable());
@@ -76,7 +76,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(rows in prop::collection::vec(prop::collection::vec("[a\",\\r\\n é]{0,5}", 2), 0..4)) {
+        fn written_rows_can_be_read_back(rows in prop::collection::vec(prop::collection::vec("[a\",\\r\\n é]{0,5}", 2), 0..4)) {
             let mut out = Vec::new();
             for row in &rows {
                 let cells: Vec<Cell> = row.iter().map(|text| Cell::Text(text.clone())).collect();

@@ -21,10 +21,10 @@ Examples:
   perennial demo --days 7 --budget 5 --strategy fixed-interval
   perennial demo --goal importance
   perennial demo --json
-  perennial demo --serve            # and its dashboard at the end, also where nobody watches a terminal
+  perennial demo --serve
 
-Needs no network. Where Chromium is installed, one site more is archived: its pages are empty until a script has \
-drawn them. The archive that it makes is a real one:
+The demonstration needs no network. If Chromium is installed, it archives one more site, whose pages are rendered by a script. \
+The result is a normal archive:
   perennial --archive perennial-demo status";
 
 /// Archive a changing web that this machine serves, and report what was caught.
@@ -37,31 +37,31 @@ pub(super) struct Demo {
     /// Length in virtual days
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=365))]
     days: u32,
-    /// Percent of the pages that may be fetched in a virtual hour
+    /// Fetches per virtual hour, in percent of the pages
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = parse_percent)]
     budget: f64,
     /// Strategy of the crawl
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
-    /// What the visits serve: balanced, importance, every-page, coherent or count
+    /// Optimise for balanced, importance, every-page, coherent or count
     #[arg(long, value_name = "GOAL", default_value_t = Goal::default())]
     goal: Goal,
-    /// Do not follow the feeds of the sites, to see what they add
+    /// Do not follow the feeds of the sites
     #[arg(long)]
     no_feeds: bool,
-    /// Leave out the site whose pages a script draws, also where Chromium is installed
+    /// Omit the site that needs a browser, even if Chromium is installed
     #[arg(long)]
     no_browser: bool,
-    /// Let style sheets and pictures change too, to see what replays of the pages are worth
+    /// Change style sheets and pictures too, to measure the quality of replay
     #[arg(long)]
     changing_subresources: bool,
-    /// Virtual seconds in a real one [default: as fast as the machine allows]
+    /// Virtual seconds per real second [default: as fast as possible]
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<f64>,
-    /// Serve the archive's dashboard at the end, until stopped [default: where a person watches a terminal]
+    /// Serve the dashboard at the end, until stopped [default: if run in a terminal]
     #[arg(long, conflicts_with = "no_serve")]
     serve: bool,
-    /// Do not serve it
+    /// Serve no dashboard
     #[arg(long)]
     no_serve: bool,
     /// Seed of the random numbers
@@ -106,10 +106,10 @@ impl Demo {
         let is_watched = std::io::stdin().is_terminal()
             && std::io::stdout().is_terminal()
             && std::io::stderr().is_terminal();
-        // A script and a pipe get the end of the program, a person gets what it is about.
+        // In a terminal the program ends with the dashboard; in a script or pipe it just ends.
         let is_wanted = self.serve || is_watched && !self.no_serve && !context.json;
         if is_wanted && !options.stop.is_requested() {
-            // From here on a signal ends the dashboard, and no crawl.
+            // From here on a signal ends the dashboard, not a crawl.
             drop(listening);
             context.note("Ctrl-C ends the dashboard");
             serve_here(Archive::open(&result.archive)?)?;
@@ -154,7 +154,7 @@ fn print_summary(out: &mut dyn std::io::Write, result: &DemoResult) -> std::io::
     writeln!(out, "Important changes caught: {} of {}.", result.important_caught, result.important_total)?;
     writeln!(
         out,
-        "Fetches spent on pages with nothing but noise after the first week: {}.\n",
+        "Fetches after the first week of pages that change by noise only: {}.\n",
         percent(result.caught.noise_share)
     )?;
     let row = |out: &mut dyn std::io::Write, name: &str, caught: &Caught| {
@@ -181,14 +181,14 @@ fn print_summary(out: &mut dyn std::io::Write, result: &DemoResult) -> std::io::
     if let Some(feeds) = &result.feeds {
         writeln!(
             out,
-            "\nFeeds: {} polls beside the visits, {} of them with something new; {} items published, {} lost.",
+            "\nFeeds: {} polls in addition to the visits, {} of them with new items; {} items published, {} lost.",
             feeds.polls, feeds.polls_with_news, feeds.items_published, feeds.items_lost
         )?;
     }
     let archive = result.archive.display();
     writeln!(
         out,
-        "\nThe archive is {archive}. What changed in it, and how well it is: perennial --archive {archive} serve"
+        "\nThe archive is {archive}. Open its dashboard with: perennial --archive {archive} serve"
     )?;
     writeln!(out, "The report:\n{}", result.report.display())
 }

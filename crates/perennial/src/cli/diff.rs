@@ -40,9 +40,9 @@ pub(super) struct Diff {
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum DiffFormat {
-    /// One line an operation, the most important first
+    /// One line per operation, the most important first
     Text,
-    /// Importance, operations and structure
+    /// Importance, operations and structure as JSON
     Json,
     /// The delta as XML
     Videlta,
@@ -53,7 +53,7 @@ enum DiffFormat {
 impl Diff {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let filters = self.filters(context)?;
-        // Both versions from one state of the archive.
+        // Read both versions from one state of the archive.
         let snapshot = match self.before.snapshot(|| context.snapshot())? {
             Some(snapshot) => Some(snapshot),
             None => self.after.snapshot(|| context.snapshot())?,
@@ -65,12 +65,12 @@ impl Diff {
         let config_after = config_of(context, &self.after, &page_after.url)?;
         let pages = [(&page_before, config_before), (&page_after, config_after)];
         let mut seen = self.renderer.see(context, &pages)?.into_iter().map(|seen| seen.tree);
-        let seen = seen.next().zip(seen.next()).context("the pages were not seen")?;
+        let seen = seen.next().zip(seen.next()).context("internal error: the renderer returned no page")?;
         let (before, after) = alike(snapshot.as_ref(), seen)?;
         if !Comparison::is_fair(&before, &after) {
             bail!(
-                "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \
-                 perennial.toml: make both trees with the same engine and settings",
+                "the two versions were segmented differently ({} and {}), by different engines or with different `pin` and `ignore` in \
+                 perennial.toml; use the same engine and settings for both",
                 before.engine,
                 after.engine
             );
@@ -92,7 +92,7 @@ impl Diff {
         Ok(if n_empty > 0 { Exit::NothingToRead } else { Exit::Done })
     }
 
-    /// Addresses are judged with the archive's filter lists, if there is an archive; files need none.
+    /// The archive's filter lists, if there is an archive; a diff of files works without one.
     fn filters(&self, context: &Context) -> anyhow::Result<AdFilters> {
         let dir = context.archive_dir();
         AdFilters::load(dir.is_dir().then_some(dir.as_path()))
@@ -138,7 +138,7 @@ impl Diff {
     }
 }
 
-/// What the archive knows of the change between two of its looks.
+/// The stored analysis of the change between two archived observations.
 fn known_change(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> anyhow::Result<StoredChange> {
     let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
     match times.filter(|_| before.url == after.url) {
@@ -147,8 +147,8 @@ fn known_change(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> a
     }
 }
 
-/// Two versions that were cut in the same way, if the archive has such. Of a version that was left out only its blocks are
-/// known, as the program of that time saw them; the other version was then seen by it as well.
+/// Two versions segmented by the same engine, if the archive has them. Of an unimportant version only the blocks may be stored, by an
+/// earlier engine; then that engine segmented the other version too.
 fn alike(
     snapshot: Option<&SharedSnapshot>,
     (before, after): (BlockTree, BlockTree),
@@ -168,7 +168,7 @@ fn alike(
     Ok(stored.filter(|(before, after)| before.engine == after.engine).unwrap_or((before, after)))
 }
 
-/// The page as it was captured; `None` for a document that is no HTML.
+/// The page as it was captured; `None` for a document that is not HTML.
 fn original<'a>(page: &'a LoadedPage<'_>, subresources: &'a SubresourceLookup<'a>) -> Option<Original<'a>> {
     let is_page = page.document.is_none() && !page.html.trim_start().starts_with("<?xml");
     is_page.then_some(Original { url: &page.url, html: &page.html, subresources })

@@ -1,4 +1,4 @@
-//! `perennial doctor`: this machine -> what is missing, and its cure.
+//! `perennial doctor`: this machine -> findings, and hints on what to do.
 
 use std::io::{self, Write};
 
@@ -9,9 +9,9 @@ use crate::doctor::{Finding, Health, examine};
 use perennial_archive::is_archive;
 
 const AFTER_HELP: &str = "\
-Looks at the user, the browser with its sandbox and its network, the confinement of layout workers, fonts, free \
-space, open files and the clock. An archive need not exist. docs/security.md says what each of them is for. \
-Exit code 0 when a crawl can run, with warnings or without; 4 when something would make it fail or go wrong.
+Checks the user, the browser with its sandbox and network, the confinement of layout workers, fonts, free space, open files and the \
+clock. docs/security.md explains why. No archive is required. The exit code is 4 if a crawl would fail or go wrong; warnings do \
+not count.
 
 Examples:
   perennial doctor
@@ -49,8 +49,8 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             Health::Fault => "FAULT",
         };
         writeln!(out, "{health:<8} {:<16} {}", finding.part, finding.found)?;
-        if let Some(cure) = &finding.cure {
-            writeln!(out, "{:<25} cure: {cure}", "")?;
+        if let Some(hint) = &finding.hint {
+            writeln!(out, "{:<25} hint: {hint}", "")?;
         }
     }
     match (report.n_faults, report.n_warnings) {

@@ -1,20 +1,20 @@
-//! How a command ended -> the process's exit code. The numbers are those of Browsertrix Crawler.
+//! The end of a command -> the exit code of the process. The numbers are those of Browsertrix Crawler.
 
 use std::io;
 use std::process::ExitCode;
 
 use super::context::note;
 
-/// How a command that did not fail ended.
+/// The end of a command that did not fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// All that was asked for is done: 0.
+    /// Success: 0.
     Done,
     /// `verify` or `import` found defects, or `doctor` faults: 4.
     Defects,
-    /// A page has neither a word nor a picture: 5.
+    /// A page without words and pictures: 5.
     NothingToRead,
-    /// A signal asked to stop; state is safe: 11.
+    /// Stopped by a signal; the state is safe: 11.
     Interrupted,
     /// The size limit was reached: 14.
     SizeLimit,
@@ -36,7 +36,7 @@ impl Exit {
     }
 }
 
-/// Prints an error with its causes and chooses the code. A closed pipe (`| head`) is no error.
+/// Prints an error with its causes and chooses the code. A closed pipe (`| head`) is not an error.
 pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
     let error = match result {
         Ok(exit) => return exit.number().into(),
@@ -48,7 +48,7 @@ pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
     let is_full = is_disk_full(&error);
     note(format!("{error:#}"));
     if is_full {
-        note("disk full: free space and run again; what was committed is safe");
+        note("disk full: free space and run again; committed captures are safe");
     }
     ExitCode::from(if is_full { 3 } else { 1 })
 }

@@ -1,4 +1,4 @@
-//! `perennial export`: a part of the archive -> one WACZ, WARC or CDXJ file, its articles free of layout, its blocks and changes.
+//! `perennial export`: the archive, or a part of it -> one file: records, articles, blocks, changes or tables.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,9 +18,9 @@ use perennial_engine::feeds::articles::{self, ArticleFormat};
 
 const AFTER_HELP: &str = "\
 Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
-`objects` are the articles that feeds announced and captures show, one a line as JSON, with every version whole; `objects-markdown` \
-has the same for people. `csv` and `parquet` have a row for each change, or with `--table versions` for each version, with the columns of docs/sql.md. \
-A record that is damaged is left out and counted, and the exit code is 4.
+`objects` are the articles that feeds announced, one per line as JSON, with every version in full; `objects-markdown` \
+writes them as Markdown. `csv` and `parquet` have one row per change, or with `--table versions` per version, with the columns of docs/sql.md. \
+A damaged record is omitted and counted, and the exit code is 4.
 
 Examples:
   perennial export --format wacz --output news.wacz --site news.example
@@ -36,11 +36,11 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Export {
-    /// What to write
+    /// Format of the file
     #[arg(long, value_enum)]
     format: ExportFormat,
 
-    /// Where to
+    /// Path of the file
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
@@ -64,7 +64,7 @@ pub(super) struct Export {
     #[arg(long)]
     trees: bool,
 
-    /// What a CSV or Parquet file has
+    /// Table of a CSV or Parquet file
     #[arg(long, value_enum, default_value_t = Table::Changes)]
     table: Table,
 
@@ -73,30 +73,29 @@ pub(super) struct Export {
     force: bool,
 }
 
-/// What an export is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum ExportFormat {
     /// A zip with WARC, index and page list, for ReplayWeb.page and others
     Wacz,
-    /// One WARC file, a gzip member for each record
+    /// One WARC file with a gzip member per record
     Warc,
-    /// The index lines, with the names of this archive's files
+    /// The index lines, with the file names of this archive
     Cdxj,
-    /// The articles that feeds announced, free of layout, one a line as JSON
+    /// The articles that feeds announced, one per line as JSON
     Objects,
-    /// The same for people, as Markdown
+    /// The articles as Markdown
     ObjectsMarkdown,
-    /// The blocks of every version, Vi-XML documents below one root, for XQuery engines
+    /// The blocks of every version: Vi-XML documents below one root
     Vixml,
-    /// The operations of every change, Vi-Delta documents below one root
+    /// The operations of every change: Vi-Delta documents below one root
     Videlta,
-    /// A table, for spreadsheets
+    /// A table for spreadsheets
     Csv,
-    /// A table with typed columns, for data frames: pandas, Polars, DuckDB, Spark
+    /// A table with typed columns for data frames: pandas, Polars, DuckDB, Spark
     Parquet,
 }
 
-/// What it is made by.
+/// The code that writes a format.
 enum Maker {
     Records(export::Format),
     Objects(ArticleFormat),
@@ -126,7 +125,7 @@ impl Export {
         if self.output.exists() && !self.force {
             bail!("{} exists: choose another --output, or replace it with --force", self.output.display());
         }
-        // Written beside its place, so that no one takes a half-written file for an export.
+        // Written under a temporary name, so that a half-written file is not mistaken for an export.
         let beside = self.output.with_added_extension("part");
         let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let (site, page) = (self.site.clone(), self.page.clone());
@@ -153,7 +152,7 @@ impl Export {
             return Ok(Exit::Done);
         }
         context.note(format_args!(
-            "{} captures have damaged records and were left out: see `perennial verify`",
+            "{} captures have damaged records and were omitted: see `perennial verify`",
             told.n_damaged
         ));
         Ok(Exit::Defects)
@@ -167,7 +166,7 @@ impl Export {
         mut out: File,
     ) -> anyhow::Result<Told> {
         let snapshot = context.snapshot()?;
-        // A player shows pages, and pages need their parts.
+        // A WACZ is for players, which need the subresources of its pages.
         let whole = match format {
             export::Format::Wacz => Some(with_parts(&snapshot, filter)?),
             _ => None,
@@ -250,14 +249,14 @@ fn export_xml(
     Ok(Told { words: format!("{n} {what}, {}", human_bytes(bytes)), n_damaged: 0, report })
 }
 
-/// Makes a file safe; its length.
+/// Syncs a file; returns its length.
 fn finished(out: BufWriter<File>) -> anyhow::Result<u64> {
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
     file.sync_all()?;
     Ok(file.metadata()?.len())
 }
 
-/// What was written, for programs and for people.
+/// The result, for programs and for people.
 struct Told {
     report: serde_json::Value,
     words: String,

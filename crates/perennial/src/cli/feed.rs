@@ -1,4 +1,4 @@
-//! `perennial feed`: feeds that are followed, how they publish, where they are found.
+//! `perennial feed`: the followed feeds and their publishing patterns; finding, importing and polling feeds.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -63,7 +63,7 @@ enum FeedCommand {
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 struct Find {
-    /// A page or a feed; https is assumed if it has no scheme
+    /// A page or a feed; https is the default scheme
     #[arg(value_name = "URL", value_parser = parse_address)]
     url: Url,
     /// Allow the host to have a private or loopback address
@@ -74,7 +74,7 @@ struct Find {
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 struct Poll {
-    /// Wait this long after every fetch, whatever politeness says; only for hosts that you run
+    /// Wait this long after every fetch, instead of the polite delay; only for hosts that you run
     #[arg(long, value_name = "TIME", value_parser = perennial_core::schedule::units::parse_span)]
     delay: Option<Span>,
     /// Allow hosts with private or loopback addresses
@@ -96,7 +96,7 @@ impl Feed {
     }
 }
 
-/// Follows the sites of a list, for `feed import` and `add --from`.
+/// Follows the sites of a list.
 pub(super) fn follow_list(
     context: &Context,
     file: &std::path::Path,
@@ -111,7 +111,7 @@ pub(super) fn follow_list(
     }
     if !listed.refused.is_empty() {
         context.note(format!(
-            "{} entries of the list were left out, because they are no addresses",
+            "{} entries of the list were omitted because they are not URLs",
             listed.refused.len()
         ));
     }
@@ -121,12 +121,11 @@ pub(super) fn follow_list(
                 if seed.tags.is_empty() { String::new() } else { format!(" [{}]", seed.tags.join(", ")) };
             writeln!(out, "added {} (feeds: {}){tags}", seed.scope.seed, seed.feeds.len())?;
         }
-        writeln!(out, "sites that are followed: {n_sites}; `perennial run` visits them")
+        writeln!(out, "{n_sites} sites are followed; `perennial run` visits them")
     })?;
     Ok(Exit::Done)
 }
 
-/// A feed, as it is listed.
 #[derive(Serialize)]
 struct FeedLine {
     url: String,
@@ -154,7 +153,7 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
     }
     context.print(&lines, |out| print_list(&lines, out))?;
     if lines.is_empty() {
-        context.note("no feed was read yet: `perennial run` follows those that pages name, `perennial feed import` takes a list");
+        context.note("no feed has been read; `perennial run` finds those that pages link to, `perennial feed import` reads a list");
     }
     Ok(Exit::Done)
 }
@@ -188,11 +187,11 @@ fn print_list(lines: &[FeedLine], out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", line.url)?;
         let rate = line
             .items_per_day
-            .map_or("too few dates for a rate".to_owned(), |rate| format!("{rate:.1} a day"));
+            .map_or("too few dates for a rate".to_owned(), |rate| format!("{rate:.1} per day"));
         let hour = line.busiest_hour_utc.map(|hour| format!(", mostly at {hour}h UTC")).unwrap_or_default();
         writeln!(
             out,
-            "    {} \"{}\": holds {} items, {} seen, {rate}{hour}",
+            "    {} \"{}\": contains {} items, {} seen in all, {rate}{hour}",
             line.format, line.title, line.items_held, line.items_seen
         )?;
         let next = match &line.next_poll {
@@ -203,7 +202,7 @@ fn print_list(lines: &[FeedLine], out: &mut dyn Write) -> io::Result<()> {
         if line.reads_without_overlap > 0 {
             writeln!(
                 out,
-                "    items were lost: {} times nothing of one capture was left at the next",
+                "    items were lost: {} captures share no item with the previous one",
                 line.reads_without_overlap
             )?;
         }
@@ -213,7 +212,7 @@ fn print_list(lines: &[FeedLine], out: &mut dyn Write) -> io::Result<()> {
 
 impl Find {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        // Without an archive the defaults hold.
+        // Without an archive the defaults apply.
         let table = context
             .open()
             .map(|archive| archive.settings().crawl.clone())
@@ -232,7 +231,7 @@ impl Find {
         let found = found?;
         context.print(&found, |out| found.iter().try_for_each(|feed| print_found(feed, out)))?;
         if found.is_empty() {
-            context.note(format!("{} names no feed, and none lies where feeds usually do", self.url));
+            context.note(format!("{} links to no feed, and the usual paths have none", self.url));
         }
         Ok(Exit::Done)
     }

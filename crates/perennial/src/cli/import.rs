@@ -1,4 +1,4 @@
-//! `perennial import`: files of other tools -> captures in the archive.
+//! `perennial import`: files of other tools -> captures of the archive.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +13,9 @@ use perennial_archive::{Archive, ArchiveWriter};
 use perennial_engine::analyse::{Analyst, analyse_backlog};
 
 const AFTER_HELP: &str = "\
-Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped, \
-counted and listed; a file that cannot be read is named, and the others are imported. Exit code 4 says that something \
-was damaged or could not be read, also when the rest was imported. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page \
-are compared, so that patterns and schedule use the history of the collection.
+Files are stored unchanged in warc/. A file that was imported before is skipped. Damaged records and unreadable files are listed, and \
+the rest is imported; the exit code is then 4. Index files (.cdxj) are compared with the captures. Finally the versions of \
+each page are analysed, so that patterns and visits are based on the history of the collection.
 
 Examples:
   perennial import crawl-2024.warc.gz old.wacz
@@ -26,15 +25,15 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Import {
-    /// Files: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz, and .cdxj to compare with
+    /// Files: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz; .cdxj to compare with
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
-    /// Make the archive if it does not exist yet
+    /// Create the archive if missing
     #[arg(long)]
     create: bool,
 
-    /// Do not analyse the imported captures now; the next crawl does
+    /// Leave the analysis of the captures to the next crawl
     #[arg(long)]
     no_analysis: bool,
 }
@@ -46,13 +45,13 @@ struct ImportSummary {
     learned: Option<HistoryCounts>,
 }
 
-/// Captures of the collection that were analysed.
+/// Numbers of the analysed captures.
 #[derive(Serialize)]
 struct HistoryCounts {
     n_captures: u64,
     n_changed: u64,
     n_failed: u64,
-    /// Words that pages show and that no block holds
+    /// Words that are visible on pages but not in any block
     n_lost_words: u64,
 }
 
@@ -76,7 +75,7 @@ impl Import {
     }
 }
 
-/// Compares the versions of every page, so that patterns, quality and the schedule start with the whole history.
+/// Analyses every imported capture, because patterns, quality and visits are based on the whole history.
 fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> anyhow::Result<HistoryCounts> {
     let analyst = Arc::new(Analyst::for_archive(archive)?);
     let bar = context.progress_count(writer.store().count_backlog()?, "learning");
@@ -120,7 +119,7 @@ fn print(report: &ImportSummary, out: &mut dyn std::io::Write) -> std::io::Resul
         let n_files = report.imported.files.len();
         writeln!(
             out,
-            "{n_damaged} of {n_files} files are damaged or cannot be read: see above; take them from other copies"
+            "{n_damaged} of {n_files} files are damaged or unreadable (see above); import other copies of them"
         )?;
     }
     if let Some(learned) = &report.learned {
@@ -148,18 +147,18 @@ fn verdict(file: &FileReport) -> String {
     };
     match &file.stored_as {
         None if file.n_duplicates == 0 && file.n_problems > 0 => {
-            format!("nothing could be read of it{problems}")
+            format!("unreadable{problems}")
         }
-        None if file.n_duplicates == 0 => "no captures in it: nothing changed".to_string(),
+        None if file.n_duplicates == 0 => "it contains no captures: nothing changed".to_string(),
         None => {
-            format!("{} captures, all of them here already: nothing changed{problems}", file.n_duplicates)
+            format!("{} captures, all in the archive already: nothing changed{problems}", file.n_duplicates)
         }
         Some(name) => format!(
-            "{} captures from {} records, {} of them here already{problems}; stored as {name}{}",
+            "{} captures from {} records, {} of them in the archive already{problems}; stored as {name}{}",
             file.n_captures + file.n_duplicates,
             file.n_records,
             file.n_duplicates,
-            if file.is_rewritten { ", written again record by record" } else { "" }
+            if file.is_rewritten { ", rewritten record by record" } else { "" }
         ),
     }
 }

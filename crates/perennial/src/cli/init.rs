@@ -10,10 +10,10 @@ use perennial_archive::Archive;
 /// Create an empty archive.
 #[derive(clap::Args)]
 #[command(
-    after_help = "perennial.toml has a comment on each setting.\n\nExamples:\n  perennial init\n  perennial init /srv/news-archive"
+    after_help = "perennial.toml explains each setting.\n\nExamples:\n  perennial init\n  perennial init /srv/news-archive"
 )]
 pub(super) struct Init {
-    /// The folder to make [default: --archive, else ./archive]
+    /// Folder to create [default: --archive, else ./archive]
     dir: Option<PathBuf>,
 }
 
@@ -23,7 +23,7 @@ impl Init {
         let dir = dir.unwrap_or_else(|| PathBuf::from("archive"));
         let archive = Archive::create(&dir)?;
         context.print(&json!({ "archive": archive.root() }), |out| {
-            writeln!(out, "made an empty archive in {}", dir.display())?;
+            writeln!(out, "created an empty archive in {}", dir.display())?;
             writeln!(out, "its settings are in perennial.toml; follow a site with `perennial add URL`")
         })?;
         Ok(Exit::Done)

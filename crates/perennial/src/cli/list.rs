@@ -1,4 +1,4 @@
-//! `perennial list`: the sites that are followed, with the numbers of their pages and visits.
+//! `perennial list`: the followed sites, with the numbers of their pages and visits.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,6 @@ struct SiteRow<'a> {
 }
 
 impl List {
-    /// Prints one row a site.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
@@ -59,10 +58,7 @@ impl List {
             .collect();
         context.print(&rows, |out| {
             if rows.is_empty() {
-                return writeln!(
-                    out,
-                    "no site is followed: add one with `perennial add https://example.org/`"
-                );
+                return writeln!(out, "no site is followed; use `perennial run https://example.org/`");
             }
             rows.iter().try_for_each(|row| {
                 writeln!(

@@ -1,4 +1,4 @@
-//! `perennial log`: what the crawl did and why, from `crawl.log`; who changed what is followed, from `acts.log`.
+//! `perennial log`: the visits in `crawl.log` and the admin actions in `acts.log`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,20 +13,20 @@ use perennial_engine::admin::audit::{AuditEntry, each_audit_entry};
 const AFTER_HELP: &str = "\
 Examples:
   perennial log                       the last 50 visits
-  perennial log --url /news/ -n 500   the last 500 whose address contains /news/
+  perennial log --url /news/ -n 500   the last 500 whose URL contains /news/
   perennial log --since yesterday     visits since then, the last 50 of them
   perennial log --outcome failed      visits that failed
-  perennial log --audit               who added, paused or changed what, and when
+  perennial log --audit               admin actions: sites added, paused or changed
   perennial log --errors              errors by kind and host";
 
 /// Show the visits of the crawler, and the audit log.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Log {
-    /// Number of visits to show, the latest ones
+    /// Show the last N visits
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     last: usize,
-    /// Only addresses that contain this text
+    /// Only URLs that contain this text
     #[arg(long, value_name = "TEXT")]
     url: Option<String>,
     /// Only visits that ended at this time or later: an instant, today, yesterday, or 2d for two days ago
@@ -35,7 +35,7 @@ pub(super) struct Log {
     /// Only visits with this outcome
     #[arg(long, value_parser = ["changed", "unchanged", "failed", "gone", "redirected"])]
     outcome: Option<String>,
-    /// Only what people did: sites added, removed, paused, changed
+    /// Only admin actions: sites added, removed, paused, changed
     #[arg(long, conflicts_with_all = ["outcome", "errors"])]
     audit: bool,
     /// Count errors by kind and host instead
@@ -43,7 +43,7 @@ pub(super) struct Log {
     errors: bool,
 }
 
-/// The kind of a line that tells what a person did.
+/// The kind of a line with an admin action.
 const ACT: &str = "act";
 
 #[derive(Serialize)]
@@ -55,7 +55,7 @@ struct ErrorRow {
 }
 
 impl Log {
-    /// Prints visits, the oldest of those chosen first.
+    /// Prints the selected visits, the oldest first.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let root = archive.root().to_path_buf();
@@ -86,8 +86,8 @@ impl Log {
         acts.for_each(&mut take);
         context.print(&lines, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", words(line))))?;
         match n_found {
-            0 if self.audit => context.note("nobody did anything like that"),
-            0 => context.note("no visit in crawl.log is like that"),
+            0 if self.audit => context.note("no such admin action"),
+            0 => context.note("no such visit in crawl.log"),
             n if n > lines.len() => {
                 context.note(format!("the last {} of {n} visits: -n {n} shows all", lines.len()));
             }
@@ -124,7 +124,7 @@ impl Log {
     }
 }
 
-/// An act among visits: its kind is `act`, its outcome `done`.
+/// An admin action as a line between visits.
 fn as_line(act: AuditEntry) -> LogLine {
     LogLine {
         time: act.time,

@@ -6,7 +6,7 @@
 //! | files | commands |
 //! |---|---|
 //! | `run`, `watch`, `add`, `remove`, `list`, `set`, `pause`, `visit`, `init` | follow sites and visit them |
-//! | `status`, `changes`, `diff`, `search`, `view`, `log`, `serve`, `sql` | look at the archive |
+//! | `status`, `changes`, `diff`, `search`, `view`, `log`, `serve`, `sql` | show the archive |
 //! | `import`, `export`, `tables`, `csv`, `verify`, `doctor`, `analyse`, `filters` | keep and move archives |
 //! | `notify`, `part`, `feed`, `article`, `plan`, `config`, `lab` | groups of commands |
 //! | `demo` | the demonstration |

@@ -1,4 +1,4 @@
-//! `perennial notify`: who hears of changes, whether it works, and what waits.
+//! `perennial notify`: the notification rules, trial notices and pending notices.
 
 use std::io::Write;
 
@@ -50,7 +50,6 @@ struct Test {
     name: Option<String>,
 }
 
-/// A rule, as it is shown.
 #[derive(Serialize)]
 struct RuleRow {
     name: String,
@@ -69,9 +68,9 @@ struct StateRow {
     error: Option<String>,
 }
 
-/// How a trial ended.
+/// The result of a trial notice.
 #[derive(Serialize)]
-struct Tried {
+struct TrialReport {
     rule: String,
     to: String,
     is_taken: bool,
@@ -83,7 +82,7 @@ impl Notify {
         let archive = context.open()?;
         if archive.settings().notify.is_empty() {
             bail!(
-                "nobody is told of anything: write [[notify]] into {}, or use `perennial watch URL --notify TARGET`",
+                "no notification rules; add [[notify]] to {}, or use `perennial watch URL --notify TARGET`",
                 archive.settings_path().display()
             );
         }
@@ -119,13 +118,13 @@ impl From<RuleState> for StateRow {
 fn write_row(out: &mut dyn Write, row: &RuleRow) -> std::io::Result<()> {
     writeln!(out, "{}  to {}", row.name, row.to)?;
     let Some(state) = &row.state else {
-        return writeln!(out, "  not begun: `perennial run` or `perennial notify send` begins with it");
+        return writeln!(out, "  not started: `perennial run` or `perennial notify send` starts it");
     };
-    let last = state.last_sent.as_deref().map(|at| format!(", the last {at}")).unwrap_or_default();
-    writeln!(out, "  {} sent{last}; {} waiting", state.n_sent, state.n_waiting)?;
+    let last = state.last_sent.as_deref().map(|at| format!(", the last at {at}")).unwrap_or_default();
+    writeln!(out, "  {} sent{last}; {} pending", state.n_sent, state.n_waiting)?;
     if let Some(error) = &state.error {
-        let again = state.ready_at.as_deref().map(|at| format!("; tried again {at}")).unwrap_or_default();
-        writeln!(out, "  the last one was not taken: {error}{again}")?;
+        let again = state.ready_at.as_deref().map(|at| format!("; next attempt {at}")).unwrap_or_default();
+        writeln!(out, "  the last attempt failed: {error}{again}")?;
     }
     Ok(())
 }
@@ -137,7 +136,7 @@ impl Test {
             rules.iter().filter(|rule| self.name.as_ref().is_none_or(|name| *name == rule.name)).collect();
         if wanted.is_empty() {
             let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
-            bail!("no rule has this name: there are {}", names.join(", "));
+            bail!("no rule has this name; the rules are {}", names.join(", "));
         }
         let courier = Notifier::new(archive)?;
         let bar = context.progress_count(wanted.len() as u64, "sending trials");
@@ -147,28 +146,28 @@ impl Test {
             bar.inc(1);
             let error = delivered.err().map(|failure| failure.text);
             let (name, to) = (rule.name.clone(), rule.to.to_string());
-            tried.push(Tried { rule: name, to, is_taken: error.is_none(), error });
+            tried.push(TrialReport { rule: name, to, is_taken: error.is_none(), error });
         }
         bar.finish_and_clear();
         context.print(&tried, |out| {
             tried.iter().try_for_each(|tried| match &tried.error {
-                None => writeln!(out, "{}: taken by {}", tried.rule, tried.to),
-                Some(error) => writeln!(out, "{}: not taken by {}: {error}", tried.rule, tried.to),
+                None => writeln!(out, "{}: accepted by {}", tried.rule, tried.to),
+                Some(error) => writeln!(out, "{}: refused by {}: {error}", tried.rule, tried.to),
             })
         })?;
         match tried.iter().all(|tried| tried.is_taken) {
             true => Ok(Exit::Done),
-            false => bail!("a trial was not taken: correct `to` in {}", archive.settings_path().display()),
+            false => bail!("a trial notice failed; correct `to` in {}", archive.settings_path().display()),
         }
     }
 }
 
 fn send(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
-    // A crawl sends by itself: two senders would send twice.
+    // Takes the lock because a running crawl sends too, and a second sender would send notices twice.
     let _lock = WriteLock::take(archive.root())?;
     let (_, n_forgotten) = open_outbox(archive)?;
     if n_forgotten > 0 {
-        context.note(format!("{n_forgotten} notices of rules that are gone were dropped"));
+        context.note(format!("{n_forgotten} pending notices of removed rules were deleted"));
     }
     let bar = context.progress_count(0, "reading changes");
     NoticeMaker::open(archive)?.catch_up(|n_done, n_all| {
@@ -183,15 +182,13 @@ fn send(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
     context.print(&sent, |out| sent.iter().try_for_each(|sent| write_sent(out, sent)))?;
     match sent.iter().all(|sent| sent.error.is_none()) {
         true => Ok(Exit::Done),
-        false => bail!(
-            "not all notices were taken: they are tried again by the next crawl or `perennial notify send`"
-        ),
+        false => bail!("some notices failed; the next run or `perennial notify send` retries them"),
     }
 }
 
 fn write_sent(out: &mut dyn Write, sent: &SendReport) -> std::io::Result<()> {
     match &sent.error {
         None => writeln!(out, "{}: {} sent", sent.rule, sent.n_sent),
-        Some(error) => writeln!(out, "{}: {} sent, then not taken: {error}", sent.rule, sent.n_sent),
+        Some(error) => writeln!(out, "{}: {} sent, then an error: {error}", sent.rule, sent.n_sent),
     }
 }

@@ -14,8 +14,8 @@ use perennial_engine::admin::{AdminAction, PartAction};
 use perennial_engine::analyse::PartEffect;
 
 const AFTER_HELP: &str = "\
-SITE is the address of a site that is followed, or its host; `perennial list` shows them. Before anything is written, the edits of the last 30 days \
-are looked at: how many of them touched the part, and how many nothing else.
+The command reports the effect on the edits of the last 30 days: how many touched the part, and how many touched nothing else. With \
+--dry-run it only reports.
 
 Examples:
   perennial part pin example.org --selector '#headlines' --dry-run
@@ -54,12 +54,12 @@ impl Part {
 struct Pin {
     #[command(flatten)]
     part: PartArgs,
-    /// Share of the page's importance that the part has, above 0 and at most 1 [default: all pins without one have 0.9 together]
+    /// The part's share of the page's importance, up to 1 [default: 0.9 for all pins without a share together]
     #[arg(long, value_name = "X", value_parser = parse_share)]
     importance: Option<f32>,
 }
 
-/// Leave a part of a site's pages out of the comparison.
+/// Ignore changes in a part of a site's pages.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 struct Ignore {
@@ -71,25 +71,25 @@ struct Ignore {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  perennial part list\n  perennial part list example.org --json")]
 struct List {
-    /// The site: its URL or host [default: all sites]
+    /// URL or host of a site [default: all sites]
     site: Option<String>,
 }
 
 #[derive(clap::Args)]
 struct PartArgs {
-    /// The site: its address or its host
+    /// URL or host of a followed site
     site: String,
     /// CSS selector of the part
     #[arg(long, value_name = "CSS", value_parser = parse_selector)]
     selector: Selector,
-    /// Only say what it would have changed
+    /// Report the effect without writing anything
     #[arg(long)]
     dry_run: bool,
 }
 
-/// What was written, and what it would have changed.
+/// The part and its effect on past edits.
 #[derive(Serialize)]
-struct Told {
+struct PartReport {
     site: String,
     selector: String,
     is_written: bool,
@@ -122,13 +122,13 @@ impl PartArgs {
         if !self.dry_run {
             context.perform(&archive, &AdminAction::Part(site.clone(), act))?;
         }
-        let told = Told { site, selector: self.selector.to_string(), is_written: !self.dry_run, effect };
-        context.print(&told, |out| told.write(out))?;
+        let report =
+            PartReport { site, selector: self.selector.to_string(), is_written: !self.dry_run, effect };
+        context.print(&report, |out| report.write(out))?;
         Ok(Exit::Done)
     }
 }
 
-/// A part of a site's pages, as it is listed.
 #[derive(Serialize)]
 struct PartRow {
     site: String,
@@ -169,17 +169,17 @@ impl PartRow {
     }
 }
 
-impl Told {
+impl PartReport {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let effect = &self.effect;
         let PartEffect { n_changes, n_touching, n_inside, n_other, .. } = effect;
         writeln!(
             out,
-            "{n_changes} edits in the last 30 days: {n_touching} touched it, {n_inside} nothing else"
+            "{n_changes} edits in the last 30 days: {n_touching} touched the part, {n_inside} touched nothing else"
         )?;
         writeln!(
             out,
-            "{n_other} would have had another importance, all together {:.2} in place of {:.2}",
+            "{n_other} would have had a different importance, in total {:.2} instead of {:.2}",
             effect.importance_then, effect.importance
         )?;
         for other in &effect.strongest {
@@ -190,12 +190,12 @@ impl Told {
             )?;
         }
         if effect.n_unread > 0 {
-            writeln!(out, "{} more edits cannot be read as HTML", effect.n_unread)?;
+            writeln!(out, "{} more edits are not HTML", effect.n_unread)?;
         }
         match self.is_written {
             false => writeln!(out, "nothing was written"),
             true => {
-                writeln!(out, "written for {}; it holds from the next capture of each page on", self.site)
+                writeln!(out, "written for {}; it applies from the next capture of each page", self.site)
             }
         }
     }

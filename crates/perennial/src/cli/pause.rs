@@ -1,4 +1,4 @@
-//! `perennial pause` and `perennial resume`: sites that are not visited for now -> `paused` of `[[site]]` in perennial.toml.
+//! `perennial pause` and `perennial resume`: sites -> `paused` of `[[site]]` in perennial.toml.
 
 use clap::Args;
 
@@ -6,7 +6,7 @@ use super::{Context, Exit};
 use perennial_engine::admin::AdminAction;
 
 const PAUSE_HELP: &str = "\
-A running crawl obeys within a few seconds. The pages stay known, and what was captured stays.
+A running crawl applies this within a few seconds. Known pages and captures are kept.
 
 Examples:
   perennial pause example.org
@@ -17,7 +17,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = PAUSE_HELP)]
 pub(super) struct Pause {
-    /// The site: its address or its host, as `perennial list` shows it
+    /// URL or host of a site, as in `perennial list`
     #[arg(required = true, value_name = "SITE")]
     sites: Vec<String>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Pause {
 #[derive(Args)]
 #[command(after_help = PAUSE_HELP)]
 pub(super) struct Resume {
-    /// The site: its address or its host, as `perennial list` shows it
+    /// URL or host of a site, as in `perennial list`
     #[arg(required = true, value_name = "SITE")]
     sites: Vec<String>,
 }
@@ -43,7 +43,7 @@ impl Resume {
     }
 }
 
-/// Performs an act on sites and says of each what was done.
+/// Performs an admin action on sites and prints the result for each.
 pub(super) fn perform(context: &Context, act: &AdminAction, done: &str) -> anyhow::Result<Exit> {
     let lines = context.perform(&context.open()?, act)?.lines;
     context.print(&lines, |out| {

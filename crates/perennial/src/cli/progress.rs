@@ -12,7 +12,7 @@ use super::analyse::print_lost_words;
 use perennial_crawler::clock::Clock;
 use perennial_crawler::{CrawlStatus, ExpectedVisit, VisitCounts};
 
-/// The progress line on standard error; hidden where that is no terminal.
+/// The progress line, shown if standard error is a terminal.
 pub(super) struct Progress {
     pub(super) bar: ProgressBar,
 }
@@ -44,13 +44,13 @@ impl Progress {
 /// Columns of spinner and elapsed time before the message.
 const PREFIX_WIDTH: usize = 12;
 
-/// Columns of the terminal on standard error; 80 where it does not say.
+/// Columns of the terminal on standard error; 80 if unknown.
 fn terminal_width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
     size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
 }
 
-/// Where a crawl stands, in one line of at most `width` columns: the parts that matter less are left out first.
+/// The progress of a crawl in one line of at most `width` columns; the least important parts are omitted first.
 fn progress_line(status: &CrawlStatus, now: Timestamp, width: usize) -> String {
     let VisitCounts { n_visits, n_changed, n_unchanged, n_failed, n_gone, n_redirected } = status.pages;
     let doing = match &status.awaited {
@@ -66,8 +66,8 @@ fn progress_line(status: &CrawlStatus, now: Timestamp, width: usize) -> String {
     let mut parts = vec![doing, pages, ended, bytes];
     match status.errors_by_host.len() {
         0 => {}
-        1 => parts.push("1 host in trouble".to_owned()),
-        n => parts.push(format!("{n} hosts in trouble")),
+        1 => parts.push("1 failing host".to_owned()),
+        n => parts.push(format!("{n} failing hosts")),
     }
     let length = |parts: &[String]| parts.join(" | ").chars().count();
     while parts.len() > 1 && length(&parts) > width {
@@ -87,14 +87,14 @@ fn idle_words(awaited: &ExpectedVisit, now: Timestamp) -> String {
     terminal_safe(&format!("idle, next visit at {at} ({place}{habit})")).into_owned()
 }
 
-/// Columns of an address in the progress line.
+/// Columns of a URL in the progress line.
 const MOST_ADDRESS: usize = 60;
 
 pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::io::Result<()> {
     let words = |endings: &VisitCounts| {
         let VisitCounts { n_changed, n_unchanged, n_failed, n_gone, n_redirected, .. } = endings;
         format!(
-            "{n_changed} changed, {n_unchanged} unchanged, {n_failed} failed, {n_gone} gone, {n_redirected} led elsewhere"
+            "{n_changed} changed, {n_unchanged} unchanged, {n_failed} failed, {n_gone} gone, {n_redirected} redirected"
         )
     };
     writeln!(
@@ -116,7 +116,7 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
     if status.subresources.n_visits > 0 {
         writeln!(
             out,
-            "{} of subresources and sitemaps: {}",
+            "{} visits of subresources and sitemaps: {}",
             status.subresources.n_visits,
             words(&status.subresources)
         )?;
@@ -130,13 +130,13 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
     if status.n_unread > 0 {
         writeln!(
             out,
-            "{} documents archived but read in part only: see `unread` in crawl.log",
+            "{} documents were archived but only partly read: see `unread` in crawl.log",
             status.n_unread
         )?;
     }
     print_lost_words(out, status.n_lost_words)?;
     if status.n_given_up > 0 {
-        writeln!(out, "{} pages given up because their hosts did not answer", status.n_given_up)?;
+        writeln!(out, "{} pages were skipped because their hosts did not respond", status.n_given_up)?;
     }
     for (error, n_visits) in &status.errors {
         writeln!(out, "  {error}: {n_visits}")?;
@@ -144,13 +144,13 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
     print_hints(out, status)
 }
 
-/// Names the commands that show more, each only where it finds something.
+/// Prints the commands that show failures, if there are any.
 fn print_hints(out: &mut dyn Write, status: &CrawlStatus) -> std::io::Result<()> {
     let since = status.began.as_ref().map(|began| format!(" --since {began}")).unwrap_or_default();
     let hints = [
-        (!status.errors.is_empty(), "--errors", "names the hosts with errors"),
+        (!status.errors.is_empty(), "--errors", "lists the hosts with errors"),
         (status.n_failed > 0, "--outcome failed", "the visits that failed"),
-        (status.n_gone > 0, "--outcome gone", "those that found nothing"),
+        (status.n_gone > 0, "--outcome gone", "the visits of missing pages"),
     ];
     let hints: Vec<String> = hints
         .into_iter()
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_without_work_says_what_it_waits_for() {
+    fn an_idle_crawl_shows_the_next_visit() {
         let habit = Some("14-15h on workdays".to_owned());
         let url = "https://example.org/news".to_owned();
         let awaited = ExpectedVisit { at: at("2026-11-17T14:05:00Z"), url, habit };

@@ -10,7 +10,7 @@ use super::{Context, Exit, context::document_on_stdout, parse_time};
 use perennial_server::body::{Coding, StoredBody};
 use perennial_server::find::{CaptureMatch, NoCapture, find};
 
-/// An address and perhaps an instant.
+/// A URL, and a time if one is given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct UrlAt {
     pub(super) url: String,
@@ -18,7 +18,7 @@ pub(super) struct UrlAt {
 }
 
 impl UrlAt {
-    /// `URL@TIME`; what stands behind the last `@` is part of the address if it is no time.
+    /// Parses `URL@TIME`. If the text after the last `@` is not a time, it is part of the URL.
     pub(super) fn parse(text: &str) -> Result<UrlAt, String> {
         let (url, time) = match text.rsplit_once('@') {
             Some((url, "")) => (url, None),
@@ -30,15 +30,15 @@ impl UrlAt {
         };
         if url.is_empty() {
             return Err(
-                "an address is missing: write https://example.org/ or https://example.org/@2026-11-16".into(),
+                "the URL is missing: write https://example.org/ or https://example.org/@2026-11-16".into()
             );
         }
         Ok(UrlAt { url: url.to_string(), time })
     }
 }
 
-/// Prints the body of the capture closest to an instant, or what is known of the capture with --json. `with_head` prints the
-/// response as it is stored: status line, fields, and the body with its codings.
+/// Prints the body of the capture closest to a time, or its metadata with --json. `with_head` prints the stored response: status
+/// line, fields, and the body with its codings.
 pub(super) fn print(context: &Context, page: &UrlAt, with_head: bool) -> anyhow::Result<Exit> {
     let snapshot = context.snapshot()?;
     let at = page.time.unwrap_or_else(perennial_archive::now);
@@ -46,10 +46,10 @@ pub(super) fn print(context: &Context, page: &UrlAt, with_head: bool) -> anyhow:
     let found = match find(&snapshot, url, at, true) {
         Ok(found) => found,
         Err(NoCapture::NotArchived) => {
-            bail!("there is no capture of {url}: see what there is with `perennial status`")
+            bail!("{url} is not archived: see `perennial status`")
         }
         Err(NoCapture::NotHeld(time)) => {
-            bail!("{url} was seen at {time}, but no record of this archive holds what it showed")
+            bail!("{url} was visited at {time}, but no record of this archive contains its payload")
         }
         Err(NoCapture::Damaged(error) | NoCapture::Failed(error)) => return Err(error),
     };
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_at_sign_may_belong_to_the_address() {
+    fn an_at_sign_may_belong_to_the_url() {
         let time = |text: &str| Timestamp::parse(text).ok();
         for (text, url, expected) in [
             ("http://a.example/", "http://a.example/", None),

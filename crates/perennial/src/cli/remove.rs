@@ -1,11 +1,11 @@
-//! `perennial remove`: takes seeds out of perennial.toml; what is archived stays.
+//! `perennial remove`: removes seeds from perennial.toml.
 
 use super::{Context, Exit};
 use clap::Args;
 use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
-What was captured stays in the archive.
+Captures stay in the archive.
 
 Examples:
   perennial remove https://example.org/";
@@ -14,13 +14,13 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Remove {
-    /// The site: its address or its host, as `perennial list` shows it
+    /// URL or host of a site, as in `perennial list`
     #[arg(required = true, value_name = "URL")]
     sites: Vec<String>,
 }
 
 impl Remove {
-    /// Removes the seeds. An address that is no seed is an error, and then none is removed.
+    /// Removes the seeds. If one of the URLs is not a seed, none is removed.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let done = context.perform(&archive, &AdminAction::Remove(self.sites))?;

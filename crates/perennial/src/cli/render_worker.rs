@@ -1,4 +1,4 @@
-//! `perennial render-worker`: pages on standard input -> layouts on standard output, in a process of its own.
+//! `perennial render-worker`: pages on standard input -> layouts on standard output, in a confined process.
 
 use std::io::{self, Write as _};
 
@@ -8,7 +8,7 @@ use perennial_render::worker::{self, WorkerLimits};
 
 use super::{Context, Exit};
 
-/// Lays out pages from standard input. Other commands start it; it is of no use by hand.
+/// Lay out pages from standard input, for other commands.
 #[derive(clap::Args)]
 pub(super) struct RenderWorker {
     /// Limit of this process's address space
@@ -17,7 +17,7 @@ pub(super) struct RenderWorker {
     /// Processor time for one page
     #[arg(long, value_name = "SECONDS", default_value_t = CPU_SECS_PER_PAGE)]
     cpu_secs: u64,
-    /// Tell what the process can still do that it should not, and end
+    /// Print the missing restrictions of the process, and end
     #[arg(long)]
     self_test: bool,
 }

@@ -1,4 +1,4 @@
-//! `--renderer`: a page -> its layout by the embedded engine or by a browser, for `segment` and `diff`.
+//! `--renderer`: a page -> its layout by the embedded engine or by a browser.
 
 use perennial_core::page::layout::Layout;
 use perennial_core::page::segment::{BlockTree, SegmentConfig, segment_with_lost_words};
@@ -15,7 +15,7 @@ use perennial_engine::analyse::{LoadedPage, PageSpec};
 /// Which engine lays pages out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum Renderer {
-    /// The embedded engine, and Chromium where a page has hardly a word without its scripts
+    /// The embedded engine, or Chromium for pages that are almost empty without scripts
     Auto,
     /// The embedded engine: milliseconds, no scripts
     Layout,
@@ -23,34 +23,34 @@ pub(super) enum Renderer {
     Chromium,
 }
 
-/// The options of every command that lays pages out.
+/// The options of commands that render pages.
 #[derive(clap::Args)]
 pub(super) struct RendererArgs {
-    /// What lays the page out
+    /// Engine that renders the page
     #[arg(long, value_enum, default_value_t = Renderer::Auto)]
     pub(super) renderer: Renderer,
-    /// Run the browser without its sandbox, where it does not start otherwise; only for pages that you trust
+    /// Run the browser without its sandbox; only for pages that you trust
     #[arg(long)]
     no_sandbox: bool,
 }
 
-/// A page that was laid out and cut into blocks.
+/// A page that was rendered and segmented.
 pub(super) struct SeenPage {
     pub(super) tree: BlockTree,
     /// `None` for a document that needs no layout.
     pub(super) layout: Option<Layout<'static>>,
-    /// Words that the page shows and no block holds.
+    /// Number of visible words that are not in any block.
     pub(super) n_lost_words: u32,
 }
 
 /// Lays a page out.
 type Draw<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<Layout<'static>> + 'd;
 
-/// Words of a page that scripts are likely to draw, as most of such pages say only that they need scripts.
+/// A page with fewer words probably needs scripts: most of these pages contain only a message that asks for them.
 const FEW_WORDS: usize = 20;
 
 impl RendererArgs {
-    /// Sees some pages by one engine, because trees of two engines are not to be compared.
+    /// Renders and segments pages by one engine, because trees of two engines cannot be compared.
     pub(super) fn see(
         &self,
         context: &Context,
@@ -65,7 +65,7 @@ impl RendererArgs {
         let by_browser = || {
             if self.no_sandbox {
                 context.note(
-                    "the browser runs without its sandbox: a page that breaks it has the rights of this user",
+                    "the browser runs without its sandbox: a page that exploits it gets the rights of this user",
                 );
             }
             all(&|page| self.by_browser(context, page))
@@ -87,14 +87,14 @@ impl RendererArgs {
             Ok(drawn) => Ok(drawn),
             Err(error) => {
                 context.note(format_args!(
-                    "the page has hardly a word without its scripts, and they could not run: {error:#}"
+                    "the page is almost empty without its scripts, and they could not run: {error:#}"
                 ));
                 Ok(found)
             }
         }
     }
 
-    /// The browser asks nobody: the page and all that it needs come from where the page was loaded.
+    /// The browser has no network: the page and its subresources come from the source of the page.
     fn by_browser(&self, context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
@@ -103,7 +103,7 @@ impl RendererArgs {
         let seen = chromium.layout(&shown, &answers)?;
         if seen.ending != LoadEnd::Whole {
             context
-                .note("the page did not end loading within its bounds: its blocks are those that were there");
+                .note("the page did not finish loading within the limits; only the loaded part has blocks");
         }
         Ok(seen.layout)
     }
@@ -113,7 +113,7 @@ fn by_engine(context: &Context, pool: &WorkerPool, page: &LoadedPage<'_>) -> Lay
     let lookup: &SubresourceLookup = &|url: &str| page.subresource(url);
     let rendered = pool.layout(&page.html, &page.url, lookup);
     if let Some(fallback) = rendered.fallback {
-        context.note(format_args!("{fallback}: blocks come from the page's tags alone"));
+        context.note(format_args!("{fallback}: the blocks are based on the page's tags only"));
     }
     rendered.layout
 }
@@ -128,7 +128,7 @@ fn seen(page: &LoadedPage<'_>, config: &SegmentConfig, renderer: &Draw<'_>) -> a
     Ok(SeenPage { tree, layout: Some(layout), n_lost_words })
 }
 
-/// Addresses are cut as the archive at hand says, if there is one; files need none.
+/// The settings for a page by URL are those of the archive, if there is one; a file needs none.
 pub(super) fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<SegmentConfig> {
     if matches!(spec, PageSpec::File(_)) || !is_archive(&context.archive_dir()) {
         return Ok(SegmentConfig::default());
@@ -144,16 +144,16 @@ fn n_words(tree: &BlockTree) -> usize {
     texts.map(perennial_core::page::diff::n_words).sum()
 }
 
-/// Whether a version has neither a word nor a picture. Says so, and names the cure.
+/// Whether a version has no words and no pictures. If so, prints a hint.
 pub(super) fn has_nothing_to_read(context: &Context, args: &RendererArgs, tree: &BlockTree) -> bool {
     let is_empty = n_words(tree) == 0 && tree.leaves().all(|leaf| leaf.images.is_empty());
     if is_empty {
-        let cure = match args.renderer {
-            Renderer::Chromium => "look at its bytes with `perennial export`, or name another version",
-            _ => "if scripts draw it, use --renderer chromium; else name another version",
+        let hint = match args.renderer {
+            Renderer::Chromium => "print its content with `perennial view --raw`, or try a different version",
+            _ => "if scripts render it, use --renderer chromium; else try a different version",
         };
         context.note(format_args!(
-            "nothing to read in {}: no word and no picture can be seen; {cure}",
+            "nothing to read in {}: it shows no words and no pictures; {hint}",
             tree.version
         ));
     }

@@ -38,7 +38,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Run {
-    /// Sites to follow from now on; https is assumed if a URL has no scheme
+    /// Sites to follow from now on; https is the default scheme
     #[arg(value_name = "URL", value_parser = parse_address)]
     urls: Vec<Url>,
     /// Visit every page once, then end
@@ -87,7 +87,7 @@ pub(super) struct Run {
     /// Time between two visits of a page with --strategy fixed-interval [default: as the budget allows, else a day]
     #[arg(long, hide = true, value_name = "TIME", value_parser = parse_span)]
     interval: Option<Span>,
-    /// Wait this long after every fetch, whatever politeness says; only for hosts that you run
+    /// Wait this long after every fetch, instead of the polite delay; only for hosts that you run
     #[arg(long, hide = true, value_name = "TIME", value_parser = parse_span)]
     delay: Option<Span>,
     /// Connections per host; more than 1 only for hosts that you run
@@ -114,10 +114,10 @@ impl Run {
         if !self.urls.is_empty() {
             self.follow(context)?;
         }
-        // Opened after the sites are followed, so that it has them.
+        // Opened again, because `follow` has changed the settings.
         let archive = context.open()?;
         if !self.no_serve && (!self.once || self.listen.is_some()) {
-            // The admin key is for the person at the terminal. It does not belong into a log.
+            // The admin key is for the person at the terminal. It must not end up in a log.
             let is_admin = self.admin || std::io::stderr().is_terminal();
             serve_beside(archive.clone(), self.listen, is_admin.then(AdminOptions::default))?;
         }

@@ -1,4 +1,4 @@
-//! `perennial search`: words -> the pages that said them, from when to when.
+//! `perennial search`: words -> the pages that contained them, and when.
 
 use std::io::Write;
 
@@ -13,17 +13,8 @@ use perennial_archive::store::{Store, Texts};
 use perennial_engine::search::{Excerpt, SearchHit, SearchHits, SearchQuery, find_pages};
 
 const AFTER_HELP: &str = "\
-Looks through everything that a reader could read on any analysed page at any time. Words in one \
-question must stand in one paragraph, heading, cell or link.
-  ferry harbour      both words, in any order
-  \"new ferry line\"   these words in a row
-  harb*              words that begin so
-  'ferry -harbour'   without that word; in quotation marks, or it would be taken for an option
-  ferry OR boat      one or the other
-Case and accents do not count. Times are those of looks: what appeared did so after the look \
-before, and what vanished did so before the look that did not show it any more.
+Searches all text that was visible on an analysed page at any time. All words must be in the same paragraph, heading, cell or link.
 
---important leaves out versions below the index threshold of their page (docs/papers.md).
 
 Examples:
   perennial search ferry
@@ -35,28 +26,28 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Search {
-    /// The words
+    /// The query
     #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
-    /// Only pages of this host, with :port if it has an unusual one
+    /// Only pages of this host, with :port if it is not the default
     #[arg(long, value_name = "HOST")]
     site: Option<String>,
     /// Only this page
     #[arg(long, value_name = "URL")]
     page: Option<String>,
-    /// Only what stood there at this time or later: 24h, yesterday, 2026-11-16
+    /// Only text that was present at this time or later: 24h, yesterday, 2026-11-16
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
-    /// Only what stood there before this time
+    /// Only text that was present before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// Only what is not there any more
+    /// Only text that has vanished
     #[arg(long)]
     vanished: bool,
-    /// Only what versions worth indexing brought
+    /// Only text of versions above the index threshold of their page
     #[arg(long)]
     important: bool,
-    /// At most so many pages, those where the words appeared last
+    /// Show at most N pages, the latest appearance first
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
 }
@@ -64,7 +55,7 @@ pub(super) struct Search {
 #[derive(Serialize)]
 struct Found<'a> {
     n_pages: usize,
-    /// Whether only the latest answers were looked at.
+    /// Only the latest hits were considered.
     is_partial: bool,
     pages: Vec<FoundPage<'a>>,
 }
@@ -73,9 +64,9 @@ struct Found<'a> {
 struct FoundPage<'a> {
     url: &'a str,
     title: Option<&'a str>,
-    /// The words as they stood there last, with the text around them.
+    /// The latest passage with the words.
     text: &'a str,
-    /// Where they stand in it, in bytes.
+    /// Byte ranges of the words in `text`.
     found: Vec<(usize, usize)>,
     role: &'static str,
     stays: Vec<FoundStay>,
@@ -83,11 +74,11 @@ struct FoundPage<'a> {
 
 #[derive(Serialize)]
 struct FoundStay {
-    /// The last look that did not show it.
+    /// The last observation without the passage.
     absent_until: Option<String>,
     first: String,
     last: String,
-    /// The look that did not show it any more.
+    /// The first observation without the passage.
     gone: Option<String>,
 }
 
@@ -96,7 +87,7 @@ impl Search {
         let query = TextQuery::parse(&self.words.join(" "))?;
         let snapshot = context.snapshot()?;
         let Some(texts) = Texts::open_read(&snapshot.archive().texts_path())? else {
-            bail!("nothing of this archive can be searched yet: `perennial analyse` makes the text index");
+            bail!("the archive has no text index; run `perennial analyse`");
         };
         self.check_place(snapshot.store())?;
         let question = SearchQuery {
@@ -156,7 +147,7 @@ fn found_stay(stay: &PassagePresence) -> FoundStay {
 
 fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<()> {
     if answers.hits.is_empty() {
-        return writeln!(out, "no page said so: try fewer words, or part of a word with * behind it");
+        return writeln!(out, "no page contained this; try fewer words, or a prefix such as harb*");
     }
     for hit in &answers.hits {
         writeln!(out, "{}  {}", hit.url, hit.title.as_deref().unwrap_or_default())?;
@@ -167,28 +158,25 @@ fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<(
     }
     let n_shown = answers.hits.len();
     match (answers.is_partial, answers.n_pages > n_shown) {
-        (true, _) => writeln!(
-            out,
-            "\nmore than can be looked at: these are among the latest; ask for more words, or a --site"
-        ),
+        (true, _) => writeln!(out, "\ntoo many hits: these are among the latest; add words or --site"),
         (false, true) => writeln!(out, "\n{n_shown} of {} pages; --limit shows more", answers.n_pages),
         (false, false) => Ok(()),
     }
 }
 
-/// When it appeared and when it vanished, as far as looks tell.
-fn told(stay: &PassagePresence) -> String {
+/// When the passage appeared and vanished. Both are known up to the time between two observations.
+fn told(stay: &Stay) -> String {
     let appeared = match stay.absent_until {
         Some(absent) => format!("appeared between {absent} and {}", stay.first),
-        None => format!("there at the first look, {}", stay.first),
+        None => format!("present at the first observation, {}", stay.first),
     };
     match stay.gone {
         Some(gone) => format!("{appeared}; vanished between {} and {gone}", stay.last),
-        None => format!("{appeared}; still there at {}", stay.last),
+        None => format!("{appeared}; still present at {}", stay.last),
     }
 }
 
-/// The text with the words that answer in brackets.
+/// The passage with the found words in brackets.
 fn marked(excerpt: &Excerpt) -> String {
     let mut text = String::from(if excerpt.is_cut.0 { "..." } else { "" });
     let mut done = 0;

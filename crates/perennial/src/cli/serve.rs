@@ -14,8 +14,7 @@ use perennial_server::guard::read_or_make_token;
 use perennial_server::{AdminOptions, Options, listen};
 
 const AFTER_HELP: &str = "\
-Archived pages are at /web/<time>/<address>, their calendar at /web/*/<address>. Archived content has an origin of \
-its own, on the second port.
+Archived pages are at /web/<time>/<url>, their calendar at /web/*/<url>. Archived content has a separate origin, on the second port.
 
 Examples:
   perennial serve
@@ -25,60 +24,57 @@ Examples:
   perennial serve --allow-origin https://replayweb.page
   perennial serve --listen 0.0.0.0:8080 --token-file ~/.perennial-token --allow-host archive.example.org";
 
-/// Where the server listens unless it is told otherwise.
+/// The default address of the server.
 pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Serve the dashboard, replay and APIs.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Serve {
-    /// Where to serve our own pages and APIs
+    /// Address for the dashboard and APIs
     #[arg(long, default_value = DEFAULT_LISTEN, value_name = "HOST:PORT")]
     listen: SocketAddr,
 
-    /// Where to serve archived content [default: the next port]
+    /// Address for archived content [default: the next port]
     #[arg(long, value_name = "HOST:PORT")]
     replay_listen: Option<SocketAddr>,
 
-    /// Show what was captured closest in time, as other replay systems do, and not what was there at the page's time
+    /// Replay the captures closest in time, not the ones that were valid at the time of the page
     #[arg(long)]
     closest: bool,
 
-    /// Another name of this server, such as archive.example.org; may be given several times
+    /// Additional name of this server, such as archive.example.org; repeatable
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
 
-    /// Let scripts of this origin read what is served, such as https://replayweb.page; may be given several times
+    /// Allow requests of scripts from this origin, such as https://replayweb.page; repeatable
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
 
-    /// Answer only who brings the token in this file, which is made if it is not there
+    /// Require the bearer token in FILE (created if missing)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// Let an operator change what is followed from the pages: prints an address at which one browser becomes one
+    /// Allow admin actions on the dashboard: prints a URL that makes one browser an admin
     #[arg(long)]
     admin: bool,
 
-    /// The same with a token in this file, which is made if it is not there, for browsers and programs
+    /// Allow admin actions of browsers and programs with the token in FILE (created if missing)
     #[arg(long, value_name = "FILE")]
     admin_token_file: Option<PathBuf>,
 
-    /// Answer anybody, on any address
+    /// Serve everybody, on any address
     #[arg(long, conflicts_with = "token_file")]
     public: bool,
 }
 
 impl Serve {
-    /// Beyond this machine an archive is served on purpose only.
+    /// An archive is served beyond this machine only on request.
     fn options(&self) -> anyhow::Result<Options> {
         let addresses = [Some(self.listen), self.replay_listen];
         let is_open = addresses.iter().flatten().any(|address| !address.ip().is_loopback());
         if is_open && !self.public && self.token_file.is_none() {
-            bail!(
-                "{} can be reached by other machines: ask for a token with --token-file FILE, or say --public",
-                self.listen
-            );
+            bail!("{} can be reached from other machines: use --token-file FILE, or --public", self.listen);
         }
         let token = self.token_file.as_deref().map(read_or_make_token).transpose()?;
         Ok(Options {
@@ -122,7 +118,7 @@ impl Serve {
                     origins.replay
                 )?;
                 match &operator {
-                    Some(address) => writeln!(out, "to change what is followed, open once: {address}"),
+                    Some(address) => writeln!(out, "for admin actions open once: {address}"),
                     None => Ok(()),
                 }
             })?;
@@ -133,8 +129,8 @@ impl Serve {
     }
 }
 
-/// Serves an archive to this machine on a thread of its own, for as long as the process lives. Without an address it is the usual
-/// one, or any where another program has that.
+/// Serves an archive to this machine on a thread, as long as the process lives. Without `listen` it uses the default address, or a free
+/// port if that is taken.
 pub(super) fn serve_beside(
     archive: Archive,
     listen: Option<SocketAddr>,
@@ -142,7 +138,7 @@ pub(super) fn serve_beside(
 ) -> anyhow::Result<()> {
     if let Some(open) = listen.filter(|address| !address.ip().is_loopback()) {
         bail!(
-            "{open} can be reached by other machines: use `perennial serve` with --token-file FILE beside the crawl"
+            "{open} can be reached from other machines: use `perennial serve --token-file FILE` in addition to the crawl"
         );
     }
     std::thread::spawn(move || {
@@ -153,7 +149,7 @@ pub(super) fn serve_beside(
     Ok(())
 }
 
-/// Serves an archive to this machine and the person before it, until a signal.
+/// Serves an archive to this machine with admin actions, until a signal.
 pub(super) fn serve_here(archive: Archive) -> anyhow::Result<()> {
     run_beside(archive, None, Some(AdminOptions::default()), true)
 }
@@ -176,7 +172,7 @@ fn run_beside(
         };
         note(format!("the dashboard is at {}/", bound.server().origins().main));
         if let Some(address) = bound.server().admin_login_url() {
-            note(format!("to change what is followed from it, open once: {address}"));
+            note(format!("for admin actions open once: {address}"));
         }
         if !until_signal {
             return bound.run(std::future::pending()).await;

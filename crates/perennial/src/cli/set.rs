@@ -1,4 +1,4 @@
-//! `perennial set`: some settings of a site that is followed -> `[[site]]` in perennial.toml; the others stay.
+//! `perennial set`: some settings of a followed site -> `[[site]]` in perennial.toml.
 
 use clap::Args;
 

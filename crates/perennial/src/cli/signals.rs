@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM -> a request to stop; the second one ends the process at once.
+//! SIGINT and SIGTERM -> a request to stop. The second signal ends the process at once.
 
 use std::process;
 
@@ -7,12 +7,12 @@ use tokio::sync::oneshot;
 use super::{Context, Exit};
 use perennial_crawler::StopHandle;
 
-/// Hears signals for a crawl until it is dropped.
+/// Handles signals for a crawl until it is dropped.
 pub(super) struct Listening(Option<oneshot::Sender<()>>);
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Nobody may be left who hears it.
+        // The receiver may have ended already.
         self.0.take().map(|end| end.send(()));
     }
 }
@@ -46,7 +46,7 @@ pub(super) fn listen(context: &Context, stop: &StopHandle) -> Listening {
     listening
 }
 
-/// The two signals that ask to stop.
+/// The two signals that request a stop.
 pub(super) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,

@@ -16,7 +16,7 @@ use perennial_archive::store::{Cell, Rows, SqlLimits, query_views, sql_views};
 
 const AFTER_HELP: &str = "\
 Views: sites, pages, captures, versions, looks, changes, feeds, items, objects, visits; --views lists their columns, docs/sql.md explains \
-them. Times are texts such as 2026-11-16T09:30:00Z. Nothing can be written. A statement ends after --time-limit, and its answer after \
+them. Times are texts such as 2026-11-16T09:30:00Z. The archive cannot be changed. A statement ends after --time-limit, and its result after \
 --max-rows.
 
 Examples:
@@ -41,25 +41,25 @@ pub(super) struct Sql {
     /// Stop it after this time
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_span)]
     time_limit: Span,
-    /// Rows that are printed, at most
+    /// Print at most N rows
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     max_rows: usize,
-    /// Memory for the statement, and again for its answer
+    /// Memory for the statement, and the same for its result
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = parse_bytes)]
     max_memory: u64,
 }
 
-/// SQLite asks between its steps whether the time is over. A step that does not end within this time more is not waited for.
+/// SQLite checks the time limit between its steps. A step may exceed the limit by this much before the process ends.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Ends the process when a statement has not: it only reads, so that nothing is left behind.
+/// Ends the process if a statement does not end. Ending is safe because the statement only reads.
 fn end_after(time: Duration) -> Arc<AtomicBool> {
     let is_answered = Arc::new(AtomicBool::new(false));
     let answered = is_answered.clone();
     std::thread::spawn(move || {
         std::thread::sleep(time);
         if !answered.load(Ordering::Acquire) {
-            note("the statement took longer than its time: ask for less, or raise --time-limit");
+            note("the statement exceeded its time limit; select less, or raise --time-limit");
             std::process::exit(1);
         }
     });
@@ -89,7 +89,7 @@ impl Sql {
         }
         if answer.is_cut {
             context.note(format_args!(
-                "there are more: only {} rows were read; raise --max-rows or --max-memory, or ask for less",
+                "only the first {} rows are shown; raise --max-rows or --max-memory, or select less",
                 answer.rows.len()
             ));
         }
@@ -107,7 +107,7 @@ fn show_views(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Names of which no two are the same: the second `url` is `url_2`. An object cannot have two values of one name.
+/// Unique names for the columns, because a JSON object cannot have two values of one name: the second `url` is `url_2`.
 fn distinct(names: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
@@ -121,7 +121,7 @@ fn distinct(names: &[String]) -> Vec<String> {
     all
 }
 
-/// A row as an object with the names of the columns.
+/// The rows as objects with the names of the columns.
 fn objects(answer: &Rows) -> Vec<Value> {
     let value = |cell: &Cell| match cell {
         Cell::Null => Value::Null,
@@ -146,7 +146,7 @@ fn print_csv(answer: &Rows) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Columns of a cell that are shown.
+/// Longest text of a cell, in columns of the terminal.
 const MAX_COLUMNS: usize = 100;
 
 fn print_table(out: &mut dyn Write, answer: &Rows) -> std::io::Result<()> {
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_of_one_name_are_told_apart() {
+    fn columns_with_the_same_name_get_numbers() {
         let names =
             |names: &[&str]| distinct(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
         assert_eq!(names(&["url", "time"]), ["url", "time"]);

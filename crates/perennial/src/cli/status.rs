@@ -1,4 +1,4 @@
-//! `perennial status`: what is in an archive, as numbers.
+//! `perennial status`: an archive -> the numbers of its contents.
 
 use serde::Serialize;
 
@@ -11,10 +11,10 @@ use perennial_archive::store::{Counts, TextCounts, Texts};
     after_help = "Examples:\n  perennial status\n  perennial status --sites 50\n  perennial status --texts --json"
 )]
 pub(super) struct Status {
-    /// How many sites to list, largest first
+    /// List the N largest sites
     #[arg(long, default_value_t = 10, value_name = "N")]
     sites: usize,
-    /// Also how large the text index is, and what of it versions worth indexing brought
+    /// Show the size of the text index too
     #[arg(long)]
     texts: bool,
 }
@@ -74,14 +74,14 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     }
     writeln!(out, "versions  {}, {} worth indexing", counts.n_versions, counts.n_indexed)?;
     if counts.n_left_out > 0 {
-        writeln!(out, "left out  {} unimportant versions, kept as what changed", counts.n_left_out)?;
+        writeln!(out, "reduced   {} unimportant versions, stored as deltas", counts.n_left_out)?;
     }
     let aside = &counts.set_aside;
     if *aside != Default::default() {
         writeln!(
             out,
-            "set aside {} records that cannot be captures, {} captures that contradict their digests, {} that could not be \
-             analysed: see `perennial verify`",
+            "quarantine {} records that cannot be captures, {} captures with wrong digests, {} that could not be analysed: see \
+             `perennial verify`",
             aside.n_records, aside.n_mismatching, aside.n_unread
         )?;
     }
@@ -89,8 +89,8 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         let (all, important) = (texts.n_texts, texts.n_important_texts);
         writeln!(
             out,
-            "texts     {all} passages in {} stays, {} of text, {} with the index\n          --important looks in {important} of them, {} of text; \
-             {} only unimportant versions brought",
+            "texts     {all} passages with {} presences, {} of text, {} with the index\n          --important searches {important} of them, {} of text; \
+             {} are from unimportant versions only",
             texts.n_stays,
             human_bytes(texts.text_bytes),
             human_bytes(texts.n_bytes),

@@ -13,14 +13,14 @@ use perennial_archive::store::{Cell, ChangeOrder, Filter, each_view_row, site_of
 use perennial_engine::analyse::{AdFilters, ElementContent, OperationReport};
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
-/// What a file has a row for.
+/// A table: one row per
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum Table {
     /// Each change
     Changes,
     /// Each version of a page
     Versions,
-    /// Each look at a page
+    /// Each observation of a page
     Looks,
     /// Each capture
     Captures,
@@ -28,7 +28,6 @@ pub(super) enum Table {
     Deltas,
 }
 
-/// How it is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TableForm {
     Csv,
@@ -56,11 +55,11 @@ const DELTAS: [&str; 17] = [
     "share",
 ];
 
-/// Changes that are held in memory at a time.
+/// Number of changes in memory at a time.
 const AT_A_TIME: usize = 100;
 
 impl Table {
-    /// Its name, which is that of a view where it is one (docs/sql.md).
+    /// Its name. Tables that are views of docs/sql.md have the view's name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Table::Changes => "changes",
@@ -79,7 +78,7 @@ impl Table {
         view.map(|(_, columns)| columns).unwrap_or_default()
     }
 
-    /// Writes the rows that pass a filter. `progress` is called after each. Gives their number, and the file.
+    /// Writes the rows that pass a filter, and calls `progress` after each. Returns their number, and the file.
     pub(super) fn write(
         self,
         archive: &Archive,
@@ -160,7 +159,7 @@ fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<Cell> 
     ]
 }
 
-/// A file that rows are written to.
+/// The file with the rows.
 enum Sheet {
     Csv(BufWriter<File>),
     Parquet(BufWriter<File>, Box<ParquetWriter>, Vec<ColumnKind>),
@@ -206,7 +205,7 @@ impl Sheet {
     }
 }
 
-/// What a column of these tables has. Their names tell: a count begins with `n_`, a truth with `is_`.
+/// The type of a column. Names of counts begin with `n_`, of booleans with `is_`.
 fn kind_of(column: &str) -> ColumnKind {
     match column {
         "time" | "before" | "first_time" | "last_time" => ColumnKind::Time,
@@ -218,7 +217,7 @@ fn kind_of(column: &str) -> ColumnKind {
     }
 }
 
-/// A value as its column has it; one that is not is written as it is, and refused.
+/// A value of the column's type. A value of a different type is passed on, and the writer refuses it.
 fn value_of(cell: &Cell, kind: ColumnKind) -> Value<'_> {
     match (cell, kind) {
         (Cell::Null, _) => Value::Missing,

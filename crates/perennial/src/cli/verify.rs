@@ -1,4 +1,4 @@
-//! `perennial verify`: an archive -> every defect in it; with `--repair` put right what can be.
+//! `perennial verify`: an archive -> its defects, and their repair.
 
 use super::{Context, Exit};
 use perennial_archive::verify::{Defect, Unfinished, VerifyReport, rebuild, repair, verify};
@@ -6,12 +6,10 @@ use perennial_archive::{Archive, ArchiveWriter, Repair, now};
 use perennial_crawler::make_frontier;
 
 const AFTER_HELP: &str = "\
-Checks every record's digests and structure, the state against the records, and the index against the \
-state. Exit code 4 when there are defects, 0 when there are none or only accepted ones. Works while a crawl is \
-writing. Records whose bytes contradict their digests (forged or damaged) have kind \"digest\". Defects that came \
-with an imported file, whose bytes are still those that were imported, are told apart; --accept-imported takes them \
-as they are. What was set aside, because it cannot be a capture or could not be analysed, is listed and is no \
-defect, nor is what a killed command left to be completed by the next one that writes.
+Checks the digests and structure of every record, the state against the records, and the index against the state. Works during a \
+crawl. The exit code is 4 if there are defects that are not accepted. Defects of an imported file that were there before the import \
+are marked; --accept-imported accepts them. Quarantined records and work left unfinished by a killed command are listed \
+separately; they are not defects.
 
 Examples:
   perennial verify
@@ -23,15 +21,15 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Verify {
-    /// Cut torn ends off (kept in side files), make a wrong state or index anew; sound bytes stay untouched
+    /// Move torn ends to side files, and rebuild a wrong state or index; valid records are not changed
     #[arg(long)]
     repair: bool,
 
-    /// Make state and index anew from the WARC files alone, then check
+    /// Rebuild state and index from the WARC files, then check
     #[arg(long, conflicts_with = "repair")]
     rebuild: bool,
 
-    /// Do not fail for defects that came with imported files and have not grown since
+    /// Accept defects that imported files had before the import
     #[arg(long)]
     accept_imported: bool,
 }
@@ -55,7 +53,7 @@ impl Verify {
     }
 }
 
-/// State and index from the WARC files, and the frontier from the state.
+/// Rebuilds state and index from the WARC files, and the frontier from the state.
 fn rebuild_all(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
     let repairs = rebuild(archive, progress)?;
     let mut writer = ArchiveWriter::open(archive)?;
@@ -69,30 +67,27 @@ fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Wr
         writeln!(out, "{repair}")?;
     }
     for aside in &report.set_aside {
-        writeln!(out, "set aside: {}{}: {}", aside.file, place_of(aside), aside.what)?;
+        writeln!(out, "quarantined: {}{}: {}", aside.file, place_of(aside), aside.what)?;
     }
     for unfinished in &report.unfinished {
         let Unfinished { file, what } = unfinished;
-        writeln!(
-            out,
-            "{file}: {what}; no defect: a command is at work, or the next that writes goes on with it"
-        )?;
+        writeln!(out, "{file}: {what}; not a defect: a running command or the next one completes it")?;
     }
     for defect in &report.defects {
-        let origin = if defect.is_foreign { "came with the import: " } else { "" };
+        let origin = if defect.is_foreign { "imported with this defect: " } else { "" };
         writeln!(out, "{}{}: {origin}{}", defect.file, place_of(defect), defect.what)?;
     }
     if report.n_set_aside > 0 {
         writeln!(
             out,
-            "{} records are set aside: they cannot be captures, or could not be analysed",
+            "{} records are quarantined: they cannot be captures, or could not be analysed",
             report.n_set_aside
         )?;
     }
     if report.n_mismatching > 0 {
         writeln!(
             out,
-            "{} records contradict their digests, because they were forged or damaged: no other capture refers to them",
+            "{} records do not match their digests (forged or damaged); no other capture refers to them",
             report.n_mismatching
         )?;
     }
@@ -109,15 +104,13 @@ fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Wr
 fn verdict(report: &VerifyReport, accepts_foreign: bool) -> String {
     let n_foreign = report.n_foreign();
     match (report.defects.len() - n_foreign, n_foreign) {
-        (0, 0) => "all sound".to_string(),
+        (0, 0) => "no defects".to_string(),
         (n, 0) => format!("{n} defects"),
         (0, n) if accepts_foreign => {
-            format!("sound but for {n} defects that came with imported files, accepted")
+            format!("no defects except {n} accepted ones of imported files")
         }
-        (0, n) => format!(
-            "{n} defects, all of which came with imported files: --accept-imported takes them as they are"
-        ),
-        (n, foreign) => format!("{n} defects of this archive, and {foreign} that came with imported files"),
+        (0, n) => format!("{n} defects, all of imported files; --accept-imported accepts them"),
+        (n, foreign) => format!("{n} defects of this archive, and {foreign} of imported files"),
     }
 }
 

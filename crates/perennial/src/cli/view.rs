@@ -1,4 +1,4 @@
-//! `perennial view`: an archived page -> its address on a server of this machine, which is started if none runs.
+//! `perennial view`: an archived page -> its URL on a server of this machine, which is started if none runs.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,17 +13,16 @@ use super::signals::Signals;
 use super::{Context, Exit};
 use perennial_server::{Options, listen};
 
-/// How long a server that runs may take to say so.
+/// Time limit for the response of a running server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A longer answer is not that of our server.
+/// A longer response is not from a Perennial server.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
 const AFTER_HELP: &str = "\
-A server that `perennial serve` runs at --listen is used if it serves this archive. Else one is started, on another port if that \
-one is taken, and runs until it is stopped.
---raw takes the capture closest to TIME; without a time, the latest. TIME is 2026-11-16T09:30:00Z, 2026-11-16, digits such as \
-20261116, or a length of time ago such as 3d. `--raw --json` prints what is known of the capture.
+If `perennial serve` serves this archive at --listen, that server is used. Otherwise a server is started, on a free port if that one is \
+taken, and runs until it is stopped. The capture is the one closest to TIME, or the latest one. TIME is 2026-11-16T09:30:00Z, 2026-11-16, \
+20261116, or a time ago such as 3d. `--raw --json` prints metadata of the capture.
 
 Examples:
   perennial view https://news.example/
@@ -36,15 +35,15 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct View {
-    /// The address, with @TIME behind it if not the latest capture is meant
+    /// URL of the page, with @TIME for a capture other than the latest
     #[arg(value_name = "URL[@TIME]", value_parser = UrlAt::parse)]
     page: UrlAt,
 
-    /// Where the server runs, or is started
+    /// Address of the server
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
     listen: SocketAddr,
 
-    /// Only print the address
+    /// Print the URL only
     #[arg(long)]
     no_browser: bool,
 
@@ -52,7 +51,7 @@ pub(super) struct View {
     #[arg(long, conflicts_with_all = ["listen", "no_browser"])]
     raw: bool,
 
-    /// Print the whole response as it is stored: status line, fields, and the body with its codings
+    /// Print the stored response: status line, fields, and the body with its codings
     #[arg(long, conflicts_with_all = ["listen", "no_browser"])]
     response: bool,
 }
@@ -96,7 +95,7 @@ impl View {
     }
 }
 
-/// Where a server at an address has this archive, if there is one.
+/// The URL prefix of this archive on a running server, if that serves it.
 fn running(at: SocketAddr, root: &Path) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&at, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -110,7 +109,7 @@ fn running(at: SocketAddr, root: &Path) -> Option<String> {
     Some(format!("{}{base}", status["address"].as_str()?))
 }
 
-/// Asks the desktop to open an address, where there is one. If it cannot, the address was printed.
+/// Opens a URL in the desktop's browser. If that fails, the user has the printed URL.
 fn open_browser(address: &str) {
     let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };

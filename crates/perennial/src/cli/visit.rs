@@ -1,4 +1,4 @@
-//! `perennial visit`: a page, or what fails on a host -> visited as soon as politeness allows it.
+//! `perennial visit`: a page, or the failing pages of a host -> visited as soon as politeness allows.
 
 use clap::Args;
 
@@ -7,7 +7,7 @@ use super::{Context, Exit};
 use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
-A running crawl visits it within seconds, else the next one does so first. The pause that a host got by its failures ends.
+A running crawl visits the page within seconds; otherwise the next crawl visits it first. The backoff of a failing host ends.
 
 Examples:
   perennial visit https://example.org/news
@@ -17,13 +17,13 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Visit {
-    /// The address of a page, or a host
+    /// URL of a page, or a host
     #[arg(value_name = "URL")]
     target: String,
 }
 
 impl Visit {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        perform(context, &AdminAction::Retry(self.target), "to be visited now:")
+        perform(context, &AdminAction::Retry(self.target), "requested a visit of")
     }
 }

@@ -1,4 +1,4 @@
-//! `perennial watch`: an address and who wants to hear of it -> `[[site]]` and `[[notify]]` in perennial.toml.
+//! `perennial watch`: a page and its receivers -> `[[site]]` and `[[notify]]` in perennial.toml.
 
 use clap::Args;
 use perennial_core::notice::{ChangeCondition, ChangeKind, PageFilter, Wording};
@@ -15,9 +15,9 @@ use perennial_archive::settings::{NotifyRule, Seed, Target, put_rule};
 use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
-TARGET is webhook:URL (JSON), slack:URL, ntfy:URL, apprise:URL, email:ADDRESS (by the server below [smtp] in perennial.toml), or \
-command:PROGRAM, which gets JSON on its standard input. Without --notify the page is followed, and `perennial serve` has its changes as a \
-feed. The archive is made if there is none.
+TARGET is webhook:URL (JSON), slack:URL, ntfy:URL, apprise:URL, email:ADDRESS (by the server in [smtp] of perennial.toml), or \
+command:PROGRAM, which receives JSON on standard input. Without --notify the page is only followed; `perennial serve` publishes its \
+changes as a feed. The archive is created if missing.
 
 Examples:
   perennial watch https://example.org/prices --notify ntfy:https://ntfy.example/my-topic
@@ -29,31 +29,31 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Watch {
-    /// The page; https is assumed when no scheme is given
+    /// URL of the page; https is the default scheme
     #[arg(value_name = "URL", value_parser = parse_address)]
     url: Url,
-    /// Only where the text of this part has changed: a CSS selector
+    /// Only changes of the text in the part with this CSS selector
     #[arg(long, value_name = "CSS", value_parser = parse_selector)]
     selector: Option<Selector>,
-    /// Who is told; may be given several times
+    /// Receiver of the notices; repeatable
     #[arg(long, value_name = "TARGET")]
     notify: Vec<Target>,
-    /// Only changes that matter at least so much, 0 to 1
+    /// Only changes of at least this importance, 0 to 1
     #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = parse_share)]
     min_importance: f64,
-    /// Only where these words, or what this /regular expression/ matches, are new
+    /// Only changes in which these words, or matches of a /regular expression/, appeared
     #[arg(long, value_name = "WORDS")]
     appears: Option<Wording>,
-    /// Only where they are gone
+    /// Only changes in which they vanished
     #[arg(long, value_name = "WORDS")]
     vanishes: Option<Wording>,
-    /// Only this kind of change: edited, retitled, new, vanished, returned or redirected; may be given several times
+    /// Only this kind: edited, retitled, new, vanished, returned or redirected; repeatable
     #[arg(long, value_name = "KIND")]
     kind: Vec<ChangeKind>,
     /// Name of the rule [default: the page without its scheme]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     name: Option<String>,
-    /// Allow the page's host to have a private or loopback address
+    /// Allow a host with a private or loopback address
     #[arg(long)]
     allow_private: bool,
 }
@@ -63,11 +63,9 @@ fn parse_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "write a number from 0 to 1".to_owned())
 }
 
-/// What was written.
 #[derive(Serialize)]
-struct Written {
+struct WatchReport {
     url: String,
-    /// Whether the page was not followed before.
     is_new: bool,
     rules: Vec<String>,
 }
@@ -86,21 +84,21 @@ impl Watch {
         let rules = self.rules();
         rules.iter().try_for_each(|rule| put_rule(&path, rule))?;
         let names = rules.iter().map(|rule| rule.name.clone()).collect();
-        let written = Written { url: self.url.to_string(), is_new, rules: names };
+        let report = WatchReport { url: self.url.to_string(), is_new, rules: names };
         let folder = match context.archive_option() {
             Some(dir) => format!("--archive {} ", dir.display()),
             None => String::new(),
         };
-        context.print(&written, |out| {
+        context.print(&report, |out| {
             let followed = if is_new { "follows" } else { "followed already:" };
             writeln!(out, "{followed} {}", self.url)?;
             for rule in &rules {
-                writeln!(out, "rule `{}` tells {}", rule.name, rule.to)?;
+                writeln!(out, "rule `{}` notifies {}", rule.name, rule.to)?;
             }
             match rules.is_empty() {
                 true => writeln!(
                     out,
-                    "nobody is told: `perennial {folder}serve` has /changes.atom for feed readers"
+                    "no notification rule: feed readers can use /changes.atom of `perennial {folder}serve`"
                 )?,
                 false => writeln!(out, "try it: perennial {folder}notify test")?,
             }
@@ -109,7 +107,7 @@ impl Watch {
         Ok(Exit::Done)
     }
 
-    /// A rule for each who is told.
+    /// One rule per receiver.
     fn rules(&self) -> Vec<NotifyRule> {
         let usual = || without_scheme(self.url.as_str()).to_owned();
         let name = self.name.clone().unwrap_or_else(usual);

@@ -1,4 +1,4 @@
-//! `perennial article extract`: a page -> the article or post that it holds.
+//! `perennial article extract`: a page -> the article that it contains.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,18 +18,18 @@ use crate::cli::{Context, Exit};
 use perennial_engine::analyse::PageSpec;
 use perennial_engine::feeds::articles::{article_json, edit_json, field_name, template_around};
 
-/// Longer pages are cut here.
+/// Longer pages are truncated.
 const MAX_PAGE_BYTES: u64 = 32 << 20;
 /// Longer lines of a list are refused.
 const MAX_LINE_BYTES: u64 = 4 << 20;
 
 const AFTER_HELP: &str = "\
 PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address. \
-Without --title and --description the page's own title and description are used. They matter most where a page holds several \
-posts: then they say which. --neighbour names other pages of the same site; what stands on half of them is no part of the \
-object, and five or more make the result much more exact. Of an archived page they are found in the archive.
-With --json one object a line is printed. --list takes one page a line, as JSON: {\"file\": ..., \"title\": ..., \"description\": ..., \
-\"url\": ..., \"neighbours\": [...], \"before\": ...}; only `file` is needed, and what else a line has as `id` is repeated in the result.
+--title and --description select one of several posts on a page; the default is the page's title and description. --neighbour \
+gives other pages of the same site: text that half of them share is not part of the article, and five or more make the result much \
+more exact. Neighbours of an archived page come from the archive.
+--json prints one article per line. --list reads one page per line, as JSON: {\"file\": ..., \"title\": ..., \"description\": ..., \
+\"url\": ..., \"neighbours\": [...], \"before\": ...}; only `file` is required, and `id` is copied to the result.
 
 Examples:
   perennial article extract --html article.html
@@ -44,36 +44,36 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(in crate::cli) struct Extract {
-    /// A file, an archived page (URL@TIME), or a live address
+    /// A file, an archived page (URL@TIME), or a live URL
     #[arg(required_unless_present_any = ["html", "list"])]
     page: Vec<PageSpec>,
     /// HTML files
     #[arg(long, value_name = "FILE", num_args = 1..)]
     html: Vec<PathBuf>,
-    /// A file with one page a line, as JSON; - for standard input
+    /// File with one page per line, as JSON; - for standard input
     #[arg(long, value_name = "FILE")]
     list: Option<PathBuf>,
-    /// Title of the object, as a feed gives it
+    /// Title of the article, as in a feed
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Description of the object, as a feed gives it; may hold HTML
+    /// Description of the article, as in a feed; may contain HTML
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Address of the page, for a file: links resolve against it
+    /// URL of the page, if it is a file: links resolve against it
     #[arg(long)]
     url: Option<String>,
     /// Other pages of the same site: HTML files
     #[arg(long, value_name = "FILE", num_args = 1..)]
     neighbour: Vec<PathBuf>,
-    /// An older version of the page, in the same forms: say what was edited since, the headline first
+    /// An older version of the page, in the same forms: print the edits since, the headline first
     #[arg(long, value_name = "PAGE")]
     before: Option<PageSpec>,
-    /// Ask hosts with private and loopback addresses too
+    /// Allow hosts with private and loopback addresses
     #[arg(long)]
     allow_private: bool,
 }
 
-/// A page and what is known of it -> its object.
+/// A page and its context -> its article.
 pub(in crate::cli) type Algorithm = dyn Fn(&Dom, &Known<'_>) -> Article;
 
 /// One page to read.
@@ -129,12 +129,12 @@ impl Extract {
         }
         teller.out.flush()?;
         if n_unread > 0 {
-            bail!("{n_unread} pages could not be read and were left out: see the lines above");
+            bail!("{n_unread} pages could not be read (see above) and were skipped");
         }
         Ok(Exit::Done)
     }
 
-    /// What the options say of each page that they name.
+    /// The options, as they apply to each page.
     fn job(&self, file: &Path) -> Job {
         let (title, description) = (self.title.clone(), self.description.clone());
         Job { file: file.to_owned(), title, description, url: self.url.clone(), ..Job::default() }
@@ -148,11 +148,11 @@ impl Extract {
         }
         if page.document.is_some() {
             bail!(
-                "{} is no HTML page: only pages hold objects; see `perennial lab segment` for its text",
+                "{} is not an HTML page, so it contains no article; `perennial lab segment` prints its text",
                 page.version
             );
         }
-        // Who names neighbours knows better than the archive.
+        // Neighbours given by the user take precedence over the archive's.
         let template = match (&snapshot, spec) {
             (Some(snapshot), PageSpec::Archived { .. }) if self.neighbour.is_empty() => {
                 template_around(snapshot, &page.url)?
@@ -172,7 +172,7 @@ struct Source<'a> {
     template: Option<&'a Template>,
 }
 
-/// Extracts and prints, one page after the other, so that a list may be longer than memory.
+/// Extracts and prints page by page, because a list may not fit into memory.
 struct Teller<'c> {
     context: &'c Context,
     out: Box<dyn Write>,
@@ -180,7 +180,7 @@ struct Teller<'c> {
 }
 
 impl Teller<'_> {
-    /// Reads a list to its end; gives the number of pages that could not be read.
+    /// Reads a list to its end; returns the number of unreadable pages.
     fn tell_list(&mut self, list: &Path) -> anyhow::Result<u64> {
         let input: Box<dyn std::io::Read> = match list.to_str() {
             Some("-") => Box::new(std::io::stdin()),
@@ -200,7 +200,7 @@ impl Teller<'_> {
                 continue;
             }
             let job: Job = serde_json::from_slice(&line).with_context(|| {
-                format!("line {number} of the list is no page: write {{\"file\": \"page.html\"}}")
+                format!("line {number} of the list is not a page: write {{\"file\": \"page.html\"}}")
             })?;
             if let Err(error) = self.tell_listed(&job)? {
                 n_unread += self.leave_out(&error);
@@ -211,7 +211,7 @@ impl Teller<'_> {
         Ok(n_unread)
     }
 
-    /// The outer error ends the run, the inner one is of this page alone.
+    /// The outer error ends the run; the inner one concerns this page only.
     fn tell_listed(&mut self, job: &Job) -> anyhow::Result<anyhow::Result<()>> {
         let read = || -> anyhow::Result<_> {
             let before = job.before.as_deref().map(read_page).transpose()?;
@@ -226,13 +226,13 @@ impl Teller<'_> {
         }
     }
 
-    /// A page among many that cannot be read is told and counted.
+    /// Reports and counts an unreadable page among many.
     fn leave_out(&self, error: &anyhow::Error) -> u64 {
         self.context.note(format_args!("{error:#}"));
         1
     }
 
-    /// Prints the object of one page, and what was edited since the version before.
+    /// Prints the article of one page, or its edits since the previous version.
     fn tell(&mut self, name: &str, job: &Job, source: &Source<'_>) -> anyhow::Result<()> {
         let object = self.object_of(source.html, job, source.template);
         let before = source.before.map(|html| self.object_of(html, job, source.template));
@@ -263,12 +263,12 @@ impl Teller<'_> {
     }
 }
 
-/// What is needed of a page that was named by its address.
+/// A page that the options name.
 struct Loaded {
     url: String,
     version: String,
     html: String,
-    /// What it shares with other pages of its site in the archive.
+    /// The text that it shares with other pages of its site in the archive.
     template: Option<Template>,
 }
 
@@ -291,10 +291,10 @@ fn template_of(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
     Ok(Some(Template::from_neighbours(&pages)))
 }
 
-/// For people: headline, who and when, lead, text, and how much there is besides.
+/// Writes headline, author, time, lead and text, and the number of links, images and comments.
 pub(in crate::cli) fn write_text(out: &mut dyn Write, object: &Article) -> std::io::Result<()> {
     if object.text.is_empty() {
-        return writeln!(out, "{}\n\n(the page holds no running text)\n", object.title);
+        return writeln!(out, "{}\n\n(the page contains no running text)\n", object.title);
     }
     writeln!(out, "{}", object.title)?;
     let time = object.time.map(|time| time.to_rfc3339()).unwrap_or_default();
@@ -310,21 +310,21 @@ pub(in crate::cli) fn write_text(out: &mut dyn Write, object: &Article) -> std::
     writeln!(out, "\n({n_links} links, {n_images} images, {n_comments} paragraphs of comments)\n")
 }
 
-/// Words that are shown before and after an edit.
+/// Number of words shown before and after an edit.
 const N_AROUND: usize = 6;
 
-/// For people: what was taken out in [- -], what was added in {+ +}, with a few words around.
+/// Writes removed words in [- -] and added words in {+ +}, with a few words of context.
 pub(in crate::cli) fn write_edits(
     out: &mut dyn Write,
     before: &Article,
     after: &Article,
 ) -> std::io::Result<()> {
     if same_version(before, after) {
-        return writeln!(out, "{}\n\nThe same version: nothing of its own was edited.\n", after.title);
+        return writeln!(out, "{}\n\nThe same version: the article was not edited.\n", after.title);
     }
     let edits = edits(before, after);
     let (n_taken_out, n_added) = n_edited(&edits);
-    writeln!(out, "{}\n{n_taken_out} words taken out, {n_added} added", after.title)?;
+    writeln!(out, "{}\n{n_taken_out} words removed, {n_added} added", after.title)?;
     for edit in &edits {
         writeln!(out, "\n{}:", field_name(edit.field))?;
         for (place, run) in edit.runs.iter().enumerate() {

@@ -14,9 +14,8 @@ use perennial_archive::store::AnnouncedFilter;
 use perennial_engine::feeds::articles::{ArchivedArticle, SiteTemplates};
 
 const AFTER_HELP: &str = "\
-An object is what a feed announced and a capture shows: an article, a post, a message. A version counts when its own words, \
-links or images changed; surroundings, comments and dates do not. --edited shows what was edited, the headline first. \
-With --json one object a line is printed, with all its versions.
+An article is announced by a feed and shown by a capture: a news article, a post, a message. It has a new version if its words, links \
+or images changed; the rest of the page, comments and dates do not count. --json prints one article per line, with all versions.
 
 Examples:
   perennial article list news.example --since 24h
@@ -30,22 +29,22 @@ Examples:
 pub(super) struct List {
     /// A site, as example.org or example.org:8080
     site: Option<String>,
-    /// Only what this feed announced
+    /// Only articles that this feed announced
     #[arg(long, value_name = "URL")]
     feed: Option<String>,
-    /// Only what was first announced since then: 24h, yesterday, 2026-11-16
+    /// Only articles first announced since then: 24h, yesterday, 2026-11-16
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
-    /// Only objects with such words in headline or text: a regular expression
+    /// Only articles with a match of this regular expression in headline or text
     #[arg(long, value_name = "RE")]
     text: Option<Regex>,
-    /// Only objects that were edited, with their edits
+    /// Only edited articles, with their edits
     #[arg(long)]
     edited: bool,
-    /// At most so many, the latest first
+    /// Show at most N articles, the latest first
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// How they are written: a line each, or headline and text free of layout
+    /// Print one line per article, or headline and text as Markdown
     #[arg(long, value_name = "NAME", default_value = "lines", value_parser = ["lines", "markdown"])]
     format: String,
 }
@@ -58,7 +57,7 @@ impl List {
         let announced = shared.lock().store().announced_pages(&filter)?;
         let mut templates = SiteTemplates::new(&announced);
         let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };
-        let progress = context.progress_count(announced.len() as u64, "reading objects");
+        let progress = context.progress_count(announced.len() as u64, "reading articles");
         let mut n_told = 0;
         for page in announced {
             progress.inc(1);
@@ -76,7 +75,7 @@ impl List {
         }
         progress.finish_and_clear();
         if n_told == 0 && !context.json {
-            writeln!(out, "no such object: `perennial feed list` tells which feeds are followed")?;
+            writeln!(out, "no such article; `perennial feed list` shows the feeds")?;
         }
         out.flush()?;
         Ok(Exit::Done)
@@ -106,7 +105,7 @@ impl List {
     }
 }
 
-/// One line, and what was edited if asked for.
+/// Writes one line, then the edits if `with_edits`.
 fn write_line(told: &ArchivedArticle, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
     let Some(latest) = told.versions.last() else { return Ok(()) };
     let time =

@@ -22,9 +22,9 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Show {
-    /// Address of the page
+    /// URL of the page
     url: String,
-    /// Show every version with the words that were taken out and added
+    /// Show every version with its removed and added words
     #[arg(long)]
     history: bool,
 }
@@ -32,7 +32,9 @@ pub(super) struct Show {
 impl Show {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let shared = SharedSnapshot::new(context.snapshot()?);
-        let missing = || format!("the archive has no page {}: see `perennial status --sites 50`", self.url);
+        let missing = || {
+            format!("the archive does not contain the page {}: see `perennial status --sites 50`", self.url)
+        };
         let page = shared.lock().store().page(&self.url)?.with_context(missing)?;
         let announced = shared.lock().store().announced_page(page.id)?;
         let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
@@ -60,7 +62,7 @@ pub(super) fn write_json(told: &ArchivedArticle, out: &mut dyn Write) -> anyhow:
     Ok(writeln!(out)?)
 }
 
-/// Every version with its edits.
+/// Writes every version with its edits.
 fn write_history(told: &ArchivedArticle, out: &mut dyn Write) -> std::io::Result<()> {
     if let Some(first) = told.versions.first() {
         writeln!(out, "first seen {}:\n", first.since.to_rfc3339())?;

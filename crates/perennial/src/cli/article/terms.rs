@@ -1,4 +1,4 @@
-//! `perennial article terms`: which words are new on the sites of an archive.
+//! `perennial article terms`: passages of a span -> words that are new or became frequent.
 
 use std::io::Write;
 
@@ -13,8 +13,8 @@ use perennial_archive::store::Texts;
 use perennial_engine::search::{NewTerm, NewTerms, TermsQuery, new_terms};
 
 const AFTER_HELP: &str = "\
-A term is a word or two words in a row. Counted are the paragraphs, headings, cells and links that came to pages in the span and have it, without \
-advertisements; the surprise is the log-likelihood ratio beside those of the time before (docs/search.md).
+A term is one word or two adjacent words. `now` counts the paragraphs, headings, cells and links with the term that appeared in the \
+span, without advertisements. The surprise is the log-likelihood ratio of this count to earlier passages (docs/search.md).
 
 Examples:
   perennial article terms
@@ -25,16 +25,16 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Terms {
-    /// From when on terms are new
+    /// Start of the span
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_time)]
     since: Timestamp,
-    /// Before this time
+    /// End of the span [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// Only on the pages of this host, beside what they said before
+    /// Only the pages of this host
     #[arg(long, value_name = "HOST")]
     site: Option<String>,
-    /// At most so many
+    /// Show at most N terms
     #[arg(long, value_name = "N", default_value_t = 40)]
     limit: usize,
 }
@@ -43,11 +43,11 @@ pub(super) struct Terms {
 struct Report {
     since: String,
     until: Option<String>,
-    /// Passages that came in the span.
+    /// Passages that appeared in the span.
     n_passages: u64,
-    /// Passages that stood there before.
+    /// Earlier passages.
     n_before: u64,
-    /// Whether only the latest passages of the span were read.
+    /// Only the latest passages of the span were read.
     is_partial: bool,
     terms: Vec<TermRow>,
 }
@@ -65,7 +65,7 @@ impl Terms {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();
         let Some(texts) = Texts::open_read(&snapshot.archive().texts_path())? else {
-            bail!("the archive has no text index of this release: `perennial analyse` makes it");
+            bail!("the text index is missing or of another release; run `perennial analyse`");
         };
         if let Some(site) = &self.site
             && store.pages_of_host(site)?.is_empty()
@@ -96,10 +96,7 @@ fn row_of(term: &NewTerm) -> TermRow {
 fn write_terms(out: &mut dyn Write, found: &NewTerms) -> std::io::Result<()> {
     if found.terms.is_empty() {
         let n = found.n_passages;
-        return writeln!(
-            out,
-            "no term surprises among {n} passages: a longer span has more, such as --since 30d"
-        );
+        return writeln!(out, "no surprising term in {n} passages; try a longer span, such as --since 30d");
     }
     writeln!(out, "surprise  now  before  term")?;
     for term in &found.terms {

@@ -1,4 +1,4 @@
-//! `perennial lab channel`: a channel page for a time between its captures, inferred from what its feed knew by then.
+//! `perennial lab channel`: a feed -> its channel page at a time between two captures, inferred from the items.
 
 use std::io::Write;
 
@@ -14,20 +14,20 @@ use perennial_archive::settings::site::parse_address;
 use perennial_lab::feeds::inferred::{InferredChannel, fill_template, infer_channel};
 
 const AFTER_HELP: &str = "\
-A channel page is the page that a feed belongs to. Between two captures of it nobody looked, but its feed knows what was published by \
-then. The result is marked as inferred and is never stored as a capture. --html writes the page of the nearest capture with the items of \
-then in its list; where that page has no list of the feed's items, a plain one. Nothing in it runs or is fetched.
+A channel page is the page that a feed belongs to. Between two captures of the page, the feed shows which items were published. The \
+result is marked as inferred and never stored as a capture. --html puts these items into the list of the nearest capture, or into a \
+plain page if that capture has no such list. The page runs no scripts and fetches nothing.
 
 Examples:
   perennial lab channel https://example.org/@2026-11-16T09:30:00Z
   perennial lab channel https://example.org/@yesterday --html > page.html
   perennial lab channel https://example.org/@20261116093000 --json";
 
-/// Infer a channel page for a time between its captures, from the items of its feed.
+/// Infer a page between two captures from the items of its feed.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Channel {
-    /// Address and time, with @ between them
+    /// URL and time
     #[arg(value_name = "URL@TIME", value_parser = parse_place)]
     place: (Url, Timestamp),
     /// Write a page in HTML
@@ -36,9 +36,8 @@ pub(super) struct Channel {
 }
 
 fn parse_place(text: &str) -> Result<(Url, Timestamp), String> {
-    let (url, time) = text
-        .rsplit_once('@')
-        .ok_or("write an address, @ and a time, such as https://example.org/@2026-11-16")?;
+    let (url, time) =
+        text.rsplit_once('@').ok_or("write URL@TIME, such as https://example.org/@2026-11-16")?;
     let time = units::parse_time(time, perennial_archive::now()).map_err(|error| error.to_string())?;
     Ok((parse_address(url)?, time))
 }
@@ -55,7 +54,7 @@ impl Channel {
         };
         let Some(inferred) = inferred else {
             anyhow::bail!(
-                "no feed of {url} knew an item at {at}: `perennial feed list` shows the feeds with their channel pages and their first captures"
+                "no feed of {url} has an item before {at}; `perennial feed list --json` shows the feeds with their channel pages"
             );
         };
         if self.html {

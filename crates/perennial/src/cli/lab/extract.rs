@@ -9,13 +9,13 @@ use crate::cli::article::extract;
 use crate::cli::{Context, Exit};
 
 const AFTER_HELP: &str = "\
-The options are those of `perennial article extract`; only title and text are found.
+The options are those of `perennial article extract`; the result contains only title and text.
 
 Examples:
   perennial lab extract --html article.html --algorithm grams-3
   perennial lab extract --list pages.jsonl --algorithm concepts --json > texts.jsonl";
 
-/// Show the text that the paper's own algorithm finds on a page.
+/// Extract the text of a page by the algorithm of the paper.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Extract {

@@ -1,4 +1,4 @@
-//! `perennial lab feeds`: how feeds publish, beside the numbers of P-FEED.
+//! `perennial lab feeds`: statistics of feeds, compared with the numbers of P-FEED.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ Examples:
   perennial lab feeds --format svg > feeds.svg
   perennial lab feeds saved-feeds/ --json    the same over files, without an archive";
 
-/// Show statistics over feeds of this archive, or over files.
+/// Show statistics of the archive's feeds, or of feeds in files.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Feeds {
@@ -101,7 +101,7 @@ fn print_statistics(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Res
     )?;
     writeln!(
         out,
-        "Captures of feeds of which nothing was left at the next one (items were lost): {}",
+        "Captures of feeds that share no item with the next one (items were lost): {}",
         statistics.n_gaps
     )?;
     print_intervals(statistics, out)?;
@@ -164,7 +164,7 @@ fn print_summary_of(tag: &str, summary: &IntervalSummary, out: &mut dyn Write) -
     writeln!(out, "{tag:<24} {:>6} {mean:>16} {deviation:>18}", summary.n_feeds)
 }
 
-/// Seconds, as people say them.
+/// Seconds in a suitable unit.
 fn span_words(secs: f64) -> String {
     match secs {
         secs if secs < 90.0 => format!("{secs:.0} s"),

@@ -1,4 +1,4 @@
-//! `perennial lab`: the experiments of the papers, and comparisons with what other strategies would do.
+//! `perennial lab`: simulations of strategies, and the experiments of the papers.
 
 mod channel;
 mod extract;

@@ -1,4 +1,4 @@
-//! `perennial lab segment`: a page -> the blocks that a reader sees.
+//! `perennial lab segment`: a page -> its blocks.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use perennial_engine::analyse::PageSpec;
 const AFTER_HELP: &str = "\
 PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF, \
 JSON, CSV, XML, a feed or plain text.
-`layout` runs no scripts and needs no browser; `chromium` does and needs one; `auto` takes it where a page has hardly a word \
-without its scripts. Trees of the two are not to be compared with each other. Exit code 5: nothing to read.
+`layout` runs no scripts; `chromium` runs them in a browser; `auto` uses the browser for pages that are almost empty without scripts. \
+Trees of different engines cannot be compared. Exit code 5: nothing to read.
 
 Examples:
   perennial lab segment page.html --format svg --output page.svg
@@ -28,23 +28,23 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Segment {
-    /// A file, an archived page (URL@TIME), or a live address
+    /// A file, an archived page (URL@TIME), or a live URL
     page: PageSpec,
-    /// Address of the page, for a file: links resolve against it
+    /// URL of the page, if it is a file: links resolve against it
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     #[command(flatten)]
     renderer: RendererArgs,
-    /// How finely to cut, 1 (coarse) to 10 (fine)
+    /// Granularity of the blocks, 1 (coarse) to 10 (fine)
     #[arg(long, value_name = "1..10", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=10))]
     coherence: u8,
-    /// What to write [default: vixml, or json with --json]
+    /// Output format [default: vixml, or json with --json]
     #[arg(long, value_enum)]
     format: Option<SegmentFormat>,
-    /// Where to [default: standard output]
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Ask hosts with private and loopback addresses too
+    /// Allow hosts with private and loopback addresses
     #[arg(long)]
     allow_private: bool,
 }
@@ -74,10 +74,10 @@ impl Segment {
         let config =
             SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
         let seen = self.renderer.see(context, &[(&page, config)])?;
-        let seen = seen.first().context("the page was not seen")?;
+        let seen = seen.first().context("internal error: the renderer returned no page")?;
         if seen.n_lost_words > 0 {
             context.note(format_args!(
-                "{} words that the page shows have no place in its layout and are in no block: --renderer chromium may place them",
+                "{} visible words have no position in the layout and are not in any block; try --renderer chromium",
                 seen.n_lost_words
             ));
         }
@@ -102,13 +102,10 @@ impl Segment {
     }
 }
 
-/// Only what was laid out can be drawn.
 fn render(format: SegmentFormat, seen: &SeenPage) -> anyhow::Result<Vec<u8>> {
     let tree = &seen.tree;
     let drawn = || {
-        seen.layout
-            .as_ref()
-            .context("only what was laid out can be drawn: write --format vixml or --format json")
+        seen.layout.as_ref().context("only rendered pages can be drawn; use --format vixml or --format json")
     };
     Ok(match format {
         SegmentFormat::Vixml => vixml::write(tree).into_bytes(),
@@ -127,7 +124,7 @@ fn render(format: SegmentFormat, seen: &SeenPage) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// Blocks nest at most as deep as the page was let to.
+/// Recursion is safe because the depth of pages is limited.
 fn block_json(block: &Block) -> Value {
     let rect = block.rect;
     let mut data = json!({

@@ -1,4 +1,4 @@
-//! `perennial lab simulate`: a world of changing pages -> what each strategy would catch of it under a budget.
+//! `perennial lab simulate`: a world of changing pages -> the completeness and coherence of each strategy under a budget.
 //!
 //! docs/papers.md describes the papers' world and defines the measures.
 
@@ -259,7 +259,7 @@ impl Simulate {
         budgets
     }
 
-    /// Adds the simulations that only the report needs.
+    /// Runs the simulations that only the report needs.
     fn report_of(
         &self,
         context: &Context,
@@ -290,7 +290,7 @@ fn parse_start(text: &str) -> Result<TraceStart, UnitError> {
     }
 }
 
-/// With `--json` one object a line, so that a program can read results while others are computed; else a table.
+/// Prints a table, or with `--json` one object per line, so that programs can read results during the computation.
 fn print_lines(context: &Context, lines: &[BudgetResult]) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for line in lines {

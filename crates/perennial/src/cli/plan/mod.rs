@@ -1,4 +1,4 @@
-//! `perennial plan`: what the crawler has learned about changes, and what it will visit because of it.
+//! `perennial plan`: learned patterns of change, the next visits, and the quality of the archive.
 
 mod next;
 mod patterns;

@@ -1,4 +1,4 @@
-//! `perennial plan next`: the archive's looks -> what the crawl will do next, with the reason of each visit.
+//! `perennial plan next`: the archive's observations -> the next visits, with the reason for each.
 
 use std::io::{self, Write};
 
@@ -15,19 +15,17 @@ use perennial_engine::learn::{
     self, AHEAD, FAR_AHEAD, FollowedSites, NextVisit, PlannedBudget, VisitDescriber, VisitPlan,
 };
 
-/// Addresses without a page that are listed for people; all of them are counted.
+/// Number of URLs without a page in the list; all are counted.
 const MOST_PROBES: usize = 10;
 
 const AFTER_HELP: &str = "\
-Times are those of the plan: politeness, a slow host, budgets of single sites and what is found \
-until then may delay a visit. \"change\" is the chance that the page has changed by then, \
-\"importance\" what a visit is expected to find, from 0 to 1. Addresses without a page (dead links, \
-redirects, pages that vanished) are looked at now and then within 2 % of the budget, and are \
-listed apart. Directories that stand still, or that another directory excludes for the day, are \
-skipped; 1 % of the budget looks whether that is still right.
+Politeness, slow hosts, budgets of sites and new discoveries may delay a visit. \"change\" is the probability that the page has changed \
+by then, \"importance\" the importance that the visit is expected to find, from 0 to 1. URLs without a page (dead links, redirects, \
+vanished pages) are probed with 2 % of the budget and listed separately. Unchanging directories are skipped, except by 1 % of the \
+budget.
 
---what-if counts the fetches of the next 24 hours (30 days where there would be less than one a \
-day) and adds up the importance that they are expected to find.
+--what-if counts the visits of the next 24 hours (30 days if there is less than one per day), and sums up the importance that they are \
+expected to find.
 
 Examples:
   perennial plan next
@@ -40,16 +38,15 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Next {
-    /// Where the plan begins, which uses only captures before it [default: now]
+    /// Start of the plan, which uses earlier captures only [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 
-    /// How many pages to show, each with its next visit
+    /// Show the next visit of N pages
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 
-    /// Visits in a period, such as 200/1h; a number alone is visits an hour [default: `budget` of perennial.toml, else the
-    /// archive's mean so far]
+    /// Limit of visits, such as 200/1h; without a period per hour [default: budget in perennial.toml, else the archive's mean]
     #[arg(long, value_name = "N/PERIOD", value_parser = |text: &str| parse_budget(text, Span::from_hours(1)))]
     budget: Option<Budget>,
 
@@ -57,15 +54,15 @@ pub(super) struct Next {
     #[arg(long, default_value_t = Strategy::ExpectedGain, value_name = "NAME")]
     strategy: Strategy,
 
-    /// Show the next N visits in order, a page as often as it comes, instead of the next visit of each page
+    /// Show the next N visits in order, repeated visits of a page included
     #[arg(long, value_name = "N", conflicts_with_all = ["top", "what_if"])]
     visits: Option<usize>,
 
-    /// What the visits serve: balanced, importance, every-page, coherent or count [default: the goals of perennial.toml]
+    /// Optimise for balanced, importance, every-page, coherent or count [default: goals in perennial.toml]
     #[arg(long, value_name = "GOAL")]
     goal: Option<Goal>,
 
-    /// Compare half the budget, the budget and twice the budget instead
+    /// Compare half the budget, the budget and twice the budget
     #[arg(long)]
     what_if: bool,
 }
@@ -73,12 +70,11 @@ pub(super) struct Next {
 #[derive(Serialize)]
 struct WhatIf {
     budget_per_hour: f64,
-    /// The time whose fetches are counted.
+    /// Length of the counted time.
     hours: f64,
     n_visits: usize,
-    /// Of them, pages that were never captured.
+    /// Visits of pages without a capture.
     n_first: usize,
-    /// Importance of the changes that the visits are expected to find.
     expected_importance: f64,
 }
 
@@ -100,7 +96,7 @@ impl Next {
         }
         for site in followed.paused() {
             context.note(format_args!(
-                "{site} is paused: no visit of it is planned. `perennial resume {site}` lets it go on"
+                "{site} is paused, so the plan does not visit it; use `perennial resume {site}`"
             ));
         }
         let described = VisitDescriber { store, followed: &followed };
@@ -114,7 +110,7 @@ impl Next {
         let probes = plan.probes.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let mut planned = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
         planned.extend(described.polls(at)?);
-        // What the plan does not reach comes last.
+        // Visits beyond the plan have no time and come last.
         planned.sort_by_key(|entry| (entry.at.is_none(), entry.at.clone()));
         planned.truncate(self.top);
         let probes = probes.collect::<anyhow::Result<Vec<NextVisit>>>()?;
@@ -144,12 +140,12 @@ impl Next {
 /// Half the budget, the budget and twice the budget.
 fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> anyhow::Result<Vec<WhatIf>> {
     if scheduler.n_pages() == 0 {
-        bail!("--what-if cannot answer: no page is followed. `perennial add` follows a site");
+        bail!("--what-if: no page is followed; use `perennial add URL`");
     }
     if scheduler.n_histories() == 0 {
         bail!(
-            "--what-if cannot answer: no page was looked at twice, so nothing is known of how pages change. Crawl for some days, \
-             or import earlier captures with `perennial import`"
+            "--what-if: no page was observed twice, so nothing is known about changes; crawl for some days, or import earlier captures with \
+             `perennial import`"
         );
     }
     let half = Budget { visits: budget.visits / 2.0, ..budget };
@@ -189,7 +185,7 @@ fn print_plan(
     if entries.is_empty() {
         return writeln!(
             out,
-            "nothing to do: no page is followed, or all sites are paused. `perennial add https://example.org/` follows a site"
+            "nothing to visit: no page is followed, or all sites are paused; use `perennial add URL` or `perennial resume SITE`"
         );
     }
     writeln!(out, "Next visits, times in UTC, with {}:\n", in_pace_words(pace))?;
@@ -207,7 +203,7 @@ fn print_plan(
     if n_probes == 0 {
         return Ok(());
     }
-    writeln!(out, "\nAlso looked at now and then, {n_probes} addresses without a page:\n")?;
+    writeln!(out, "\nProbed from time to time, {n_probes} URLs without a page:\n")?;
     for entry in entries.iter().filter(|entry| entry.probe).take(MOST_PROBES) {
         writeln!(out, "{:<16} {}\n{:19}{}", when(entry, "some time"), entry.url, "", entry.reason)?;
     }
@@ -224,20 +220,20 @@ fn when(entry: &NextVisit, unknown: &str) -> String {
 }
 
 fn in_pace_words(pace: &PlannedBudget) -> String {
-    format!("{:.1} fetches an hour ({})", pace.budget.visits_in(Span::from_hours(1)), pace.source)
+    format!("{:.1} fetches per hour ({})", pace.budget.visits_in(Span::from_hours(1)), pace.source)
 }
 
 fn print_what_if(lines: &[WhatIf], pace: &PlannedBudget, out: &mut dyn Write) -> io::Result<()> {
     let hours = lines.first().map_or(0.0, |line| line.hours);
     writeln!(
         out,
-        "The next {hours:.0} hours with half, all and twice of {}, as far as the pages keep to their habits:\n",
+        "The next {hours:.0} hours with 0.5, 1 and 2 times {}, if the pages keep their patterns:\n",
         in_pace_words(pace)
     )?;
     writeln!(
         out,
         "{:>16} {:>9} {:>15} {:>20}",
-        "fetches an hour", "fetches", "first captures", "importance expected"
+        "fetches per hour", "fetches", "first captures", "expected importance"
     )?;
     for line in lines {
         writeln!(

@@ -15,15 +15,14 @@ use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use perennial_engine::learn::{self, FollowedSites, PageHistory, confidence, expected_by_period, histories};
 
 const AFTER_HELP: &str = "\
-A bar is the importance of change to expect in that hour of a day, or on that day of a week or \
-month for pages that change rarely. A dot is an hour that no look covered.
-  up to            what the highest bar stands for; 1 is a page that is new as a whole
-  sure             grows with the looks: three in each hour make it 50 %
-  index threshold  the mean importance per hour: a version below it is not indexed yet
-  as the scheduler expects   what the crawl goes by: it learns from looks at any interval and from
-                   pages like this one; the bars above are plain averages, as in the papers
-  usually on ...   days of the week or of the month on which the scheduler expects most changes
-  group            pages of one group change at the same hours; the share says how well it fits
+A bar is the expected importance of changes in that hour of the day, or on that day of the week or month for pages that change rarely. \
+A dot is an hour without observations.
+  up to            value of the highest bar; 1 is a completely new page
+  sure             grows with the observations: three in each hour make it 50 %
+  index threshold  mean importance per hour: versions below it are not indexed
+  as the scheduler expects   prediction that decides visits, learned from this page and similar ones; the bars above are averages
+  usually on ...   days on which the scheduler expects most changes
+  group            pages of one group change at the same hours; the share is the probability
 
 Examples:
   perennial plan patterns https://example.org/
@@ -35,7 +34,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Patterns {
-    /// A page's address or a site's host [default: all pages]
+    /// URL of a page or host of a site [default: all pages]
     #[arg(value_name = "URL|SITE")]
     only: Option<String>,
 
@@ -43,19 +42,19 @@ pub(super) struct Patterns {
     #[arg(long, value_enum, default_value_t = PatternFormat::Text)]
     format: PatternFormat,
 
-    /// Periods of a day, 1 to 120
+    /// Periods per day, 1 to 120
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120), value_name = "N")]
     periods: u16,
 
-    /// Time zone of the site's editors [default: `timezone` of the site in perennial.toml, else UTC]
+    /// Time zone of the site's editors [default: timezone of the site, else UTC]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
 
-    /// A holiday of the site, as 2026-12-25; may be given several times
+    /// Holiday of the site, such as 2026-12-25; repeatable
     #[arg(long, value_name = "DATE")]
     holiday: Vec<String>,
 
-    /// Number of pages to show, those with most captures first
+    /// Show N pages, those with most captures first
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 }
@@ -74,26 +73,26 @@ struct PageReport {
     n_not_analysed: usize,
     changes_per_day: f64,
     cycle: &'static str,
-    /// What a bar stands for.
+    /// Unit of the bars.
     periods: String,
-    /// Numbers of some bars, and what is written below them.
+    /// Positions of the labels below the bars, and their texts.
     #[serde(skip)]
     ticks: Vec<(usize, String)>,
-    /// The importance from which versions are indexed now: the mean per hour.
+    /// Least importance of an indexed version: the mean per hour.
     index_threshold: f64,
-    /// What the scheduler expects, by which it visits the page.
+    /// The prediction of the scheduler, which decides the visits.
     believed: Vec<PatternReport>,
-    /// The days on which the scheduler expects most changes, in words.
+    /// Description of the days with most expected changes.
     days: Option<String>,
-    /// How much busier than usual it expects Monday to Sunday and holidays to be, and the days of a month.
+    /// Expected changes on each day of the week, on holidays and on each day of the month, relative to the mean.
     day_factors: Option<DayFactorsReport>,
-    /// Plain averages of what was seen, as in the papers.
+    /// Averages of the observations, as in the papers.
     patterns: Vec<PatternReport>,
     /// Number of the group whose shared pattern fits best.
     group: Option<u8>,
     /// Probability of that group.
     group_share: Option<f32>,
-    /// Learned changes an hour: the periods of a workday, then those of other days.
+    /// Learned changes per hour: the periods of a workday, then those of other days.
     learned_rates: Vec<f32>,
 }
 
@@ -198,7 +197,7 @@ fn report(
     }
 }
 
-/// What the scheduler expects, as plain averages are shown.
+/// The prediction of the scheduler in the form of the averages.
 fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
     let sureness = confidence(belief);
     let report = |(days, omega): (DayKind, Vec<f64>)| PatternReport {
@@ -237,7 +236,7 @@ fn name_of_periods(cycle: Cycle, clock: &LocalClock) -> String {
     format!("{unit}, {}", clock.zone())
 }
 
-/// What stands below the bars of a cycle.
+/// Labels below the bars of a cycle.
 fn ticks_of(cycle: Cycle) -> Vec<(usize, String)> {
     match cycle {
         Cycle::Day(n_periods) | Cycle::Weekday(n_periods) => (0..24usize)
@@ -264,35 +263,35 @@ fn name_of_days(days: PatternDays) -> String {
 
 fn print(pages: &[PageReport], out: &mut dyn Write) -> io::Result<()> {
     if pages.is_empty() {
-        return writeln!(out, "no page was captured yet: `perennial run` or `perennial import` brings some");
+        return writeln!(out, "no page has been captured; use `perennial run` or `perennial import`");
     }
     pages.iter().try_for_each(|page| print_page(page, out))?;
     writeln!(
         out,
-        "Each bar is the importance of change to expect then, from 0 to 1; a dot means that no look covered it.\n\
-         `perennial plan patterns --help` explains the words."
+        "Each bar is the expected importance of changes, from 0 to 1; a dot is an hour without observations.\n\
+         `perennial plan patterns --help` explains the terms."
     )
 }
 
 fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", page.url)?;
     if page.n_looks == 0 {
-        return writeln!(out, "  seen once: nothing is known of its changes yet\n");
+        return writeln!(out, "  observed once: nothing is known about its changes\n");
     }
     writeln!(
         out,
-        "  {} looks, {:.2} changes a day, cycle of a {}; index threshold {:.3}",
+        "  {} observations, {:.2} changes per day, cycle of a {}; index threshold {:.3}",
         page.n_looks, page.changes_per_day, page.cycle, page.index_threshold
     )?;
     if page.n_not_analysed > 0 {
         writeln!(
             out,
-            "  {} changes that cannot be read, counted with importance {} or less",
+            "  {} unreadable changes, with an importance of at most {}",
             page.n_not_analysed,
             ChangeStatus::UNKNOWN
         )?;
     }
-    // Two letters a day need two columns.
+    // The labels of days need two columns each.
     let is_wide = page.cycle == "week";
     let top = top_of(page);
     for pattern in &page.patterns {
@@ -327,7 +326,7 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// One panel for each kind of day of each page.
+/// One panel per page and kind of day.
 fn panels(pages: &[PageReport]) -> Vec<Bars> {
     let of_page = |page: &PageReport| {
         let top = top_of(page);

@@ -1,4 +1,4 @@
-//! `perennial plan quality`: the archive's looks -> estimates of its completeness and coherence.
+//! `perennial plan quality`: the archive's observations -> estimates of its completeness and coherence.
 
 use std::io::Write;
 
@@ -13,19 +13,16 @@ use perennial_engine::learn::FollowedSites;
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
 const AFTER_HELP: &str = "\
-Changes between two captures are not observed, so each number is given as a lower bound, a likely \
-value and an upper bound. A version that was certainly missed, because a feed or a sitemap in the \
-archive announced it and no capture can hold it, counts in all three. A version that was probably \
-missed, given how often the page changes, counts in the likely value. Where no page changed, the \
-numbers say how probable it is that nothing was missed.
+Changes between two captures are not observed, so each number has a lower bound, a likely value and an upper bound. A version that a \
+feed or sitemap announced and no capture can contain lowers all three. A version that was probably missed, given how often the page \
+changes, lowers the likely value. If no page changed, the numbers are the probability that nothing was missed.
 
 The definitions are those of the report of `perennial demo`:
   pooled           importance captured over all importance, each times the weight of its page
   Definition 5.13  mean over pages that changed of each page's own share, weighted by the pages
   versions         changes captured over all changes, each counting 1
   coherence        share of the snapshot at one instant that was valid together
-A page weighs its PageRank times the `weight` of its site in perennial.toml. First captures are no \
-changes.
+The weight of a page is its PageRank times the `weight` of its site. First captures are not changes.
 
 Examples:
   perennial plan quality
@@ -36,7 +33,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Quality {
-    /// One site only, by its host
+    /// Host of a site [default: all sites]
     site: Option<String>,
 
     /// Instant of the snapshot whose coherence is estimated [default: the last capture]
@@ -49,7 +46,7 @@ impl Quality {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let Some(last) = store.last_capture()? else {
-            bail!("the archive has no captures yet: `perennial run` or `perennial import` makes some");
+            bail!("the archive contains no captures; use `perennial run` or `perennial import`");
         };
         let at = self.at.unwrap_or(last);
         let quality =
@@ -136,15 +133,15 @@ fn print(quality: &ArchiveQuality, at: Timestamp, out: &mut dyn Write) -> std::i
         0 => writeln!(out, "No feed or sitemap in the archive announces a change: the upper bound is open.")?,
         n => writeln!(
             out,
-            "Feeds and sitemaps announced {n} changes while the pages were watched: these bound it from above."
+            "Feeds and sitemaps announced {n} changes between captures; they give the upper bound."
         )?,
     }
     let any = |is_such: fn(&SiteQuality) -> bool| quality.sites.iter().any(is_such);
     if any(|site| site.is_known() && !site.has_changes()) {
-        writeln!(out, "* No change was seen: the numbers say how probable it is that nothing was missed.")?;
+        writeln!(out, "* No change was observed: the numbers are the probability that nothing was missed.")?;
     }
     if any(|site| !site.is_known()) {
-        writeln!(out, "- No page was looked at twice: nothing is known of changes yet.")?;
+        writeln!(out, "- No page was observed twice: nothing is known about changes.")?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `perennial lab rules eval`: what plans would have skipped and missed on past versions.
+//! `perennial lab rules eval`: plans and past versions -> skipped fetches and missed changes.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::read::Source;
 use super::{ThresholdOptions, share};
 use crate::cli::{Context, Exit};
 
-/// A site with more broken versions is left out.
+/// A site with more broken versions is skipped.
 const MOST_BROKEN: usize = 5;
 
 const AFTER_HELP: &str = "\
@@ -96,7 +96,7 @@ impl Eval {
             let is_whole = n_broken(history) <= MOST_BROKEN;
             if !is_whole {
                 context.note(format_args!(
-                    "{}: left out, {} versions are broken",
+                    "{}: skipped, because {} versions are broken",
                     history.name,
                     n_broken(history)
                 ));
@@ -104,7 +104,7 @@ impl Eval {
             is_whole
         });
         let bar = context.progress_count((histories.len() * plans.len()) as u64, "testing plans");
-        // The bar moves before each pair is tested, so that the first one is seen too.
+        // The bar advances before each test, so that it is visible during the first one.
         let pairs = || {
             let of = |history| plans.iter().map(move |plan| (history, plan));
             histories.iter().flat_map(of).inspect(|_| bar.inc(1))

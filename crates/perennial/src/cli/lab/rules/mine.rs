@@ -12,8 +12,8 @@ use crate::cli::{Context, Exit};
 use perennial_engine::html::chart::{bars_to_svg, sparkline};
 
 const AFTER_HELP: &str = "\
-A rule `/, /docs/ => not /docs/old/` says: when the site and /docs/ change significantly, /docs/old/ \
-does not, so that it could be skipped then.
+The rule `/, /docs/ => not /docs/old/` means: when the site and /docs/ change significantly, /docs/old/ \
+does not and can be skipped.
   frequency    share of versions in which the head changes
   correlation  of head and tail, from -1 (never together) to 1
   confidence   share of the head's changes without one of the tail
@@ -126,10 +126,7 @@ fn print(report: &SiteReport, out: &mut dyn Write) -> io::Result<()> {
 
 fn print_rules(report: &SiteReport, out: &mut dyn Write) -> io::Result<()> {
     if report.n_rules == 0 {
-        return writeln!(
-            out,
-            "  no rule: no directory stands still when those above it change significantly"
-        );
+        return writeln!(out, "  no rule: every directory changes when those above it change significantly");
     }
     writeln!(out, "  {} rules, {} of them contradicted from below", report.n_rules, report.n_contradicted)?;
     for rule in &report.rules {

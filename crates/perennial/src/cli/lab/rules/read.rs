@@ -45,8 +45,7 @@ impl Source {
             }
             if history.versions.len() < 3 {
                 bail!(
-                    "{site} was passed over {} times: rules need three passes or more, and are good from about ten on. \
-                     `perennial run` makes more, --every makes them shorter",
+                    "{site} has {} versions; rules need at least three, better ten: crawl longer, or shorten them with --every",
                     history.versions.len()
                 );
             }
@@ -68,7 +67,7 @@ pub(super) fn read_files(context: &Context, files: &[PathBuf]) -> anyhow::Result
         let history = read_history(file).with_context(|| format!("reading {}", file.display()))?;
         if history.n_aside > 0 {
             context.note(format_args!(
-                "{}: {} changes that cannot be were passed over, such as the removal of an unknown page",
+                "{}: {} impossible changes were skipped, such as the removal of an unknown page",
                 file.display(),
                 history.n_aside
             ));

@@ -389,7 +389,8 @@ fn a_test_notice_reaches_every_kind_of_receiver() {
     assert!(!mail.iter().any(|line| line.starts_with("AUTH")), "{mail:?}");
     let none = archive.run(&["notify", "test", "nobody"]);
     assert!(
-        String::from_utf8_lossy(&none.stderr).contains("no rule has this name; the rules are w, s, n, a, c, e")
+        String::from_utf8_lossy(&none.stderr)
+            .contains("no rule has this name; the rules are w, s, n, a, c, e")
     );
 }
 

@@ -198,8 +198,8 @@ fn changes_reports_unanalysed_captures_and_writes_nothing() {
     let request = perennial(&root, ["changes", "--json"]).ok();
     assert_eq!(request.json(), serde_json::json!([]));
     assert!(
-        asked.stderr.contains("captures have not been analysed")
-            && asked.stderr.contains("perennial analyse")
+        request.stderr.contains("captures have not been analysed")
+            && request.stderr.contains("perennial analyse")
     );
     let is_kept = |(path, _): &&(PathBuf, Vec<u8>)| !path.to_string_lossy().contains("state.db-");
     assert!(contents(&root).iter().filter(is_kept).eq(before.iter().filter(is_kept)));

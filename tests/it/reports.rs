@@ -255,7 +255,10 @@ fn the_log_is_filtered_by_time_and_its_hints_work() {
     assert!(!late.is_empty() && late.len() < all, "{} of {all}", late.len());
     assert!(late.iter().all(|line| line["time"].as_str().unwrap() >= "2026-01-01T12"), "{late:?}");
     let run = archive.run(&["log", "--since", "2027-01-01"]);
-    assert!(run.status.success() && String::from_utf8_lossy(&run.stderr).contains("no such visit"), "{run:?}");
+    assert!(
+        run.status.success() && String::from_utf8_lossy(&run.stderr).contains("no such visit"),
+        "{run:?}"
+    );
     let run = archive.run(&["log", "-n", "1"]);
     assert!(String::from_utf8_lossy(&run.stderr).contains(&format!("-n {all} shows all")), "{run:?}");
     // Each hint in a crawl's summary works.

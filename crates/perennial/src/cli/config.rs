@@ -93,14 +93,14 @@ fn settings_in_force(text: &str) -> anyhow::Result<Vec<SettingRow>> {
         rows.push(SettingRow {
             table: table.to_owned(),
             key: key.to_owned(),
-            value: set.map(text_of).or(default),
+            value: set.map(value_text).or(default),
             source: if set.is_some() { "file" } else { "default" },
         });
     }
     for name in ["site", "notify"] {
         let tables = document.get(name).and_then(Item::as_array_of_tables);
         for (key, item) in tables.into_iter().flatten().flat_map(|table| table.iter()) {
-            let (table, value) = (format!("[[{name}]]"), Some(text_of(item)));
+            let (table, value) = (format!("[[{name}]]"), Some(value_text(item)));
             rows.push(SettingRow { table, key: key.to_owned(), value, source: "file" });
         }
     }
@@ -112,7 +112,7 @@ fn is_key(word: &str) -> bool {
 }
 
 /// A value as the file has it, without the comment behind it.
-fn text_of(item: &Item) -> String {
+fn value_text(item: &Item) -> String {
     let value = item.as_value().map(|value| value.clone().decorated("", "").to_string());
     value.unwrap_or_else(|| item.to_string())
 }

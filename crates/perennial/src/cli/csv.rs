@@ -18,13 +18,13 @@ pub(super) fn write_row(out: &mut dyn Write, cells: &[Cell]) -> io::Result<()> {
         cells.iter().map(|cell| match cell {
             Cell::Null => String::new(),
             Cell::Text(text) if text.is_empty() => "\"\"".to_owned(),
-            cell => field(&text_of(cell)),
+            cell => field(&cell_text(cell)),
         }),
     )
 }
 
 /// A value as text.
-pub(super) fn text_of(cell: &Cell) -> String {
+pub(super) fn cell_text(cell: &Cell) -> String {
     match cell {
         Cell::Null => String::new(),
         Cell::Whole(number) => number.to_string(),

@@ -10,7 +10,7 @@ use perennial_core::time::Timestamp;
 use perennial_render::SubresourceLookup;
 
 use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
-use super::renderer::{RendererArgs, config_of, has_nothing_to_read};
+use super::renderer::{RendererArgs, has_nothing_to_read, segment_config};
 use super::{Context, Exit};
 use perennial_archive::{SharedSnapshot, Snapshot};
 use perennial_engine::analyse::{AdFilters, Comparison, LoadedPage, PageSpec, StoredChange};
@@ -61,10 +61,10 @@ impl Diff {
         let (page_before, page_after) =
             (self.before.load_named(snapshot.as_ref())?, self.after.load_named(snapshot.as_ref())?);
         [&page_before.note, &page_after.note].into_iter().flatten().for_each(|note| context.note(note));
-        let config_before = config_of(context, &self.before, &page_before.url)?;
-        let config_after = config_of(context, &self.after, &page_after.url)?;
+        let config_before = segment_config(context, &self.before, &page_before.url)?;
+        let config_after = segment_config(context, &self.after, &page_after.url)?;
         let pages = [(&page_before, config_before), (&page_after, config_after)];
-        let mut seen = self.renderer.see(context, &pages)?.into_iter().map(|seen| seen.tree);
+        let mut seen = self.renderer.segment_pages(context, &pages)?.into_iter().map(|seen| seen.tree);
         let seen = seen.next().zip(seen.next()).context("internal error: the renderer returned no page")?;
         let (before, after) = alike(snapshot.as_ref(), seen)?;
         if !Comparison::is_fair(&before, &after) {

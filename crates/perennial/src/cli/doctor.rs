@@ -23,7 +23,7 @@ Examples:
 pub(super) struct Doctor {}
 
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     n_faults: usize,
     n_warnings: usize,
     findings: Vec<Finding>,
@@ -35,13 +35,14 @@ impl Doctor {
         let archive = if is_archive(&folder) { Some(context.open()?) } else { None };
         let findings = examine(&folder, archive.as_ref())?;
         let count = |health| findings.iter().filter(|finding| finding.health == health).count();
-        let report = Report { n_faults: count(Health::Fault), n_warnings: count(Health::Warning), findings };
+        let report =
+            DoctorReport { n_faults: count(Health::Fault), n_warnings: count(Health::Warning), findings };
         context.print(&report, |out| print(&report, out))?;
         Ok(if report.n_faults > 0 { Exit::Defects } else { Exit::Done })
     }
 }
 
-fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn print(report: &DoctorReport, out: &mut dyn Write) -> io::Result<()> {
     for finding in &report.findings {
         let health = match finding.health {
             Health::Well => "well",

@@ -37,7 +37,7 @@ impl Exit {
 }
 
 /// Prints an error with its causes and chooses the code. A closed pipe (`| head`) is not an error.
-pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
+pub(super) fn exit_code(result: anyhow::Result<Exit>) -> ExitCode {
     let error = match result {
         Ok(exit) => return exit.number().into(),
         Err(error) => error,

@@ -96,7 +96,7 @@ enum ExportFormat {
 }
 
 /// The code that writes a format.
-enum Maker {
+enum ExportWriter {
     Records(export::Format),
     Objects(ArticleFormat),
     Trees,
@@ -105,17 +105,17 @@ enum Maker {
 }
 
 impl ExportFormat {
-    fn maker(self) -> Maker {
+    fn writer(self) -> ExportWriter {
         match self {
-            ExportFormat::Wacz => Maker::Records(export::Format::Wacz),
-            ExportFormat::Warc => Maker::Records(export::Format::Warc),
-            ExportFormat::Cdxj => Maker::Records(export::Format::Cdxj),
-            ExportFormat::Objects => Maker::Objects(ArticleFormat::JsonLines),
-            ExportFormat::ObjectsMarkdown => Maker::Objects(ArticleFormat::Markdown),
-            ExportFormat::Vixml => Maker::Trees,
-            ExportFormat::Videlta => Maker::Deltas,
-            ExportFormat::Csv => Maker::Table(TableForm::Csv),
-            ExportFormat::Parquet => Maker::Table(TableForm::Parquet),
+            ExportFormat::Wacz => ExportWriter::Records(export::Format::Wacz),
+            ExportFormat::Warc => ExportWriter::Records(export::Format::Warc),
+            ExportFormat::Cdxj => ExportWriter::Records(export::Format::Cdxj),
+            ExportFormat::Objects => ExportWriter::Objects(ArticleFormat::JsonLines),
+            ExportFormat::ObjectsMarkdown => ExportWriter::Objects(ArticleFormat::Markdown),
+            ExportFormat::Vixml => ExportWriter::Trees,
+            ExportFormat::Videlta => ExportWriter::Deltas,
+            ExportFormat::Csv => ExportWriter::Table(TableForm::Csv),
+            ExportFormat::Parquet => ExportWriter::Table(TableForm::Parquet),
         }
     }
 }
@@ -130,30 +130,31 @@ impl Export {
         let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let (site, page) = (self.site.clone(), self.page.clone());
         let filter = Filter { site, page, since: self.since, until: self.until, ..Filter::default() };
-        let result = match self.format.maker() {
-            Maker::Records(format) => self.export_records(context, format, &filter, out),
-            Maker::Objects(format) => self.export_objects(context, format, &filter, out),
-            Maker::Trees => export_xml(context, "trees", out, |snapshot, out, progress| {
+        let result = match self.format.writer() {
+            ExportWriter::Records(format) => self.export_records(context, format, &filter, out),
+            ExportWriter::Objects(format) => self.export_objects(context, format, &filter, out),
+            ExportWriter::Trees => export_xml(context, "trees", out, |snapshot, out, progress| {
                 write_trees(snapshot.store(), &filter, out, progress)
             }),
-            Maker::Deltas => export_xml(context, "deltas", out, |snapshot, out, progress| {
+            ExportWriter::Deltas => export_xml(context, "deltas", out, |snapshot, out, progress| {
                 let filters = AdFilters::load(Some(snapshot.archive().root()))?;
                 write_deltas(snapshot.store(), &filters, &filter, out, progress)
             }),
-            Maker::Table(form) => self.export_table(context, form, &filter, out),
+            ExportWriter::Table(form) => self.export_table(context, form, &filter, out),
         };
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);
         }
-        let told = result?;
+        let summary = result?;
         std::fs::rename(&beside, &self.output)?;
-        context.print(&told.report, |out| writeln!(out, "{}: {}", self.output.display(), told.words))?;
-        if told.n_damaged == 0 {
+        context
+            .print(&summary.report, |out| writeln!(out, "{}: {}", self.output.display(), summary.words))?;
+        if summary.n_damaged == 0 {
             return Ok(Exit::Done);
         }
         context.note(format_args!(
             "{} captures have damaged records and were omitted: see `perennial verify`",
-            told.n_damaged
+            summary.n_damaged
         ));
         Ok(Exit::Defects)
     }
@@ -164,7 +165,7 @@ impl Export {
         format: export::Format,
         filter: &Filter,
         mut out: File,
-    ) -> anyhow::Result<Told> {
+    ) -> anyhow::Result<ExportSummary> {
         let snapshot = context.snapshot()?;
         // A WACZ is for players, which need the subresources of its pages.
         let whole = match format {
@@ -182,7 +183,7 @@ impl Export {
             n => format!(" and {n} more whose content they share"),
         };
         let words = format!("{} captures{more}, {}", report.n_captures, human_bytes(report.bytes));
-        Ok(Told { words, n_damaged: report.n_damaged, report: serde_json::to_value(&report)? })
+        Ok(ExportSummary { words, n_damaged: report.n_damaged, report: serde_json::to_value(&report)? })
     }
 
     fn export_objects(
@@ -191,7 +192,7 @@ impl Export {
         format: ArticleFormat,
         filter: &Filter,
         out: File,
-    ) -> anyhow::Result<Told> {
+    ) -> anyhow::Result<ExportSummary> {
         let shared = SharedSnapshot::new(context.snapshot()?);
         let pages = articles::announced(&shared, filter)?;
         let bar = context.progress_count(pages.len() as u64, "reading objects");
@@ -209,7 +210,7 @@ impl Export {
         let words = format!("{n} objects with {n_versions} versions, {}", human_bytes(bytes));
         let mut line = serde_json::to_value(report)?;
         line["bytes"] = bytes.into();
-        Ok(Told { words, n_damaged: report.n_unread, report: line })
+        Ok(ExportSummary { words, n_damaged: report.n_unread, report: line })
     }
 }
 
@@ -220,7 +221,7 @@ impl Export {
         form: TableForm,
         filter: &Filter,
         out: File,
-    ) -> anyhow::Result<Told> {
+    ) -> anyhow::Result<ExportSummary> {
         let (archive, table) = (context.open()?, self.table.name());
         let bar = context.progress_count(0, "exporting");
         let written = self.table.write(&archive, filter, form, out, &|| bar.inc(1));
@@ -228,7 +229,7 @@ impl Export {
         let (n_rows, out) = written?;
         let bytes = finished(out)?;
         let report = serde_json::json!({ "table": table, "n_rows": n_rows, "bytes": bytes });
-        Ok(Told { words: format!("{n_rows} {table}, {}", human_bytes(bytes)), n_damaged: 0, report })
+        Ok(ExportSummary { words: format!("{n_rows} {table}, {}", human_bytes(bytes)), n_damaged: 0, report })
     }
 }
 
@@ -238,7 +239,7 @@ fn export_xml(
     what: &'static str,
     out: File,
     write: impl FnOnce(&Snapshot, &mut dyn std::io::Write, &dyn Fn()) -> anyhow::Result<u64>,
-) -> anyhow::Result<Told> {
+) -> anyhow::Result<ExportSummary> {
     let snapshot = context.snapshot()?;
     let bar = context.progress_count(0, "exporting");
     let mut out = BufWriter::new(out);
@@ -246,7 +247,7 @@ fn export_xml(
     bar.finish_and_clear();
     let (n, bytes) = (written?, finished(out)?);
     let report = serde_json::json!({ "what": what, "n": n, "bytes": bytes });
-    Ok(Told { words: format!("{n} {what}, {}", human_bytes(bytes)), n_damaged: 0, report })
+    Ok(ExportSummary { words: format!("{n} {what}, {}", human_bytes(bytes)), n_damaged: 0, report })
 }
 
 /// Syncs a file; returns its length.
@@ -257,7 +258,7 @@ fn finished(out: BufWriter<File>) -> anyhow::Result<u64> {
 }
 
 /// The result, for programs and for people.
-struct Told {
+struct ExportSummary {
     report: serde_json::Value,
     words: String,
     n_damaged: u64,

@@ -127,7 +127,7 @@ pub(super) fn follow_list(
 }
 
 #[derive(Serialize)]
-struct FeedLine {
+struct FeedRow {
     url: String,
     title: String,
     format: String,
@@ -149,7 +149,7 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
     let (store, now) = (snapshot.store(), perennial_archive::now());
     let mut lines = Vec::new();
     for feed in store.feeds()? {
-        lines.push(line_of(&feed, &learn::publishing(store, &feed)?, now));
+        lines.push(feed_row(&feed, &learn::publishing(store, &feed)?, now));
     }
     context.print(&lines, |out| print_list(&lines, out))?;
     if lines.is_empty() {
@@ -158,13 +158,13 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn line_of(
+fn feed_row(
     feed: &KnownFeed,
     publishing: &perennial_core::feed::polling::PublishingHistory,
     now: perennial_core::time::Timestamp,
-) -> FeedLine {
+) -> FeedRow {
     let last = feed.visited.unwrap_or(feed.last_read);
-    FeedLine {
+    FeedRow {
         url: feed.url.clone(),
         title: feed.title.clone(),
         format: feed.format.clone(),
@@ -182,7 +182,7 @@ fn line_of(
     }
 }
 
-fn print_list(lines: &[FeedLine], out: &mut dyn Write) -> io::Result<()> {
+fn print_list(lines: &[FeedRow], out: &mut dyn Write) -> io::Result<()> {
     for line in lines {
         writeln!(out, "{}", line.url)?;
         let rate = line

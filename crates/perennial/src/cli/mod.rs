@@ -201,5 +201,5 @@ pub fn run() -> ExitCode {
         },
     };
     let context = Context::new(cli.archive, cli.json);
-    exit::code_of(cli.command.run(&context))
+    exit::exit_code(cli.command.run(&context))
 }

@@ -35,7 +35,7 @@ pub(super) struct RendererArgs {
 }
 
 /// A page that was rendered and segmented.
-pub(super) struct SeenPage {
+pub(super) struct SegmentedPage {
     pub(super) tree: BlockTree,
     /// `None` for a document that needs no layout.
     pub(super) layout: Option<Layout<'static>>,
@@ -44,19 +44,19 @@ pub(super) struct SeenPage {
 }
 
 /// Lays a page out.
-type Draw<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<Layout<'static>> + 'd;
+type LayoutFn<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<Layout<'static>> + 'd;
 
 /// A page with fewer words probably needs scripts: most of these pages contain only a message that asks for them.
 const FEW_WORDS: usize = 20;
 
 impl RendererArgs {
     /// Renders and segments pages by one engine, because trees of two engines cannot be compared.
-    pub(super) fn see(
+    pub(super) fn segment_pages(
         &self,
         context: &Context,
         pages: &[(&LoadedPage<'_>, SegmentConfig)],
-    ) -> anyhow::Result<Vec<SeenPage>> {
-        let all = |renderer: &Draw<'_>| {
+    ) -> anyhow::Result<Vec<SegmentedPage>> {
+        let all = |renderer: &LayoutFn<'_>| {
             pages
                 .iter()
                 .map(|(page, config)| seen(page, config, renderer))
@@ -77,7 +77,7 @@ impl RendererArgs {
             WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
         let pool = WorkerPool::new(command, PageLimits::default());
         let found = all(&|page| Ok(by_engine(context, &pool, page)))?;
-        let is_drawn = |(seen, (page, _)): (&SeenPage, &(&LoadedPage<'_>, SegmentConfig))| {
+        let is_drawn = |(seen, (page, _)): (&SegmentedPage, &(&LoadedPage<'_>, SegmentConfig))| {
             seen.layout.is_some() && n_words(&seen.tree) < FEW_WORDS && page.html.contains("<script")
         };
         if self.renderer == Renderer::Layout || !found.iter().zip(pages).any(is_drawn) {
@@ -118,18 +118,22 @@ fn by_engine(context: &Context, pool: &WorkerPool, page: &LoadedPage<'_>) -> Lay
     rendered.layout
 }
 
-fn seen(page: &LoadedPage<'_>, config: &SegmentConfig, renderer: &Draw<'_>) -> anyhow::Result<SeenPage> {
+fn seen(
+    page: &LoadedPage<'_>,
+    config: &SegmentConfig,
+    renderer: &LayoutFn<'_>,
+) -> anyhow::Result<SegmentedPage> {
     if let Some(tree) = page.ready_tree()? {
-        return Ok(SeenPage { tree, layout: None, n_lost_words: 0 });
+        return Ok(SegmentedPage { tree, layout: None, n_lost_words: 0 });
     }
     let layout = renderer(page)?;
     let (mut tree, n_lost_words) = segment_with_lost_words(&layout, config);
     (tree.url, tree.version) = (page.url.clone(), page.version.clone());
-    Ok(SeenPage { tree, layout: Some(layout), n_lost_words })
+    Ok(SegmentedPage { tree, layout: Some(layout), n_lost_words })
 }
 
 /// The settings for a page by URL are those of the archive, if there is one; a file needs none.
-pub(super) fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<SegmentConfig> {
+pub(super) fn segment_config(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<SegmentConfig> {
     if matches!(spec, PageSpec::File(_)) || !is_archive(&context.archive_dir()) {
         return Ok(SegmentConfig::default());
     }

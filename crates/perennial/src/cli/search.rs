@@ -53,15 +53,15 @@ pub(super) struct Search {
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+struct SearchReport<'a> {
     n_pages: usize,
     /// Only the latest hits were considered.
     is_partial: bool,
-    pages: Vec<FoundPage<'a>>,
+    pages: Vec<PageHit<'a>>,
 }
 
 #[derive(Serialize)]
-struct FoundPage<'a> {
+struct PageHit<'a> {
     url: &'a str,
     title: Option<&'a str>,
     /// The latest passage with the words.
@@ -69,11 +69,11 @@ struct FoundPage<'a> {
     /// Byte ranges of the words in `text`.
     found: Vec<(usize, usize)>,
     role: &'static str,
-    stays: Vec<FoundStay>,
+    stays: Vec<PresenceRow>,
 }
 
 #[derive(Serialize)]
-struct FoundStay {
+struct PresenceRow {
     /// The last observation without the passage.
     absent_until: Option<String>,
     first: String,
@@ -117,14 +117,14 @@ impl Search {
     }
 }
 
-fn found(answers: &SearchHits) -> Found<'_> {
-    let page = |hit: &'_ SearchHit| -> (Vec<(usize, usize)>, Vec<FoundStay>) {
+fn found(answers: &SearchHits) -> SearchReport<'_> {
+    let page = |hit: &'_ SearchHit| -> (Vec<(usize, usize)>, Vec<PresenceRow>) {
         let found = hit.excerpt.found.iter().map(|at| (at.start, at.end)).collect();
-        (found, hit.stays.iter().map(found_stay).collect())
+        (found, hit.stays.iter().map(presence_row).collect())
     };
     let pages = answers.hits.iter().map(|hit| {
         let (found, stays) = page(hit);
-        FoundPage {
+        PageHit {
             url: &hit.url,
             title: hit.title.as_deref(),
             text: &hit.excerpt.text,
@@ -133,11 +133,11 @@ fn found(answers: &SearchHits) -> Found<'_> {
             stays,
         }
     });
-    Found { n_pages: answers.n_pages, is_partial: answers.is_partial, pages: pages.collect() }
+    SearchReport { n_pages: answers.n_pages, is_partial: answers.is_partial, pages: pages.collect() }
 }
 
-fn found_stay(stay: &PassagePresence) -> FoundStay {
-    FoundStay {
+fn presence_row(stay: &PassagePresence) -> PresenceRow {
+    PresenceRow {
         absent_until: stay.absent_until.map(Timestamp::to_rfc3339),
         first: stay.first.to_rfc3339(),
         last: stay.last.to_rfc3339(),
@@ -153,7 +153,7 @@ fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<(
         writeln!(out, "{}  {}", hit.url, hit.title.as_deref().unwrap_or_default())?;
         writeln!(out, "  {}: {}", hit.excerpt.role.name(), marked(&hit.excerpt))?;
         for stay in &hit.stays {
-            writeln!(out, "  {}", told(stay))?;
+            writeln!(out, "  {}", describe(stay))?;
         }
     }
     let n_shown = answers.hits.len();
@@ -165,7 +165,7 @@ fn write_answers(out: &mut dyn Write, answers: &SearchHits) -> std::io::Result<(
 }
 
 /// When the passage appeared and vanished. Both are known up to the time between two observations.
-fn told(stay: &Stay) -> String {
+fn describe(stay: &PassagePresence) -> String {
     let appeared = match stay.absent_until {
         Some(absent) => format!("appeared between {absent} and {}", stay.first),
         None => format!("present at the first observation, {}", stay.first),

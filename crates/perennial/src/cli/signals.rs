@@ -8,9 +8,9 @@ use super::{Context, Exit};
 use perennial_crawler::StopHandle;
 
 /// Handles signals for a crawl until it is dropped.
-pub(super) struct Listening(Option<oneshot::Sender<()>>);
+pub(super) struct SignalListener(Option<oneshot::Sender<()>>);
 
-impl Drop for Listening {
+impl Drop for SignalListener {
     fn drop(&mut self) {
         // The receiver may have ended already.
         self.0.take().map(|end| end.send(()));
@@ -19,14 +19,14 @@ impl Drop for Listening {
 
 /// Requests `stop` at the first signal, and ends the process at the second. If the handler cannot be installed, the system
 /// ends the process at the first signal.
-pub(super) fn listen(context: &Context, stop: &StopHandle) -> Listening {
+pub(super) fn listen(context: &Context, stop: &StopHandle) -> SignalListener {
     let (context, stop) = (context.clone(), stop.clone());
     let (end, ended) = oneshot::channel::<()>();
-    let listening = Listening(Some(end));
+    let listening = SignalListener(Some(end));
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return listening;
     };
-    let heed = async move {
+    let wait_for_signals = async move {
         let Ok(mut signals) = Signals::new() else { return };
         signals.next().await;
         context.note("finishing the fetches in flight; a second signal stops at once");
@@ -37,7 +37,7 @@ pub(super) fn listen(context: &Context, stop: &StopHandle) -> Listening {
     let hear = move || {
         runtime.block_on(async {
             tokio::select! {
-                () = heed => {}
+                () = wait_for_signals => {}
                 _ = ended => {}
             }
         });

@@ -127,7 +127,7 @@ fn objects(answer: &Rows) -> Vec<Value> {
         Cell::Null => Value::Null,
         Cell::Whole(number) => (*number).into(),
         Cell::Number(number) => (*number).into(),
-        cell => csv::text_of(cell).into(),
+        cell => csv::cell_text(cell).into(),
     };
     let names = distinct(&answer.columns);
     let object = |row: &Vec<Cell>| -> Value {
@@ -156,7 +156,7 @@ fn print_table(out: &mut dyn Write, answer: &Rows) -> std::io::Result<()> {
     };
     let head: Vec<String> = answer.columns.clone();
     let lines: Vec<Vec<String>> =
-        answer.rows.iter().map(|row| row.iter().map(|cell| shown(csv::text_of(cell))).collect()).collect();
+        answer.rows.iter().map(|row| row.iter().map(|cell| shown(csv::cell_text(cell))).collect()).collect();
     let mut widths: Vec<usize> = head.iter().map(|name| name.chars().count()).collect();
     for line in &lines {
         for (width, text) in widths.iter_mut().zip(line) {

@@ -20,17 +20,17 @@ pub(super) struct Status {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct StatusReport {
     archive: String,
     #[serde(flatten)]
     counts: Counts,
     #[serde(skip_serializing_if = "Option::is_none")]
     texts: Option<TextCounts>,
-    sites: Vec<Site>,
+    sites: Vec<SiteCounts>,
 }
 
 #[derive(Serialize)]
-struct Site {
+struct SiteCounts {
     host: String,
     n_pages: u64,
     n_captures: u64,
@@ -46,8 +46,8 @@ impl Status {
             }
             false => None,
         };
-        let site = |(host, n_pages, n_captures)| Site { host, n_pages, n_captures };
-        let report = Report {
+        let site = |(host, n_pages, n_captures)| SiteCounts { host, n_pages, n_captures };
+        let report = StatusReport {
             archive: snapshot.archive().root().display().to_string(),
             counts: store.counts()?,
             texts,
@@ -58,7 +58,7 @@ impl Status {
     }
 }
 
-fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     let counts = &report.counts;
     writeln!(out, "archive   {}", report.archive)?;
     writeln!(out, "files     {} WARC, {}", counts.n_files, human_bytes(counts.warc_bytes))?;
@@ -76,13 +76,13 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     if counts.n_left_out > 0 {
         writeln!(out, "reduced   {} unimportant versions, stored as deltas", counts.n_left_out)?;
     }
-    let aside = &counts.set_aside;
-    if *aside != Default::default() {
+    let quarantine = &counts.set_aside;
+    if *quarantine != Default::default() {
         writeln!(
             out,
             "quarantine {} records that cannot be captures, {} captures with wrong digests, {} that could not be analysed: see \
              `perennial verify`",
-            aside.n_records, aside.n_mismatching, aside.n_unread
+            quarantine.n_records, quarantine.n_mismatching, quarantine.n_unread
         )?;
     }
     if let Some(texts) = &report.texts {

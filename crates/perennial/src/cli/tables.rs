@@ -174,7 +174,7 @@ impl Sheet {
             }
             TableForm::Parquet => {
                 let columns: Vec<(&str, ColumnKind)> =
-                    columns.iter().map(|column| (*column, kind_of(column))).collect();
+                    columns.iter().map(|column| (*column, column_kind(column))).collect();
                 let kinds = columns.iter().map(|(_, kind)| *kind).collect();
                 Ok(Sheet::Parquet(out, Box::new(ParquetWriter::new(&columns)), kinds))
             }
@@ -186,7 +186,7 @@ impl Sheet {
             Sheet::Csv(out) => csv::write_row(out, cells)?,
             Sheet::Parquet(out, writer, kinds) => {
                 let values: Vec<Value<'_>> =
-                    cells.iter().zip(kinds.iter()).map(|(cell, kind)| value_of(cell, *kind)).collect();
+                    cells.iter().zip(kinds.iter()).map(|(cell, kind)| typed_value(cell, *kind)).collect();
                 writer.push(&values).context("the state has a row that the table cannot hold")?;
                 out.write_all(&writer.take())?;
             }
@@ -206,7 +206,7 @@ impl Sheet {
 }
 
 /// The type of a column. Names of counts begin with `n_`, of booleans with `is_`.
-fn kind_of(column: &str) -> ColumnKind {
+fn column_kind(column: &str) -> ColumnKind {
     match column {
         "time" | "before" | "first_time" | "last_time" => ColumnKind::Time,
         "importance" | "noise" | "value" | "share" => ColumnKind::Number,
@@ -218,7 +218,7 @@ fn kind_of(column: &str) -> ColumnKind {
 }
 
 /// A value of the column's type. A value of a different type is passed on, and the writer refuses it.
-fn value_of(cell: &Cell, kind: ColumnKind) -> Value<'_> {
+fn typed_value(cell: &Cell, kind: ColumnKind) -> Value<'_> {
     match (cell, kind) {
         (Cell::Null, _) => Value::Missing,
         (Cell::Whole(number), ColumnKind::Truth) => Value::Truth(*number != 0),

@@ -67,7 +67,7 @@ fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Wr
         writeln!(out, "{repair}")?;
     }
     for aside in &report.set_aside {
-        writeln!(out, "quarantined: {}{}: {}", aside.file, place_of(aside), aside.what)?;
+        writeln!(out, "quarantined: {}{}: {}", aside.file, position_text(aside), aside.what)?;
     }
     for unfinished in &report.unfinished {
         let Unfinished { file, what } = unfinished;
@@ -75,7 +75,7 @@ fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Wr
     }
     for defect in &report.defects {
         let origin = if defect.is_foreign { "imported with this defect: " } else { "" };
-        writeln!(out, "{}{}: {origin}{}", defect.file, place_of(defect), defect.what)?;
+        writeln!(out, "{}{}: {origin}{}", defect.file, position_text(defect), defect.what)?;
     }
     if report.n_set_aside > 0 {
         writeln!(
@@ -114,6 +114,6 @@ fn verdict(report: &VerifyReport, accepts_foreign: bool) -> String {
     }
 }
 
-fn place_of(defect: &Defect) -> String {
+fn position_text(defect: &Defect) -> String {
     defect.offset.map(|offset| format!(" at {offset}")).unwrap_or_default()
 }

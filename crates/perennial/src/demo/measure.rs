@@ -15,7 +15,7 @@ const IMPORTANT: f64 = 0.1;
 /// Visits of pages with nothing but noise count after this time, in which the crawler learns which pages these are.
 const LEARNING: Span = Span::from_hours(7 * 24);
 
-/// What the feeds gave, by what they published.
+/// Results of the feeds, compared with the published items.
 pub(super) fn feeds_of(archive: &Archive, web: &LivingWeb, seeds: &[String]) -> anyhow::Result<FeedsResult> {
     let store = archive.store()?;
     let known = store.feeds()?;

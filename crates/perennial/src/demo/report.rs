@@ -1,4 +1,4 @@
-//! The crawls of one world -> a self-contained page with charts: what was caught, when, and what was learned.
+//! The crawls of one world -> a self-contained page with charts of caught changes and learned rates.
 
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
-//! An address of a site and an instant -> the style sheet or picture that is there.
+//! A URL of a site and an instant -> its style sheet or picture.
 //!
-//! They stay as they are unless the web is told to let them change. Then every edition says in a comment from when until when it is there, so that
-//! a replay can be judged by what it shows. Nothing that is laid out changes: what the pages are worth stays as it is.
+//! By default they do not change. With `requisites_change` every edition contains a comment with its period of validity, so that tests
+//! can check which edition a replay shows. The layout of pages does not depend on the edition.
 
 use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
@@ -9,18 +9,18 @@ use perennial_core::time::{Span, Timestamp};
 use super::template;
 use super::web::LivingWeb;
 
-/// What a page needs beside its own text, at an instant.
+/// A subresource of a page at an instant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Requisite {
     pub(super) content_type: &'static str,
     /// Changes with every edition.
     pub(super) validator: String,
-    /// What a server of files says of it; banners are made by a program, which says nothing.
+    /// Last-Modified, which a file server sends; banners are generated and have none.
     pub(super) modified: Option<Timestamp>,
     pub(super) body: Vec<u8>,
 }
 
-/// What is there; `None` where the path is that of no requisite.
+/// The subresource at a path, if there is one.
 pub(super) fn requisite(web: &LivingWeb, site: usize, path: &str, now: Timestamp) -> Option<Requisite> {
     let banner =
         path.strip_prefix("/ads/banner-").and_then(|name| name.strip_suffix(".gif")?.parse::<u64>().ok());
@@ -47,7 +47,7 @@ pub(super) fn requisite(web: &LivingWeb, site: usize, path: &str, now: Timestamp
     Some(Requisite { content_type, validator: format!("\"v{}\"", edition.number), modified, body })
 }
 
-/// One edition of a requisite: from when until when it is there.
+/// One edition of a subresource, with its period of validity.
 struct Edition {
     number: u64,
     from: Timestamp,

@@ -28,29 +28,29 @@ use perennial_crawler::clock::Clock;
 use perennial_crawler::{CrawlOptions, CrawlStatus, StopHandle, crawl};
 use perennial_engine::analyse::Analyst;
 
-/// Instants at which the coherence of the archive is asked for.
+/// Number of instants at which the coherence of the archive is measured.
 const N_QUERIES: u32 = 56;
 
 /// Options of the demonstration.
 #[derive(Clone, Debug)]
 pub struct DemoOptions {
-    /// Folder of the archive; an archive that is there is continued.
+    /// Folder of the archive. An existing archive is continued.
     pub root: PathBuf,
     /// Seed of the random numbers of the web and of the crawl.
     pub seed: u64,
     /// Length in virtual days.
     pub days: u32,
-    /// Share of the pages that may be fetched in a virtual hour.
+    /// Fetches per virtual hour, as a share of the pages.
     pub budget: f64,
-    /// Virtual seconds in a real one; `None`: as fast as the machine allows.
+    /// Virtual seconds per real second; `None`: as fast as possible.
     pub factor: Option<f64>,
     /// Strategy of the crawl.
     pub strategy: Strategy,
-    /// What it serves.
+    /// Goal of the crawl.
     pub goal: Goal,
     /// Whether the feeds of the sites are followed.
     pub feeds: bool,
-    /// Whether a browser may be used, for the site that is empty without one.
+    /// Whether to add the site that needs a browser.
     pub browser: bool,
     /// Whether style sheets and pictures change too.
     pub requisites_change: bool,
@@ -58,7 +58,7 @@ pub struct DemoOptions {
     pub stop: StopHandle,
 }
 
-/// Shares of what existed that an archive caught.
+/// Completeness and coherence of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Caught {
     /// Visits of pages.
@@ -76,7 +76,7 @@ pub struct Caught {
 }
 
 impl Caught {
-    /// The mean of several; nothing caught when there are none.
+    /// The mean of several; zero if there are none.
     fn mean(all: &[Caught]) -> Caught {
         let mean = |of: fn(&Caught) -> f64| all.iter().map(of).sum::<f64>() / all.len().max(1) as f64;
         Caught {
@@ -112,7 +112,7 @@ pub struct SiteResult {
 /// What the feeds of the sites gave.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize)]
 pub struct FeedsResult {
-    /// Polls, which have a budget of their own.
+    /// Number of polls, which have a separate budget.
     pub polls: u64,
     /// Those that brought something new.
     pub polls_with_news: u64,
@@ -144,13 +144,13 @@ pub struct DemoResult {
     pub important_caught: u64,
     /// See `important_caught`.
     pub important_total: u64,
-    /// What the feeds of the sites gave; `None` where they were not followed.
+    /// Results of the feeds; `None` if they were not followed.
     pub feeds: Option<FeedsResult>,
     /// Site by site.
     pub sites: Vec<SiteResult>,
-    /// Where the archive is.
+    /// Folder of the archive.
     pub archive: PathBuf,
-    /// Where the report is.
+    /// Path of the report.
     pub report: PathBuf,
 }
 
@@ -341,7 +341,7 @@ fn daily_budget(web: &LivingWeb, share: f64) -> Budget {
     Budget { visits: 24.0 * share * web.pages.len() as f64, period: Span::from_hours(24) }
 }
 
-/// Whether the site that only a browser shows can be part of it; if not, the user is told why.
+/// Whether the site that needs a browser can be added. If not, prints the reason.
 fn has_browser(options: &DemoOptions, archive: &Archive, warn: &mut impl FnMut(&str)) -> bool {
     if !options.browser {
         return false;
@@ -365,7 +365,7 @@ fn open_archive(root: &Path) -> anyhow::Result<Archive> {
 async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Result<Arc<LivingServer>> {
     let port = archive.settings().seeds.iter().next().and_then(|seed| seed.scope.seed.port()).unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await.with_context(|| {
-        format!("cannot listen on port {port} of this machine: is another demonstration running?")
+        format!("cannot listen on port {port} of this machine: is a demonstration running already?")
     })?;
     let clock = clock.clone();
     Ok(LivingServer::start(web.clone(), listener, Arc::new(move || clock.now()))?)

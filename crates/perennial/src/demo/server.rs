@@ -33,7 +33,7 @@ pub struct LivingServer {
 
 const HTML: &str = "text/html; charset=utf-8";
 
-/// A page, or what its script asks for to draw it.
+/// A page, or the data that its script requests.
 #[derive(Clone, Copy)]
 enum Wanted {
     Page,
@@ -63,7 +63,7 @@ impl LivingServer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let server = Arc::clone(&serving);
-                // A client that closes the connection is no error.
+                // A client that closes the connection is not an error.
                 tokio::spawn(async move { server.converse(stream).await.ok() });
             }
         });
@@ -86,7 +86,7 @@ impl LivingServer {
         self.n_requests.load(Ordering::Relaxed)
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
@@ -154,7 +154,7 @@ impl LivingServer {
         let Some(&page) = self.pages.get(&(site, path.to_owned())) else {
             return text("404 Not Found", "no such page");
         };
-        // It differs from request to request, and is the same for the same request of another run.
+        // It differs between requests, and is the same for the same request of a different run.
         let rng = Rng::from_parts(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
         let served = ServedPage::at(&self.web, page, rng, now);
         let (content_type, body) = match wanted {

@@ -32,7 +32,7 @@ pub(super) struct ServedPage<'a> {
 }
 
 impl<'a> ServedPage<'a> {
-    /// What a visitor gets at an instant. Any number will do for `request`; the visitor's number on the page stays a small one.
+    /// A page as served at an instant. Any number will do for `request`; the visitor's number on the page stays a small one.
     pub(super) fn at(web: &'a LivingWeb, page: usize, request: u64, now: Timestamp) -> ServedPage<'a> {
         ServedPage { web, page, version: web.pages[page].version_at(now), request: request % 800_000, now }
     }
@@ -59,7 +59,7 @@ pub(super) fn html(answer: &ServedPage<'_>) -> String {
     out
 }
 
-/// What is sent of a page that a script draws: the same for every version.
+/// The HTML of a page that a script renders: the same for every version.
 pub(super) fn shell(answer: &ServedPage<'_>) -> String {
     let mut out = String::with_capacity(1_000);
     head(&mut out, answer, &answer.web.pages[answer.page], None);
@@ -67,14 +67,14 @@ pub(super) fn shell(answer: &ServedPage<'_>) -> String {
     out
 }
 
-/// What its script asks for.
+/// The data that its script requests.
 pub(super) fn json(answer: &ServedPage<'_>) -> String {
     let mut html = String::with_capacity(12_000);
     body(&mut html, answer);
     serde_json::json!({"version_name": VERSION_META, "version": answer.version, "html": html}).to_string()
 }
 
-/// What stands between the tags of the body.
+/// The contents of the body.
 fn body(out: &mut String, answer: &ServedPage<'_>) {
     let (page, version) = (&answer.web.pages[answer.page], answer.version);
     header(out, answer, page);

@@ -10,7 +10,7 @@ use perennial_lab::world::{Change as WorldChange, World, WorldPage};
 use super::template::{self, ServedPage};
 use super::truth::Truth;
 
-/// What kind of page it is: decides its template and what a change does to it.
+/// The kind of a page, which decides its template and the effect of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LivingKind {
     /// A list of teasers: front page, section, blog home. A change puts new items on top.
@@ -32,7 +32,7 @@ pub struct LivingChange {
     pub amount: Amount,
 }
 
-/// How much of a page a change touches.
+/// The extent of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
     /// One item of a list, one sentence of a text.
@@ -171,7 +171,7 @@ impl LivingWeb {
         world
     }
 
-    /// What a visitor gets at an instant; `rng` decides the noise on it.
+    /// The HTML of a page at an instant; `rng` decides the noise on it.
     pub fn html(&self, page: usize, rng: u64, now: Timestamp) -> String {
         template::html(&ServedPage::at(self, page, rng, now))
     }

@@ -78,7 +78,7 @@ pub(in crate::cli) type Algorithm = dyn Fn(&Dom, &Known<'_>) -> Article;
 
 /// One page to read.
 #[derive(Deserialize, Default)]
-struct Job {
+struct ExtractJob {
     file: PathBuf,
     #[serde(default)]
     id: Value,
@@ -98,8 +98,8 @@ impl Extract {
     /// The same by any algorithm.
     pub(in crate::cli) fn run_with(self, context: &Context, algorithm: &Algorithm) -> anyhow::Result<Exit> {
         let out = if context.json { json_on_stdout() } else { text_on_stdout() };
-        let mut teller = Teller { context, out, algorithm };
-        let template = template_of(&self.neighbour)?;
+        let mut printer = ArticlePrinter { context, out, algorithm };
+        let template = read_template(&self.neighbour)?;
         let before = self.before.as_ref().map(|spec| self.load(context, spec)).transpose()?;
         let before = before.as_ref().map(|page| page.html.as_str());
         for spec in &self.page {
@@ -107,7 +107,7 @@ impl Extract {
             let url = if matches!(spec, PageSpec::File(_)) { self.url.clone() } else { Some(page.url) };
             let template = template.as_ref().or(page.template.as_ref());
             let source = Source { html: &page.html, before, template };
-            teller.tell(&page.version, &Job { url, ..self.job(Path::new("")) }, &source)?;
+            printer.print(&page.version, &ExtractJob { url, ..self.job(Path::new("")) }, &source)?;
         }
         let progress = context.progress_count(self.html.len() as u64, "extracting");
         let is_only = self.html.len() == 1;
@@ -116,18 +116,18 @@ impl Extract {
             match read_page(file) {
                 Ok(html) => {
                     let source = Source { html: &html, before, template: template.as_ref() };
-                    teller.tell(&file.display().to_string(), &self.job(file), &source)?;
+                    printer.print(&file.display().to_string(), &self.job(file), &source)?;
                 }
                 Err(error) if is_only => return Err(error),
-                Err(error) => n_unread += teller.leave_out(&error),
+                Err(error) => n_unread += printer.skip(&error),
             }
             progress.inc(1);
         }
         progress.finish_and_clear();
         if let Some(list) = &self.list {
-            n_unread += teller.tell_list(list)?;
+            n_unread += printer.print_list(list)?;
         }
-        teller.out.flush()?;
+        printer.out.flush()?;
         if n_unread > 0 {
             bail!("{n_unread} pages could not be read (see above) and were skipped");
         }
@@ -135,12 +135,18 @@ impl Extract {
     }
 
     /// The options, as they apply to each page.
-    fn job(&self, file: &Path) -> Job {
+    fn job(&self, file: &Path) -> ExtractJob {
         let (title, description) = (self.title.clone(), self.description.clone());
-        Job { file: file.to_owned(), title, description, url: self.url.clone(), ..Job::default() }
+        ExtractJob {
+            file: file.to_owned(),
+            title,
+            description,
+            url: self.url.clone(),
+            ..ExtractJob::default()
+        }
     }
 
-    fn load(&self, context: &Context, spec: &PageSpec) -> anyhow::Result<Loaded> {
+    fn load(&self, context: &Context, spec: &PageSpec) -> anyhow::Result<SourcePage> {
         let snapshot = spec.snapshot(|| context.snapshot())?;
         let page = spec.load(snapshot.as_ref(), self.allow_private)?;
         if let Some(note) = &page.note {
@@ -160,7 +166,7 @@ impl Extract {
             _ => None,
         };
         let (url, version, html) = (page.url.clone(), page.version.clone(), page.html.clone());
-        Ok(Loaded { url, version, html, template })
+        Ok(SourcePage { url, version, html, template })
     }
 }
 
@@ -173,15 +179,15 @@ struct Source<'a> {
 }
 
 /// Extracts and prints page by page, because a list may not fit into memory.
-struct Teller<'c> {
+struct ArticlePrinter<'c> {
     context: &'c Context,
     out: Box<dyn Write>,
     algorithm: &'c Algorithm,
 }
 
-impl Teller<'_> {
+impl ArticlePrinter<'_> {
     /// Reads a list to its end; returns the number of unreadable pages.
-    fn tell_list(&mut self, list: &Path) -> anyhow::Result<u64> {
+    fn print_list(&mut self, list: &Path) -> anyhow::Result<u64> {
         let input: Box<dyn std::io::Read> = match list.to_str() {
             Some("-") => Box::new(std::io::stdin()),
             _ => Box::new(
@@ -199,11 +205,11 @@ impl Teller<'_> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let job: Job = serde_json::from_slice(&line).with_context(|| {
+            let job: ExtractJob = serde_json::from_slice(&line).with_context(|| {
                 format!("line {number} of the list is not a page: write {{\"file\": \"page.html\"}}")
             })?;
-            if let Err(error) = self.tell_listed(&job)? {
-                n_unread += self.leave_out(&error);
+            if let Err(error) = self.print_listed(&job)? {
+                n_unread += self.skip(&error);
             }
             progress.inc(1);
         }
@@ -212,30 +218,30 @@ impl Teller<'_> {
     }
 
     /// The outer error ends the run; the inner one concerns this page only.
-    fn tell_listed(&mut self, job: &Job) -> anyhow::Result<anyhow::Result<()>> {
+    fn print_listed(&mut self, job: &ExtractJob) -> anyhow::Result<anyhow::Result<()>> {
         let read = || -> anyhow::Result<_> {
             let before = job.before.as_deref().map(read_page).transpose()?;
-            Ok((read_page(&job.file)?, before, template_of(&job.neighbours)?))
+            Ok((read_page(&job.file)?, before, read_template(&job.neighbours)?))
         };
         match read() {
             Ok((html, before, template)) => {
                 let source = Source { html: &html, before: before.as_deref(), template: template.as_ref() };
-                self.tell(&job.file.display().to_string(), job, &source).map(Ok)
+                self.print(&job.file.display().to_string(), job, &source).map(Ok)
             }
             Err(error) => Ok(Err(error)),
         }
     }
 
     /// Reports and counts an unreadable page among many.
-    fn leave_out(&self, error: &anyhow::Error) -> u64 {
+    fn skip(&self, error: &anyhow::Error) -> u64 {
         self.context.note(format_args!("{error:#}"));
         1
     }
 
     /// Prints the article of one page, or its edits since the previous version.
-    fn tell(&mut self, name: &str, job: &Job, source: &Source<'_>) -> anyhow::Result<()> {
-        let object = self.object_of(source.html, job, source.template);
-        let before = source.before.map(|html| self.object_of(html, job, source.template));
+    fn print(&mut self, name: &str, job: &ExtractJob, source: &Source<'_>) -> anyhow::Result<()> {
+        let object = self.extract_article(source.html, job, source.template);
+        let before = source.before.map(|html| self.extract_article(html, job, source.template));
         if !self.context.json {
             match &before {
                 Some(before) => write_edits(&mut self.out, before, &object)?,
@@ -256,7 +262,7 @@ impl Teller<'_> {
         Ok(writeln!(self.out)?)
     }
 
-    fn object_of(&self, html: &str, job: &Job, template: Option<&Template>) -> Article {
+    fn extract_article(&self, html: &str, job: &ExtractJob, template: Option<&Template>) -> Article {
         let (title, description) = (job.title.as_deref(), job.description.as_deref());
         let known = Known { title, description, url: job.url.as_deref(), template };
         (self.algorithm)(&Dom::parse(html), &known)
@@ -264,7 +270,7 @@ impl Teller<'_> {
 }
 
 /// A page that the options name.
-struct Loaded {
+struct SourcePage {
     url: String,
     version: String,
     html: String,
@@ -282,7 +288,7 @@ fn read_page(file: &Path) -> anyhow::Result<String> {
     Ok(decode_text(&bytes, None).into_owned())
 }
 
-fn template_of(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
+fn read_template(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
     if neighbours.is_empty() {
         return Ok(None);
     }

@@ -58,67 +58,70 @@ impl List {
         let mut templates = SiteTemplates::new(&announced);
         let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };
         let progress = context.progress_count(announced.len() as u64, "reading articles");
-        let mut n_told = 0;
+        let mut n_printed = 0;
         for page in announced {
             progress.inc(1);
-            if n_told >= self.limit.unwrap_or(usize::MAX) {
+            if n_printed >= self.limit.unwrap_or(usize::MAX) {
                 break;
             }
-            let told = {
+            let article = {
                 let (url, id) = (page.url.clone(), page.page);
                 ArchivedArticle::load(&shared, &url, id, Some(page), &mut templates, (None, None))?
             };
-            if self.matches_operation(&told) {
-                n_told += 1;
-                self.tell(context, &told, &mut *out)?;
+            if self.matches(&article) {
+                n_printed += 1;
+                self.print(context, &article, &mut *out)?;
             }
         }
         progress.finish_and_clear();
-        if n_told == 0 && !context.json {
+        if n_printed == 0 && !context.json {
             writeln!(out, "no such article; `perennial feed list` shows the feeds")?;
         }
         out.flush()?;
         Ok(Exit::Done)
     }
 
-    fn matches_operation(&self, told: &ArchivedArticle) -> bool {
+    fn matches(&self, article: &ArchivedArticle) -> bool {
         let has_words = |re: &Regex| {
-            told.versions.iter().any(|version| {
+            article.versions.iter().any(|version| {
                 re.is_match(&version.object.title)
                     || re.is_match(&version.object.text)
                     || re.is_match(&version.object.lead)
             })
         };
-        !told.versions.is_empty()
-            && (!self.edited || told.versions.len() > 1)
+        !article.versions.is_empty()
+            && (!self.edited || article.versions.len() > 1)
             && self.text.as_ref().is_none_or(has_words)
     }
 
-    fn tell(&self, context: &Context, told: &ArchivedArticle, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn print(&self, context: &Context, article: &ArchivedArticle, out: &mut dyn Write) -> anyhow::Result<()> {
         if context.json {
-            return write_json(told, out);
+            return write_json(article, out);
         }
         match self.format.as_str() {
-            "markdown" => Ok(told.write_markdown(out, false)?),
-            _ => Ok(write_line(told, out, self.edited)?),
+            "markdown" => Ok(article.write_markdown(out, false)?),
+            _ => Ok(write_line(article, out, self.edited)?),
         }
     }
 }
 
 /// Writes one line, then the edits if `with_edits`.
-fn write_line(told: &ArchivedArticle, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
-    let Some(latest) = told.versions.last() else { return Ok(()) };
-    let time =
-        told.announced.as_ref().map(|item| item.published.unwrap_or(item.first_seen)).or(latest.object.time);
+fn write_line(article: &ArchivedArticle, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
+    let Some(latest) = article.versions.last() else { return Ok(()) };
+    let time = article
+        .announced
+        .as_ref()
+        .map(|item| item.published.unwrap_or(item.first_seen))
+        .or(latest.object.time);
     let time = time.map(Timestamp::to_rfc3339).unwrap_or_default();
-    let n_edits = told.versions.len() - 1;
+    let n_edits = article.versions.len() - 1;
     let edited = match n_edits {
         0 => String::new(),
         1 => " (edited once)".to_owned(),
         n => format!(" (edited {n} times)"),
     };
-    writeln!(out, "{time} {}{edited}\n  {}", latest.object.title, told.url)?;
-    for pair in told.versions.windows(2).filter(|_| with_edits) {
+    writeln!(out, "{time} {}{edited}\n  {}", latest.object.title, article.url)?;
+    for pair in article.versions.windows(2).filter(|_| with_edits) {
         writeln!(out, "\nseen {}:", pair[1].since.to_rfc3339())?;
         write_edits(out, &pair[0].object, &pair[1].object)?;
     }

@@ -39,14 +39,14 @@ impl Show {
         let announced = shared.lock().store().announced_page(page.id)?;
         let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
         let mut templates = SiteTemplates::new(&neighbours);
-        let told =
+        let article =
             ArchivedArticle::load(&shared, &self.url, page.id, announced, &mut templates, (None, None))?;
         let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };
         if context.json {
-            write_json(&told, &mut *out)?;
+            write_json(&article, &mut *out)?;
         } else if self.history {
-            write_history(&told, &mut *out)?;
-        } else if let Some(latest) = told.versions.last() {
+            write_history(&article, &mut *out)?;
+        } else if let Some(latest) = article.versions.last() {
             write_text(&mut *out, &latest.object)?;
         } else {
             anyhow::bail!("no capture of {} can be read as a page: see `perennial log`", self.url);
@@ -56,19 +56,19 @@ impl Show {
     }
 }
 
-pub(super) fn write_json(told: &ArchivedArticle, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Some(line) = told.to_json(false) else { return Ok(()) };
+pub(super) fn write_json(article: &ArchivedArticle, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Some(line) = article.to_json(false) else { return Ok(()) };
     serde_json::to_writer(&mut *out, &line)?;
     Ok(writeln!(out)?)
 }
 
 /// Writes every version with its edits.
-fn write_history(told: &ArchivedArticle, out: &mut dyn Write) -> std::io::Result<()> {
-    if let Some(first) = told.versions.first() {
+fn write_history(article: &ArchivedArticle, out: &mut dyn Write) -> std::io::Result<()> {
+    if let Some(first) = article.versions.first() {
         writeln!(out, "first seen {}:\n", first.since.to_rfc3339())?;
         write_text(out, &first.object)?;
     }
-    for pair in told.versions.windows(2) {
+    for pair in article.versions.windows(2) {
         let (n_taken_out, n_added) = n_edited(&edits(&pair[0].object, &pair[1].object));
         writeln!(out, "seen {}: {n_taken_out} words out, {n_added} in", pair[1].since.to_rfc3339())?;
         write_edits(out, &pair[0].object, &pair[1].object)?;

@@ -40,7 +40,7 @@ pub(super) struct Terms {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct TermsReport {
     since: String,
     until: Option<String>,
     /// Passages that appeared in the span.
@@ -75,20 +75,20 @@ impl Terms {
         let (since, until) = (self.since, self.until);
         let question = TermsQuery { since, until, host: self.site.as_deref(), limit: self.limit };
         let found = new_terms(store, &texts, &question)?;
-        let report = Report {
+        let report = TermsReport {
             since: since.to_rfc3339(),
             until: until.map(Timestamp::to_rfc3339),
             n_passages: found.n_passages,
             n_before: found.n_before,
             is_partial: found.is_partial,
-            terms: found.terms.iter().map(row_of).collect(),
+            terms: found.terms.iter().map(term_row).collect(),
         };
         context.print(&report, |out| write_terms(out, &found))?;
         Ok(Exit::Done)
     }
 }
 
-fn row_of(term: &NewTerm) -> TermRow {
+fn term_row(term: &NewTerm) -> TermRow {
     let NewTerm { shown, n_passages, n_before, surprise } = term.clone();
     TermRow { term: shown, n_passages, n_before, surprise }
 }

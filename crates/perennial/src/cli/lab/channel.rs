@@ -60,7 +60,7 @@ impl Channel {
         if self.html {
             let html = match fill_template(&shared, &inferred)? {
                 Some(html) => html,
-                None => inferred.to_html(&title_of(&shared, &inferred)?),
+                None => inferred.to_html(&feed_title(&shared, &inferred)?),
             };
             let mut out = document_on_stdout();
             out.write_all(html.as_bytes())?;
@@ -72,7 +72,7 @@ impl Channel {
     }
 }
 
-fn title_of(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyhow::Result<String> {
+fn feed_title(shared: &SharedSnapshot, inferred: &InferredChannel) -> anyhow::Result<String> {
     let feeds = shared.lock().store().feeds_to_poll()?;
     let feed = feeds.into_iter().find(|feed| inferred.feeds.contains(&feed.url));
     Ok(feed.map(|feed| feed.title).unwrap_or_default())

@@ -26,12 +26,12 @@ pub(super) struct Feeds {
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = FeedsFormat::Text)]
+    format: FeedsFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum FeedsFormat {
     Text,
     Json,
     Svg,
@@ -55,19 +55,19 @@ impl Feeds {
             }
         };
         match (self.format, context.json) {
-            (Format::Svg, _) => {
+            (FeedsFormat::Svg, _) => {
                 let curves = CURVES.map(|(label, of)| (label, statistics.curve(of)));
                 let mut out = document_on_stdout();
                 out.write_all(feed_figures(&statistics.histogram, &curves).as_bytes())?;
                 out.flush()?;
             }
-            (Format::Json, _) | (_, true) => {
+            (FeedsFormat::Json, _) | (_, true) => {
                 let mut out = json_on_stdout();
                 serde_json::to_writer_pretty(&mut out, &statistics)?;
                 writeln!(out)?;
                 out.flush()?;
             }
-            (Format::Text, false) => context.print(&(), |out| print_statistics(&statistics, out))?,
+            (FeedsFormat::Text, false) => context.print(&(), |out| print_statistics(&statistics, out))?,
         }
         Ok(Exit::Done)
     }
@@ -109,7 +109,7 @@ fn print_statistics(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Res
     for (tag, summary) in
         statistics.tags.iter().map(|(tag, summary)| (tag.as_str(), summary)).chain([("all", &statistics.all)])
     {
-        print_summary_of(tag, summary, out)?;
+        print_summary(tag, summary, out)?;
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ fn print_intervals(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Resu
     writeln!(out, "At least once within a day: {:.0} % (above 90 %)", percent(all.once_within_day))
 }
 
-fn print_summary_of(tag: &str, summary: &IntervalSummary, out: &mut dyn Write) -> io::Result<()> {
+fn print_summary(tag: &str, summary: &IntervalSummary, out: &mut dyn Write) -> io::Result<()> {
     let (mean, deviation) = match summary.n_with_intervals {
         0 => ("-".to_owned(), "-".to_owned()),
         _ => (span_words(summary.mean_interval), span_words(summary.pooled_deviation)),

@@ -9,7 +9,7 @@ use perennial_lab::draw::draw_svg;
 use serde_json::{Value, json};
 
 use crate::cli::context::document_on_stdout;
-use crate::cli::renderer::{RendererArgs, SeenPage, config_of, has_nothing_to_read};
+use crate::cli::renderer::{RendererArgs, SegmentedPage, has_nothing_to_read, segment_config};
 use crate::cli::{Context, Exit};
 use perennial_engine::analyse::PageSpec;
 
@@ -72,8 +72,8 @@ impl Segment {
             context.note(note);
         }
         let config =
-            SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
-        let seen = self.renderer.see(context, &[(&page, config)])?;
+            SegmentConfig { coherence: self.coherence, ..segment_config(context, &self.page, &page.url)? };
+        let seen = self.renderer.segment_pages(context, &[(&page, config)])?;
         let seen = seen.first().context("internal error: the renderer returned no page")?;
         if seen.n_lost_words > 0 {
             context.note(format_args!(
@@ -102,7 +102,7 @@ impl Segment {
     }
 }
 
-fn render(format: SegmentFormat, seen: &SeenPage) -> anyhow::Result<Vec<u8>> {
+fn render(format: SegmentFormat, seen: &SegmentedPage) -> anyhow::Result<Vec<u8>> {
     let tree = &seen.tree;
     let drawn = || {
         seen.layout.as_ref().context("only rendered pages can be drawn; use --format vixml or --format json")

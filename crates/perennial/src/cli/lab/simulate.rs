@@ -166,7 +166,7 @@ impl Simulate {
             }
             print_lines(context, &lines)?;
             if report.is_none() && self.report.is_some() {
-                report = Some(self.report_of(context, &experiment, &world, *seed, lines.clone()));
+                report = Some(self.build_report(context, &experiment, &world, *seed, lines.clone()));
             }
             all.extend(lines);
         }
@@ -260,7 +260,7 @@ impl Simulate {
     }
 
     /// Runs the simulations that only the report needs.
-    fn report_of(
+    fn build_report(
         &self,
         context: &Context,
         experiment: &Experiment,

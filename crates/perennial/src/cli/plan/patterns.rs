@@ -183,9 +183,9 @@ fn report(
         n_looks: n_observations,
         n_not_analysed: history.n_unknown,
         changes_per_day,
-        cycle: name_of_cycle(cycle),
-        periods: name_of_periods(cycle, clock),
-        ticks: ticks_of(cycle),
+        cycle: cycle_name(cycle),
+        periods: periods_label(cycle, clock),
+        ticks: cycle_ticks(cycle),
         index_threshold,
         believed: belief.as_ref().map(believed_patterns).unwrap_or_default(),
         days: belief.as_ref().and_then(|belief| Some(belief.days.as_ref()?.habit()?.to_string())),
@@ -201,7 +201,7 @@ fn report(
 fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
     let sureness = confidence(belief);
     let report = |(days, omega): (DayKind, Vec<f64>)| PatternReport {
-        days: name_of_days(PatternDays::Kind(days)),
+        days: days_name(PatternDays::Kind(days)),
         sureness,
         n_seen: vec![f64::from(belief.n_visits); omega.len()],
         omega,
@@ -211,14 +211,14 @@ fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
 
 fn pattern_report(pattern: PeriodPattern) -> PatternReport {
     PatternReport {
-        days: name_of_days(pattern.days),
+        days: days_name(pattern.days),
         sureness: pattern.sureness(),
         omega: pattern.omega,
         n_seen: pattern.n_seen,
     }
 }
 
-fn name_of_cycle(cycle: Cycle) -> &'static str {
+fn cycle_name(cycle: Cycle) -> &'static str {
     match cycle {
         Cycle::Day(_) => "day",
         Cycle::Weekday(_) => "weekday",
@@ -227,7 +227,7 @@ fn name_of_cycle(cycle: Cycle) -> &'static str {
     }
 }
 
-fn name_of_periods(cycle: Cycle, clock: &LocalClock) -> String {
+fn periods_label(cycle: Cycle, clock: &LocalClock) -> String {
     let unit = match cycle {
         Cycle::Day(_) | Cycle::Weekday(_) => "hour of the day",
         Cycle::Week => "day of the week",
@@ -237,7 +237,7 @@ fn name_of_periods(cycle: Cycle, clock: &LocalClock) -> String {
 }
 
 /// Labels below the bars of a cycle.
-fn ticks_of(cycle: Cycle) -> Vec<(usize, String)> {
+fn cycle_ticks(cycle: Cycle) -> Vec<(usize, String)> {
     match cycle {
         Cycle::Day(n_periods) | Cycle::Weekday(n_periods) => (0..24usize)
             .step_by(3)
@@ -251,7 +251,7 @@ fn ticks_of(cycle: Cycle) -> Vec<(usize, String)> {
 
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-fn name_of_days(days: PatternDays) -> String {
+fn days_name(days: PatternDays) -> String {
     match days {
         PatternDays::Kind(DayKind::Workday) => "workday".to_owned(),
         PatternDays::Kind(DayKind::Weekend) => "weekend".to_owned(),
@@ -293,7 +293,7 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     }
     // The labels of days need two columns each.
     let is_wide = page.cycle == "week";
-    let top = top_of(page);
+    let top = highest_bar(page);
     for pattern in &page.patterns {
         let seen = pattern.omega.iter().zip(&pattern.n_seen);
         let line = sparkline(seen.map(|(omega, n_seen)| (*n_seen > 0.0).then_some(*omega)), top);
@@ -329,7 +329,7 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
 /// One panel per page and kind of day.
 fn panels(pages: &[PageReport]) -> Vec<Bars> {
     let of_page = |page: &PageReport| {
-        let top = top_of(page);
+        let top = highest_bar(page);
         let panel = |pattern: &PatternReport| Bars {
             title: format!("{} ({})", page.url, pattern.days),
             values: pattern.omega.clone(),
@@ -342,6 +342,6 @@ fn panels(pages: &[PageReport]) -> Vec<Bars> {
     pages.iter().flat_map(of_page).collect()
 }
 
-fn top_of(page: &PageReport) -> f64 {
+fn highest_bar(page: &PageReport) -> f64 {
     page.patterns.iter().flat_map(|pattern| &pattern.omega).copied().fold(0.0, f64::max)
 }

@@ -49,12 +49,12 @@ pub(super) struct Mine {
     top: usize,
 
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = RulesFormat::Text)]
+    format: RulesFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum RulesFormat {
     Text,
     Svg,
 }
@@ -70,12 +70,12 @@ impl Mine {
         };
         let reports: Vec<SiteReport> = histories.iter().map(|history| mining.report(history)).collect();
         match self.format {
-            Format::Svg => {
+            RulesFormat::Svg => {
                 let mut out = document_on_stdout();
                 out.write_all(bars_to_svg(&site_charts(&reports)).as_bytes())?;
                 out.flush()?;
             }
-            Format::Text => {
+            RulesFormat::Text => {
                 context.print(&reports, |out| reports.iter().try_for_each(|report| print(report, out)))?;
             }
         }

@@ -1,4 +1,4 @@
-//! `perennial lab rules`: how the directories of a site change together, and what could be skipped (P-NEAR, docs/rules.md).
+//! `perennial lab rules`: how the directories of a site change together, and command could be skipped (P-NEAR, docs/rules.md).
 
 mod eval;
 mod figure;
@@ -25,11 +25,11 @@ A history is a file of versions; docs/rules.md has the format.";
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Rules {
     #[command(subcommand)]
-    what: What,
+    command: RulesCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum RulesCommand {
     Mine(mine::Mine),
     Eval(eval::Eval),
     Figure(figure::Figure),
@@ -37,10 +37,10 @@ enum What {
 
 impl Rules {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        match self.what {
-            What::Mine(args) => args.run(context),
-            What::Eval(args) => args.run(context),
-            What::Figure(args) => args.run(context),
+        match self.command {
+            RulesCommand::Mine(args) => args.run(context),
+            RulesCommand::Eval(args) => args.run(context),
+            RulesCommand::Figure(args) => args.run(context),
         }
     }
 }

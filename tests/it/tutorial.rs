@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use crate::demo::interrupt;
 use crate::program::ran;
 use crate::wait::wait_until;
-use crate::web::{Asked, Reply, Web, html, status};
+use crate::web::{Reply, Web, WebRequest, html, status};
 
 /// The pages that the documents name, with the words that they search for.
-fn site(asked: &Asked) -> Reply {
-    let n = asked.n_before;
-    match asked.path.as_str() {
+fn site(request: &WebRequest) -> Reply {
+    let n = request.n_before;
+    match request.path.as_str() {
         "/" => html(&format!(
             "<title>Example</title><main><h1>Example domain</h1><p>Version {n}, for use in documentation.</p>\
              <a href=/news>news</a> <a href=/prices>prices</a></main><div class=cookie-banner>Cookies</div>"

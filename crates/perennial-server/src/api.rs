@@ -1,4 +1,4 @@
-//! For programs: a view as JSON, metrics for Prometheus, health.
+//! Responses for programs: a view as JSON, metrics for Prometheus, health.
 
 use std::fmt::Write;
 
@@ -10,9 +10,8 @@ use super::dashboard::components::Range;
 use super::problem::Problem;
 use crate::body::Body;
 
-/// A value for programs.
 pub fn json(view: &impl Serialize) -> Response<Body> {
-    // By way of a value the keys come in order. Views always serialise: their keys are texts.
+    // Converting to a value sorts the keys. It never fails, because the keys of views are strings.
     let value = serde_json::to_value(view).unwrap_or_default();
     text(&format!("{value}\n"), "application/json")
 }
@@ -26,12 +25,12 @@ fn text(text: &str, mime: &'static str) -> Response<Body> {
     response
 }
 
-/// `/healthz`: whether every archive can be asked.
+/// `/healthz`: whether every archive is readable.
 pub fn health(server: &Server) -> Response<Body> {
-    let asked = server.archives().iter().map(|served| {
+    let results = server.archives().iter().map(|served| {
         served.pool.with(|snapshot| snapshot.store().last_capture_number()).and_then(|number| number)
     });
-    let failed: Vec<String> = asked.filter_map(Result::err).map(|error| format!("{error:#}")).collect();
+    let failed: Vec<String> = results.filter_map(Result::err).map(|error| format!("{error:#}")).collect();
     if failed.is_empty() {
         return text("ok\n", "text/plain; charset=utf-8");
     }
@@ -40,7 +39,7 @@ pub fn health(server: &Server) -> Response<Body> {
     response
 }
 
-/// `/metrics`: figures in the text form of Prometheus.
+/// `/metrics`, in the text format of Prometheus.
 pub fn metrics(server: &Server) -> Result<Response<Body>, Problem> {
     let mut out = Metrics(Vec::new());
     for served in server.archives() {
@@ -51,21 +50,21 @@ pub fn metrics(server: &Server) -> Result<Response<Body>, Problem> {
         let last = overview.last_capture.map(|last| last.as_secs() as f64);
         for (name, help, value) in [
             ("captures", "Captures of all kinds.", Some(overview.n_captures as f64)),
-            ("versions", "Distinct contents.", Some(overview.n_versions as f64)),
-            ("versions_indexed", "Versions kept in the index.", Some(overview.n_indexed as f64)),
-            ("pages", "Captured pages that people read.", Some(overview.n_pages as f64)),
+            ("versions", "Different contents.", Some(overview.n_versions as f64)),
+            ("versions_indexed", "Versions in the index.", Some(overview.n_indexed as f64)),
+            ("pages", "Captured pages, without subresources.", Some(overview.n_pages as f64)),
             ("sites", "Hosts with captures.", Some(overview.n_sites as f64)),
             ("warc_bytes", "Bytes of WARC files.", Some(overview.warc_bytes as f64)),
-            ("pages_followed", "Pages that the scheduler follows.", Some(overview.n_followed as f64)),
-            ("analysis_waiting", "Captures that wait for analysis.", Some(overview.n_unanalysed as f64)),
+            ("pages_followed", "Pages in the scheduler's plan.", Some(overview.n_followed as f64)),
+            ("analysis_waiting", "Captures not yet analysed.", Some(overview.n_unanalysed as f64)),
             ("needs", "Hosts with problems.", Some(overview.warnings.len() as f64)),
             (
                 "visits_last_day",
                 "Visits of pages in the last 24 hours.",
                 overview.visits_last_day.map(|n| n as f64),
             ),
-            ("budget_visits_per_hour", "Visits an hour that are allowed.", overview.visits_per_hour),
-            ("last_capture_seconds", "When the last capture was, since 1970.", last),
+            ("budget_visits_per_hour", "Visits per hour that the budget allows.", overview.visits_per_hour),
+            ("last_capture_seconds", "Time of the last capture, since 1970.", last),
         ] {
             if let Some(value) = value {
                 out.add(&format!("perennial_{name}"), help, "gauge", &[archive], value);
@@ -73,7 +72,7 @@ pub fn metrics(server: &Server) -> Result<Response<Body>, Problem> {
         }
         if let Some(Range { at_least, likely, at_most }) = overview.completeness {
             for (bound, share) in [("least", at_least), ("likely", likely), ("most", at_most)] {
-                let help = "Share of important change that was caught.";
+                let help = "Share of important changes that were captured.";
                 out.add("perennial_completeness", help, "gauge", &[archive, ("bound", bound)], share);
             }
         }
@@ -82,18 +81,18 @@ pub fn metrics(server: &Server) -> Result<Response<Body>, Problem> {
         let labels = [("kind", kind)];
         out.add(
             "perennial_server_problems_total",
-            "Requests that were not answered as meant.",
+            "Requests that failed.",
             "counter",
             &labels,
             n as f64,
         );
     }
     let n_requests = server.n_requests() as f64;
-    out.add("perennial_server_requests_total", "Requests that were answered.", "counter", &[], n_requests);
+    out.add("perennial_server_requests_total", "All requests.", "counter", &[], n_requests);
     Ok(text(&out.text(), "text/plain; version=0.0.4; charset=utf-8"))
 }
 
-/// Lines of one name stand together, as the format wants it.
+/// Lines by metric, because the format requires the lines of a metric to be adjacent.
 struct Metrics(Vec<(String, String)>);
 
 impl Metrics {
@@ -113,7 +112,7 @@ impl Metrics {
     fn text(&self) -> String {
         let mut out = String::new();
         for (head, lines) in &self.0 {
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(out, "{head}{lines}");
         }
         out
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_one_figure_stand_together_and_names_are_escaped() {
+    fn lines_of_a_metric_are_adjacent_and_labels_are_escaped() {
         let mut metrics = Metrics(Vec::new());
         metrics.add("a", "A.", "gauge", &[("archive", "x\"y")], 1.0);
         metrics.add("b", "B.", "gauge", &[], 0.5);

@@ -1,4 +1,4 @@
-//! `/changes.atom?...`: the latest changes for which a question holds, as an Atom feed.
+//! `/changes.atom?...`: the latest changes that match a query, as an Atom feed.
 
 use std::fmt::Write as _;
 
@@ -17,19 +17,19 @@ use perennial_engine::analyse::AdFilters;
 use perennial_engine::changes::{CandidateChange, ChangeFinder, ChangeQuery, WorkLimits};
 use perennial_engine::notify::{Notice, NoticeWriter};
 
-/// Entries of a feed, and the work that it may take.
+/// Entries per feed, and limits of the work for them.
 const BOUNDS: WorkLimits = WorkLimits { max_found: 50, max_read: 400, max_rows: 20_000 };
 
-/// The feed of a question such as `?site=example.org&least=0.2&kind=edited&appears=ferry`.
+/// The feed of a query such as `?site=example.org&least=0.2&kind=edited&appears=ferry`.
 pub fn changes(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
     let question = ChangeQuery::read(|name| query.get(name), now()).map_err(Problem::bad_request)?;
-    // A feed has the latest, in whatever order a page showed them.
+    // A feed is sorted by time, whatever the order of the page from which the URL was copied.
     let question = ChangeQuery { order: ChangeOrder::Latest, ..question };
     let read = |snapshot: &Snapshot| latest(request, snapshot, &question);
-    let told = request.served.pool.with(read).and_then(|told| told);
-    let told = told.map_err(|error| Problem::internal(&error))?;
+    let notices = request.served.pool.with(read).and_then(|notices| notices);
+    let notices = notices.map_err(|error| Problem::internal(&error))?;
     let target = request.parts.uri.path_and_query().map_or("/changes.atom", |target| target.as_str());
-    let feed = feed_of(&request.served.name, &request.origins().main, target, &told);
+    let feed = atom_feed(&request.served.name, &request.origins().main, target, &notices);
     let mut response = Response::new(Body::from(feed));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/atom+xml; charset=utf-8"));
@@ -38,17 +38,16 @@ pub fn changes(request: &Request<'_>, query: &QueryParameters) -> Result<Respons
     Ok(response)
 }
 
-/// The latest changes for which a question holds, the latest first.
 fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &ChangeQuery) -> anyhow::Result<Vec<Notice>> {
     let filters = AdFilters::built_in();
     let (archive, store) = (snapshot.archive(), snapshot.store());
     let found = ChangeFinder::new(archive, store, &filters, question)?.find(None, BOUNDS)?;
     let mut reporter = NoticeWriter::new(archive, store, &filters);
     let link = Url::parse(&format!("{}{}/", request.origins().main, request.served.base)).ok();
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     for change in found.changes {
         if let Some(row) = store.change_at(change.page, change.after)? {
-            told.push(reporter.notice(
+            notices.push(reporter.notice(
                 &mut CandidateChange::new(&row),
                 "",
                 &question.condition,
@@ -56,12 +55,12 @@ fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &ChangeQuery) ->
             )?);
         }
     }
-    Ok(told)
+    Ok(notices)
 }
 
-fn feed_of(name: &str, origin: &str, target: &str, told: &[Notice]) -> String {
+fn atom_feed(name: &str, origin: &str, target: &str, notices: &[Notice]) -> String {
     let address = format!("{origin}{target}");
-    let updated = told.first().map_or_else(|| Timestamp::EPOCH.to_rfc3339(), |notice| notice.after.clone());
+    let updated = notices.first().map_or_else(|| Timestamp::EPOCH.to_rfc3339(), |notice| notice.after.clone());
     let mut feed = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\
          <title>{}: changes</title><id>{address}</id><updated>{updated}</updated>\
@@ -69,9 +68,9 @@ fn feed_of(name: &str, origin: &str, target: &str, told: &[Notice]) -> String {
         escaped(name),
         address = escaped(&address),
     );
-    for notice in told {
+    for notice in notices {
         let link = notice.link.as_ref().unwrap_or(&notice.url);
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             feed,
             "<entry><id>urn:perennial:{}</id><title>{}</title><updated>{}</updated><link href=\"{}\"/>\

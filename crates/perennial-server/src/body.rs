@@ -1,8 +1,8 @@
-//! A stored record -> its bytes, checked against the digest that the archive has of them: whole, or as a stream.
+//! The body of a stored record: whole or as a stream, checked against the digest that the archive has.
 //!
-//! A stream is pulled: a thread reads the next piece when the client has taken the last, so a client that reads
-//! slowly holds a file open and nothing else. What is found to be wrong after the first piece went out breaks the connection
-//! off, so that no client takes a part, or other bytes, for the whole.
+//! A stream is pulled: a thread reads the next chunk when the client has taken the last one, so a slow client holds only an open
+//! file. An error found after the first chunk was sent closes the connection, so that no client takes incomplete or wrong bytes
+//! for the whole body.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -18,26 +18,25 @@ use tokio::task::JoinHandle;
 
 use perennial_archive::OpenRecord;
 
-/// Bodies up to this length are read whole before the first byte goes out.
+/// Bodies up to this length are read whole before the first byte is sent.
 pub const WHOLE_BYTES: usize = 256 << 10;
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A body that is passed on unchanged may be as long as this.
+/// Limits of a body that is streamed unchanged.
 const STREAM_LIMITS: Limits = Limits { max_bytes: 1 << 40, max_ratio: 1100 };
 
-/// The body of a response: bytes at hand, or those that a thread reads.
+/// The body of a response.
 #[derive(Debug)]
 pub enum Body {
-    /// Bytes at hand; `None` once they went out.
+    /// Bytes in memory; `None` once they were sent.
     Whole(Option<Bytes>),
-    /// Pieces that are read while they go out.
+    /// Chunks that a thread reads while they are sent.
     Pulled(Pulled),
 }
 
 impl Body {
-    /// No bytes.
     pub fn empty() -> Body {
         Body::Whole(None)
     }
@@ -72,16 +71,16 @@ impl hyper::body::Body for Body {
     }
 }
 
-/// How far codings are undone.
+/// Which codings are decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coding {
-    /// Transfer codings only: the client understands the content coding.
+    /// Transfer codings only, because the client understands the content coding.
     AsSent,
-    /// All.
+    /// All codings.
     Plain,
 }
 
-/// The body of a record, not read yet.
+/// The unread body of a record.
 pub struct StoredBody {
     record: Checked,
     head: HttpHead,
@@ -89,35 +88,35 @@ pub struct StoredBody {
 }
 
 impl StoredBody {
-    /// The body of a record whose stored bytes must have this digest.
+    /// Expects the stored bytes to have this digest.
     pub fn new(record: OpenRecord, digest: &str) -> StoredBody {
         let head = record.head.clone();
         let n_stored_bytes = record.n_body_bytes;
         StoredBody { record: Checked::new(record, digest), head, n_stored_bytes }
     }
 
-    /// Its length, if nothing was coded: otherwise it shows only when it is read.
+    /// The length, if the body has no codings; otherwise only reading reveals it.
     pub fn plain_length(&self) -> Option<u64> {
         let (content, transfer) = self.head.codings();
         (content.is_empty() && transfer.is_empty()).then_some(self.n_stored_bytes)
     }
 
-    /// The content codings that the stored bytes have.
+    /// The content codings of the stored bytes.
     pub fn content_codings(&self) -> Vec<String> {
         self.head.codings().0
     }
 
-    /// All of it with all codings undone, if it is no longer than that; bytes that are not those that were captured are an error.
-    /// What the codings themselves have wrong is in [`Payload::cut`], as with a browser that shows what it got.
+    /// Reads and decodes the whole body within limits; fails if the digest does not match. Errors in the codings are reported in
+    /// [`Payload::cut`], because a browser also shows what it could decode.
     pub fn whole(self, limits: Limits) -> io::Result<Payload> {
         let StoredBody { mut record, head, .. } = self;
         let payload = payload::decode(&head, &mut record, limits);
-        // A decoder may end before its source does: the rest is read for the digest.
+        // A decoder may stop before the end of its source, but the digest needs all of it.
         io::copy(&mut record, &mut io::sink())?;
         Ok(payload)
     }
 
-    /// It as a stream, which fails at its end when the stored bytes are not those that were captured.
+    /// A stream that fails at its end if the digest does not match.
     pub fn into_reader(self, coding: Coding) -> Box<dyn Read + Send> {
         let StoredBody { record, head, .. } = self;
         let source = Shared(Arc::new(Mutex::new(record)));
@@ -128,13 +127,13 @@ impl StoredBody {
         Box::new(ToTheEnd { decoder, source })
     }
 
-    /// It as the body of a response. Short bodies are whole and checked when this returns.
+    /// The body of a response. Short bodies are read and checked before this returns.
     pub fn into_body(self, coding: Coding) -> io::Result<Body> {
         streamed(self.into_reader(coding))
     }
 }
 
-/// What a reader gives, as the body of a response: whole if it is short.
+/// Streams a reader as the body of a response, or reads it whole if it is short.
 pub fn streamed(mut reader: Box<dyn Read + Send>) -> io::Result<Body> {
     let mut first = Vec::new();
     (&mut reader).take(WHOLE_BYTES as u64).read_to_end(&mut first)?;
@@ -145,7 +144,7 @@ pub fn streamed(mut reader: Box<dyn Read + Send>) -> io::Result<Body> {
     Ok(Body::Pulled(Pulled { first: Some(first.into()), state }))
 }
 
-/// Reads a record's stored bytes and compares them with a digest at the end.
+/// Reads a record's stored bytes and compares their digest at the end.
 struct Checked {
     record: OpenRecord,
     checker: Option<DigestChecker>,
@@ -174,19 +173,19 @@ impl Read for Checked {
             return Ok(0);
         }
         if self.n_left > 0 {
-            return Err(wrong("the record ends before its body does: see `perennial verify`"));
+            return Err(wrong("the record ends before its body; run `perennial verify`"));
         }
         if let Some(checker) = self.checker.take() {
             self.is_wrong = checker.verdict().is_mismatch();
         }
         match self.is_wrong {
-            true => Err(wrong("the record's bytes are not those that were captured: see `perennial verify`")),
+            true => Err(wrong("the record's bytes do not match their digest; run `perennial verify`")),
             false => Ok(0),
         }
     }
 }
 
-/// A record that a decoder and whoever checks it both read.
+/// A record shared by a decoder and the check of its digest.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Checked>>);
 
@@ -196,7 +195,7 @@ impl Read for Shared {
     }
 }
 
-/// A decoder may end before its source does. Then the rest is read for the digest.
+/// A decoder may stop before the end of its source; this reads the rest for the digest.
 struct ToTheEnd {
     decoder: PayloadReader<'static>,
     source: Shared,
@@ -216,7 +215,7 @@ fn wrong(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// A body that a thread reads piece by piece, each when it is asked for.
+/// A body that a thread reads chunk by chunk, on demand.
 pub struct Pulled {
     first: Option<Bytes>,
     state: State,

@@ -15,32 +15,32 @@ use perennial_archive::export::{Format, export};
 use perennial_archive::parts::with_parts;
 use perennial_archive::store::Filter;
 
-/// WACZ files that are kept: a player reads one in many pieces, which must be of the same file.
+/// WACZ files that are cached, because a player reads one file in many requests.
 const MAX_KEPT: usize = 8;
 
-/// Captures of one WACZ: more would take longer than anybody waits for an answer.
+/// Captures per WACZ file; more would take longer than a client waits.
 const MAX_CAPTURES: u64 = 50_000;
 
-/// The WACZ files that were asked for lately. They are in the system's temporary folder, without a name.
+/// Recently requested WACZ files, which are unnamed temporary files.
 #[derive(Debug, Default)]
 pub struct WaczCache(Mutex<Vec<Wacz>>);
 
 #[derive(Clone, Debug)]
 struct Wacz {
-    /// What it was made of: the archive's base, the query, the archive's last capture.
+    /// The archive's base, the query, the archive's last capture.
     of: (String, String, i64),
     file: Arc<File>,
     n_bytes: u64,
 }
 
-/// `/record/<digest>`: the record that holds a payload, as it stands in its WARC file.
+/// `/record/<digest>`: the record with a payload, as stored in its WARC file.
 pub fn record(request: &Request<'_>, digest: &str) -> Result<Response<Body>, Problem> {
     let digest = if digest.contains(':') { digest.to_string() } else { format!("sha1:{digest}") };
     let found = request.served.pool.with(|snapshot| snapshot.store().origin_by_digest("", &digest));
     let found = found.and_then(|found| found).map_err(|error| Problem::internal(&error))?;
     let found = found.ok_or_else(|| Problem::no_such_page(&format!("A record with the digest {digest}")))?;
     let archive = request.served.pool.archive();
-    // It is read once before it is given: a damaged one, or another in its place, is said.
+    // The record is read before it is sent, so that damage is reported.
     archive.open_record(&found).map_err(|error| Problem::damaged(&error))?;
     let file = archive.open_warc(&found.file).map_err(|error| Problem::damaged(&error))?;
     let mut headers = HeaderMap::new();
@@ -60,7 +60,7 @@ fn extension_of(name: &str) -> &'static str {
     known.into_iter().find(|extension| name.ends_with(extension)).unwrap_or(".warc")
 }
 
-/// `/wacz/<name>.wacz?url=...` or `?site=...`: a page or a site as a file that ReplayWeb.page plays.
+/// `/wacz/<name>.wacz?url=...` or `?site=...`: a page or a site as a file for ReplayWeb.page.
 pub fn wacz(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
     let filter = Filter {
         page: query.get("url").map(str::to_string),
@@ -68,7 +68,7 @@ pub fn wacz(request: &Request<'_>, query: &QueryParameters) -> Result<Response<B
         ..Filter::default()
     };
     if filter.page.is_none() && filter.site.is_none() {
-        return Err(Problem::bad_request("Which part? Add ?url=<page> or ?site=<host>."));
+        return Err(Problem::bad_request("Add ?url=<page> or ?site=<host>"));
     }
     let made = request
         .served
@@ -85,7 +85,7 @@ pub fn wacz(request: &Request<'_>, query: &QueryParameters) -> Result<Response<B
 }
 
 impl WaczCache {
-    /// The file as it is kept, or made now; one is made at a time.
+    /// The cached file, or a new one; only one is made at a time.
     fn get(&self, base: &str, snapshot: &Snapshot, filter: &Filter) -> Result<Wacz, Problem> {
         let internal = |error: anyhow::Error| Problem::internal(&error);
         let last = snapshot.store().last_capture_number().map_err(internal)?;
@@ -123,7 +123,7 @@ fn check_size(snapshot: &Snapshot, filter: &Filter) -> Result<(), Problem> {
             Err(Problem::not_archived(filter.page.as_deref().or(filter.site.as_deref()).unwrap_or_default()))
         }
         n if n > MAX_CAPTURES => Err(Problem::bad_request(format!(
-            "That are {n} captures, more than the {MAX_CAPTURES} that are put together while you wait: use `perennial export --format wacz`."
+            "{n} captures are more than the {MAX_CAPTURES} that the server exports; use `perennial export --format wacz`."
         ))),
         _ => Ok(()),
     }

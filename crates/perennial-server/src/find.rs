@@ -1,4 +1,4 @@
-//! An address and an instant -> the capture to show, and what is known of it at that instant.
+//! Finds the capture to show for a URL and an instant, and what is known about it at that instant.
 
 use perennial_core::http::response::ResponseKind;
 use perennial_core::memento::{self, PartObservation, TemporalCoherence};
@@ -10,50 +10,47 @@ use url::Url;
 use perennial_archive::store::{Capture, url_hash};
 use perennial_archive::{OpenRecord, Snapshot};
 
-/// Captures of a page on each side of the instant that are looked at: more than one only where some show nothing.
+/// Captures on each side of the instant that are tried, because some may contain nothing to show.
 const N_AROUND: usize = 8;
 
-/// What is shown.
+/// The capture to show.
 pub struct CaptureMatch {
-    /// The look at the page: its time is that of the memento.
+    /// The observation; its time is the memento's.
     pub capture: Capture,
-    /// The capture whose record has the body.
+    /// The capture whose record contains the payload.
     pub holder: Capture,
-    /// That record, open.
+    /// That record.
     pub record: OpenRecord,
-    /// What the server said: the head of the look itself, if it has one of its own.
+    /// The head of the observation itself, if it has one.
     pub head: HttpHead,
-    /// What is known of it at the instant.
+    /// What is known about the capture at the instant.
     pub state: TemporalCoherence,
-    /// The capture before it.
     pub previous: Option<Timestamp>,
-    /// The capture behind it.
     pub next: Option<Timestamp>,
-    /// The first and the last capture of the address.
+    /// The first and the last capture of the URL.
     pub span: (Timestamp, Timestamp),
 }
 
-/// Why nothing is shown.
+/// Why there is nothing to show.
 pub enum NoCapture {
-    /// Nothing is captured under that address.
     NotArchived,
-    /// It was seen at this instant, and no record holds it.
+    /// Captured at this instant, but no record contains the payload.
     NotHeld(Timestamp),
-    /// The record cannot be read.
+    /// The record is unreadable.
     Damaged(anyhow::Error),
-    /// The archive cannot be asked.
+    /// The archive is unreadable.
     Failed(anyhow::Error),
 }
 
-/// Finds what to show; with `closest` by distance in time alone.
+/// With `closest`, only the distance in time counts.
 pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<CaptureMatch, NoCapture> {
     let key = surt(url);
     let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(NoCapture::Failed)?;
-    // Of captures in the same second, one of the very address is better than one of its twin with another scheme.
+    // Of captures in the same second, prefer that of the exact URL to that of an alias with a different scheme.
     around.sort_by_cached_key(|capture| (capture.time.as_secs(), capture.url != url, capture.id));
     let mut looks = looks_of(snapshot, &around, at);
     let mut last = NoCapture::NotArchived;
-    // Each round shows something or takes one capture out.
+    // Each round finds a capture or excludes one.
     for _ in 0..looks.len() {
         let choice = if closest { memento::closest(&looks, at) } else { memento::choose(&looks, at) };
         let Some(choice) = choice else { break };
@@ -67,7 +64,7 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
                 let (capture, state) = (capture.clone(), choice.state);
                 return Ok(CaptureMatch { capture, holder, record, head, state, previous, next, span });
             }
-            // A damaged record is said, and nothing else is shown in its place.
+            // A damaged record is reported; showing a different capture would hide the damage.
             Err(lost @ (NoCapture::Damaged(_) | NoCapture::Failed(_))) => return Err(lost),
             Err(lost) => last = lost,
         }
@@ -76,7 +73,7 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
     Err(last)
 }
 
-/// The captures next to one, if they are at hand, in other seconds than it.
+/// The neighbours of a capture in other seconds.
 fn beside(around: &[Capture], capture: &Capture) -> (Option<Timestamp>, Option<Timestamp>) {
     let second = capture.time.as_secs();
     let previous = around.iter().rev().map(|other| other.time).find(|time| time.as_secs() < second);
@@ -84,8 +81,8 @@ fn beside(around: &[Capture], capture: &Capture) -> (Option<Timestamp>, Option<T
     (previous, next)
 }
 
-/// What the captures say about the instant. Dates of modification are read where they can decide: of the first capture behind
-/// the instant, and only if nothing else tells what was there.
+/// What the captures show about the instant. Last-Modified is read only if it can decide: for the first capture after the instant,
+/// if nothing else shows what was valid.
 fn looks_of(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<PartObservation> {
     let look = |capture: &Capture| PartObservation {
         time: second_of(capture.time),
@@ -105,7 +102,7 @@ fn looks_of(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<PartO
     looks
 }
 
-/// Addresses have seconds, captures may have milliseconds: a capture is the memento of its second.
+/// URLs have seconds, captures may have milliseconds: a capture is the memento of its second.
 fn second_of(time: Timestamp) -> Timestamp {
     Timestamp::from_secs(time.as_secs())
 }
@@ -115,8 +112,8 @@ fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
     perennial_core::memento::date::parse(&record.head.get("Last-Modified")?)
 }
 
-/// The record that holds what a capture showed, and what the server said with it. A revisit has a head of its own: another server,
-/// or another address, may have sent the same bytes. A 304 says nothing about them.
+/// The record with the payload of a capture, and the head of its response. A revisit has its own head, because a different server
+/// or URL may have sent the same bytes. The head of a 304 says nothing about the payload.
 fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), NoCapture> {
     let archive = snapshot.archive();
     let holder = archive.holder(snapshot.store(), capture).map_err(NoCapture::Failed)?;
@@ -130,7 +127,7 @@ fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, 
     Ok((holder, record, head))
 }
 
-/// Whether a redirect leads to an address with its own key, as from http to https: there it would be met again.
+/// Whether a redirect leads to a URL with the same key, as from http to https, which would loop.
 fn leads_to_itself(head: &HttpHead, capture: &Capture, key: &str) -> bool {
     if capture.answer != Some(ResponseKind::Redirect) {
         return false;

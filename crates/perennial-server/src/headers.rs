@@ -1,8 +1,7 @@
-//! The fields of an archived answer -> those that a client may be given.
+//! The archived header fields that a client may receive.
 //!
-//! An archived field speaks for the origin it came from, not for ours: a cookie, a policy or a redirect of it would act
-//! on us. So every field is shown under the name `x-archive-orig-...`, as users of the Wayback Machine know it, and only those that
-//! describe the content are given under their own.
+//! An archived field was meant for the origin it came from: its cookie, policy or redirect would act on our origin. So all fields
+//! are renamed to `x-archive-orig-...`, as in the Wayback Machine. Only fields that describe the content also keep their names.
 
 use hyper::http::{HeaderMap, HeaderName, HeaderValue, header};
 use perennial_core::memento::{Modifier, date};
@@ -11,11 +10,11 @@ use url::Url;
 use super::Origin;
 use super::replay_context::ReplayContext;
 
-/// Fields that describe the content and act on nothing.
+/// Fields that describe the content and have no other effect.
 const HARMLESS: [&str; 5] =
     ["content-type", "content-language", "content-disposition", "last-modified", "accept-ranges"];
 
-/// Fields of the connection that the archived answer came over.
+/// Fields that belong to the archived connection.
 const OF_THE_CONNECTION: [&str; 8] = [
     "connection",
     "keep-alive",
@@ -27,19 +26,18 @@ const OF_THE_CONNECTION: [&str; 8] = [
     "upgrade",
 ];
 
-/// Archived fields that are passed on, and their bytes.
+/// Archived fields that are passed on.
 const MAX_FIELDS: usize = 128;
 const MAX_VALUE_BYTES: usize = 8 << 10;
 
-/// What archived content may do where it is not on an origin of its own: run in a sandbox without an origin, and load nothing from
-/// anywhere but this server.
+/// The policy of archived content on the main origin: a sandbox without an origin, which loads from this server only.
 pub const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups; default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; \
      form-action 'self'; base-uri 'self'";
 
-/// What a document may do that is given as it was captured: be looked at. It was not rewritten, so nothing in it may run or load.
+/// The policy of a document that was not rewritten: nothing in it may run or load.
 pub const AS_CAPTURED: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
-/// The fields of an archived answer, harmless; `Location` leads into the archive; the policy of the origin is set.
+/// The fields of an archived response: renamed, with `Location` pointing into the archive, and with our policy.
 pub fn replayed(context: &ReplayContext) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in context.head.fields().take(MAX_FIELDS) {
@@ -67,13 +65,13 @@ pub fn replayed(context: &ReplayContext) -> HeaderMap {
     if let Some(policy) = policy(context) {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
-    // A type that is guessed could turn a text into a script.
+    // A guessed type could turn text into a script.
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers
 }
 
-/// What the content may do, by where it is given and how.
+/// The policy, which depends on origin and form.
 fn policy(context: &ReplayContext) -> Option<HeaderValue> {
     let is_document =
         context.head.media_type().is_none_or(|media| media.contains("html") || media.contains("xml"));
@@ -88,7 +86,7 @@ fn policy(context: &ReplayContext) -> Option<HeaderValue> {
     }
 }
 
-/// Where a redirect leads, inside the archive and at the same instant.
+/// The target of a redirect, in the archive and at the same instant.
 fn location(context: &ReplayContext) -> Option<HeaderValue> {
     if !(300..400).contains(&context.status) {
         return None;
@@ -101,7 +99,7 @@ fn location(context: &ReplayContext) -> Option<HeaderValue> {
     HeaderValue::from_str(&context.address(modifier, target.as_str())).ok()
 }
 
-/// A value that may stand in a header: no control characters, of bounded length.
+/// A valid header value of bounded length.
 fn clean(value: &str) -> Option<HeaderValue> {
     if value.len() > MAX_VALUE_BYTES || value.chars().any(|c| c.is_control() && c != '\t') {
         return None;
@@ -109,7 +107,7 @@ fn clean(value: &str) -> Option<HeaderValue> {
     HeaderValue::from_bytes(value.as_bytes()).ok()
 }
 
-/// The instant of a memento as its header has it.
+/// The value of `Memento-Datetime`.
 pub fn memento_datetime(context: &ReplayContext) -> Option<HeaderValue> {
     HeaderValue::from_str(&date::write(context.capture.time)).ok()
 }

@@ -1,4 +1,4 @@
-//! Sockets -> connections, within limits: how many there are, how long a head may take.
+//! Sockets and connections, within limits on their number and on the time for a request's head.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -24,19 +24,18 @@ use perennial_engine::background::lower_priority;
 /// Connections at a time, on both origins together.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// How long a client may take to send the head of a request.
+/// The time in which a client must send the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(15);
 
-/// Bytes of a request's head.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// Threads that ask the archive and read its files.
+/// Threads that read archives.
 const MAX_THREADS: usize = 64;
 
-/// How long a client may take nothing of an answer.
+/// A connection is closed if its client reads nothing for so long.
 const STALL_TIME: Duration = Duration::from_secs(60);
 
-/// A server whose sockets are bound and that answers nobody yet.
+/// A server with bound sockets that accepts no connections yet.
 pub struct Listeners {
     main: TcpListener,
     replay: TcpListener,
@@ -44,12 +43,11 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// All that it serves.
     pub fn server(&self) -> &Arc<Server> {
         &self.server
     }
 
-    /// Answers until `stop` is done.
+    /// Serves until `stop` completes.
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let main = accept(self.main, self.server.clone(), Origin::Main, places.clone());
@@ -63,13 +61,12 @@ impl Listeners {
     }
 }
 
-/// The runtime that a server runs on. Its threads give way: a crawl, in this or another process, must not wait for readers.
+/// The runtime of a server. Its threads have low priority, so that readers do not delay a crawl.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     Ok(builder.max_blocking_threads(MAX_THREADS).on_thread_start(lower_priority).enable_all().build()?)
 }
 
-/// Binds both origins.
 pub async fn bind(archives: Vec<Archive>, options: Options) -> anyhow::Result<Listeners> {
     let main = listen(options.listen).await?;
     let at = main.local_addr()?;
@@ -84,15 +81,15 @@ pub async fn bind(archives: Vec<Archive>, options: Options) -> anyhow::Result<Li
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address)
         .await
-        .with_context(|| format!("cannot listen on {address}: choose another with --listen HOST:PORT"))
+        .with_context(|| format!("cannot listen on {address}; choose a different one with --listen HOST:PORT"))
 }
 
 async fn accept(listener: TcpListener, server: Arc<Server>, origin: Origin, places: Arc<Semaphore>) {
     loop {
-        // Nobody is accepted before there is a place: others wait in the system's queue.
+        // A connection is accepted only when there is room; others wait in the system's queue.
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors: some will be closed soon.
+            // If there are no file descriptors, some will be closed soon.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -105,7 +102,7 @@ async fn accept(listener: TcpListener, server: Arc<Server>, origin: Origin, plac
 }
 
 async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin) {
-    // Answers are written whole: waiting for more would only delay them.
+    // Responses are written whole, so delaying packets would not merge any.
     let _ = stream.set_nodelay(true);
     let respond = service_fn(move |request| {
         let server = server.clone();
@@ -116,14 +113,14 @@ async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin) {
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(Patient::new(stream)), respond);
-    // The client went away, or sent what is no HTTP: its own business.
+    // The client disconnected, or did not speak HTTP.
     let _ = connection.await;
 }
 
-/// A connection that ends when its client stops reading: or a thousand such clients would hold all places for ever.
+/// Closes a connection whose client stops reading; otherwise a thousand such clients would block the server.
 struct Patient {
     stream: TcpStream,
-    /// Runs while a write waits.
+    /// Runs while a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -132,7 +129,7 @@ impl Patient {
         Patient { stream, stalled: None }
     }
 
-    /// A write that waits fails when it has waited too long.
+    /// Fails a write that is blocked for too long.
     fn watched<T>(&mut self, result: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if result.is_ready() {
             self.stalled = None;

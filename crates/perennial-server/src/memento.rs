@@ -17,13 +17,13 @@ use super::request::Request;
 use crate::body::Body;
 use perennial_archive::Snapshot;
 
-/// Mementos on one page of a TimeMap.
+/// Mementos per page of a TimeMap.
 const PAGE_MEMENTOS: usize = 10_000;
 
-/// Captures around an instant among which the availability API looks for one that was delivered.
+/// Captures around an instant among which the availability API looks for a delivered one.
 const N_AROUND: usize = 64;
 
-/// The addresses that Memento knows of an archived address.
+/// The Memento URLs of an archived URL.
 pub struct Addresses<'a> {
     /// Origin and base, such as `http://127.0.0.1:8080/news`.
     prefix: String,
@@ -31,12 +31,11 @@ pub struct Addresses<'a> {
 }
 
 impl<'a> Addresses<'a> {
-    /// Those of an address in the archive that a request is about.
     pub fn of(request: &Request<'_>, url: &'a str) -> Addresses<'a> {
         Addresses { prefix: format!("{}{}", request.main_origin(), request.served.base), url }
     }
 
-    /// Where one capture is.
+    /// The URL of a capture.
     pub fn memento(&self, time: Timestamp) -> String {
         format!("{}/web/{}/{}", self.prefix, time.to_digits14(), self.url)
     }
@@ -59,7 +58,7 @@ impl<'a> Addresses<'a> {
     }
 }
 
-/// The `Link` field of a memento or of the answer of a TimeGate: original, TimeGate, TimeMap, and the mementos around.
+/// The `Link` field: original, TimeGate, TimeMap, and neighbouring mementos.
 pub fn links(request: &Request<'_>, found: &CaptureMatch) -> Option<HeaderValue> {
     let url = &found.capture.url;
     let addresses = Addresses::of(request, url);
@@ -83,25 +82,25 @@ pub fn links(request: &Request<'_>, found: &CaptureMatch) -> Option<HeaderValue>
     for (time, names) in mementos {
         let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).chain(["memento"]).collect();
         let (address, date) = (addresses.memento(time), date::write(time));
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, ", <{address}>; rel=\"{}\"; datetime=\"{date}\"", names.join(" "));
     }
     HeaderValue::from_str(&text).ok()
 }
 
-/// A TimeGate: the instant that a client negotiates, or now.
+/// The negotiated instant, or now.
 pub fn accept_datetime(request: &Request<'_>) -> Result<Timestamp, Problem> {
     match request.field("accept-datetime") {
         None => Ok(perennial_archive::now()),
         Some(text) => date::parse(text).ok_or_else(|| {
             Problem::bad_request(format!(
-                "Accept-Datetime: {text} is no date: write Tue, 15 Nov 1994 12:45:26 GMT."
+                "Accept-Datetime: {text} is not a date; write Tue, 15 Nov 1994 12:45:26 GMT"
             ))
         }),
     }
 }
 
-/// The answer of a TimeGate.
+/// The response of a TimeGate.
 pub fn timegate(request: &Request<'_>, found: &CaptureMatch) -> Response<Body> {
     let addresses = Addresses::of(request, &found.capture.url);
     let mut response = Response::new(Body::empty());
@@ -118,7 +117,7 @@ pub fn timegate(request: &Request<'_>, found: &CaptureMatch) -> Response<Body> {
     response
 }
 
-/// Data that scripts of other pages may read, as far as the router lets them: it takes this back where the archive is not public.
+/// Lets scripts of other pages read a response. The router removes this again unless the archive is public.
 pub fn allow_all(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(
@@ -129,7 +128,7 @@ pub fn allow_all(headers: &mut HeaderMap) {
     );
 }
 
-/// `/web/timemap/<form>/<url>`; with a time before the address, from that time on.
+/// `/web/timemap/<form>/<url>`; a time before the URL is the start of the list.
 pub fn timemap(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem> {
     let (form, url) = rest.split_once('/').unwrap_or((rest, ""));
     let (from, url) = match url.split_once('/') {
@@ -139,7 +138,7 @@ pub fn timemap(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Prob
         _ => (None, url),
     };
     if url.is_empty() {
-        return Err(Problem::bad_request("No address: write /web/timemap/link/https://example.org/"));
+        return Err(Problem::bad_request("URL missing; write /web/timemap/link/https://example.org/"));
     }
     let from = |name: &str| from.map(|from| format!("&{name}={from}")).unwrap_or_default();
     match form {
@@ -154,7 +153,7 @@ pub fn timemap(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Prob
             let query = QueryParameters::parse(&format!("matchType=exact&output=json{}", from("from")));
             cdx::answer(request, Dialect::Pywb, &query, Some(url))
         }
-        _ => Err(Problem::bad_request("A TimeMap is link, cdxj, json or cdx.")),
+        _ => Err(Problem::bad_request("unknown TimeMap format; write link, cdxj, json or cdx")),
     }
 }
 
@@ -177,15 +176,14 @@ fn link_timemap(
     Ok(response)
 }
 
-/// A capture in a TimeMap.
 struct Listed {
     time: Timestamp,
-    /// The same, as the index has it.
+    /// The time as in the index.
     digits: String,
     url: String,
 }
 
-/// An address's captures from an instant on: a page of them, and one more if there is more.
+/// The captures of a URL from an instant on: one page of them, and one more if there are more.
 fn read_mementos(snapshot: &Snapshot, url: &str, from: Option<Timestamp>) -> anyhow::Result<Vec<Listed>> {
     let mut range = KeyRange::of(url, MatchType::Exact);
     if let Some(from) = from {
@@ -195,7 +193,7 @@ fn read_mementos(snapshot: &Snapshot, url: &str, from: Option<Timestamp>) -> any
     for line in snapshot.lines(&range)? {
         let Ok(line) = CdxjLine::parse(&line?) else { continue };
         let Some(time) = line.date() else { continue };
-        // Pages end between two instants, so that the next one can begin with an instant.
+        // A page ends between two instants, so that the next page can begin with an instant.
         let is_full = found.len() > PAGE_MEMENTOS;
         if is_full && found.last().is_some_and(|last: &Listed| last.time != time) {
             break;
@@ -248,10 +246,10 @@ fn write_timemap(
     out
 }
 
-/// `/wayback/available`: the closest capture that was delivered.
+/// `/wayback/available`: the closest delivered capture.
 pub fn available(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
     let url = query.get("url").filter(|url| !url.is_empty());
-    let url = url.ok_or_else(|| Problem::bad_request("The parameter url is missing."))?;
+    let url = url.ok_or_else(|| Problem::bad_request("url: missing parameter"))?;
     let asked = query.get("timestamp").unwrap_or_default();
     let at = if asked.is_empty() { perennial_archive::now() } else { latest_time(asked) };
     let around =

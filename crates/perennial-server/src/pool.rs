@@ -1,7 +1,7 @@
-//! Archives -> snapshots that are as new as the last commit: one for each request under way, kept between requests.
+//! Snapshots of an archive for requests, as new as the last commit.
 //!
-//! A snapshot is taken when a request begins and given up when it ends, so that a crawl's commits are seen at once
-//! and no old state is held. The connection stays open, which makes that cheap.
+//! Each request takes a snapshot and releases it at its end, so that a crawl's commits are visible at once and old states are not
+//! held. The connection stays open, which makes this cheap.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,16 +11,15 @@ use perennial_core::text::untrusted;
 use super::router;
 use perennial_archive::{Archive, SettingsWatch, Snapshot, StateFile};
 
-/// Connections that are kept for later. Fewer requests are worked on at a time.
+/// Idle connections that are kept. Fewer requests run at a time.
 const MAX_KEPT: usize = 32;
 
-/// How long a copy of a state is used, where the state itself cannot be read beside its writer.
+/// How long a copy of the state is used if the state cannot be read beside its writer.
 const COPY_LIFE: Duration = Duration::from_secs(10);
 
-/// Memory of one connection.
+/// Cache memory per connection.
 const CACHE_KIB: i64 = 8 * 1024;
 
-/// The snapshots of one archive.
 #[derive(Debug)]
 pub struct Pool {
     archive: Mutex<(Archive, SettingsWatch)>,
@@ -30,13 +29,12 @@ pub struct Pool {
 #[derive(Debug)]
 struct Kept {
     snapshot: Snapshot,
-    /// Which file it reads: `verify --rebuild` may put another in its place.
+    /// The file it reads, because `verify --rebuild` may replace the file.
     file: Option<StateFile>,
     opened: Instant,
 }
 
 impl Pool {
-    /// Opens an archive, or says why it cannot be read.
     pub fn open(archive: Archive) -> anyhow::Result<Pool> {
         let watch = SettingsWatch::new(&archive);
         let pool = Pool { archive: Mutex::new((archive, watch)), kept: Mutex::new(Vec::new()) };
@@ -44,7 +42,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The archive with its settings as they are now; as they were where they have a mistake.
+    /// The archive with its current settings; with the earlier ones if the current ones are invalid.
     pub fn archive(&self) -> Archive {
         let mut kept = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
         let (archive, watch) = &mut *kept;
@@ -56,7 +54,7 @@ impl Pool {
         archive.clone()
     }
 
-    /// Asks the archive as it is now.
+    /// Reads from the current snapshot.
     pub fn with<T>(&self, ask: impl FnOnce(&Snapshot) -> T) -> anyhow::Result<T> {
         let kept = self.take()?;
         let answer = ask(&kept.snapshot);
@@ -86,7 +84,7 @@ impl Pool {
     }
 }
 
-/// The name of an archive: that of its folder, as far as it can stand in an address, with a number if it is taken.
+/// The name of an archive in URLs: its folder's, with a number if the name is taken.
 pub(super) fn name_of(archive: &Archive, is_taken: impl Fn(&str) -> bool) -> String {
     let root = archive.root().canonicalize().unwrap_or_else(|_| archive.root().to_path_buf());
     let folder =

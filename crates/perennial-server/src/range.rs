@@ -1,4 +1,4 @@
-//! `Range: bytes=...` -> a part of a body (RFC 9110, section 14), for audio, video and files that are read in pieces.
+//! `Range: bytes=...` for audio, video and files that clients read in parts (RFC 9110, section 14).
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,18 +10,17 @@ use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use super::body::streamed;
 use crate::body::Body;
 
-/// What a client asks for of a body of known length.
+/// The requested part of a body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// All of it: there is no range, or one that is not understood, or several.
+    /// Everything: there is no range, several ranges, or an invalid one.
     All,
-    /// This part.
     Part(Range<u64>),
-    /// A part that is not there.
+    /// A part outside the body.
     Nothing,
 }
 
-/// Reads the field.
+/// Parses the field.
 pub fn wanted(field: Option<&str>, length: u64) -> Wanted {
     let Some(range) = field.and_then(|field| field.trim().strip_prefix("bytes=")) else { return Wanted::All };
     let Some((first, last)) = range.split_once('-').filter(|_| !range.contains(',')) else {
@@ -42,7 +41,7 @@ pub fn wanted(field: Option<&str>, length: u64) -> Wanted {
     }
 }
 
-/// A body of known length, or the part of it that is wanted. `open` gives a reader from an offset on.
+/// Responds with a body of known length, or with the requested part. `open` returns a reader from an offset on.
 pub fn respond(
     field: Option<&str>,
     length: u64,
@@ -67,7 +66,7 @@ pub fn respond(
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(n_bytes));
     let body = match n_bytes {
         0 => Body::empty(),
-        // All of it is read to its end, where it is checked; of a part nobody can say whether it is right.
+        // A full body is read to its end, where its digest is checked; a part cannot be checked.
         _ if status == StatusCode::OK => streamed(open(0)?)?,
         _ => streamed(Box::new(open(part.start)?.take(n_bytes)))?,
     };
@@ -77,7 +76,7 @@ pub fn respond(
     Ok(response)
 }
 
-/// Passes over the first bytes of a reader.
+/// Skips the first bytes of a reader.
 pub fn skipped(mut reader: Box<dyn Read + Send>, n: u64) -> io::Result<Box<dyn Read + Send>> {
     let passed = io::copy(&mut (&mut reader).take(n), &mut io::sink())?;
     match passed == n {
@@ -86,14 +85,13 @@ pub fn skipped(mut reader: Box<dyn Read + Send>, n: u64) -> io::Result<Box<dyn R
     }
 }
 
-/// A file that several answers read at places of their own.
+/// A reader of a shared file with its own position.
 pub struct At {
     file: Arc<File>,
     offset: u64,
 }
 
 impl At {
-    /// From an offset on.
     pub fn new(file: Arc<File>, offset: u64) -> At {
         At { file, offset }
     }
@@ -114,7 +112,7 @@ impl Read for At {
     }
 }
 
-/// A stretch of a file that is not shared.
+/// Reads a part of a file that is not shared.
 pub fn stretch(mut file: File, part: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
     file.seek(SeekFrom::Start(part.start))?;
     Ok(Box::new(file.take(part.end - part.start)))

@@ -1,4 +1,4 @@
-//! `/web/...` -> archived content: the capture to show, its bytes, what Memento says of it.
+//! `/web/...`: archived content with its Memento headers.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use super::{Origin, banner, headers, memento, range, rewrite};
 use crate::body::Body;
 use perennial_archive::store::Capture;
 
-/// Answers a request for one capture.
+/// Responds with a capture.
 pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Body>, Problem> {
     let is_timegate = address.when == RequestedTime::Unsaid && address.modifier == Modifier::Top;
     let at = match address.when {
@@ -24,7 +24,7 @@ pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Bod
         _ if is_timegate => memento::accept_datetime(request)?,
         _ => perennial_archive::now(),
     };
-    // Who asks for a page at a time expects the closest; parts of a page are chosen by the page's time.
+    // A client that names a page and a time expects the closest capture; parts of a page are chosen by the page's time.
     let is_closest = request.server.is_closest() || address.modifier == Modifier::Top;
     let found = request.served.pool.with(|snapshot| find(snapshot, &address.url, at, is_closest));
     let found =
@@ -42,7 +42,7 @@ pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Bod
             Origin::Main if context.modifier == Modifier::Top => {
                 return banner::wrapper(request, &context, found);
             }
-            // Archived content is shown in our frame only.
+            // Archived content is shown only in our frame.
             _ => return Ok(banner::to_wrapper(&context)),
         }
     }
@@ -75,13 +75,13 @@ fn respond(
     }
 }
 
-/// Where the archived server gave a part of its body: which one. The client gets that part, whichever it asked for.
+/// The `Content-Range` of an archived 206. The client receives that part, whichever it requested.
 fn captured_part(context: &ReplayContext) -> Option<HeaderValue> {
     let said = context.head.get("Content-Range").filter(|_| context.status == 206)?;
     HeaderValue::from_str(&said).ok()
 }
 
-/// Whether an archived 206 has all of its body: the crawler asked for everything from byte 0 on.
+/// Whether an archived 206 has the whole body, because the crawler requests everything from byte 0 on.
 fn is_whole_part(head: &HttpHead) -> bool {
     let Some(said) = head.get("Content-Range") else { return true };
     let whole = |said: &str| {
@@ -92,7 +92,7 @@ fn is_whole_part(head: &HttpHead) -> bool {
     whole(&said) == Some(true)
 }
 
-/// What is never rewritten and may be read in parts.
+/// Content that is never rewritten and may be read in parts.
 fn is_media(context: &ReplayContext) -> bool {
     let mime = context.head.media_type().unwrap_or_default();
     let is_drawing = mime.starts_with("image/svg");
@@ -101,7 +101,7 @@ fn is_media(context: &ReplayContext) -> bool {
         || matches!(mime.as_str(), "application/pdf" | "application/octet-stream" | "application/ogg")
 }
 
-/// A part of the plain body. Where its length shows only when it is decoded, it is decoded once more to count it.
+/// A part of the decoded body. If its length is unknown, the body is first decoded once to count it.
 fn part_of(
     request: &Request<'_>,
     context: &ReplayContext,
@@ -152,7 +152,7 @@ fn replay_context(
         head: found.head.clone(),
         status: match status {
             206 if is_whole_part(&found.head) => 200,
-            // A body goes with these statuses or not at all; an archived one may claim anything.
+            // Statuses with a body; an archived status may be anything.
             304 | ..200 | 600.. => 200,
             status => status,
         },
@@ -160,8 +160,8 @@ fn replay_context(
     }
 }
 
-/// A time that is no capture's leads to the address of the capture, as clients expect. Parts of a page are answered in place: they
-/// carry the page's time.
+/// Redirects to the exact time of the capture, as clients expect. Parts of a page are served directly, because their URLs have
+/// the page's time.
 fn redirect_to_exact(
     request: &Request<'_>,
     address: &ReplayUrl,
@@ -185,7 +185,7 @@ fn redirect_to_exact(
     Some(response)
 }
 
-/// The bytes as they were captured, in the content coding that they had if the client knows it.
+/// The bytes as captured, in their content coding if the client understands it.
 fn identity(request: &Request<'_>, context: &ReplayContext, body: StoredBody) -> io::Result<Response<Body>> {
     let content = body.content_codings();
     let accepted = request.field("accept-encoding").unwrap_or_default().to_ascii_lowercase();

@@ -470,9 +470,9 @@ fn show_url(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem
         RequestedTime::Unsaid | RequestedTime::At { .. } => replay(request, &address),
         _ if request.origin == Origin::Replay => Err(Problem::no_such_page("A calendar")),
         RequestedTime::All => match address.url.split_once("*?after=") {
-            Some((prefix, after)) => calendar::addresses(request, prefix, Some(&unescape(after, true))),
+            Some((prefix, after)) => calendar::urls(request, prefix, Some(&unescape(after, true))),
             None => match address.url.strip_suffix('*') {
-                Some(prefix) => calendar::addresses(request, prefix, None),
+                Some(prefix) => calendar::urls(request, prefix, None),
                 None => calendar::calendar(request, &address.url, None),
             },
         },

@@ -1,4 +1,4 @@
-//! The words of a block that was clicked -> when it got them, and when it lost them ("when did this paragraph change?").
+//! When a clicked block got its words, and when it lost them.
 
 use std::collections::HashSet;
 
@@ -11,26 +11,23 @@ use perennial_engine::analyse::{AdFilters, ChangeReader, OperationReport};
 /// Words of a block that are compared.
 const MAX_WORDS: usize = 100;
 
-/// Share of the words of the shorter text that the other has too, from which both are the same block.
+/// Two blocks are the same if they share at least this part of the words of the shorter one.
 const SAME_SHARE: f64 = 0.6;
 
-/// One change of a block.
+/// A change of a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlockChange {
-    /// When the look was that showed it, 14 digits.
+    /// The observation that showed it, as 14 digits.
     pub time: String,
-    /// The words before, if there were any.
     pub before: Option<String>,
-    /// The words after, if there are any.
     pub after: Option<String>,
 }
 
-/// The changes of a block around an instant.
+/// The changes of a block before and after an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BlockChanges {
-    /// The last at or before it: since then the block is as it was clicked.
+    /// The last change at or before the instant, which made the block what it is.
     pub previous: Option<BlockChange>,
-    /// The first after it.
     pub next: Option<BlockChange>,
 }
 
@@ -42,9 +39,9 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
         return Ok(found);
     }
     let filter = ChangeFilter { url: Some(url), ..ChangeFilter::default() };
-    // A capture has milliseconds, an address has seconds.
+    // Captures have milliseconds, URLs have seconds.
     let until = Timestamp::from_secs(at.as_secs() + 1);
-    // The short list will do: nothing is weighed here.
+    // The built-in list suffices, because nothing is weighed here.
     let filters = AdFilters::built_in();
     let mut reader = ChangeReader::new(store, &filters);
     store.each_change(&filter, |row| {
@@ -67,7 +64,7 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
     Ok(found)
 }
 
-/// Words that went and words that came in the same block are one change of it to a reader.
+/// To a reader, words deleted and inserted in the same block are one change.
 fn change_of(row: &ChangeRow, entry: &OperationReport, all: &[OperationReport]) -> BlockChange {
     let is_partner = |other: &&OperationReport| {
         let block =

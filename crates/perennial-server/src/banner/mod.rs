@@ -1,15 +1,14 @@
-//! A capture -> the page around it: a banner that says which version is shown and how far it can be trusted, and the frame in which
-//! the archived page is replayed.
+//! The frame around a replayed page, with a banner that shows the version and its coherence.
 //!
-//! The page is on the main origin and the frame on that of replays, so that archived scripts cannot reach the banner. The frame
-//! says where it is, what it has loaded and which block was clicked; it is believed in nothing else, and whatever it says is looked up in the
-//! archive.
+//! The banner is on the main origin and the archived page in a frame on the replay origin, so that archived scripts cannot reach
+//! the banner. The frame reports its URL, what it loaded, and which block was clicked. Nothing else is accepted from it, and all of
+//! it is looked up in the archive.
 //!
-//! | file | what becomes what |
+//! | file | responsibility |
 //! |---|---|
-//! | [`parts`] | a page -> its parts with their states, and the state of the whole |
-//! | [`block`] | the words of a block -> when they came and when they went |
-//! | [`page`] | what is known -> HTML |
+//! | [`parts`] | the parts of a page with their coherence, and that of the whole |
+//! | [`block`] | when the words of a block were added and removed |
+//! | [`page`] | HTML |
 
 pub mod block;
 pub mod page;
@@ -39,7 +38,7 @@ const SCRIPT: &str = include_str!("banner.js");
 const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 20 20\" fill=\"none\" stroke=\"#4a73a3\" stroke-width=\"1.5\">\
      <circle cx=\"10\" cy=\"10\" r=\"9\"/><circle cx=\"9.2\" cy=\"10.6\" r=\"5.8\"/><circle cx=\"8.6\" cy=\"11\" r=\"2.8\"/></svg>";
 
-/// The page around an archived page.
+/// The frame around an archived page.
 pub fn wrapper(
     request: &Request<'_>,
     context: &ReplayContext,
@@ -73,7 +72,7 @@ pub fn wrapper(
     Ok(response)
 }
 
-/// Archived content that a browser would show without our frame: to the page that has it.
+/// Redirects a browser that would show archived content without our frame.
 pub fn to_wrapper(context: &ReplayContext) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     let to = format!("{}{}", context.origins.main, context.address(Modifier::Top, &context.capture.url));
@@ -84,7 +83,7 @@ pub fn to_wrapper(context: &ReplayContext) -> Response<Body> {
     response
 }
 
-/// What the banner requests while a page is looked at.
+/// The requests of the banner.
 pub fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     match request.rest {
         "banner.css" => Ok(text("text/css; charset=utf-8", STYLE)),
@@ -96,7 +95,7 @@ pub fn answer(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     }
 }
 
-/// A page that the banner asks about.
+/// A page about which the banner requests facts.
 struct Question<'s> {
     request: &'s Request<'s>,
     served: &'s ServedArchive,
@@ -107,7 +106,7 @@ struct Question<'s> {
 impl<'s> Question<'s> {
     fn read(request: &'s Request<'s>) -> Result<Question<'s>, Problem> {
         let query = &request.query;
-        let missing = || Problem::bad_request("Say which archive, url and at.");
+        let missing = || Problem::bad_request("archive, url, at: missing parameter");
         let name = query.get("archive").ok_or_else(missing)?;
         let served =
             request.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
@@ -116,7 +115,7 @@ impl<'s> Question<'s> {
         Ok(Question { request, served, url: url.to_string(), at: latest_time(at) })
     }
 
-    /// The banner for where the frame has gone to, with what the frame has loaded beside what the page names.
+    /// The banner for the page to which the frame navigated, with what the frame loaded in addition.
     fn banner(&self) -> Result<Response<Body>, Problem> {
         let more: Vec<&str> =
             self.request.query.get("parts").unwrap_or_default().lines().take(parts::MAX_PARTS).collect();
@@ -148,11 +147,11 @@ impl<'s> Question<'s> {
             anyhow::Ok(Some(told))
         });
         let told = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
-        // A script may have made up the address: that there is nothing of it is no error.
+        // A script may have invented the URL, so an unknown URL is not an error.
         Ok(json_answer(&told.unwrap_or_default()))
     }
 
-    /// When a block came to be as it is, and when it changed next.
+    /// When a block got its words, and when it changed next.
     fn block(&self) -> Result<Response<Body>, Problem> {
         let words = self.request.query.get("text").unwrap_or_default();
         let asked = self.served.pool.with(|snapshot| {

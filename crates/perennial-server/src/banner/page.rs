@@ -1,4 +1,4 @@
-//! What is known of an archived page -> the banner over it, as HTML. Titles and URLs are untrusted: escaped, and cut by the style.
+//! The HTML of the banner. Titles and URLs are untrusted: they are escaped, and shortened by the style.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use perennial_core::memento::{Modifier, TemporalCoherence};
@@ -15,7 +15,7 @@ use crate::rewrite::assets;
 use crate::rewrite::attributes::FRAME_NAME;
 use perennial_archive::store::{Step, Steps};
 
-/// What a page in the frame may do. It may not lead the window around it, open others, or ask with dialogs.
+/// The page in the frame may not navigate our window, open windows, or show dialogs.
 const SANDBOX: &str = "allow-scripts allow-same-origin allow-forms allow-downloads";
 
 const LOGO: PreEscaped<&str> = PreEscaped(
@@ -23,19 +23,16 @@ const LOGO: PreEscaped<&str> = PreEscaped(
      aria-hidden=\"true\"><circle cx=\"10\" cy=\"10\" r=\"9\"/><circle cx=\"9.2\" cy=\"10.6\" r=\"5.8\"/><circle cx=\"8.6\" cy=\"11\" r=\"2.8\"/></svg>",
 );
 
-/// All that the banner shows.
+/// The content of the banner.
 pub struct Shown<'a> {
-    /// What is replayed.
     pub context: &'a ReplayContext,
-    /// It with its parts.
+    /// The page with its parts.
     pub whole: &'a Whole,
-    /// The versions around it.
+    /// The neighbouring versions.
     pub steps: &'a Steps,
-    /// The archive's name.
     pub archive: &'a str,
 }
 
-/// The title of the window.
 pub fn title(shown: &Shown<'_>) -> String {
     format!("{}, {} - Perennial", shown_text(&shown.context.capture.url), moment(shown.context.capture.time))
 }
@@ -81,7 +78,7 @@ pub fn banner(shown: &Shown<'_>) -> Markup {
     }
 }
 
-/// The address of the page's calendar.
+/// The path of the URL's calendar.
 fn calendar(context: &ReplayContext) -> String {
     format!("{}/web/*/{}", context.base, context.capture.url)
 }
@@ -100,15 +97,15 @@ fn state(shown: &Shown<'_>) -> Markup {
             }
             div.pop {
                 p {
-                    b { "Parts are chosen by what is known to have been valid at " (moment(context.time)) ", not by what is closest." }
+                    b { "Parts are the versions valid at " (moment(context.time)) ", not by what is closest." }
                     " " (sentence(whole.composite.state))
                 }
-                @if is_away { p.warn { "This page leaves the chosen instant: its capture is " (away) " away." } }
+                @if is_away { p.warn { "This page is from a different instant: its capture is " (away) " away." } }
                 (parts(context, whole))
                 p {
                     label.sw {
                         input type="checkbox" #keep;
-                        " One instant: links stay at this time, as close as the archive can make it"
+                        " Links stay at this instant"
                     }
                 }
                 p { a href=(calendar(context)) { "All versions" } }
@@ -117,7 +114,7 @@ fn state(shown: &Shown<'_>) -> Markup {
     }
 }
 
-/// The parts, each with its state, and what is missing.
+/// The parts with their coherence, and the missing ones.
 fn parts(context: &ReplayContext, whole: &Whole) -> Markup {
     html! {
         @if !whole.parts.is_empty() {
@@ -131,7 +128,7 @@ fn parts(context: &ReplayContext, whole: &Whole) -> Markup {
         @match (whole.composite.n_missing, whole.n_more) {
             (0, 0) => p { "Missing: nothing." },
             (n, more) => p {
-                "Missing: " (n) ". Nothing is taken from the live web in their place."
+                "Missing: " (n) ". They are not loaded from the live web."
                 @if more > 0 { " " (more) " more parts were not looked up." }
             },
         }
@@ -139,7 +136,7 @@ fn parts(context: &ReplayContext, whole: &Whole) -> Markup {
 }
 
 fn part_row(part: &ShownPart, context: &ReplayContext) -> Markup {
-    // Of the page's own host the path says enough.
+    // For the page's own host, the path is enough.
     let address = without_scheme(&part.url);
     let own_path =
         address.strip_prefix(host_with_port(&context.capture.url)).filter(|path| path.starts_with('/'));
@@ -170,7 +167,7 @@ fn steps(shown: &Shown<'_>) -> Markup {
     }
 }
 
-/// A link to another version, with its time in sight or for screen readers alone.
+/// A link to a different version, with its time visible or for screen readers only.
 fn step(context: &ReplayContext, step: Option<Step>, rel: &str, label: &str, is_timed: bool) -> Markup {
     let is_back = rel == "prev";
     let Some(step) = step else {
@@ -186,7 +183,7 @@ fn step(context: &ReplayContext, step: Option<Step>, rel: &str, label: &str, is_
     }
 }
 
-/// The importance of the change that made this version: a number, and a bar of twenty steps for the eye.
+/// The importance of the change that led to this version, as a number and a bar.
 fn importance(step: Option<Step>) -> Markup {
     let Some(step) = step else { return html! { span.mute { "not analysed" } } };
     if step.status == ChangeStatus::New {
@@ -204,7 +201,6 @@ fn importance(step: Option<Step>) -> Markup {
     }
 }
 
-/// When a block changed, as HTML.
 pub fn block(changes: &BlockChanges, base: &str, url: &str, at: Timestamp) -> Markup {
     let row = |label: &str, change: &BlockChange| {
         let time = Timestamp::parse(&change.time).unwrap_or(at);
@@ -216,12 +212,12 @@ pub fn block(changes: &BlockChanges, base: &str, url: &str, at: Timestamp) -> Ma
     };
     html! {
         @match &changes.previous {
-            Some(change) => (row("As it is since", change)),
-            None => p { "This block has not changed at any look before." },
+            Some(change) => (row("Unchanged since", change)),
+            None => p { "No earlier change of this block is known." },
         }
         @match &changes.next {
             Some(change) => (row("Changed again", change)),
-            None => p { "No later change of it was seen." },
+            None => p { "No later change of this block is known." },
         }
     }
 }
@@ -252,11 +248,11 @@ fn state_mark(state: TemporalCoherence) -> Markup {
 
 fn sentence(state: TemporalCoherence) -> &'static str {
     match state {
-        TemporalCoherence::Coherent => "All of them are known to have been there then.",
+        Coherence::Coherent => "All parts are known to have been valid then.",
         TemporalCoherence::PossiblyCoherent | TemporalCoherence::PossiblyViolative => {
-            "Nothing is known against any of them, but not all are certain."
+            "Some parts may not have been valid then."
         }
-        TemporalCoherence::Violating => "At least one is known not to have been there then.",
+        Coherence::Violating => "At least one part is known not to have been valid then.",
     }
 }
 
@@ -269,7 +265,7 @@ fn moment(time: Timestamp) -> String {
     time.to_jiff().strftime("%a %-d %B %Y, %H:%M").to_string()
 }
 
-/// A time of the same day by its hour, of another by its date.
+/// The hour of a time on the same day, the date of any other.
 fn short_moment(time: Timestamp, beside: Timestamp) -> String {
     let (own, other) = (time.to_jiff(), beside.to_jiff());
     let format = |pattern: &str| (own.strftime(pattern).to_string(), other.strftime(pattern).to_string());

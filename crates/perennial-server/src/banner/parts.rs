@@ -1,4 +1,4 @@
-//! A page as it is shown -> its parts, each with what is known of it at the page's time, and the state of the whole.
+//! The parts of a replayed page, each with its coherence at the page's time, and the coherence of the whole.
 
 use perennial_core::memento::{CompositeCoherence, PartCoherence, TemporalCoherence};
 use perennial_core::text::charset::decode_with_charset;
@@ -18,28 +18,26 @@ pub const MAX_PARTS: usize = 200;
 /// A longer page is not searched for parts.
 const LIMITS: Limits = Limits { max_bytes: 4 << 20, max_ratio: 1100 };
 
-/// A part as it is shown.
+/// A part of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShownPart {
-    /// Its address.
     pub url: String,
-    /// When it was captured and what is known of it; `None` where the archive does not hold it.
+    /// Its time and coherence; `None` if it is not in the archive.
     pub found: Option<(Timestamp, TemporalCoherence)>,
 }
 
-/// A page with all its parts.
+/// A page with its parts.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// What is known of all of it.
     pub composite: CompositeCoherence,
-    /// The parts, the worst first, those that are missing last.
+    /// Worst first, missing ones last.
     pub parts: Vec<ShownPart>,
-    /// Parts beyond those that are looked up.
+    /// Parts that were not looked up.
     pub n_more: usize,
 }
 
 impl Whole {
-    /// Looks up the parts that a page names, and those that its scripts loaded.
+    /// Looks up the parts that a page names and those that its scripts loaded.
     pub fn of(
         snapshot: &Snapshot,
         context: &ReplayContext,
@@ -54,7 +52,7 @@ impl Whole {
         let n_more = addresses.len().saturating_sub(MAX_PARTS);
         addresses.truncate(MAX_PARTS);
         let mut composite = CompositeCoherence::new(context.capture.time);
-        // The page itself is a part too where it is shown at another instant than its own.
+        // The page itself may be from a different instant than its own.
         composite.state = context.state;
         let mut parts = Vec::new();
         for url in addresses {
@@ -67,18 +65,18 @@ impl Whole {
         Whole { composite, parts, n_more }
     }
 
-    /// Addresses of parts that the archive does not hold.
+    /// URLs of parts that are not in the archive.
     pub fn missing(&self) -> Vec<&str> {
         self.parts.iter().filter(|part| part.found.is_none()).map(|part| part.url.as_str()).collect()
     }
 }
 
-/// The subresources that a page of HTML names.
+/// The subresources that an HTML page names.
 fn named_parts(context: &ReplayContext, body: StoredBody) -> Vec<String> {
     let is_page =
         context.head.media_type().is_none_or(|media| media == "text/html" || media.contains("xhtml"));
     let Some(base) = Url::parse(&context.capture.url).ok().filter(|_| is_page) else { return Vec::new() };
-    // A body that cannot be read is said by the frame; here it has no parts.
+    // An unreadable body is reported in the frame; here it has no parts.
     let Ok(payload) = body.whole(LIMITS) else { return Vec::new() };
     let content_type = context.head.get("Content-Type");
     let (html, charset) = decode_with_charset(&payload.bytes, content_type.as_deref());

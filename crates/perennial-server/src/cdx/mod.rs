@@ -1,5 +1,5 @@
-//! The CDX APIs: a query -> lines of the index, in the dialects of pywb (`/cdx`) and of the Internet Archive (`/cdx/search/cdx`,
-//! `/web/timemap/cdx`). What a query may cost is bounded; a resume key leads on.
+//! The CDX APIs of pywb (`/cdx`) and of the Internet Archive (`/cdx/search/cdx`, `/web/timemap/cdx`). The cost of a query is
+//! bounded; a resume key continues it.
 
 mod output;
 mod query;
@@ -21,27 +21,26 @@ use crate::body::Body;
 use perennial_archive::Snapshot;
 use query::Order;
 
-/// Rows of one answer.
+/// Rows per response.
 pub const MAX_ROWS: usize = 100_000;
 
-/// Lines of the index that one query may read.
+/// Lines of the index that a query may read.
 pub const MAX_LINES: usize = 1_000_000;
 
 /// Captures nearest to an instant that are looked up in the state.
 const MAX_NEAREST: usize = 1_000;
 
-/// Lines of a block, in which pages are counted.
+/// Lines per block; blocks are the unit of the page count.
 const BLOCK_LINES: usize = 3_000;
 
-/// The rows of an answer.
+/// The rows of a response.
 pub struct Rows {
-    /// In the order that was asked for.
+    /// In the requested order.
     pub rows: Vec<CdxjLine>,
-    /// Where another query goes on, if there is more.
+    /// Continues the query, if there is more.
     pub resume_key: Option<String>,
 }
 
-/// Answers a query.
 pub fn answer(
     request: &Request<'_>,
     dialect: Dialect,
@@ -67,12 +66,12 @@ pub fn answer(
     Ok(response)
 }
 
-/// The rows that a query asks for.
+/// The rows of a query.
 pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<Rows> {
     let mut collector = Collector::new(query);
     let mut n_lines = 0;
     for line in snapshot.lines(&range_of(snapshot, query)?)? {
-        // What is no line of an index was damaged: `perennial verify` says so, and the others are still right.
+        // An invalid line is damaged, which `perennial verify` reports; the other lines are still right.
         let Ok(line) = CdxjLine::parse(&line?) else { continue };
         n_lines += 1;
         if n_lines > MAX_LINES || !collector.take(line) {
@@ -83,7 +82,7 @@ pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<Rows> {
     Ok(collector.finish())
 }
 
-/// The lines to read. Of the nearest to an instant the state knows how far they reach, so that a long history is not read whole.
+/// The lines to read. For captures nearest to an instant, the state knows their range, so that a long history is not read whole.
 fn range_of(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<KeyRange> {
     let mut range = query.start();
     if let Some((key, at, n)) = query.nearest().filter(|nearest| nearest.2 <= MAX_NEAREST) {
@@ -96,19 +95,19 @@ fn range_of(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<KeyRange> {
     Ok(range)
 }
 
-/// Lines in all, as far as they are counted.
+/// Counts lines up to the limit.
 fn count(snapshot: &Snapshot, query: &CdxQuery) -> io::Result<usize> {
     let lines = snapshot.lines(&query.range).map_err(io::Error::other)?;
     Ok(lines.take(MAX_LINES).filter(|line| line.is_ok()).count())
 }
 
-/// Filters, collapses, orders and cuts.
+/// Filters, collapses, sorts and limits rows.
 struct Collector<'q> {
     query: &'q CdxQuery,
     rows: VecDeque<CdxjLine>,
-    /// Key and time of the last line that was seen, and how many lines had both.
+    /// Key and time of the last line read, and how many lines had both.
     place: (String, String, usize),
-    /// What adjacent rows are compared by.
+    /// The value by which adjacent rows are compared.
     collapsed: Option<String>,
     n_passed: usize,
     is_cut: bool,
@@ -126,7 +125,7 @@ impl<'q> Collector<'q> {
         }
     }
 
-    /// Gives false when nothing behind this line is wanted; the line itself was not taken then.
+    /// Returns false if no later line is wanted; the line itself was not taken then.
     fn take(&mut self, line: CdxjLine) -> bool {
         let query = self.query;
         let is_same_place = self.place.0 == line.key && self.place.1 == line.timestamp;
@@ -160,7 +159,7 @@ impl<'q> Collector<'q> {
         is_same
     }
 
-    /// From the end: the earliest goes. By distance: the farther of both ends, because lines come in the order of time.
+    /// Drops the earliest row, or when sorting by distance the farther end, because lines arrive in order of time.
     fn drop_one(&mut self) {
         let is_first_farther = |at: i64| {
             let distance = |line: Option<&CdxjLine>| {

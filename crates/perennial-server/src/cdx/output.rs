@@ -1,4 +1,4 @@
-//! Rows -> text, JSON or CDXJ in the words of either dialect.
+//! Writes rows as text, JSON or CDXJ in either dialect.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,21 +9,20 @@ use serde_json::{Map, Value, json};
 
 use super::{CdxQuery, Rows};
 
-/// Whose words a client uses.
+/// The API whose field names and formats a client expects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {
-    /// `mime`, `status`, `url`; one JSON a line.
+    /// `mime`, `status`, `url`; one JSON object per line.
     Pywb,
     /// `mimetype`, `statuscode`, `original`; an array of arrays.
     Wayback,
 }
 
-/// In which form rows are given.
+/// The format of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
-    /// Words with blanks between them.
+    /// Separated by blanks.
     Text,
-    /// JSON.
     Json,
     /// Key, time, JSON.
     Cdxj,
@@ -35,7 +34,7 @@ impl Output {
             ("cdxj", _) | ("", Dialect::Pywb) => Ok(Output::Cdxj),
             ("text" | "csv", _) | ("", Dialect::Wayback) => Ok(Output::Text),
             ("json", _) => Ok(Output::Json),
-            (other, _) => Err(format!("output={other} is unknown: json, text or cdxj.")),
+            (other, _) => Err(format!("output={other}: write json, text or cdxj")),
         }
     }
 }
@@ -62,7 +61,7 @@ pub(super) fn field_of<'l>(line: &'l CdxjLine, name: &str) -> Option<Cow<'l, str
     }
 }
 
-/// The value as a dialect has it: the Internet Archive's digests have no algorithm before them.
+/// A value in a dialect: the Internet Archive's digests have no algorithm prefix.
 fn value_of<'l>(line: &'l CdxjLine, name: &str, dialect: Dialect) -> Option<Cow<'l, str>> {
     let value = field_of(line, name)?;
     match (dialect, name, value) {
@@ -73,7 +72,7 @@ fn value_of<'l>(line: &'l CdxjLine, name: &str, dialect: Dialect) -> Option<Cow<
     }
 }
 
-/// Media type and text of an answer.
+/// The media type and text of a response.
 pub(super) fn write(query: &CdxQuery, rows: &Rows) -> (&'static str, String) {
     let all: &[&str] = match query.dialect {
         Dialect::Pywb => &PYWB_FIELDS,
@@ -97,7 +96,7 @@ pub(super) fn write(query: &CdxQuery, rows: &Rows) -> (&'static str, String) {
 fn write_cdxj(query: &CdxQuery, rows: &Rows) -> String {
     let mut out = String::new();
     for line in &rows.rows {
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = match &query.fields {
             None => writeln!(out, "{line}"),
             Some(fields) => {
@@ -162,7 +161,7 @@ fn write_arrays(names: &[&str], rows: &Rows, resume_key: Option<&String>) -> Str
     format!("[{}]\n", lines.join(",\n "))
 }
 
-/// The number of pages, as each dialect says it.
+/// The number of pages in each dialect.
 pub(super) fn n_pages(query: &CdxQuery, n_lines: usize) -> (&'static str, String) {
     let n_pages = n_lines.div_ceil(query.page_lines);
     match query.dialect {

@@ -1,4 +1,4 @@
-//! The parameters of a CDX query -> what is wanted of the index, bounded.
+//! Parses and bounds the parameters of a CDX query.
 
 use perennial_core::memento::replay_url::{QueryParameters, earliest_time, latest_time};
 use perennial_core::time::Timestamp;
@@ -9,14 +9,14 @@ use regex::{Regex, RegexBuilder};
 use super::output::{self, Dialect, Output};
 use super::{BLOCK_LINES, MAX_ROWS};
 
-/// Filters of one query, and the memory of a compiled expression.
+/// Filters per query.
 const MAX_FILTERS: usize = 16;
 const MAX_REGEX_BYTES: usize = 256 << 10;
 
-/// In which order rows come.
+/// The order of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// As the index has them.
+    /// As in the index.
     Ascending,
     /// The last rows, in the order of the index.
     Last,
@@ -26,33 +26,28 @@ pub enum Order {
     Closest(Timestamp),
 }
 
-/// What is wanted.
 pub struct CdxQuery {
-    /// Which lines.
     pub range: KeyRange,
-    /// In which words.
     pub dialect: Dialect,
-    /// In which form.
     pub output: Output,
-    /// Which fields, if not all.
+    /// `None`: all fields.
     pub fields: Option<Vec<String>>,
-    /// In which order.
     pub order: Order,
-    /// Most rows.
+    /// The most rows.
     pub limit: usize,
-    /// Rows before the first one that is given.
+    /// Rows to skip.
     pub n_skipped: usize,
-    /// Of rows next to each other whose field is the same up to a length, one.
+    /// Collapses adjacent rows whose field is equal up to a length.
     pub collapse: Option<(String, usize)>,
-    /// Only the number of pages is wanted.
+    /// Only the number of pages is requested.
     pub counts_pages: bool,
-    /// Lines of a page.
+    /// Lines per page.
     pub page_lines: usize,
-    /// A resume key is wanted where there is more.
+    /// A resume key is requested.
     pub shows_resume_key: bool,
-    /// Where to go on.
+    /// Where to continue.
     pub resume: Option<Resume>,
-    /// The key, where one address is asked for.
+    /// The key, if the query is for one URL.
     exact_key: Option<String>,
     from: Option<String>,
     to: Option<String>,
@@ -60,10 +55,10 @@ pub struct CdxQuery {
 }
 
 impl CdxQuery {
-    /// Reads a query; `url` is the address where the path has it. Says what is wrong with it.
+    /// Parses a query; `url` is the URL in the path, if there is one.
     pub fn parse(query: &QueryParameters, url: Option<&str>, dialect: Dialect) -> Result<CdxQuery, String> {
         let url = url.or_else(|| query.get("url")).filter(|url| !url.is_empty());
-        let url = url.ok_or("The parameter url is missing: add ?url=https://example.org/")?;
+        let url = url.ok_or("url: missing parameter; add ?url=https://example.org/")?;
         let limit: i64 = number(query, "limit")?.unwrap_or(MAX_ROWS as i64);
         let order = order_of(query, limit)?;
         let exact = KeyRange::of(url, MatchType::Exact);
@@ -95,7 +90,7 @@ impl CdxQuery {
         Ok(cdx)
     }
 
-    /// The lines from where the query begins, or goes on.
+    /// The lines from the start of the query, or from where it continues.
     pub fn start(&self) -> KeyRange {
         let mut range = self.range.clone();
         if let Some(resume) = &self.resume {
@@ -105,8 +100,8 @@ impl CdxQuery {
         range
     }
 
-    /// Where all lines of one address come, and only the nearest to an instant are wanted: key, instant and their number. Filters and
-    /// collapsing may need more than these.
+    /// Key, instant and number of captures, if only those of one URL nearest to an instant are requested. Filters and collapsing may
+    /// need more lines.
     pub fn nearest(&self) -> Option<(&str, Timestamp, usize)> {
         let is_plain = self.filters.is_empty() && self.collapse.is_none() && self.n_skipped == 0;
         let is_plain = is_plain && self.from.is_none() && self.to.is_none() && self.resume.is_none();
@@ -116,7 +111,7 @@ impl CdxQuery {
         }
     }
 
-    /// Whether a line passes time and filters.
+    /// Whether a line matches time and filters.
     pub fn is_wanted(&self, line: &CdxjLine) -> bool {
         self.from.as_ref().is_none_or(|from| line.timestamp >= *from)
             && self.to.as_ref().is_none_or(|to| line.timestamp <= *to)
@@ -126,7 +121,7 @@ impl CdxQuery {
 
 fn number(query: &QueryParameters, name: &str) -> Result<Option<i64>, String> {
     let Some(text) = query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    text.parse().map(Some).map_err(|_| format!("{name}={text} is no number."))
+    text.parse().map(Some).map_err(|_| format!("{name}={text}: write a number"))
 }
 
 fn digits(query: &QueryParameters, names: &[&str], fill: fn(&str) -> Timestamp) -> Option<String> {
@@ -139,7 +134,7 @@ fn order_of(query: &QueryParameters, limit: i64) -> Result<Order, String> {
     let closest = query.get("closest").filter(|text| !text.is_empty());
     match (query.get("sort").unwrap_or_default(), closest) {
         (_, Some(time)) => Ok(Order::Closest(latest_time(time))),
-        ("closest", None) => Err("sort=closest needs closest=<time>.".to_string()),
+        ("closest", None) => Err("sort=closest requires closest=<time>".to_string()),
         ("reverse", None) => Ok(Order::Descending),
         _ if query.is_on("reverse") => Ok(Order::Descending),
         _ if limit < 0 => Ok(Order::Last),
@@ -154,7 +149,7 @@ fn range_of(url: &str, matching: Option<&str>) -> Result<KeyRange, String> {
         Some("prefix") => (url.strip_suffix('*').unwrap_or(url), MatchType::Prefix),
         Some("host") => (url, MatchType::Host),
         Some("domain") => (url.strip_prefix("*.").unwrap_or(url), MatchType::Domain),
-        Some("range") | Some(_) => return Err("matchType is exact, prefix, host or domain.".to_string()),
+        Some("range") | Some(_) => return Err("matchType: write exact, prefix, host or domain".to_string()),
         None if url == "*" => return Ok(KeyRange { start: Vec::new(), end: vec![0xff] }),
         None => match (url.strip_prefix("*."), url.strip_suffix('*')) {
             (Some(domain), _) => (domain.trim_end_matches(['*', '/']), MatchType::Domain),
@@ -163,7 +158,7 @@ fn range_of(url: &str, matching: Option<&str>) -> Result<KeyRange, String> {
         },
     };
     match surt(url).is_empty() {
-        true => Err("The address is empty.".to_string()),
+        true => Err("url: empty".to_string()),
         false => Ok(KeyRange::of(url, matching)),
     }
 }
@@ -189,7 +184,7 @@ fn collapse_of(query: &QueryParameters) -> Option<(String, usize)> {
     Some((field.to_string(), length.parse().unwrap_or(usize::MAX)))
 }
 
-/// One condition on a field.
+/// A condition on a field.
 struct Filter {
     field: String,
     is_inverted: bool,
@@ -218,7 +213,7 @@ fn filters_of(query: &QueryParameters, dialect: Dialect) -> Result<Vec<Filter>, 
     query.all("filter").take(MAX_FILTERS).map(|text| filter_of(text, dialect)).collect()
 }
 
-/// `[!][=~]field:text`. Without a sign pywb looks for the text, and the Internet Archive takes it as an expression for the whole field.
+/// `[!][=~]field:text`. Without an operator, pywb searches for the text; the Internet Archive matches the whole field with an expression.
 fn filter_of(text: &str, dialect: Dialect) -> Result<Filter, String> {
     let (is_inverted, rest) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
     let (sign, rest) = match rest.chars().next() {
@@ -226,11 +221,11 @@ fn filter_of(text: &str, dialect: Dialect) -> Result<Filter, String> {
         _ => (None, rest),
     };
     let (field, value) =
-        rest.split_once(':').ok_or_else(|| format!("filter={text} has no colon: write filter=status:200"))?;
+        rest.split_once(':').ok_or_else(|| format!("filter={text}: expected a colon, as in filter=status:200"))?;
     let rule = match (sign, dialect) {
         (Some('='), _) => Rule::Equals(value.to_string()),
         (None, Dialect::Pywb) => Rule::Contains(value.to_string()),
-        // As Python's `match`: from the start; as Java's `matches`: the whole.
+        // Python's `match` matches from the start; Java's `matches` matches everything.
         (_, Dialect::Pywb) => Rule::Matches(expression(&format!("^(?:{value})"))?),
         (_, Dialect::Wayback) => Rule::Matches(expression(&format!("^(?:{value})$"))?),
     };
@@ -239,10 +234,10 @@ fn filter_of(text: &str, dialect: Dialect) -> Result<Filter, String> {
 
 fn expression(text: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).dfa_size_limit(MAX_REGEX_BYTES).build();
-    built.map_err(|_| format!("{text} is no regular expression, or too large a one."))
+    built.map_err(|_| format!("{text}: invalid or too large regular expression"))
 }
 
-/// Where an earlier answer ended.
+/// The end of the previous response.
 pub struct Resume {
     key: String,
     timestamp: String,
@@ -260,7 +255,7 @@ impl Resume {
         })
     }
 
-    /// Whether a line, the `n_here`-th with its key and time, was given already.
+    /// Whether a line, the `n_here`-th with its key and time, was in the previous response.
     pub(super) fn is_before(&self, line: &CdxjLine, n_here: usize) -> bool {
         line.key == self.key && line.timestamp == self.timestamp && n_here <= self.n_given
     }

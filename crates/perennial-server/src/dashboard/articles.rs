@@ -1,4 +1,4 @@
-//! `/articles`, `/article?url=`: the articles and posts that feeds announced; one of them with its versions and edits.
+//! `/articles`, `/article?url=`: the articles and posts that feeds announced; an article with its versions and edits.
 
 use maud::{Markup, html};
 use perennial_core::article::version::{WordRun, edits};
@@ -15,44 +15,40 @@ use perennial_archive::store::{AnnouncedFilter, site_of};
 use perennial_engine::feeds::articles::{ArchivedArticle, SiteTemplates, field_name};
 use perennial_engine::html::dates::counted;
 
-/// Articles of one part of the list.
+/// Articles per part of the list.
 const MAX_ARTICLES: usize = 50;
-/// Pages that an article's page is compared with, to know what it shares with them.
-const MAX_BESIDE: usize = 12;
-/// Letters of kept words around an edit.
-const MAX_KEPT: usize = 80;
+/// Other pages of the site, from which the site's template is learned.
+const MAX_OTHER_PAGES: usize = 12;
+/// Characters of unchanged text around an edit.
+const MAX_CONTEXT: usize = 80;
 
-/// An article in the list.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Announced {
-    /// The page that holds it.
+pub(crate) struct ArticleRow {
     url: String,
-    /// Headline in the feed.
+    /// The headline in the feed.
     title: String,
-    /// When it was published, or first announced.
+    /// When it was published or first announced.
     time: Time,
     /// The feed that announced it first.
     feed: String,
-    /// Distinct contents of the page.
+    /// Different contents of the page.
     n_contents: usize,
 }
 
-/// The list.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Objects")]
-pub(crate) struct List {
-    /// The latest first.
-    objects: Vec<Announced>,
-    /// Where the list goes on.
+#[schemars(rename = "Articles")]
+pub(crate) struct ListView {
+    /// Latest first.
+    articles: Vec<ArticleRow>,
+    /// The position at which the next part of the list begins.
     next: Option<usize>,
     #[serde(skip)]
     site: Option<String>,
 }
 
-/// The list, the latest first.
-pub(crate) fn load_list(request: &Request<'_>) -> Result<List, Problem> {
+pub(crate) fn load_list(request: &Request<'_>) -> Result<ListView, Problem> {
     let skip = request.given("skip").map(str::parse::<u32>).transpose();
-    let skip = skip.map_err(|_| Problem::bad_request("skip: take it from `next` of the answer before."))?;
+    let skip = skip.map_err(|_| Problem::bad_request("skip: write the value of `next` of the previous response"))?;
     let (skip, site) = (skip.unwrap_or_default() as usize, request.given("site"));
     request.with(|snapshot| {
         let store = snapshot.store();
@@ -61,9 +57,9 @@ pub(crate) fn load_list(request: &Request<'_>) -> Result<List, Problem> {
         let mut pages = store.announced_pages(&filter)?;
         let has_more = pages.len() > MAX_ARTICLES;
         pages.truncate(MAX_ARTICLES);
-        let mut objects = Vec::with_capacity(pages.len());
+        let mut articles = Vec::with_capacity(pages.len());
         for page in pages {
-            objects.push(Announced {
+            articles.push(ArticleRow {
                 n_contents: store.versions_of(page.page)?.len(),
                 time: page.published.unwrap_or(page.first_seen).into(),
                 url: page.url,
@@ -71,41 +67,41 @@ pub(crate) fn load_list(request: &Request<'_>) -> Result<List, Problem> {
                 feed: page.feed,
             });
         }
-        Ok(List { objects, next: has_more.then_some(skip + MAX_ARTICLES), site: site.map(str::to_owned) })
+        Ok(ListView { articles, next: has_more.then_some(skip + MAX_ARTICLES), site: site.map(str::to_owned) })
     })
 }
 
-pub(crate) fn render_list(list: &List, place: Place<'_>) -> Markup {
+pub(crate) fn render_list(list: &ListView, place: Place<'_>) -> Markup {
     let base = place.base;
     let site = list.site.as_deref();
     let main = html! {
         div.head {
             div {
                 h1 {
-                    @match list.objects.len() {
-                        0 => "No article or post",
+                    @match list.articles.len() {
+                        0 => "No articles or posts",
                         n => { (counted(n as u64, "article or post", "articles and posts")) @if list.next.is_some() { " and more" } },
                     }
                 }
-                p.lead { "What feeds announced and captures show, the latest first." }
+                p.lead { "Announced by feeds and captured, the latest first." }
             }
         }
         form.filters aria-label="Filter" action={ (base) "/articles" } {
             (field("site", "Site", 22, site.unwrap_or_default(), "all"))
             button { "Show" }
         }
-        @if list.objects.is_empty() {
+        @if list.articles.is_empty() {
             (empty(
                 "No feed has announced a captured page",
-                "Feeds are found on the pages of followed sites and read beside the visits.",
-                Some("perennial feeds"),
+                "Perennial finds feeds on the pages of followed sites and reads them.",
+                Some("perennial feed list"),
             ))
         } @else {
-            (table(&list.objects, base))
+            (table(&list.articles, base))
         }
         @if let Some(next) = list.next {
             p.more {
-                a.btn rel="next" href={ (base) "/articles?" (query(&[("site", site), ("skip", Some(&next.to_string()))])) } { "Go on" }
+                a.btn rel="next" href={ (base) "/articles?" (query(&[("site", site), ("skip", Some(&next.to_string()))])) } { "Next" }
             }
         }
     };
@@ -113,12 +109,12 @@ pub(crate) fn render_list(list: &List, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Sites, "Articles and posts", Some(json)).page(&main)
 }
 
-fn table(objects: &[Announced], base: &str) -> Markup {
+fn table(articles: &[ArticleRow], base: &str) -> Markup {
     html! {
         table.t {
-            thead { tr { th scope="col" { "Time" } th scope="col" { "Headline" } th.r scope="col" { "Contents" } } }
+            thead { tr { th scope="col" { "Time" } th scope="col" { "Headline" } th.r scope="col" { "Versions" } } }
             tbody {
-                @for row in objects {
+                @for row in articles {
                     tr {
                         td { (time(*row.time)) }
                         td.w {
@@ -137,65 +133,60 @@ fn title_or_url<'a>(title: &'a str, url: &'a str) -> &'a str {
     if title.is_empty() { without_scheme(url) } else { title }
 }
 
-/// Words of an edit: those that both versions have, that only the version before has, that only this version has.
+/// Words of an edit: in both versions, only in the version before, only in this version.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EditWords {
-    Kept(String),
-    TakenOut(String),
-    Added(String),
+    Unchanged(String),
+    Deleted(String),
+    Inserted(String),
 }
 
-/// An edit.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Edited {
+pub(crate) struct EditView {
     /// `title` or `text`.
     field: &'static str,
     words: Vec<EditWords>,
 }
 
-/// A version of an article.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ObjectVersion")]
-pub(crate) struct Version {
-    /// The capture that showed it first.
+#[schemars(rename = "ArticleVersion")]
+pub(crate) struct ArticleVersion {
+    /// The first capture that showed it.
     since: Time,
     title: String,
-    /// What was edited since the version before.
-    edits: Vec<Edited>,
+    edits: Vec<EditView>,
 }
 
-/// One article with its history.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Object")]
+#[schemars(rename = "Article")]
 pub(crate) struct View {
     title: String,
     text: String,
-    /// The page that holds it.
     page: String,
-    /// The capture that showed the latest version first.
+    /// The first capture that showed the latest version.
     capture: Time,
-    /// The oldest first.
-    versions: Vec<Version>,
+    /// Oldest first.
+    versions: Vec<ArticleVersion>,
     time: Option<Time>,
     author: String,
-    /// What else is known of it.
+    /// Its other fields.
     #[serde(flatten)]
-    #[schemars(with = "Further")]
+    #[schemars(with = "ArticleFields")]
     further: Value,
     #[serde(skip)]
     n_unread: u64,
 }
 
-/// What else is known of an article, as `perennial export` writes it.
+/// The other fields of an article, as `perennial export` writes them.
 #[derive(JsonSchema)]
 #[allow(dead_code)]
-struct Further {
+struct ArticleFields {
     lead: String,
     categories: Vec<String>,
     links: Vec<Value>,
     images: Vec<Value>,
-    /// Where it is in the page, as a selector.
+    /// A selector.
     wrapper: String,
     comments: Vec<String>,
     comments_address: String,
@@ -213,40 +204,40 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 fn article(request: &Request<'_>, url: &str) -> anyhow::Result<Option<View>> {
     let pool = &request.served.pool;
     let Some(row) = pool.with(|snapshot| known_page(snapshot.store(), url))?? else { return Ok(None) };
-    // The captures are read without holding a snapshot of those that others wait for.
+    // Reading the captures is slow, so it uses a snapshot of its own instead of one from the pool.
     let archive = pool.with(|snapshot| snapshot.archive().clone())?;
     let shared = SharedSnapshot::new(archive.snapshot()?);
     let site = site_of(&row.url);
-    let (announced, beside) = {
+    let (announced, others) = {
         let locked = shared.lock();
         let filter =
-            AnnouncedFilter { site: Some(&site), limit: Some(MAX_BESIDE), ..AnnouncedFilter::default() };
+            AnnouncedFilter { site: Some(&site), limit: Some(MAX_OTHER_PAGES), ..AnnouncedFilter::default() };
         (locked.store().announced_page(row.id)?, locked.store().announced_pages(&filter)?)
     };
-    let mut templates = SiteTemplates::new(&beside);
+    let mut templates = SiteTemplates::new(&others);
     let found = ArchivedArticle::load(&shared, &row.url, row.id, announced, &mut templates, (None, None))?;
     let Some(further) = found.to_json(false) else { return Ok(None) };
-    Ok(view_of(found, row.url, further))
+    Ok(article_view(found, row.url, further))
 }
 
-fn view_of(found: ArchivedArticle, page: String, mut further: Value) -> Option<View> {
+fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Option<View> {
     let latest = found.versions.last()?;
     for known in ["title", "text", "page", "capture", "versions", "time", "author"] {
         further.as_object_mut()?.remove(known);
     }
     let words = |run: &WordRun| match run {
-        WordRun::Kept(words) => EditWords::Kept(words.clone()),
-        WordRun::TakenOut(words) => EditWords::TakenOut(words.clone()),
-        WordRun::Added(words) => EditWords::Added(words.clone()),
+        WordRun::Kept(words) => EditWords::Unchanged(words.clone()),
+        WordRun::TakenOut(words) => EditWords::Deleted(words.clone()),
+        WordRun::Added(words) => EditWords::Inserted(words.clone()),
     };
     let versions = found.versions.iter().enumerate().map(|(number, version)| {
         let before = number.checked_sub(1).and_then(|before| found.versions.get(before));
         let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
-        let edit = |edit: &perennial_core::article::version::Edit| Edited {
+        let edit = |edit: &perennial_core::article::version::Edit| EditView {
             field: field_name(edit.field),
             words: edit.runs.iter().map(words).collect(),
         };
-        Version {
+        ArticleVersion {
             since: version.since.into(),
             title: version.object.title.clone(),
             edits: edits.iter().map(edit).collect(),
@@ -283,16 +274,16 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
             }
         }
         @for (number, version) in view.versions.iter().enumerate().rev() {
-            (step(number, version, &view.page, place.base))
+            (version_entry(number, version, &view.page, place.base))
         }
         @if view.n_unread > 0 {
             p.mute {
-                (counted(view.n_unread, "capture cannot be read", "captures cannot be read")) ": see "
+                (counted(view.n_unread, "capture cannot be read", "captures cannot be read")) "; see "
                 code { "perennial verify" } "."
             }
         }
         section {
-            h2 { "As it says now" }
+            h2 { "Latest text" }
             p.mute { (untrusted(&stated.join(", "))) }
             @for line in view.text.lines().filter(|line| !line.trim().is_empty()) { p { (untrusted(line)) } }
         }
@@ -301,7 +292,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Sites, "Article", Some(json)).page(&main)
 }
 
-fn step(number: usize, version: &Version, url: &str, base: &str) -> Markup {
+fn version_entry(number: usize, version: &ArticleVersion, url: &str, base: &str) -> Markup {
     html! {
         article.entry style="display:block" {
             h2.h3 { @if number == 0 { "First seen " } @else { "Edited " } (time(*version.since)) }
@@ -314,9 +305,9 @@ fn step(number: usize, version: &Version, url: &str, base: &str) -> Markup {
                     span.mute { (edit.field) ":" } " "
                     @for words in &edit.words {
                         @match words {
-                            EditWords::Kept(words) => (untrusted(&shortened(words))),
-                            EditWords::TakenOut(words) => del { (untrusted(words)) },
-                            EditWords::Added(words) => ins { (untrusted(words)) },
+                            EditWords::Unchanged(words) => (untrusted(&shorten_middle(words))),
+                            EditWords::Deleted(words) => del { (untrusted(words)) },
+                            EditWords::Inserted(words) => ins { (untrusted(words)) },
                         }
                         " "
                     }
@@ -326,13 +317,13 @@ fn step(number: usize, version: &Version, url: &str, base: &str) -> Markup {
     }
 }
 
-/// Of words that were kept, those next to an edit.
-fn shortened(words: &str) -> String {
-    if words.chars().count() <= 2 * MAX_KEPT {
+/// Keeps the words next to an edit.
+fn shorten_middle(words: &str) -> String {
+    if words.chars().count() <= 2 * MAX_CONTEXT {
         return words.to_owned();
     }
-    let head: String = words.chars().take(MAX_KEPT).collect();
-    let tail: Vec<char> = words.chars().rev().take(MAX_KEPT).collect();
+    let head: String = words.chars().take(MAX_CONTEXT).collect();
+    let tail: Vec<char> = words.chars().rev().take(MAX_CONTEXT).collect();
     format!("{head} … {}", tail.into_iter().rev().collect::<String>())
 }
 
@@ -343,13 +334,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_strangers_wrote_is_escaped() {
+    fn untrusted_text_is_escaped() {
         let hostile = "<script>alert(1)</script>";
         let at = Time(Timestamp::EPOCH);
-        let words = vec![EditWords::TakenOut(hostile.into()), EditWords::Added("new".into())];
+        let words = vec![EditWords::Deleted(hostile.into()), EditWords::Inserted("new".into())];
         let edited =
-            Version { since: at, title: hostile.into(), edits: vec![Edited { field: "title", words }] };
-        let first = Version { since: at, title: String::new(), edits: Vec::new() };
+            ArticleVersion { since: at, title: hostile.into(), edits: vec![EditView { field: "title", words }] };
+        let first = ArticleVersion { since: at, title: String::new(), edits: Vec::new() };
         let view = View {
             title: hostile.into(),
             text: hostile.into(),
@@ -367,16 +358,16 @@ mod tests {
             !html.contains("<script") && html.contains("<ins>new</ins>") && html.contains("Edited 1 time"),
             "{html}"
         );
-        let row = Announced {
+        let row = ArticleRow {
             url: hostile.into(),
             title: hostile.into(),
             time: at,
             feed: hostile.into(),
             n_contents: 2,
         };
-        let list = List { objects: vec![row], next: Some(50), site: Some(hostile.into()) };
+        let list = ListView { articles: vec![row], next: Some(50), site: Some(hostile.into()) };
         let list = render_list(&list, place).0;
         assert!(!list.contains("<script") && list.contains("skip=50"), "{list}");
-        assert!(shortened(&"ß ".repeat(500)).chars().count() < 200);
+        assert!(shorten_middle(&"ß ".repeat(500)).chars().count() < 200);
     }
 }

@@ -1,4 +1,4 @@
-//! `/calendar`, `/web/*/<url>`, `/web/2026*/<url>`: captures of a URL by day; captures and URLs as lists.
+//! `/calendar`, `/web/*/<url>`, `/web/2026*/<url>`: captures of a URL by day; lists of captures and of URLs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};
 
-use super::components::untrusted;
+use super::components::{date_time, untrusted};
 use super::layout::{Place, STYLE, Shell, Tab, page_address, version_address};
 use super::{Problem, Request};
 use crate::body::Body;
@@ -17,29 +17,27 @@ use crate::pages;
 use perennial_archive::Snapshot;
 use perennial_archive::store::PageRow;
 use perennial_engine::html;
-use perennial_engine::html::dates::{month_name, start_of_day, year_and_month};
+use perennial_engine::html::dates::{day_of_year, month_name, start_of_day, year_and_month};
 
-/// Rows of one list.
+/// The longest list.
 const MAX_ROWS: usize = 1_000;
 
-/// Captures of one UTC day.
-struct Day {
+/// The captures of a UTC day.
+struct CalendarDay {
     /// Days since 1970.
     number: i64,
     n_captures: u64,
     first: Timestamp,
 }
 
-/// All captures of a URL, one year of them day by day.
 struct Calendar<'a> {
     url: &'a str,
-    /// Days with captures, earliest first.
-    days: Vec<Day>,
-    /// The year that is shown; the last one with captures if there are none in it.
+    /// Earliest first.
+    days: Vec<CalendarDay>,
+    /// If it has no captures, the last year with captures is shown.
     year: Option<i16>,
 }
 
-/// The calendar of a URL, of one year if it is given.
 pub(crate) fn calendar(
     request: &Request<'_>,
     url: &str,
@@ -52,7 +50,7 @@ pub(crate) fn calendar(
         return Err(Problem::not_archived(url));
     }
     let days =
-        days.into_iter().map(|(number, n_captures, first)| Day { number, n_captures, first }).collect();
+        days.into_iter().map(|(number, n_captures, first)| CalendarDay { number, n_captures, first }).collect();
     Ok(pages::html(render(&Calendar { url, days, year }, request.place())))
 }
 
@@ -68,7 +66,7 @@ fn render(calendar: &Calendar<'_>, place: Place<'_>) -> Markup {
     let year = calendar.year.filter(|year| years.contains_key(year)).unwrap_or(last);
     let main = html! {
         h1 { (n_captures) " " @if n_captures == 1 { "capture" } @else { "captures" } " on " (days.len()) " days" }
-        (about(base, url))
+        (url_link(base, url))
         ul.years {
             @for (other, n) in &years {
                 li {
@@ -83,19 +81,19 @@ fn render(calendar: &Calendar<'_>, place: Place<'_>) -> Markup {
             }
         }
         p.mute {
-            "Days are UTC. The stronger the colour of a day, the more captures: 1, up to 4, up to 16, more. "
+            "Days are UTC. Darker days have more captures: 1, up to 4, up to 16, more. "
             a href={ (base) "/web/timemap/link/" (url) } { "All captures as a TimeMap" }
         }
     };
     Shell::new(place, Tab::Calendar, "Captures", None).page(&main)
 }
 
-/// The URL, which leads to the page about it.
-fn about(base: &str, url: &str) -> Markup {
+/// The URL, linked to the page about it.
+fn url_link(base: &str, url: &str) -> Markup {
     html! { p.lead { a href=(page_address(base, url)) { (untrusted(url)) } } }
 }
 
-/// A month as a table of weeks; `cell` has what is in a day, by its number since 1970 and in the month.
+/// A month as a table of weeks. `cell` gets the day as the number of days since 1970 and as the day of the month.
 pub(crate) fn month(year: i16, month: usize, caption: Markup, cell: impl Fn(i64, usize) -> Markup) -> Markup {
     let Ok(start) = Timestamp::parse(&format!("{year:04}-{month:02}-01")) else { return html! {} };
     let first = start.as_millis().div_euclid(86_400_000);
@@ -125,7 +123,7 @@ pub(crate) fn month(year: i16, month: usize, caption: Markup, cell: impl Fn(i64,
 
 fn cell(calendar: &Calendar<'_>, base: &str, number: i64, date: usize) -> Markup {
     let found = calendar.days.binary_search_by_key(&number, |day| day.number).ok();
-    let Some(day) = found.map(|place| &calendar.days[place]) else { return html! { (date) } };
+    let Some(day) = found.map(|index| &calendar.days[index]) else { return html! { (date) } };
     let step = match day.n_captures {
         1 => 1,
         2..=4 => 2,
@@ -133,14 +131,14 @@ fn cell(calendar: &Calendar<'_>, base: &str, number: i64, date: usize) -> Markup
         _ => 4,
     };
     let digits = day.first.to_digits14();
-    // One capture is shown at once, several are listed.
+    // A single capture is replayed, several are listed.
     let time = if day.n_captures == 1 { digits } else { format!("{}*", &digits[..8]) };
     html! {
         a class={ "h" (step) } href={ (base) "/web/" (time) "/" (calendar.url) } title={ (day.n_captures) " captures" } { (date) }
     }
 }
 
-/// `/web/20260102*/<url>`: the captures of a stretch of time.
+/// `/web/20260102*/<url>`: the captures of a span.
 pub(crate) fn captures(
     request: &Request<'_>,
     url: &str,
@@ -158,13 +156,13 @@ pub(crate) fn captures(
     });
     let main = html! {
         h1 { (found.len()) " captures" }
-        (about(base, url))
+        (url_link(base, url))
         table.list {
             thead { tr { th { "Time (UTC)" } th { "Status" } th { "Type" } } }
             tbody {
                 @for (time, line) in &found {
                     tr {
-                        td { a href=(version_address(base, *time, url)) { time { (time.to_rfc3339()) } } }
+                        td { a href=(version_address(base, *time, url)) { time datetime=(time.to_rfc3339()) { (date_time(*time)) } } }
                         td { (line.status.as_deref().unwrap_or_default()) }
                         td { (line.mime.as_deref().unwrap_or_default()) }
                     }
@@ -199,8 +197,8 @@ fn read_captures(
     Ok(found)
 }
 
-/// `/web/*/<prefix>*`: the URLs that begin so. `after` is where an earlier list ended.
-pub(crate) fn addresses(
+/// `/web/*/<prefix>*`: the URLs that begin with a prefix. `after` is the last URL of the part before.
+pub(crate) fn urls(
     request: &Request<'_>,
     prefix: &str,
     after: Option<&str>,
@@ -214,7 +212,7 @@ pub(crate) fn addresses(
     found.truncate(MAX_ROWS);
     let more = found.last().filter(|_| has_more);
     let more = more.map(|last| format!("{base}/web/*/{prefix}*?after={}", escape(&last.url)));
-    let day = |at: Option<Timestamp>| at.map(|at| at.to_rfc3339()[..10].to_string()).unwrap_or_default();
+    let day = |at: Option<Timestamp>| at.map(day_of_year).unwrap_or_default();
     let row = |page: &PageRow| {
         html! {
             tr {
@@ -227,39 +225,39 @@ pub(crate) fn addresses(
         }
     };
     let main = html! {
-        h1 { @if has_more { "More than " } (found.len()) " addresses begin so" }
+        h1 { @if has_more { "More than " } (found.len()) " captured URLs" }
         p.lead { (untrusted(prefix)) }
         table.list {
-            thead { tr { @for name in ["Address", "Captures", "First", "Last", "Type"] { th { (name) } } } }
+            thead { tr { @for name in ["URL", "Captures", "First", "Last", "Type"] { th { (name) } } } }
             tbody { @for page in &found { (row(page)) } }
         }
         (more_link(more.as_deref()))
     };
-    Ok(pages::html(Shell::new(request.place(), Tab::Calendar, "Captured addresses", None).page(&main)))
+    Ok(pages::html(Shell::new(request.place(), Tab::Calendar, "Captured URLs", None).page(&main)))
 }
 
 fn more_link(more: Option<&str>) -> Markup {
     html! { @if let Some(more) = more { p { a href=(more) { "More" } } } }
 }
 
-/// A field for a URL, of one archive or of several.
+/// A field for a URL for each archive.
 pub(crate) fn home(places: &[Place<'_>]) -> Markup {
     let main = html! {
-        h1 { "What was there?" }
+        h1 { "Captures of a URL" }
         @for place in places {
             h2 { a href={ (place.base) "/" } { (place.name) } }
             form.searchbar action={ (place.base) "/web/" } method="get" {
-                input name="url" type="search" inputmode="url" aria-label="Address of a page" placeholder="https://example.org/ or example.org/news*" required;
+                input name="url" type="search" inputmode="url" aria-label="URL of a page" placeholder="https://example.org/ or example.org/news*" required;
                 button.btn.go { "Show captures" }
             }
         }
         p.lead {
-            "A page at a time is at " code { "/web/20260102030405/https://example.org/" } ", its calendar at "
-            code { "/web/*/https://example.org/" } ". Programs use " code { "/cdx" } ", " code { "/web/timemap/link/" } " and "
+            "Replay a page with " code { "/web/20260102030405/https://example.org/" } ", or see its calendar at "
+            code { "/web/*/https://example.org/" } ". Programs can use " code { "/cdx" } ", " code { "/web/timemap/link/" } " and "
             code { "Accept-Datetime" } "."
         }
     };
-    // Several archives have no place of their own.
+    // A list of several archives has no navigation.
     match places {
         [place] => Shell::new(*place, Tab::Calendar, "Captures", None).page(&main),
         _ => PreEscaped(html::page("Perennial", STYLE, &html! { main.wrap { (main) } }.0)),
@@ -270,13 +268,13 @@ pub(crate) fn home(places: &[Place<'_>]) -> Markup {
 mod tests {
     use super::*;
 
-    fn day(date: &str, n_captures: u64) -> Day {
+    fn day(date: &str, n_captures: u64) -> CalendarDay {
         let first = Timestamp::parse(date).unwrap();
-        Day { number: first.as_millis().div_euclid(86_400_000), n_captures, first }
+        CalendarDay { number: first.as_millis().div_euclid(86_400_000), n_captures, first }
     }
 
     #[test]
-    fn each_day_with_captures_is_a_link_and_each_month_has_its_days() {
+    fn each_day_with_captures_is_a_link() {
         let days = vec![day("2023-12-31", 1), day("2024-02-29", 1), day("2024-03-01", 30)];
         let place = Place { name: "a", base: "/a", ..Place::default() };
         let page = render(&Calendar { url: "http://x.example/?<b>", days, year: None }, place).0;
@@ -284,7 +282,7 @@ mod tests {
         assert!(page.contains("href=\"/a/web/20240229000000/http://x.example/?&lt;b&gt;\""), "{page}");
         assert!(page.contains("class=\"h4\" href=\"/a/web/20240301*/"));
         assert!(page.contains("href=\"/a/web/2023*/"));
-        assert!(!page.contains("<b>\""), "an address is escaped");
+        assert!(!page.contains("<b>\""), "the URL is escaped");
         let cells = page.matches("<td>").count() - page.matches("<td></td>").count();
         assert_eq!(cells, 366, "2024 was a leap year");
         // 1 February 2024 was a Thursday: three empty cells before it.
@@ -294,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_captured_is_a_calendar_too() {
+    fn a_calendar_may_be_empty() {
         let calendar = Calendar { url: "http://x.example/", days: Vec::new(), year: Some(2020) };
         assert!(render(&calendar, Place::default()).0.contains("0 captures on 0 days"));
     }

@@ -1,4 +1,4 @@
-//! Charts that stretch with the page: x in per cent, y in pixels, so that text never does. Colours are classes of the sheet.
+//! Charts that stretch with the page: x in per cent, y in pixels, so that text is not distorted. Colours are CSS classes.
 
 use std::fmt::Write;
 
@@ -12,16 +12,14 @@ use perennial_engine::html::dates::{
     day_and_minute, day_short, minute, month_name, start_of_day, weekday, year_and_month,
 };
 
-/// A scale of time.
+/// A time axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
-    /// Its left end.
     pub(crate) from: Timestamp,
-    /// Its right end.
     pub(crate) until: Timestamp,
 }
 
-/// A place on a scale of time with its name.
+/// A labelled position on a time axis, in per cent.
 struct Tick {
     at: f64,
     label: String,
@@ -30,11 +28,11 @@ struct Tick {
 }
 
 const DAY: Span = Span::from_hours(24);
-/// Ticks of one axis.
-const MOST_TICKS: i64 = 9;
+/// Ticks per axis.
+const MAX_TICKS: i64 = 9;
 
 impl Axis {
-    /// Where an instant stands, in per cent.
+    /// The position of an instant, in per cent.
     pub(crate) fn at(&self, time: Timestamp) -> f64 {
         let (length, passed) = ((self.until - self.from).as_hours_f64(), (time - self.from).as_hours_f64());
         if length > 0.0 { (100.0 * passed / length).clamp(0.0, 100.0) } else { 0.0 }
@@ -43,11 +41,11 @@ impl Axis {
     fn ticks(&self) -> Vec<Tick> {
         let length = (self.until - self.from).as_millis().max(1);
         let steps = [1, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 30 * 24, 91 * 24, 365 * 24];
-        let fits = |hours: &&i64| length / Span::from_hours(**hours).as_millis() <= MOST_TICKS;
+        let fits = |hours: &&i64| length / Span::from_hours(**hours).as_millis() <= MAX_TICKS;
         let step = Span::from_hours(*steps.iter().find(fits).unwrap_or(&(365 * 24))).as_millis();
         let first = self.from.as_millis().div_euclid(step) + 1;
         let last = self.until.as_millis().div_euclid(step);
-        (first..=last.min(first + 2 * MOST_TICKS))
+        (first..=last.min(first + 2 * MAX_TICKS))
             .map(|number| {
                 let time = Timestamp::from_millis(number.saturating_mul(step));
                 let is_day = time.as_millis().rem_euclid(DAY.as_millis()) == 0;
@@ -57,7 +55,7 @@ impl Axis {
             .collect()
     }
 
-    /// Lines that go through all rows under an axis.
+    /// Vertical lines through all rows below an axis.
     pub(crate) fn grid(&self, class: &str) -> Markup {
         let mut out = format!("<svg class=\"c {class}\" aria-hidden=\"true\">");
         for tick in self.ticks() {
@@ -71,25 +69,25 @@ impl Axis {
         PreEscaped(out + "</svg>")
     }
 
-    /// The names over such rows: days above, hours below.
+    /// The labels above the rows: days, and hours below them.
     pub(crate) fn head(&self) -> Markup {
         let ticks = self.ticks();
         let mut out = String::from("<svg class=\"c\" height=\"36\" aria-hidden=\"true\">");
-        // A day that begins left of the axis, or at its end, has its name only where there is room.
-        let mut named = f64::MIN;
+        // A day that begins before the axis, or near its end, is labelled only if there is room.
+        let mut labelled = f64::MIN;
         if ticks.iter().find(|tick| tick.is_day).is_none_or(|tick| tick.at > 16.0) {
             let _ = write!(out, "<text class=\"k s\" x=\"0\" y=\"13\">{}</text>", day_short(self.from));
-            named = 0.0;
+            labelled = 0.0;
         }
         for tick in &ticks {
             let (at, minor) = (tick.at, if tick.is_minor { " class=\"wide-only\"" } else { "" });
             let hour = if tick.is_day { "00" } else { tick.label.as_str() };
             let _ = write!(out, "<text x=\"{at:.2}%\" y=\"31\" text-anchor=\"middle\"{minor}>{hour}</text>");
             if tick.is_day && at < 92.0 {
-                // On a phone there is room for a few names only, and none at the end.
-                let has_room = at - named >= NARROW_NAME && at <= 100.0 - NARROW_NAME;
+                // A phone has room for few labels, and for none at the end.
+                let has_room = at - labelled >= NARROW_NAME && at <= 100.0 - NARROW_NAME;
                 let wide = if has_room { "" } else { " wide-only" };
-                named = if has_room { at } else { named };
+                labelled = if has_room { at } else { labelled };
                 let _ = write!(
                     out,
                     "<text class=\"k s{wide}\" x=\"{at:.2}%\" dx=\"4\" y=\"13\">{}</text>",
@@ -101,37 +99,33 @@ impl Axis {
     }
 }
 
-/// Percent of an axis on a phone that the name of a day takes.
+/// The width of a day's label on a phone, in per cent of the axis.
 const NARROW_NAME: f64 = 22.0;
 
-/// A version on a time line.
+/// A version in a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
-    /// When.
     pub(crate) time: Timestamp,
-    /// Importance of its change.
     pub(crate) importance: f64,
-    /// Whether it is kept in the index.
     pub(crate) is_indexed: bool,
-    /// Where a click leads.
     pub(crate) href: String,
-    /// What it is, in words.
+    /// The tooltip.
     pub(crate) title: String,
 }
 
-/// The scale of a time line: first captures and pages that vanish reach its top anyway and leave the edits their height.
+/// The scale of a chart. First captures and vanished pages reach the top in any case, so the edits determine the scale.
 fn strongest_edit(marks: &[Mark]) -> Option<f64> {
     marks.iter().map(|mark| mark.importance).filter(|importance| *importance < 1.0).reduce(f64::max)
 }
 
-/// Height of the drawing of a time line above its axis.
+/// Height of the chart of versions above its axis.
 const STEMS: f64 = 150.0;
 
-/// The versions of a page: stem and dot, height and size are importance; noise as ticks below; a dashed line at the threshold.
+/// A chart of versions: height and size of each dot are its importance; unchanged captures are ticks below; the threshold is dashed.
 pub(crate) fn versions(
     axis: Axis,
     marks: &[Mark],
-    noise: &[Timestamp],
+    unchanged: &[Timestamp],
     threshold: f64,
     label: &str,
 ) -> Markup {
@@ -141,7 +135,7 @@ pub(crate) fn versions(
     let mut out = String::from("<div class=\"plot\"><div class=\"yl\">");
     for share in [1.0, 0.5, 0.0] {
         let _ =
-            write!(out, "<span style=\"top:{:.1}px\">{}</span>", STEMS * (1.0 - share), trimmed(top * share));
+            write!(out, "<span style=\"top:{:.1}px\">{}</span>", STEMS * (1.0 - share), without_zeros(top * share));
     }
     let _ = write!(
         out,
@@ -158,12 +152,12 @@ pub(crate) fn versions(
             let _ = write!(
                 out,
                 "<text x=\"{at:.2}%\" dx=\"4\" y=\"190\"{minor}>{}</text>",
-                narrowed(&tick.label)
+                narrow_label(&tick.label)
             );
         }
     }
     out.push_str("<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"150.5\" y2=\"150.5\"/><g class=\"sm\">");
-    for time in noise {
+    for time in unchanged {
         let _ = write!(out, "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"158\" y2=\"166\"/>", axis.at(*time));
     }
     out.push_str("</g>");
@@ -187,15 +181,15 @@ pub(crate) fn versions(
     PreEscaped(out)
 }
 
-/// Height of the drawing of a strip above its axis.
+/// Height of the strip above its axis.
 const STRIP: f64 = 40.0;
 
-/// The versions of a page as a strip: as high as their importance, noise as short ticks; what lies between the two that are compared is
-/// shaded. Each version is a link.
+/// A strip of versions: height is importance; unchanged captures are short ticks; the span between the compared versions is shaded.
+/// Each version is a link.
 pub(crate) fn strip(
     axis: Axis,
     marks: &[Mark],
-    noise: &[Timestamp],
+    unchanged: &[Timestamp],
     compared: (Timestamp, Timestamp),
     label: &str,
 ) -> Markup {
@@ -207,7 +201,7 @@ pub(crate) fn strip(
         "<rect class=\"f1\" x=\"{from:.2}%\" width=\"{:.2}%\" y=\"0\" height=\"{STRIP}\"/><g class=\"sm\">",
         (until - from).max(0.0)
     );
-    for time in noise {
+    for time in unchanged {
         let _ = write!(
             out,
             "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"{STRIP}\" y2=\"{1}\"/>",
@@ -219,7 +213,7 @@ pub(crate) fn strip(
     for mark in marks {
         let (x, height) = (axis.at(mark.time), (STRIP * mark.importance / top).clamp(3.0, STRIP));
         let class = if mark.is_indexed { "si" } else { "sm" };
-        // The hand finds a place that is wider than the line that is seen.
+        // The clickable area is wider than the visible line.
         let _ = write!(
             out,
             "<a href=\"{}\" tabindex=\"-1\"><line x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"0\" y2=\"{STRIP}\" stroke=\"transparent\" stroke-width=\"6\"/>\
@@ -237,14 +231,14 @@ pub(crate) fn strip(
             "<line class=\"ax\" x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"{STRIP}\" y2=\"{1}\"/><text x=\"{0:.2}%\" dx=\"4\" y=\"56\"{minor}>{2}</text>",
             tick.at,
             STRIP + 4.0,
-            narrowed(&tick.label)
+            narrow_label(&tick.label)
         );
     }
     PreEscaped(out + "</svg>")
 }
 
-/// `Tue 3 Mar`, of which a narrow page shows the number of the day.
-fn narrowed(label: &str) -> String {
+/// `Tue 3 Mar`, of which narrow screens show only the day of the month.
+fn narrow_label(label: &str) -> String {
     let parts: Vec<&str> = label.split(' ').collect();
     match parts[..] {
         [weekday, day, month] => format!(
@@ -254,25 +248,25 @@ fn narrowed(label: &str) -> String {
     }
 }
 
-/// 0.60 as 0.6.
-fn trimmed(value: f64) -> String {
+/// `0.6` for 0.600.
+fn without_zeros(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// One bar for each day from `first` on, by number since 1970: the strongest change; weekends are fainter. `framed` is the stretch
-/// that another chart shows whole.
+/// One bar per day from `first` on, in days since 1970: the strongest change; weekends are paler. `framed` is the span that the chart
+/// above shows in detail.
 pub(crate) fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn(i64) -> String) -> Markup {
     let n = values.len().max(1) as f64;
     let top = values.iter().copied().fold(0.05, f64::max);
     let mut out = format!(
         "<div class=\"plot\" style=\"margin-top:16px\"><div class=\"yl\"><span style=\"top:0\">{}</span>\
          <span style=\"top:64px\">0</span></div><svg class=\"c\" height=\"84\" role=\"img\" aria-label=\"Strongest change of each day\">",
-        trimmed(top)
+        without_zeros(top)
     );
     let mut month = 0;
-    for (place, value) in values.iter().enumerate() {
-        let (number, x) = (first + place as i64, 100.0 * place as f64 / n);
+    for (index, value) in values.iter().enumerate() {
+        let (number, x) = (first + index as i64, 100.0 * index as f64 / n);
         let start = start_of_day(number);
         let (height, class) = (64.0 * value / top, if weekday(start) > 4 { "f2" } else { "f3" });
         let _ = write!(
@@ -287,7 +281,7 @@ pub(crate) fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn
         let is_new = year_and_month(start).1 != month;
         if is_new
             && x < 94.0
-            && (place > 0
+            && (index > 0
                 || n < 40.0
                 || year_and_month(start_of_day(number + 6)).1 == year_and_month(start).1)
         {
@@ -310,35 +304,35 @@ pub(crate) fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn
     PreEscaped(out)
 }
 
-/// What is to be expected in each hour of a kind of day.
+/// Expected change per hour on a kind of day.
 #[derive(Clone, Debug)]
-pub(crate) struct Hours<'a> {
-    /// Which days.
+pub(crate) struct HourChart<'a> {
+    /// The kind of day.
     pub(crate) name: &'a str,
-    /// A value for each part of the day, as many as the day has.
+    /// One value per period of the day.
     pub(crate) values: &'a [f64],
-    /// What the highest line stands for, the same for all kinds of days of one page.
+    /// The value of the highest line, the same for all charts of a page.
     pub(crate) top: f64,
-    /// Hours in which the next change is expected.
+    /// The hours with the most expected change.
     pub(crate) expected: Option<(f32, f32)>,
-    /// The hour of now, on a day of this kind.
+    /// The present hour, if today is a day of this kind.
     pub(crate) now: Option<f64>,
-    /// Class of the bars.
+    /// CSS class of the bars.
     pub(crate) class: &'a str,
 }
 
-/// Bars of the hours of a day.
-pub(crate) fn hours(shown: &Hours<'_>) -> Markup {
-    let n = shown.values.len().max(1) as f64;
+/// Draws the expected change per hour.
+pub(crate) fn hours(chart: &HourChart<'_>) -> Markup {
+    let n = chart.values.len().max(1) as f64;
     let mut out = format!(
         "<div class=\"plot\"><div class=\"yl\"><span style=\"top:0\">{}</span><span style=\"top:48px\">{}</span>\
-         <span style=\"top:96px\">0</span></div><svg class=\"c\" height=\"118\" role=\"img\" aria-label=\"Important change to expect in each hour, {}\">",
-        trimmed(shown.top),
-        trimmed(shown.top / 2.0),
-        escaped(shown.name)
+         <span style=\"top:96px\">0</span></div><svg class=\"c\" height=\"118\" role=\"img\" aria-label=\"Expected importance of change by hour, {}\">",
+        without_zeros(chart.top),
+        without_zeros(chart.top / 2.0),
+        escaped(chart.name)
     );
-    if let Some((from, to)) = shown.expected {
-        // Hours that go over midnight are those of the evening and those of the morning.
+    if let Some((from, to)) = chart.expected {
+        // A span over midnight has a part in the evening and a part in the morning.
         let until = if to > from { to } else { 24.0 };
         let (x, width) = (f64::from(from) / 0.24, f64::from(until - from) / 0.24);
         let after = if to > from { 0.0 } else { f64::from(to) / 0.24 };
@@ -346,7 +340,7 @@ pub(crate) fn hours(shown: &Hours<'_>) -> Markup {
             let _ =
                 write!(out, "<rect x=\"{x:.2}%\" width=\"{width:.2}%\" y=\"0\" height=\"96\" class=\"f1\"/>");
         }
-        let words = format!("expects most<tspan class=\"wide-only\"> {from:.0} to {to:.0} h</tspan>");
+        let words = format!("busiest<tspan class=\"wide-only\"> {from:.0} to {to:.0} h</tspan>");
         let _ = match x + width < 60.0 {
             true => write!(out, "<text class=\"k\" x=\"{:.2}%\" dx=\"6\" y=\"12\">{words}</text>", x + width),
             false => write!(
@@ -358,14 +352,14 @@ pub(crate) fn hours(shown: &Hours<'_>) -> Markup {
     for y in [0.5, 48.5] {
         let _ = write!(out, "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
     }
-    for (place, value) in shown.values.iter().enumerate() {
-        let height = if shown.top > 0.0 { 96.0 * (value / shown.top).clamp(0.0, 1.0) } else { 0.0 };
-        let from = 24.0 * place as f64 / n;
+    for (index, value) in chart.values.iter().enumerate() {
+        let height = if chart.top > 0.0 { 96.0 * (value / chart.top).clamp(0.0, 1.0) } else { 0.0 };
+        let from = 24.0 * index as f64 / n;
         let _ = write!(
             out,
             "<rect class=\"{}\" x=\"{:.2}%\" width=\"{:.2}%\" y=\"{:.1}\" height=\"{height:.1}\"><title>{from:.0} to {:.0} h: {value:.3}</title></rect>",
-            shown.class,
-            100.0 * (place as f64 + 0.12) / n,
+            chart.class,
+            100.0 * (index as f64 + 0.12) / n,
             76.0 / n,
             96.0 - height,
             from + 24.0 / n
@@ -374,9 +368,9 @@ pub(crate) fn hours(shown: &Hours<'_>) -> Markup {
     let _ = write!(
         out,
         "<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"96.5\" y2=\"96.5\"/><text class=\"k s\" x=\"0\" dx=\"6\" y=\"12\">{}</text>",
-        escaped(shown.name)
+        escaped(chart.name)
     );
-    if let Some(now) = shown.now {
+    if let Some(now) = chart.now {
         let x = now / 0.24;
         let anchor = if x > 85.0 { " text-anchor=\"end\" dx=\"-5\"" } else { " dx=\"5\"" };
         let _ = write!(
@@ -398,7 +392,7 @@ fn hour_axis(y: u32) -> String {
     out
 }
 
-/// What was spent in each of some hours up to now, with a line at what is allowed.
+/// Visits per hour up to now, with a line at the budget.
 pub(crate) fn spent(hours: &[u64], allowed: Option<f64>, until: Timestamp) -> Markup {
     let n = hours.len().max(1) as f64;
     let most = hours.iter().copied().max().unwrap_or(0) as f64;
@@ -409,12 +403,12 @@ pub(crate) fn spent(hours: &[u64], allowed: Option<f64>, until: Timestamp) -> Ma
         let y = 36.0 - 28.0 * allowed / top;
         let _ = write!(out, "<line class=\"th\" x1=\"0\" x2=\"100%\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
     }
-    for (place, count) in hours.iter().enumerate() {
+    for (index, count) in hours.iter().enumerate() {
         let height = 28.0 * *count as f64 / top;
         let _ = write!(
             out,
             "<rect class=\"f3\" x=\"{:.2}%\" width=\"{:.2}%\" y=\"{:.1}\" height=\"{height:.1}\"><title>{count} visits</title></rect>",
-            100.0 * (place as f64 + 0.1) / n,
+            100.0 * (index as f64 + 0.1) / n,
             80.0 / n,
             36.0 - height
         );
@@ -435,7 +429,7 @@ fn day_and_hour(at: Timestamp) -> String {
     text.rsplit_once(':').map_or(text.clone(), |(hour, _)| format!("{hour} h"))
 }
 
-/// A range with a likely point for each name.
+/// Ranges with a likely value, one row per name.
 pub(crate) fn ranges(rows: &[(String, Range)], label: &str) -> Markup {
     let height = 20 * rows.len();
     let mut out = format!(
@@ -452,8 +446,8 @@ pub(crate) fn ranges(rows: &[(String, Range)], label: &str) -> Markup {
             height + 14
         );
     }
-    for (place, (name, Range { at_least, likely, at_most })) in rows.iter().enumerate() {
-        let y = 20 * place + 10;
+    for (index, (name, Range { at_least, likely, at_most })) in rows.iter().enumerate() {
+        let y = 20 * index + 10;
         let _ = write!(
             out,
             "<text class=\"k\" x=\"0\" y=\"{}\">{}</text><line x1=\"{:.1}%\" x2=\"{:.1}%\" y1=\"{y}\" y2=\"{y}\" stroke=\"var(--d2)\" stroke-width=\"4\"/>\
@@ -472,13 +466,13 @@ pub(crate) fn ranges(rows: &[(String, Range)], label: &str) -> Markup {
     PreEscaped(out + "</svg>")
 }
 
-/// A name that fits beside a chart.
+/// Shortens a host to fit beside a chart.
 fn cut_name(name: &str) -> String {
     let name = name.split(':').next().unwrap_or(name).trim_start_matches("www.");
     shorten(name, 16).into_owned()
 }
 
-/// A curve of shares from 0 to 1 over time: between the two values of each instant it is filled.
+/// Shares over time; the area between the bounds is filled.
 pub(crate) fn curve(
     axis: Axis,
     points: &[(Timestamp, f64, f64)],
@@ -494,11 +488,11 @@ pub(crate) fn curve(
     for y in [0.5, 36.5] {
         let _ = write!(out, "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
     }
-    let place = |(time, share): (Timestamp, f64)| {
+    let point = |(time, share): (Timestamp, f64)| {
         format!("{:.2},{:.1}", axis.at(time), HEIGHT - HEIGHT * share.clamp(0.0, 1.0))
     };
-    let lower: Vec<String> = points.iter().map(|(time, least, _)| place((*time, *least))).collect();
-    let upper: Vec<String> = points.iter().rev().map(|(time, _, most)| place((*time, *most))).collect();
+    let lower: Vec<String> = points.iter().map(|(time, least, _)| point((*time, *least))).collect();
+    let upper: Vec<String> = points.iter().rev().map(|(time, _, most)| point((*time, *most))).collect();
     let _ = write!(
         out,
         "<svg width=\"100%\" height=\"72\" viewBox=\"0 0 100 72\" preserveAspectRatio=\"none\"><polygon class=\"f1\" points=\"{0} {1}\"/>\
@@ -521,12 +515,12 @@ pub(crate) fn curve(
     out.push_str("<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"72.5\" y2=\"72.5\"/>");
     for tick in axis.ticks().iter().filter(|tick| tick.at < 93.0) {
         let minor = if tick.is_minor { " class=\"wide-only\"" } else { "" };
-        let _ = write!(out, "<text x=\"{:.2}%\" y=\"88\"{minor}>{}</text>", tick.at, narrowed(&tick.label));
+        let _ = write!(out, "<text x=\"{:.2}%\" y=\"88\"{minor}>{}</text>", tick.at, narrow_label(&tick.label));
     }
     PreEscaped(out + "</svg></div>")
 }
 
-/// A range with a likely value through time, small: from the least to the most it is filled.
+/// A small chart of a range with a likely value over time; the area between the bounds is filled.
 pub(crate) fn trend(axis: Axis, points: &[(Timestamp, Range)], label: &str) -> Markup {
     const HEIGHT: f64 = 48.0;
     let mut out = format!(
@@ -546,10 +540,10 @@ pub(crate) fn trend(axis: Axis, points: &[(Timestamp, Range)], label: &str) -> M
             .join("; ")
     );
     let line = |value: fn(&Range) -> f64| {
-        let place = |(time, values): &(Timestamp, Range)| {
+        let point = |(time, values): &(Timestamp, Range)| {
             format!("{:.2},{:.1}", axis.at(*time), HEIGHT - HEIGHT * value(values).clamp(0.0, 1.0))
         };
-        points.iter().map(place).collect::<Vec<String>>()
+        points.iter().map(point).collect::<Vec<String>>()
     };
     let (least, likely, mut most) = (line(|v| v.at_least), line(|v| v.likely), line(|v| v.at_most));
     most.reverse();
@@ -567,17 +561,17 @@ pub(crate) fn trend(axis: Axis, points: &[(Timestamp, Range)], label: &str) -> M
     PreEscaped(out)
 }
 
-/// Small bars in a row of a table.
+/// Small bars for a table cell.
 pub(crate) fn small_bars(values: &[f64], label: &str) -> Markup {
     let (n, top) = (values.len().max(1) as f64, values.iter().copied().fold(0.0, f64::max));
     let mut out =
         format!("<svg class=\"c spark\" height=\"20\" role=\"img\" aria-label=\"{}\">", escaped(label));
-    for (place, value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+    for (index, value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
         let height = (19.0 * value / top).max(1.0);
         let _ = write!(
             out,
             "<rect class=\"f3\" x=\"{:.2}%\" width=\"{:.2}%\" y=\"{:.1}\" height=\"{height:.1}\"/>",
-            100.0 * place as f64 / n,
+            100.0 * index as f64 / n,
             80.0 / n,
             20.0 - height
         );
@@ -585,28 +579,25 @@ pub(crate) fn small_bars(values: &[f64], label: &str) -> Markup {
     PreEscaped(out + "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"19.5\" y2=\"19.5\"/></svg>")
 }
 
-/// One bar of a row of intervals.
+/// An element of a row of intervals.
 pub(crate) enum Bar {
-    /// ChangeStatus: tall and dark where it stood out.
-    ChangeStatus(Timestamp, Timestamp, bool),
-    /// It came or went in this gap.
+    /// Present in this interval; tall and dark if prominent.
+    Present(Timestamp, Timestamp, bool),
+    /// Added or removed in this gap.
     Gap(Timestamp, Timestamp),
-    /// It was there at one look.
-    Came(Timestamp),
-    /// It had other words from here on.
+    Added(Timestamp),
     Retitled(Timestamp, String),
-    /// It is still there.
+    /// Still present at the end.
     Open(Timestamp),
-    /// A look.
-    Look(Timestamp),
+    Capture(Timestamp),
 }
 
-/// A row of intervals. Gaps are hatched: the page has the pattern of [`HATCH`].
+/// A row of intervals. Gaps are hatched, which requires [`HATCH`] on the page.
 pub(crate) fn intervals(axis: Axis, bars: &[Bar], label: &str) -> Markup {
     let mut out = format!("<svg class=\"c\" height=\"30\" role=\"img\" aria-label=\"{}\">", escaped(label));
     for bar in bars {
         let _ = match bar {
-            Bar::ChangeStatus(from, until, is_high) => {
+            Bar::Present(from, until, is_high) => {
                 let (x, end) = (axis.at(*from), axis.at(*until));
                 let (class, y, height) = if *is_high { ("f4", 4, 12) } else { ("f3", 7, 6) };
                 let width = (end - x).max(0.35);
@@ -623,7 +614,7 @@ pub(crate) fn intervals(axis: Axis, bars: &[Bar], label: &str) -> Markup {
                     (end - x).max(0.2)
                 )
             }
-            Bar::Came(at) => {
+            Bar::Added(at) => {
                 write!(
                     out,
                     "<line class=\"si\" x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"3\" y2=\"17\" stroke-width=\"1.5\"/>",
@@ -638,14 +629,14 @@ pub(crate) fn intervals(axis: Axis, bars: &[Bar], label: &str) -> Markup {
             ),
             Bar::Open(at) => {
                 let x = axis.at(*at);
-                let place = if x > 98.0 {
+                let position = if x > 98.0 {
                     "text-anchor=\"end\" x=\"100%\" dx=\"2\"".to_string()
                 } else {
                     format!("x=\"{x:.2}%\" dx=\"6\"")
                 };
-                write!(out, "<text class=\"k\" {place} y=\"14\">&#9656;</text>")
+                write!(out, "<text class=\"k\" {position} y=\"14\">&#9656;</text>")
             }
-            Bar::Look(at) => {
+            Bar::Capture(at) => {
                 write!(
                     out,
                     "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"22\" y2=\"27\" class=\"sm\"/>",
@@ -657,7 +648,7 @@ pub(crate) fn intervals(axis: Axis, bars: &[Bar], label: &str) -> Markup {
     PreEscaped(out + "</svg>")
 }
 
-/// The pattern of gaps, once on a page.
+/// The fill of gaps; include it once per page.
 pub(crate) const HATCH: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"5\" height=\"5\" \
     patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"5\" height=\"5\" fill=\"var(--d1)\"/>\
     <rect width=\"1.6\" height=\"5\" fill=\"var(--d3)\"/></pattern></defs></svg>";
@@ -671,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn any_length_of_time_has_some_ticks_and_not_many() {
+    fn an_axis_of_any_length_has_a_few_ticks() {
         for hours in [1, 5, 24, 72, 7 * 24, 40 * 24, 400 * 24, 5_000 * 24] {
             let from = at("2026-03-02T05:00:00Z");
             let ticks = Axis { from, until: from + Span::from_hours(hours) }.ticks();
@@ -682,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_words_are_escaped_and_places_are_right() {
+    fn untrusted_text_is_escaped_and_positions_are_right() {
         let axis = Axis { from: at("2026-03-02"), until: at("2026-03-04") };
         let hostile = "</title><script>";
         let mark = Mark {
@@ -701,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_capture_leaves_edits_their_height() {
+    fn a_first_capture_does_not_flatten_edits() {
         let axis = Axis { from: at("2026-03-02"), until: at("2026-03-04") };
         let mark = |time: &str, importance| Mark {
             time: at(time),
@@ -716,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_no_panic() {
+    fn charts_may_be_empty() {
         let axis = Axis { from: at("2026-03-02"), until: at("2026-03-02") };
         let drawn = [
             versions(axis, &[], &[], 0.0, ""),

@@ -1,5 +1,5 @@
-//! `/web/diff/<time>/<time>/<url>`: two versions of a page beside each other, with a slider over all others. `/api/diff` has the
-//! operations between them, `/web/changes` leads to the last change.
+//! `/web/diff/<time>/<time>/<url>`: two versions of a page beside each other, with a slider over all versions. `/api/diff` returns the
+//! operations between them; `/web/changes` redirects to the last change.
 
 use anyhow::Context as _;
 use hyper::http::{HeaderValue, Response, StatusCode, header};
@@ -15,26 +15,25 @@ use super::components::{crumbs, date_time, title};
 use super::layout::{Place, Shell, Tab, compare_address, host_with_port, page_address, path};
 use super::{Problem, Request, known_page};
 use crate::body::Body;
-use crate::diff::{self, Around, DiffView, Original};
+use crate::diff::{self, DiffFrame, DiffView, Original};
 use crate::pages;
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnalysisLine, PageRow, Store};
 use perennial_engine::analyse::{AdFilters, Comparison, ComparisonReport, PageSpec, StoredChange};
 use perennial_engine::html::dates::{counted, day_short, minute};
 
-/// The comparison of two versions, in a page.
+/// The comparison of two versions as a page.
 pub(crate) fn compare(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     let mut parts = request.rest.splitn(3, '/');
     let (before, after, url) = (parts.next(), parts.next(), parts.next());
     let wrong = || Problem::bad_request("Write /web/diff/20260102030405/20260103030405/https://example.org/");
-    let pair = Pair::of(before, after, url).ok_or_else(wrong)?;
-    let (snapshot, comparison) = pair.compared(request)?;
+    let pair = VersionPair::parse(before, after, url).ok_or_else(wrong)?;
+    let (snapshot, comparison) = pair.load(request)?;
     let rendered = pair.render(request, &snapshot, &comparison);
     let page = rendered.map_err(|error| Problem::internal(&error))?;
     Ok(pages::scripted(page, diff::SCRIPT, "img-src data:; font-src data:"))
 }
 
-/// The operations between two versions.
 pub(crate) fn load(request: &Request<'_>) -> Result<ComparisonReport, Problem> {
     let wrong = || {
         Problem::bad_request(
@@ -42,12 +41,12 @@ pub(crate) fn load(request: &Request<'_>) -> Result<ComparisonReport, Problem> {
         )
     };
     let given = |name: &str| request.query.get(name);
-    let pair = Pair::of(given("before"), given("after"), given("url")).ok_or_else(wrong)?;
-    Ok(pair.compared(request)?.1.report(FORM))
+    let pair = VersionPair::parse(given("before"), given("after"), given("url")).ok_or_else(wrong)?;
+    Ok(pair.load(request)?.1.report(FORM))
 }
 
-/// Leads to the last change of a page that is kept in the index, or to its last change, or to the page about it if there is none. With
-/// `before` and `after`, in seconds since 1970: to its versions that are closest to these.
+/// Redirects to the last indexed change of a page, else to its last change, else to the page about it. With `before` and `after`, in
+/// seconds since 1970, redirects to the comparison of the versions closest to them.
 pub(crate) fn last_change(request: &Request<'_>) -> Result<Response<Body>, Problem> {
     let url = if request.rest.is_empty() { request.needed("url")? } else { request.rest };
     let base = &request.served.base;
@@ -60,7 +59,7 @@ pub(crate) fn last_change(request: &Request<'_>) -> Result<Response<Body>, Probl
         let Some(page) = known_page(store, url)? else { return Ok(None) };
         let pair = match wanted("before").zip(wanted("after")) {
             Some((before, after)) => closest(store, &page, before.min(after), before.max(after))?,
-            None => last_change_of(store, &page)?,
+            None => last_change_times(store, &page)?,
         };
         Ok(Some(match pair {
             Some((before, after)) => compare_address(base, before, after, &page.url),
@@ -75,107 +74,102 @@ pub(crate) fn last_change(request: &Request<'_>) -> Result<Response<Body>, Probl
     Ok(response)
 }
 
-/// Looks that are read to find the one that is closest to an instant, and those of a strip.
-const MAX_LOOKS: usize = 5_000;
-/// Versions that are drawn: more of them are one dark stripe.
+/// Observations that are read.
+const MAX_OBSERVATIONS: usize = 5_000;
+/// Versions on the slider; more of them could not be distinguished.
 const MAX_DRAWN: usize = 600;
 
-fn looks_of(store: &Store, page: PageId) -> anyhow::Result<Vec<AnalysisLine>> {
+fn observations(store: &Store, page: PageId) -> anyhow::Result<Vec<AnalysisLine>> {
     let (first, last) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
-    let mut looks = store.analysis_lines(page, first, last, MAX_LOOKS)?;
-    looks.reverse();
-    Ok(looks)
+    let mut lines = store.analysis_lines(page, first, last, MAX_OBSERVATIONS)?;
+    lines.reverse();
+    Ok(lines)
 }
 
-/// The looks that are closest to two instants; two different ones.
+/// The two different observations closest to two instants.
 fn closest(
     store: &Store,
     page: &PageRow,
     before: Timestamp,
     after: Timestamp,
 ) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
-    let looks = looks_of(store, page.id)?;
-    let looks: Vec<Timestamp> =
-        looks.iter().filter(|look| look.status.is_page()).map(|look| look.time).collect();
-    let nearest = |to: Timestamp| (0..looks.len()).min_by_key(|at| (looks[*at] - to).as_millis().abs());
+    let lines = observations(store, page.id)?;
+    let times: Vec<Timestamp> = lines.iter().filter(|line| line.status.is_page()).map(|line| line.time).collect();
+    let nearest = |to: Timestamp| (0..times.len()).min_by_key(|at| (times[*at] - to).as_millis().abs());
     let Some((before, after)) = nearest(before).zip(nearest(after)) else { return Ok(None) };
     let before = if before == after { before.saturating_sub(1) } else { before };
-    let after = if before == after { (after + 1).min(looks.len() - 1) } else { after };
-    Ok((before < after).then(|| (looks[before], looks[after])))
+    let after = if before == after { (after + 1).min(times.len() - 1) } else { after };
+    Ok((before < after).then(|| (times[before], times[after])))
 }
 
-fn last_change_of(store: &Store, page: &PageRow) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
-    let looks = looks_of(store, page.id)?;
-    let pair = |look: &AnalysisLine| Some((look.before?, look.time));
-    let is_change = |look: &&AnalysisLine| matches!(look.status, ChangeStatus::Changed(_));
-    let mut changes = looks.iter().rev().filter(is_change);
-    let important = changes.clone().find(|look| look.is_indexed);
+fn last_change_times(store: &Store, page: &PageRow) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
+    let lines = observations(store, page.id)?;
+    let pair = |line: &AnalysisLine| Some((line.before?, line.time));
+    let is_change = |line: &&AnalysisLine| matches!(line.status, ChangeStatus::Changed(_));
+    let mut changes = lines.iter().rev().filter(is_change);
+    let important = changes.clone().find(|line| line.is_indexed);
     Ok(important.or(changes.next()).and_then(pair))
 }
 
-/// A version on the slider.
 #[derive(Clone, Copy, Debug)]
-struct Version {
+struct SliderVersion {
     time: Timestamp,
     before: Option<Timestamp>,
     importance: f64,
     is_indexed: bool,
-    /// Whether it differs by noise only, or not at all.
-    is_noise: bool,
+    /// Whether nothing or only noise changed.
+    is_unchanged: bool,
 }
 
-impl Version {
-    fn of(look: &AnalysisLine) -> Version {
-        Version {
-            time: look.time,
-            before: look.before,
-            importance: look.status.reported_importance().get(),
-            is_indexed: look.is_indexed,
-            is_noise: !look.status.is_new_version(),
+impl SliderVersion {
+    fn new(line: &AnalysisLine) -> SliderVersion {
+        SliderVersion {
+            time: line.time,
+            before: line.before,
+            importance: line.status.reported_importance().get(),
+            is_indexed: line.is_indexed,
+            is_unchanged: !line.status.is_new_version(),
         }
     }
 }
 
-/// Two versions among all others of their page.
-struct Versions<'a> {
+/// The compared versions among all versions of the page.
+struct Slider<'a> {
     place: Place<'a>,
     url: &'a str,
-    /// The two that are compared.
     before: Timestamp,
     after: Timestamp,
     threshold: f64,
-    /// Whether the later one is kept in the index.
+    /// Whether the later version is indexed.
     is_indexed: bool,
-    /// Those that are drawn.
-    drawn: Vec<Version>,
+    versions: Vec<SliderVersion>,
     n_captures: u64,
-    /// The change before this one, the one after it, and the next important one.
-    beside: [Option<Version>; 3],
+    /// The previous change, the next change, the next indexed change.
+    steps: [Option<SliderVersion>; 3],
 }
 
-/// Where there are too many to be told apart: the strongest of each stretch.
-fn thinned(looks: Vec<Version>) -> Vec<Version> {
-    if looks.len() <= MAX_DRAWN {
-        return looks;
+/// If there are too many versions, keeps the strongest of each group.
+fn thin_out(versions: Vec<SliderVersion>) -> Vec<SliderVersion> {
+    if versions.len() <= MAX_DRAWN {
+        return versions;
     }
-    let per_stretch = looks.len().div_ceil(MAX_DRAWN);
+    let group_size = versions.len().div_ceil(MAX_DRAWN);
     let strongest =
-        |stretch: &[Version]| stretch.iter().copied().max_by(|a, b| a.importance.total_cmp(&b.importance));
-    looks.chunks(per_stretch).filter_map(strongest).collect()
+        |group: &[SliderVersion]| group.iter().copied().max_by(|a, b| a.importance.total_cmp(&b.importance));
+    versions.chunks(group_size).filter_map(strongest).collect()
 }
 
 /// The formula of the importance.
 const FORM: &str = "monotone";
 
-/// Two versions of a page.
-struct Pair<'a> {
+struct VersionPair<'a> {
     url: &'a str,
     before: Timestamp,
     after: Timestamp,
 }
 
-impl<'a> Pair<'a> {
-    fn of(before: Option<&str>, after: Option<&str>, url: Option<&'a str>) -> Option<Pair<'a>> {
+impl<'a> VersionPair<'a> {
+    fn parse(before: Option<&str>, after: Option<&str>, url: Option<&'a str>) -> Option<VersionPair<'a>> {
         let digits = |text: Option<&str>| {
             text.filter(|text| {
                 !text.is_empty() && text.len() <= 14 && text.bytes().all(|b| b.is_ascii_digit())
@@ -183,16 +177,16 @@ impl<'a> Pair<'a> {
             .map(latest_time)
         };
         let url = url.filter(|url| !url.is_empty())?;
-        Some(Pair { url, before: digits(before)?, after: digits(after)? })
+        Some(VersionPair { url, before: digits(before)?, after: digits(after)? })
     }
 
-    /// Compares the two; a problem if the page is not archived or one of them was not laid out.
-    fn compared(&self, request: &Request<'_>) -> Result<(SharedSnapshot, Comparison), Problem> {
+    /// Compares the versions; a problem if the page is not archived or a version was not laid out.
+    fn load(&self, request: &Request<'_>) -> Result<(SharedSnapshot, Comparison), Problem> {
         if request.with(|snapshot| snapshot.store().page(self.url))?.is_none() {
             return Err(Problem::not_archived(self.url));
         }
-        let compared = self.compare(request).map_err(|error| Problem::internal(&error))?;
-        let (snapshot, comparison) = compared.ok_or_else(|| Problem::nothing_to_compare(self.url))?;
+        let comparison = self.compare(request).map_err(|error| Problem::internal(&error))?;
+        let (snapshot, comparison) = comparison.ok_or_else(|| Problem::nothing_to_compare(self.url))?;
         let (before, after) = (&comparison.before, &comparison.after);
         if !Comparison::is_fair(before, after) {
             return Err(Problem::cut_differently(self.url, &before.engine, &after.engine));
@@ -205,9 +199,9 @@ impl<'a> Pair<'a> {
         let (trees, known) = {
             let shared = snapshot.lock();
             let store = shared.store();
-            let page = store.page(self.url)?.context("the page has gone")?;
-            let before = store.tree_at(page.id, end_of(self.before))?;
-            let trees = before.zip(store.tree_at(page.id, end_of(self.after))?);
+            let page = store.page(self.url)?.context("internal error: the page vanished from the store")?;
+            let before = store.tree_at(page.id, end_of_second(self.before))?;
+            let trees = before.zip(store.tree_at(page.id, end_of_second(self.after))?);
             (trees, StoredChange::between(store, self.url, self.before, self.after)?)
         };
         let Some((before, after)) = trees else { return Ok(None) };
@@ -220,7 +214,6 @@ impl<'a> Pair<'a> {
         Ok(Some((snapshot, comparison)))
     }
 
-    /// The whole page.
     fn render(
         &self,
         request: &Request<'_>,
@@ -228,61 +221,60 @@ impl<'a> Pair<'a> {
         comparison: &Comparison,
     ) -> anyhow::Result<Markup> {
         let place = request.place();
-        let versions = self.versions(place, snapshot, comparison)?;
-        let body = self.view(place.base, snapshot, comparison, versions.around())?;
+        let slider = self.slider(place, snapshot, comparison)?;
+        let body = self.view(place.base, snapshot, comparison, slider.frame())?;
         let main = html! {
             style { (PreEscaped(diff::STYLE)) }
             (PreEscaped(body))
             script { (PreEscaped(diff::SCRIPT)) }
         };
-        let (before, after) = (versions.before.to_digits14(), versions.after.to_digits14());
+        let (before, after) = (slider.before.to_digits14(), slider.after.to_digits14());
         let json = format!("/api/diff?before={before}&after={after}&url={}", escape(self.url));
         let title = format!("Changes of {}", host_with_port(self.url));
         Ok(Shell::new(place, Tab::Changes, &title, Some(json)).page(&main))
     }
 
-    fn versions<'p>(
+    fn slider<'p>(
         &self,
         place: Place<'p>,
         snapshot: &SharedSnapshot,
         comparison: &Comparison,
-    ) -> anyhow::Result<Versions<'p>>
+    ) -> anyhow::Result<Slider<'p>>
     where
         'a: 'p,
     {
         let shared = snapshot.lock();
         let store = shared.store();
-        let page = store.page(self.url)?.context("the page has gone")?;
-        let all = looks_of(store, page.id)?;
-        let looks: Vec<Version> = all.iter().filter(|look| look.status.is_page()).map(Version::of).collect();
-        let changes = || looks.iter().filter(|look| !look.is_noise && look.before.is_some()).copied();
-        let (end_before, end_after) = (end_of(self.before), end_of(self.after));
-        let shown = |version: &str, asked: Timestamp| Timestamp::parse(version).unwrap_or(asked);
+        let page = store.page(self.url)?.context("internal error: the page vanished from the store")?;
+        let all = observations(store, page.id)?;
+        let versions: Vec<SliderVersion> = all.iter().filter(|line| line.status.is_page()).map(SliderVersion::new).collect();
+        let changes = || versions.iter().filter(|version| !version.is_unchanged && version.before.is_some()).copied();
+        let (end_before, end_after) = (end_of_second(self.before), end_of_second(self.after));
+        let shown = |version: &str, requested: Timestamp| Timestamp::parse(version).unwrap_or(requested);
         let after = shown(&comparison.after.version, self.after);
-        Ok(Versions {
+        Ok(Slider {
             place,
             url: self.url,
             before: shown(&comparison.before.version, self.before),
             after,
             threshold: store.index_threshold(page.id)?,
-            is_indexed: looks.iter().any(|look| look.time == after && look.is_indexed),
+            is_indexed: versions.iter().any(|version| version.time == after && version.is_indexed),
             n_captures: page.n_captures,
-            beside: [
-                changes().rfind(|look| look.time <= end_before),
-                changes().find(|look| look.time > end_after),
-                changes().find(|look| look.time > end_after && look.is_indexed),
+            steps: [
+                changes().rfind(|version| version.time <= end_before),
+                changes().find(|version| version.time > end_after),
+                changes().find(|version| version.time > end_after && version.is_indexed),
             ],
-            drawn: thinned(looks),
+            versions: thin_out(versions),
         })
     }
 
-    /// The diff component.
     fn view(
         &self,
         base: &str,
         snapshot: &SharedSnapshot,
         comparison: &Comparison,
-        around: Around,
+        frame: DiffFrame,
     ) -> anyhow::Result<String> {
         let load = |time: Timestamp| {
             PageSpec::Archived { url: self.url.to_string(), time: Some(time) }.load_named(Some(snapshot))
@@ -294,42 +286,42 @@ impl<'a> Pair<'a> {
             let url = url::Url::parse(url).ok();
             url.is_some_and(|url| snapshot.lock().archive().settings().seeds.of_page(&url).is_some())
         };
-        let at =
+        let pin_url =
             |selector: &str| format!("{base}/pin?url={}&selector={}", escape(self.url), escape(selector));
-        let pin = is_followed(self.url).then_some(at);
+        let pin = is_followed(self.url).then_some(pin_url);
         let view = DiffView {
             comparison,
             form: FORM,
             before: Some(Original { url: self.url, html: &before.html, subresources: &subresources_before }),
             after: Some(Original { url: self.url, html: &after.html, subresources: &subresources_after }),
             pin: pin.as_ref().map(|pin| pin as &dyn Fn(&str) -> String),
-            around: Some(around),
+            frame: Some(frame),
         };
         Ok(view.body())
     }
 }
 
-impl Versions<'_> {
-    /// The parts that the diff view puts around its own.
-    fn around(&self) -> Around {
+impl Slider<'_> {
+    /// The elements that the diff view places around its own.
+    fn frame(&self) -> DiffFrame {
         let path = html! { a href=(page_address(self.place.base, self.url)) { (title(path(self.url))) } };
-        Around {
+        DiffFrame {
             crumbs: crumbs(self.place, self.url, &path).0,
             threshold: self.threshold,
             is_indexed: self.is_indexed,
             steps: self.steps().0,
-            slider: self.slider().0,
+            slider: self.render().0,
         }
     }
 
     /// The comparison of a version with the observation before it.
-    fn address(&self, version: &Version) -> Option<String> {
+    fn address(&self, version: &SliderVersion) -> Option<String> {
         Some(compare_address(self.place.base, version.before?, version.time, self.url))
     }
 
     fn steps(&self) -> Markup {
         let [earlier, later, important] =
-            self.beside.map(|version| Some((self.address(&version?)?, version?.importance)));
+            self.steps.map(|version| Some((self.address(&version?)?, version?.importance)));
         html! {
             p.row {
                 @if let Some((address, _)) = earlier {
@@ -339,21 +331,20 @@ impl Versions<'_> {
                     a.btn rel="next" href=(address) { "Later " span aria-hidden="true" { "›" } }
                 }
                 @if let Some((address, importance)) = important {
-                    a.btn href=(address) { "Next important " (format!("{importance:.2}")) }
+                    a.btn href=(address) { "Next important change, " (format!("{importance:.2}")) }
                 }
             }
         }
     }
 
-    /// The versions on a scale of time, with two handles under them. Without a script the button goes to the versions that are closest
-    /// to the handles.
-    fn slider(&self) -> Markup {
-        let Some((first, last)) = self.drawn.first().zip(self.drawn.last()) else { return html! {} };
+    /// The versions on a time axis, with two handles. Without a script, the button goes to the versions closest to the handles.
+    fn render(&self) -> Markup {
+        let Some((first, last)) = self.versions.first().zip(self.versions.last()) else { return html! {} };
         let axis = Axis { from: first.time.min(self.before), until: last.time.max(self.after) };
         if axis.from == axis.until {
             return html! {};
         }
-        let mark = |version: &Version| {
+        let mark = |version: &SliderVersion| {
             Some(Mark {
                 time: version.time,
                 importance: version.importance,
@@ -362,17 +353,17 @@ impl Versions<'_> {
                 title: format!("{}, importance {:.2}", date_time(version.time), version.importance),
             })
         };
-        let (noise, changes): (Vec<Version>, Vec<Version>) =
-            self.drawn.iter().partition(|version| version.is_noise);
+        let (unchanged, changes): (Vec<SliderVersion>, Vec<SliderVersion>) =
+            self.versions.iter().partition(|version| version.is_unchanged);
         let marks: Vec<Mark> = changes.iter().filter_map(mark).collect();
-        let noise: Vec<Timestamp> = noise.iter().map(|version| version.time).collect();
+        let unchanged: Vec<Timestamp> = unchanged.iter().map(|version| version.time).collect();
         let captures = counted(self.n_captures, "capture", "captures");
         let label = format!(
-            "{captures} of the page; compared are {} and {}",
+            "{captures} of the page; comparing {} and {}",
             date_time(self.before),
             date_time(self.after)
         );
-        let mut times: Vec<i64> = self.drawn.iter().map(|version| version.time.as_secs()).collect();
+        let mut times: Vec<i64> = self.versions.iter().map(|version| version.time.as_secs()).collect();
         times.extend([self.before.as_secs(), self.after.as_secs()]);
         times.sort_unstable();
         times.dedup();
@@ -380,7 +371,7 @@ impl Versions<'_> {
         let chosen = [("before", "Before", self.before), ("after", "After", self.after)];
         html! {
             form.pd-slider action={ (self.place.base) "/web/changes" } data-times=(times) {
-                (strip(axis, &marks, &noise, (self.before, self.after), &label))
+                (strip(axis, &marks, &unchanged, (self.before, self.after), &label))
                 input type="hidden" name="url" value=(self.url);
                 div.track {
                     @for (name, label, time) in chosen {
@@ -399,7 +390,7 @@ impl Versions<'_> {
     }
 }
 
-/// The last instant of a second: an address has seconds, a capture has milliseconds.
-fn end_of(second: Timestamp) -> Timestamp {
+/// The last millisecond of a second: URLs have seconds, captures have milliseconds.
+fn end_of_second(second: Timestamp) -> Timestamp {
     Timestamp::from_secs(second.as_secs() + 1) - Span::from_millis(1)
 }

@@ -1,4 +1,4 @@
-//! The headlines of a listing page through time -> rows of intervals: when each came, was retitled, moved, left.
+//! The headlines of a listing page over time: when each was added, retitled, moved and removed.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,154 +12,146 @@ use super::charts::{Axis, Bar, intervals};
 use super::components::{Time, became, segments, title};
 use perennial_engine::html::dates::{counted, day_and_minute};
 
-/// One look at the headlines: those that stood there, in order.
-pub(crate) struct Headline {
-    /// The look that showed this list first.
+/// A list of headlines, in order.
+pub(crate) struct HeadlineList {
+    /// The first capture that showed this list.
     pub(crate) first: Timestamp,
-    /// The last look that showed it.
+    /// The last capture that showed it.
     pub(crate) last: Timestamp,
-    /// The headlines.
     pub(crate) items: Vec<ListItem>,
 }
 
-/// Which headlines are shown.
+/// The headlines to show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum ItemView {
-    /// Those that got other words.
     #[default]
     Retitled,
-    /// Those that came while the page was watched.
-    Came,
-    /// Those that left.
-    Left,
-    /// All of them.
+    /// Added after the first capture.
+    Added,
+    Removed,
     All,
 }
 
 impl ItemView {
     const ALL: [(ItemView, &'static str, &'static str); 4] = [
         (ItemView::Retitled, "retitled", "Retitled"),
-        (ItemView::Came, "came", "Came"),
-        (ItemView::Left, "left", "Left"),
+        (ItemView::Added, "came", "Added"),
+        (ItemView::Removed, "left", "Removed"),
         (ItemView::All, "all", "All"),
     ];
 
-    /// From an address.
     pub(crate) fn parse(name: &str) -> Option<ItemView> {
         ItemView::ALL.iter().find(|(_, known, _)| *known == name).map(|(view, ..)| *view)
     }
 }
 
-/// A title of a headline.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Titled {
-    /// The capture that showed it first.
+pub(crate) struct DatedTitle {
+    /// The first capture that showed it.
     time: Time,
     title: String,
 }
 
-/// A stretch of time in which a headline was on the page.
+/// An interval in which a headline was on the page.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub(crate) struct Stretch {
+pub(crate) struct HeadlinePresence {
     first: Time,
     last: Time,
-    /// Whether it was among the first three.
+    /// Whether it was in one of the first positions.
     is_high: bool,
 }
 
-/// A headline through time.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Headline")]
-pub(crate) struct ItemRow {
-    /// Its URL; empty where it is not a link.
-    address: String,
-    titles: Vec<Titled>,
-    stays: Vec<Stretch>,
-    /// The highest place that it had, from 1.
-    highest_place: usize,
-    lowest_place: usize,
-    /// Whether it was not there at the first capture.
-    has_come: bool,
-    /// Whether it was there at the last.
-    is_there: bool,
-    /// Gaps between two captures in which it left.
+pub(crate) struct HeadlineRow {
+    /// Empty if the headline is not a link.
+    url: String,
+    titles: Vec<DatedTitle>,
+    presence: Vec<HeadlinePresence>,
+    /// From 1.
+    highest_position: usize,
+    lowest_position: usize,
+    /// Whether it is missing in the first capture.
+    is_added: bool,
+    /// Whether it is in the last capture.
+    is_present: bool,
+    /// The intervals between captures in which it was removed.
     #[serde(skip)]
     gaps: Vec<(Timestamp, Timestamp)>,
 }
 
-/// The headlines of a page.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub(crate) struct Items {
-    rows: Vec<ItemRow>,
-    /// Most headlines at one time.
+pub(crate) struct Headlines {
+    rows: Vec<HeadlineRow>,
+    /// The length of the longest list.
     #[serde(skip)]
-    n_places: usize,
+    n_positions: usize,
     #[serde(skip)]
     axis: Axis,
     #[serde(skip)]
     view: ItemView,
 }
 
-/// Rows that are shown.
-const MOST_ROWS: usize = 40;
-/// Places that count as high.
+/// Headlines that are shown.
+const MAX_ROWS: usize = 40;
+/// Positions that count as high.
 const HIGH: usize = 3;
 
-impl Items {
-    /// Follows the headlines from list to list; `None` where no list has any.
-    pub(crate) fn new(lists: &[Headline], view: ItemView) -> Option<Items> {
+impl Headlines {
+    /// Follows the headlines from list to list; `None` if all lists are empty.
+    pub(crate) fn new(lists: &[HeadlineList], view: ItemView) -> Option<Headlines> {
         let (first, last) = (lists.first()?, lists.last()?);
-        let mut rows: HashMap<String, (usize, ItemRow)> = HashMap::new();
+        let mut rows: HashMap<String, (usize, HeadlineRow)> = HashMap::new();
         for (index, list) in lists.iter().enumerate() {
             let mut here = BTreeSet::new();
-            for (place, item) in list.items.iter().enumerate().filter(|(_, item)| !item.title.is_empty()) {
+            for (position, item) in list.items.iter().enumerate().filter(|(_, item)| !item.title.is_empty()) {
                 let key = item.key();
                 if !here.insert(key.clone()) {
                     continue;
                 }
                 let n_known = rows.len();
-                let (_, row) = rows.entry(key).or_insert_with(|| (n_known, ItemRow::new(item, index > 0)));
-                row.see(list, item, place);
+                let (_, row) = rows.entry(key).or_insert_with(|| (n_known, HeadlineRow::new(item, index > 0)));
+                row.add(list, item, position);
             }
             let next = lists.get(index + 1);
             for (key, (_, row)) in &mut rows {
-                row.is_there = here.contains(key);
-                let was_here = row.stays.last().is_some_and(|stay| *stay.last == list.last);
+                row.is_present = here.contains(key);
+                let was_here = row.presence.last().is_some_and(|presence| *presence.last == list.last);
                 let stays = next.is_some_and(|next| next.items.iter().any(|item| item.key() == *key));
                 if let (true, false, Some(next)) = (was_here, stays, next) {
                     row.gaps.push((list.last, next.first));
                 }
             }
         }
-        let mut rows: Vec<(usize, ItemRow)> = rows.into_values().collect();
+        let mut rows: Vec<(usize, HeadlineRow)> = rows.into_values().collect();
         rows.sort_by_key(|(number, row)| (std::cmp::Reverse(row.titles.len()), *number));
-        let n_places = lists.iter().map(|list| list.items.len()).max().unwrap_or(0);
-        let rows: Vec<ItemRow> = rows.into_iter().map(|(_, row)| row).collect();
+        let n_positions = lists.iter().map(|list| list.items.len()).max().unwrap_or(0);
+        let rows: Vec<HeadlineRow> = rows.into_iter().map(|(_, row)| row).collect();
         let axis = Axis { from: first.first, until: last.last };
-        (!rows.is_empty()).then_some(Items { rows, n_places, axis, view })
+        (!rows.is_empty()).then_some(Headlines { rows, n_positions, axis, view })
     }
 
-    fn shown(&self, view: ItemView) -> Vec<&ItemRow> {
-        let is_shown = |row: &&ItemRow| match view {
+    fn shown(&self, view: ItemView) -> Vec<&HeadlineRow> {
+        let is_shown = |row: &&HeadlineRow| match view {
             ItemView::Retitled => row.titles.len() > 1,
-            ItemView::Came => row.has_come,
-            ItemView::Left => !row.is_there,
+            ItemView::Added => row.is_added,
+            ItemView::Removed => !row.is_present,
             ItemView::All => true,
         };
         self.rows.iter().filter(is_shown).collect()
     }
 
-    /// The words for the head of the page.
+    /// A sentence for the head of the page.
     pub(crate) fn describe(&self) -> String {
         format!(
-            "A front page: {} passed through {}.",
+            "A listing page: {} in {}.",
             counted(self.rows.len() as u64, "headline", "headlines"),
-            counted(self.n_places as u64, "place", "places")
+            counted(self.n_positions as u64, "position", "positions")
         )
     }
 
-    /// The section; `address` is that of the page, to which a view is added.
+    /// The section; `address` is the path of the page, to which the chosen view is added.
     pub(crate) fn render(&self, address: &str) -> Markup {
         let rows = self.shown(self.view);
         let n_titles: usize = rows.iter().map(|row| row.titles.len().saturating_sub(1)).sum();
@@ -169,14 +161,14 @@ impl Items {
         });
         html! {
             section {
-                div.sec { h2 { "Headlines through time" } p.legend { (LEGEND) } }
+                div.sec { h2 { "Headlines over time" } p.legend { (LEGEND) } }
                 p.row style="margin-bottom:8px" {
                     (segments(views))
                     span.mute {
                         @if self.view == ItemView::Retitled {
                             (counted(n_titles as u64, "new title", "new titles")) " for "
-                            (counted(rows.len() as u64, "story", "stories")) "; same address, other words; most often first"
-                        } @else { "in order of their first place" }
+                            (counted(rows.len() as u64, "story", "stories")) "; the same URL with different words, most often changed first"
+                        } @else { "in the order of their first positions" }
                     }
                 }
                 div.rows {
@@ -187,53 +179,53 @@ impl Items {
                         }
                         (self.axis.head())
                     }
-                    @for row in rows.iter().take(MOST_ROWS) { (row.render(self.axis)) }
+                    @for row in rows.iter().take(MAX_ROWS) { (row.render(self.axis)) }
                 }
                 @if rows.is_empty() { p.mute.more { "None in this span." } }
-                @else if rows.len() > MOST_ROWS { p.mute.more { (MOST_ROWS) " of " (rows.len()) " are shown." } }
+                @else if rows.len() > MAX_ROWS { p.mute.more { (MAX_ROWS) " of " (rows.len()) " shown." } }
             }
         }
     }
 }
 
 const LEGEND: PreEscaped<&str> = PreEscaped(
-    "<span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect class=\"f4\" y=\"1\" width=\"24\" height=\"12\"/></svg>first three places</span>\
+    "<span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect class=\"f4\" y=\"1\" width=\"24\" height=\"12\"/></svg>first three positions</span>\
      <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect class=\"f3\" y=\"4\" width=\"24\" height=\"6\"/></svg>lower</span>\
-     <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect y=\"4\" width=\"24\" height=\"6\" fill=\"url(#hatch)\"/></svg>left in this gap</span>\
+     <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect y=\"4\" width=\"24\" height=\"6\" fill=\"url(#hatch)\"/></svg>removed in this gap</span>\
      <span><svg width=\"14\" height=\"14\" viewBox=\"-7 -7 14 14\" aria-hidden=\"true\"><path d=\"M0-6 6 0 0 6-6 0z\" fill=\"var(--upd)\"/></svg>retitled</span>\
-     <span>&#9656; still there</span>",
+     <span>&#9656; still on the page</span>",
 );
 
-impl ItemRow {
-    fn new(item: &ListItem, has_come: bool) -> ItemRow {
-        ItemRow {
-            address: item.address.clone(),
+impl HeadlineRow {
+    fn new(item: &ListItem, is_added: bool) -> HeadlineRow {
+        HeadlineRow {
+            url: item.address.clone(),
             titles: Vec::new(),
-            stays: Vec::new(),
+            presence: Vec::new(),
             gaps: Vec::new(),
-            has_come,
-            is_there: true,
-            highest_place: usize::MAX,
-            lowest_place: 0,
+            is_added,
+            is_present: true,
+            highest_position: usize::MAX,
+            lowest_position: 0,
         }
     }
 
-    fn see(&mut self, list: &Headline, item: &ListItem, place: usize) {
+    fn add(&mut self, list: &HeadlineList, item: &ListItem, position: usize) {
         if self.titles.last().is_none_or(|last| last.title != item.title) {
-            self.titles.push(Titled { time: list.first.into(), title: item.title.clone() });
+            self.titles.push(DatedTitle { time: list.first.into(), title: item.title.clone() });
         }
-        self.highest_place = self.highest_place.min(place + 1);
-        self.lowest_place = self.lowest_place.max(place + 1);
-        let now = Stretch { first: list.first.into(), last: list.last.into(), is_high: place < HIGH };
+        self.highest_position = self.highest_position.min(position + 1);
+        self.lowest_position = self.lowest_position.max(position + 1);
+        let now = HeadlinePresence { first: list.first.into(), last: list.last.into(), is_high: position < HIGH };
         let was_here =
-            self.gaps.last().is_none_or(|(left, _)| self.stays.last().is_some_and(|stay| *stay.last > *left));
-        match self.stays.last_mut().filter(|_| was_here) {
-            Some(stay) if stay.is_high == now.is_high => stay.last = now.last,
-            Some(stay) => {
-                stay.last = now.first;
-                self.stays.push(now);
+            self.gaps.last().is_none_or(|(left, _)| self.presence.last().is_some_and(|interval| *interval.last > *left));
+        match self.presence.last_mut().filter(|_| was_here) {
+            Some(interval) if interval.is_high == now.is_high => interval.last = now.last,
+            Some(interval) => {
+                interval.last = now.first;
+                self.presence.push(now);
             }
-            None => self.stays.push(now),
+            None => self.presence.push(now),
         }
     }
 
@@ -266,17 +258,17 @@ impl ItemRow {
 
     fn bars(&self) -> Vec<Bar> {
         let mut bars: Vec<Bar> = self.gaps.iter().map(|(from, until)| Bar::Gap(*from, *until)).collect();
-        bars.extend(self.stays.iter().map(|stay| Bar::ChangeStatus(*stay.first, *stay.last, stay.is_high)));
-        bars.extend(self.stays.first().filter(|_| self.has_come).map(|stay| Bar::Came(*stay.first)));
+        bars.extend(self.presence.iter().map(|interval| Bar::Present(*interval.first, *interval.last, interval.is_high)));
+        bars.extend(self.presence.first().filter(|_| self.is_added).map(|interval| Bar::Added(*interval.first)));
         bars.extend(self.titles.iter().skip(1).map(|known| {
             Bar::Retitled(*known.time, format!("{}: {}", day_and_minute(*known.time), known.title))
         }));
-        bars.extend(self.stays.last().filter(|_| self.is_there).map(|stay| Bar::Open(*stay.last)));
+        bars.extend(self.presence.last().filter(|_| self.is_present).map(|interval| Bar::Open(*interval.last)));
         bars
     }
 
     fn label(&self) -> String {
-        let ends = self.stays.first().zip(self.stays.last());
+        let ends = self.presence.first().zip(self.presence.last());
         ends.map(|(first, last)| {
             format!("On the page from {} to {}", day_and_minute(*first.first), day_and_minute(*last.last))
         })
@@ -288,53 +280,53 @@ impl ItemRow {
 mod tests {
     use super::*;
 
-    fn list(hour: u8, titles: &[(&str, &str)]) -> Headline {
+    fn list(hour: u8, titles: &[(&str, &str)]) -> HeadlineList {
         let at = |minute: u8| Timestamp::parse(&format!("2026-03-02T{hour:02}:{minute:02}:00Z")).unwrap();
         let item = |(address, title): &(&str, &str)| ListItem {
             address: format!("https://a.example/{address}"),
             title: (*title).to_string(),
             ..ListItem::default()
         };
-        Headline { first: at(0), last: at(30), items: titles.iter().map(item).collect() }
+        HeadlineList { first: at(0), last: at(30), items: titles.iter().map(item).collect() }
     }
 
     #[test]
-    fn headlines_come_move_change_their_words_and_leave() {
+    fn headlines_are_added_moved_retitled_and_removed() {
         let lists = [
             list(1, &[("a", "One"), ("b", "Two"), ("c", "Three"), ("d", "Four <script>")]),
             list(2, &[("d", "Four <script>"), ("a", "One, again"), ("b", "Two"), ("c", "Three")]),
             list(3, &[("e", "Five"), ("d", "Four <script>"), ("b", "Two"), ("a", "One, again")]),
         ];
-        let items = Items::new(&lists, ItemView::Retitled).unwrap();
-        assert_eq!((items.rows.len(), items.n_places), (5, 4));
-        let of = |address: &str| items.rows.iter().find(|row| row.address.ends_with(address)).unwrap();
-        assert_eq!(of("/a").titles.len(), 2);
-        assert!(!of("/c").is_there && of("/c").gaps == [(lists[1].last, lists[2].first)]);
-        assert!(of("/e").has_come && !of("/b").has_come);
-        // Fourth, then first, then second: two stretches, without a hole between them.
-        let moved = &of("/d").stays;
+        let items = Headlines::new(&lists, ItemView::Retitled).unwrap();
+        assert_eq!((items.rows.len(), items.n_positions), (5, 4));
+        let row = |url: &str| items.rows.iter().find(|row| row.url.ends_with(url)).unwrap();
+        assert_eq!(row("/a").titles.len(), 2);
+        assert!(!row("/c").is_present && row("/c").gaps == [(lists[1].last, lists[2].first)]);
+        assert!(row("/e").is_added && !row("/b").is_added);
+        // Fourth, then first, then second: two intervals without a gap.
+        let moved = &row("/d").presence;
         assert_eq!(moved.len(), 2);
         assert_eq!((moved[0].last, moved[1].is_high, *moved[1].last), (moved[1].first, true, lists[2].last));
-        assert_eq!((of("/d").highest_place, of("/d").lowest_place), (1, 4));
-        assert_eq!(items.shown(ItemView::Left).len(), 1);
+        assert_eq!((row("/d").highest_position, row("/d").lowest_position), (1, 4));
+        assert_eq!(items.shown(ItemView::Removed).len(), 1);
         let html = items.render("/page?url=x").0;
         assert!(
-            !html.contains("<script") && html.contains("Retitled 1") && html.contains("Left 1"),
+            !html.contains("<script") && html.contains("Retitled 1") && html.contains("Removed 1"),
             "{html}"
         );
-        assert!(Items::new(&[], ItemView::All).is_none());
+        assert!(Headlines::new(&[], ItemView::All).is_none());
     }
 
     #[test]
-    fn a_headline_that_comes_back_has_two_stretches() {
+    fn a_headline_that_returns_has_two_intervals() {
         let lists = [
             list(1, &[("a", "One"), ("b", "Two")]),
             list(2, &[("b", "Two")]),
             list(3, &[("a", "One"), ("b", "Two")]),
         ];
-        let items = Items::new(&lists, ItemView::All).unwrap();
-        let row = items.rows.iter().find(|row| row.address.ends_with("/a")).unwrap();
-        assert_eq!((row.stays.len(), row.gaps.len(), row.is_there), (2, 1, true));
-        assert_eq!(*row.stays[1].first, lists[2].first);
+        let items = Headlines::new(&lists, ItemView::All).unwrap();
+        let row = items.rows.iter().find(|row| row.url.ends_with("/a")).unwrap();
+        assert_eq!((row.presence.len(), row.gaps.len(), row.is_present), (2, 1, true));
+        assert_eq!(*row.presence[1].first, lists[2].first);
     }
 }

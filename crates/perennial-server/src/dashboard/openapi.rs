@@ -1,4 +1,4 @@
-//! The description of the API: paths and parameters from a table, responses from the types of the views.
+//! The OpenAPI description: paths and parameters from a table, responses from the types of the views.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -6,9 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{admin, articles, changes, home, notices, page, pin, plan, search, site, sites, terms};
 use crate::admin_actions::AdminResponse;
-use crate::problem::Report;
+use crate::problem::ProblemReport;
 
-/// An operation of the API.
 struct Operation {
     path: &'static str,
     summary: &'static str,
@@ -16,23 +15,23 @@ struct Operation {
     response: fn(&mut SchemaGenerator) -> Schema,
 }
 
-/// Name, kind and description of a parameter. A required one ends with a star.
-type Parameter = (&'static str, Kind, &'static str);
+/// Name, kind and description. The name of a required parameter ends with a star.
+type Parameter = (&'static str, ParameterKind, &'static str);
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ParameterKind {
     Text,
     Integer,
     Number,
     OneOf(&'static [&'static str]),
 }
 
-use Kind::{Integer, Number, OneOf, Text};
+use ParameterKind::{Integer, Number, OneOf, Text};
 
-const SITE: Parameter = ("site", Text, "Only this host, with its port if that is unusual");
+const SITE: Parameter = ("site", Text, "Only this host, with its port unless it is the default");
 const LEAST: Parameter = ("least", Number, "Least importance, 0 to 1");
 const ORDER: Parameter =
-    ("order", OneOf(&["latest", "oldest", "importance"]), "The latest first unless given");
+    ("order", OneOf(&["latest", "oldest", "importance"]), "latest by default");
 const URL: Parameter = ("url*", Text, "URL of the page");
 
 const fn operation<V: JsonSchema>(
@@ -46,28 +45,28 @@ const fn operation<V: JsonSchema>(
 static OPERATIONS: &[Operation] = &[
     operation::<home::View>(
         "/api/home",
-        "What changed that matters, the strongest change of each page, and the state of the archive",
+        "The strongest recent change of each page, and the state of the archive",
         &[
             (
                 "since",
                 Text,
-                "Not before this time, as in /api/changes, counted back from the last capture; 1d unless given",
+                "Only changes since this time, as in /api/changes, relative to the last capture; 1d by default",
             ),
-            ("least", Number, "Least importance, 0 to 1; 0.1 unless given"),
+            ("least", Number, "Least importance, 0 to 1; 0.1 by default"),
             SITE,
             ORDER,
         ],
     ),
     operation::<changes::View>(
         "/api/changes",
-        "Changes that match a query, with their operations, a part of the list at a time",
+        "Changes that match a query, with their operations, in parts",
         &[
-            ("site", Text, "Only this host, with its port if that is unusual, or this page"),
+            ("site", Text, "Only this host, with its port unless it is the default, or this page"),
             ("page", Text, "Only the page with this URL"),
             (
                 "since",
                 Text,
-                "Not before this time: 2026-01-28, 2026-01-28T09:30:00Z, or a length of time ago such as 7d",
+                "Only changes since this time: 2026-01-28, 2026-01-28T09:30:00Z, or a time ago such as 7d",
             ),
             ("until", Text, "Before this time"),
             LEAST,
@@ -79,70 +78,70 @@ static OPERATIONS: &[Operation] = &[
             (
                 "appears",
                 Text,
-                "Only if these words, or what this /regular expression/ matches, are there now and were not before",
+                "Only if these words, or matches of this /regular expression/, are new on the page",
             ),
-            ("vanishes", Text, "Only if they were there and are not any more"),
-            ("op", OneOf(&["insert", "delete", "update", "move"]), "Only with an operation of this kind"),
+            ("vanishes", Text, "Only if these words, or matches of this /regular expression/, are no longer on the page"),
+            ("op", OneOf(&["insert", "delete", "update", "move"]), "Only with such an operation"),
             (
                 "element",
                 OneOf(&["text", "link", "image", "item", "block"]),
-                "on this; item is a headline of a listing page",
+                "Only with an operation on this; item is a headline of a listing page",
             ),
             (
                 "block",
                 Text,
-                "in blocks of this role (main, nav, ad, header, footer, other) or in one block such as B1.2",
+                "Only with an operation in blocks of this role (main, nav, ad, header, footer, other) or in this block, such as B1.2",
             ),
-            ("text", Text, "with these words before or after it"),
-            ("selector", Text, "Only if the text of this part has changed: a CSS selector"),
-            ("noise", Text, "1: also what is only noise"),
+            ("text", Text, "Only with an operation on these words"),
+            ("selector", Text, "CSS selector; only if the text of this part changed"),
+            ("noise", Text, "1: include noise"),
             ORDER,
-            ("limit", Integer, "Most changes, 1 to 200; 25 unless given"),
-            ("after", Text, "next of the response before: the list goes on behind it"),
+            ("limit", Integer, "At most so many changes, 1 to 200; 25 by default"),
+            ("after", Text, "Value of next of the previous response"),
         ],
     ),
     operation::<page::View>(
         "/api/page",
-        "Versions of a page, when it changes, its next visit, its headlines",
+        "Versions of a page, its pattern of change, its next visit, its headlines",
         &[
             URL,
-            ("until", Text, "End of the week that is shown, as 4 to 14 digits"),
+            ("until", Text, "End of the week to show, as 4 to 14 digits"),
             ("show", Text, "all: look up the words of every version"),
         ],
     ),
-    operation::<sites::View>("/api/sites", "All sites", &[]),
+    operation::<sites::View>("/api/sites", "All sites with captures, and followed sites", &[]),
     operation::<site::View>(
         "/api/site",
-        "Hours, directories, pages, coherence and feeds of a site",
+        "Activity by hour, directories, pages, coherence and feeds of a site",
         &[
-            ("host*", Text, "Its host, with its port if that is unusual"),
-            ("order", Text, "fresh: pages by their last capture"),
+            ("host*", Text, "Host, with its port unless it is the default"),
+            ("order", Text, "fresh: order pages by their last capture"),
         ],
     ),
     operation::<plan::View>(
         "/api/plan",
         "The next visits with their reasons",
-        &[SITE, ("url", Text, "Also why this page is visited when it is")],
+        &[SITE, ("url", Text, "Explain the next visit of this page")],
     ),
     operation::<search::View>(
         "/api/search",
-        "Which pages contained the words, from when to when",
+        "Which pages contained the words, and when",
         &[
             ("q*", Text, "Words"),
             SITE,
-            ("from", Text, "Not before this day"),
-            ("to", Text, "Up to this day"),
-            ("phrase", Text, "1: in a row"),
-            ("vanished", Text, "1: gone by now"),
-            ("important", Text, "1: important versions only"),
+            ("from", Text, "Since this day"),
+            ("to", Text, "Until this day, inclusive"),
+            ("phrase", Text, "1: as a phrase"),
+            ("vanished", Text, "1: no longer on the page"),
+            ("important", Text, "1: only in important versions"),
         ],
     ),
     operation::<terms::View>(
         "/api/terms",
-        "Terms that came in a span and were not there, or much rarer, before",
+        "Terms that are new or more frequent in a span",
         &[
-            ("since", Text, "From when on: a time, or a length of time before the last capture such as 7d"),
-            ("site", Text, "Only this host, compared with what it said before"),
+            ("since", Text, "Start of the span: a time, or a time before the last capture such as 7d"),
+            ("site", Text, "Only this host"),
         ],
     ),
     operation::<perennial_engine::analyse::ComparisonReport>(
@@ -154,39 +153,38 @@ static OPERATIONS: &[Operation] = &[
             URL,
         ],
     ),
-    operation::<articles::List>(
+    operation::<articles::ListView>(
         "/api/articles",
         "Articles and posts that feeds announced, the latest first",
-        &[SITE, ("skip", Integer, "next of the response before: the list goes on there")],
+        &[SITE, ("skip", Integer, "Value of next of the previous response")],
     ),
     operation::<articles::View>(
         "/api/article",
-        "The article or post of a page, with its versions and what was edited",
+        "The article or post of a page, with its versions and edits",
         &[URL],
     ),
     operation::<admin::View>(
         "/api/audit",
-        "Who added, removed, paused or changed what is followed, the latest first",
+        "The audit log: who changed which settings, the latest first",
         &[],
     ),
     operation::<pin::View>(
         "/api/pin",
-        "What a pin or an ignored part would have changed in the last 30 days; nothing is written",
+        "Preview of a pinned or ignored part over the last 30 days; changes nothing",
         &[
-            ("url*", Text, "A page that has the part"),
+            ("url*", Text, "A page that contains the part"),
             ("selector*", Text, "CSS selector of the part"),
-            ("act", OneOf(&["pin", "ignore"]), "pin or ignore; pin unless given"),
+            ("act", OneOf(&["pin", "ignore"]), "pin by default"),
             ("importance", Number, "Share of the importance of the page, above 0 and at most 1"),
         ],
     ),
     operation::<notices::View>(
         "/api/notices",
-        "Who is notified of changes, and a feed of those that are chosen",
+        "Notification rules, and a feed of the matching changes",
         &[("place", Text, "Only changes of this site, by its host, or of this page, by its URL"), LEAST],
     ),
 ];
 
-/// The whole description.
 pub(crate) fn description() -> Value {
     let mut settings = SchemaSettings::draft2020_12().for_serialize();
     settings.definitions_path = "/components/schemas".into();
@@ -201,14 +199,14 @@ pub(crate) fn description() -> Value {
             (operation.path.to_owned(), json!({ "get": get }))
         })
         .collect();
-    paths.insert("/api/admin".to_owned(), json!({ "post": act(&mut generator) }));
+    paths.insert("/api/admin".to_owned(), json!({ "post": admin_operation(&mut generator) }));
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Perennial",
             "version": "1",
-            "description": "What the pages of the server show, for programs. If several archives are served, paths begin with a slash \
-                and the archive's name. Beside these: /metrics (Prometheus text), /healthz (200 if every archive can be read), /cdx, \
+            "description": "The data of the dashboard for programs. If several archives are served, paths begin with a slash \
+                and the archive's name. See also /metrics (Prometheus text), /healthz (200 if every archive is readable), /cdx, \
                 /web/timemap/ and /status (docs/replay.md).",
         },
         "paths": paths,
@@ -228,17 +226,17 @@ fn parameter((name, kind, description): &Parameter) -> Value {
 }
 
 fn responses(response: fn(&mut SchemaGenerator) -> Schema, generator: &mut SchemaGenerator) -> Value {
-    let of = |description: &str, schema: Schema| json!({ "description": description, "content": { "application/json": { "schema": schema } } });
+    let content = |description: &str, schema: Schema| json!({ "description": description, "content": { "application/json": { "schema": schema } } });
     json!({
-        "200": of("The view", response(generator)),
-        "default": of("What is wrong, and what to do about it", generator.subschema_for::<Report<'_>>()),
+        "200": content("The view", response(generator)),
+        "default": content("The error, and what to do about it", generator.subschema_for::<ProblemReport<'_>>()),
     })
 }
 
-/// The one operation that changes something.
-fn act(generator: &mut SchemaGenerator) -> Value {
+/// The only operation that changes something.
+fn admin_operation(generator: &mut SchemaGenerator) -> Value {
     json!({
-        "summary": "Changes what is followed, with the token of serve --operator-file as Authorization: Bearer",
+        "summary": "Changes settings; needs the token of serve --operator-file as Authorization: Bearer",
         "requestBody": {
             "required": true,
             "content": { "application/json": { "schema": {
@@ -248,12 +246,12 @@ fn act(generator: &mut SchemaGenerator) -> Value {
                         "type": "string",
                         "enum": ["add", "remove", "pause", "resume", "set", "pin", "ignore", "release", "retry"],
                     },
-                    "url": { "type": "string", "description": "The site, by its URL or host; for retry a page or a host" },
+                    "url": { "type": "string", "description": "URL or host of the site; for retry a page or a host" },
                     "scope": { "type": "string", "enum": ["page", "prefix", "host", "domain"] },
                     "weight": { "type": ["number", "string", "null"] },
                     "budget": {
                         "type": ["string", "null"],
-                        "description": "Such as 100/1h; null or empty takes it back",
+                        "description": "Such as 100/1h; null or empty removes it",
                     },
                     "bytes_per_day": { "type": ["string", "integer", "null"] },
                     "goal": { "type": ["string", "null"] },

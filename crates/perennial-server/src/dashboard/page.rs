@@ -15,11 +15,11 @@ use serde::Serialize;
 use super::admin::button;
 use super::calendar::month;
 use super::change::{ChangeSummary, event};
-use super::charts::{Axis, HATCH, Hours, Mark, days, hours, versions};
+use super::charts::{Axis, HATCH, HourChart, Mark, days, hours, versions};
 use super::components::{
     Time, crumbs, date_time, empty, importance, operations, segments, time, title, untrusted, words,
 };
-use super::headlines::{Headline, ItemView, Items};
+use super::headlines::{HeadlineList, Headlines, ItemView};
 use super::layout::{
     Place, Shell, Tab, compare_address, host_with_port, notices_address, page_address, path, version_address,
 };
@@ -150,7 +150,7 @@ pub(crate) struct View {
     #[serde(flatten)]
     expected: Expectation,
     /// The headlines of a listing page.
-    items: Option<Items>,
+    items: Option<Headlines>,
     /// Whether the span has more versions than those listed.
     #[serde(skip)]
     has_more: bool,
@@ -239,7 +239,7 @@ impl View {
             },
             expected: expectation(snapshot, summary, page, &url)?,
             thumbnails: load_thumbnails(store, page, &url, &lines)?,
-            items: Items::new(&lists, item_view),
+            items: Headlines::new(&lists, item_view),
             url,
         })
     }
@@ -347,7 +347,7 @@ fn load_thumbnails(
 }
 
 /// The lists of headlines in the window, if the last one belongs to a listing page.
-fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> anyhow::Result<Vec<Headline>> {
+fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> anyhow::Result<Vec<HeadlineList>> {
     let mut reader = TreeReader::new(store);
     let last = reader.tree_at(page, window.1)?;
     if !last.and_then(|tree| tree.list).is_some_and(|list| list.is_listing()) {
@@ -365,7 +365,7 @@ fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> any
         let Some(tree) = reader.tree_at(page, observations[*at].time)? else { continue };
         let last =
             observations[*at..next].last().map_or(observations[*at].time, |observation| observation.time);
-        lists.push(Headline {
+        lists.push(HeadlineList {
             first: observations[*at].time,
             last,
             items: tree.list.unwrap_or_default().items,
@@ -655,7 +655,7 @@ fn pattern(view: &View, base: &str) -> Markup {
                 @let top = pattern.workdays.iter().chain(&pattern.weekends).copied().fold(0.0, f64::max);
                 @let top = [0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6].into_iter().find(|step| top <= *step).unwrap_or(1.0);
                 @for (kind, name, values) in [(0, "Workdays", &pattern.workdays), (1, "Weekends", &pattern.weekends)] {
-                    (hours(&Hours {
+                    (hours(&HourChart {
                         name,
                         values,
                         top,

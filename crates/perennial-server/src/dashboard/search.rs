@@ -1,4 +1,4 @@
-//! `/search?q=...`: which pages contained the words, from when to when, on one scale of time.
+//! `/search?q=...`: which pages contained the words, and when, on a common time axis.
 
 use std::collections::BTreeSet;
 use std::ops;
@@ -20,46 +20,45 @@ use perennial_archive::store::{Store, Texts};
 use perennial_engine::html::dates::{counted, day_and_minute, minute, size};
 use perennial_engine::search::{SearchHit, SearchQuery, find_pages};
 
-/// Pages that are shown, and their captures that are drawn.
+/// Pages that are shown.
 const MAX_ANSWERS: usize = 50;
-const MAX_LOOKS: usize = 200;
-/// Times at which a page had the words that are told at sight.
-const MAX_STAYS: usize = 4;
+/// Captures that are drawn per page.
+const MAX_CAPTURES: usize = 200;
+/// PresenceView intervals per page that are listed without unfolding.
+const MAX_INTERVALS: usize = 4;
 
-/// A page that contained the words.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SearchHit")]
-pub(crate) struct Row {
+pub(crate) struct SearchRow {
     url: String,
     title: Option<String>,
-    /// The sentence.
+    /// The sentence that contains the words.
     text: String,
-    /// The part of the page that it is in.
+    /// The part of the page.
     place: &'static str,
-    /// When it was there.
-    stays: Vec<Presence>,
-    /// The words in the sentence that match.
+    /// When the sentence was on the page.
+    presence: Vec<PresenceView>,
+    /// The matching words in the sentence.
     #[serde(skip)]
-    found: Vec<ops::Range<usize>>,
-    /// When the page was captured.
+    matches: Vec<ops::Range<usize>>,
     #[serde(skip)]
-    looks: Vec<Timestamp>,
+    captures: Vec<Timestamp>,
 }
 
-/// From when to when a passage was on a page, as far as captures tell.
+/// An interval in which a passage was on a page, as far as captures show.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
-pub(crate) struct Presence {
-    /// The last capture before it that did not show it; null if the first capture showed it.
+pub(crate) struct PresenceView {
+    /// The last capture before the interval; null if the first capture shows the passage.
     absent_until: Option<Time>,
     first: Time,
     last: Time,
-    /// The first capture after that, which did not show it any more; null while it is there.
+    /// The first capture after the interval; null while the passage is on the page.
     gone: Option<Time>,
 }
 
-impl From<PassagePresence> for Presence {
-    fn from(stay: PassagePresence) -> Presence {
-        Presence {
+impl From<PassagePresence> for PresenceView {
+    fn from(stay: PassagePresence) -> PresenceView {
+        PresenceView {
             absent_until: stay.absent_until.map(Time),
             first: stay.first.into(),
             last: stay.last.into(),
@@ -68,19 +67,19 @@ impl From<PassagePresence> for Presence {
     }
 }
 
-/// What a search in important versions saves, and what it does not find.
+/// What a search in important versions saves and misses.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
-pub(crate) struct Restricted {
-    /// Pages that contained the words in any version.
+pub(crate) struct RestrictionCost {
+    /// Pages with the words in any version.
     n_pages_in_all: usize,
-    /// Bytes of text that are searched; null while that is being computed.
+    /// Bytes of text that are searched; null until computed.
     text_bytes: Option<u64>,
     all_text_bytes: Option<u64>,
 }
 
-/// What the user asked for.
+/// The search form.
 #[derive(Default)]
-struct Asked {
+struct SearchForm {
     site: Option<String>,
     from: Option<String>,
     to: Option<String>,
@@ -89,21 +88,20 @@ struct Asked {
     is_important: bool,
 }
 
-/// The page.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Search")]
 pub(crate) struct View {
     words: String,
-    /// Why there is no answer.
+    /// Why there is no result.
     problem: Option<String>,
-    /// How many pages contained them.
+    /// Pages that contain the words.
     n_pages: usize,
-    /// Whether there may be more.
+    /// Whether there may be more pages.
     is_partial: bool,
-    restricted: Option<Restricted>,
-    answers: Vec<Row>,
+    restricted: Option<RestrictionCost>,
+    hits: Vec<SearchRow>,
     #[serde(skip)]
-    asked: Asked,
+    form: SearchForm,
 }
 
 pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
@@ -114,8 +112,8 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         n_pages: 0,
         is_partial: false,
         restricted: None,
-        answers: Vec::new(),
-        asked: Asked {
+        hits: Vec::new(),
+        form: SearchForm {
             site: text("site"),
             from: text("from"),
             to: text("to"),
@@ -130,17 +128,17 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     Ok(view)
 }
 
-/// A day or an instant as users write it.
+/// Parses a day or an instant.
 fn instant(text: Option<&str>) -> Result<Option<Timestamp>, String> {
     text.map(Timestamp::parse).transpose().map_err(|error| error.to_string())
 }
 
 fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow::Result<()> {
-    let asked = &view.asked;
+    let form = &view.form;
     let quoted = format!("\"{}\"", view.words.replace('"', " "));
     let words =
-        Words::parse(if asked.is_phrase { &quoted } else { &view.words }).map_err(|error| error.to_string());
-    let (from, to) = (asked.from.as_deref(), asked.to.as_deref());
+        Words::parse(if form.is_phrase { &quoted } else { &view.words }).map_err(|error| error.to_string());
+    let (from, to) = (form.from.as_deref(), form.to.as_deref());
     let (words, since, until) = match words.and_then(|words| Ok((words, instant(from)?, instant(to)?))) {
         Ok(read) => read,
         Err(problem) => {
@@ -149,50 +147,49 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
         }
     };
     let Some(texts) = Texts::open_read(&snapshot.archive().texts_path())? else {
-        let problem =
-            "Nothing of this archive can be searched yet: `perennial analyse` makes the text index.";
+        let problem = "No text index; run `perennial analyse` to build it.";
         view.problem = Some(problem.into());
         return Ok(());
     };
-    // A day that is named belongs to the span.
+    // If `to` is a day, the span includes it.
     let is_day = to.is_some_and(|to| to.len() == 10);
     let question = SearchQuery {
-        host: asked.site.as_deref(),
+        host: form.site.as_deref(),
         since,
         until: until.map(|until| if is_day { until + Span::from_hours(24) } else { until }),
-        is_vanished: asked.is_vanished,
-        is_important: asked.is_important,
+        is_vanished: form.is_vanished,
+        is_important: form.is_important,
         limit: MAX_ANSWERS,
         ..SearchQuery::default()
     };
     let store = snapshot.store();
     let found = find_pages(store, &texts, &words, &question)?;
-    if asked.is_important {
+    if form.is_important {
         let all = SearchQuery { is_important: false, limit: 1, ..question };
         let summary = request.served.summaries.latest(&request.served.pool)?;
         let bytes = summary.and_then(|summary| summary.text_bytes);
-        view.restricted = Some(Restricted {
+        view.restricted = Some(RestrictionCost {
             n_pages_in_all: find_pages(store, &texts, &words, &all)?.n_pages,
             text_bytes: bytes.map(|(searched, _)| searched),
             all_text_bytes: bytes.map(|(_, all)| all),
         });
     }
     (view.n_pages, view.is_partial) = (found.n_pages, found.is_partial);
-    view.answers = found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
+    view.hits = found.hits.into_iter().map(|hit| row(store, hit)).collect::<anyhow::Result<_>>()?;
     Ok(())
 }
 
-fn row(store: &Store, hit: SearchHit) -> anyhow::Result<Row> {
-    let looks = store.analysed_observations(hit.page, None)?;
-    let step = looks.len().div_ceil(MAX_LOOKS).max(1);
-    Ok(Row {
+fn row(store: &Store, hit: SearchHit) -> anyhow::Result<SearchRow> {
+    let observations = store.analysed_observations(hit.page, None)?;
+    let step = observations.len().div_ceil(MAX_CAPTURES).max(1);
+    Ok(SearchRow {
         url: hit.url,
         title: hit.title,
         text: hit.excerpt.text,
-        found: hit.excerpt.found,
+        matches: hit.excerpt.found,
         place: hit.excerpt.role.name(),
-        stays: hit.stays.into_iter().map(Presence::from).collect(),
-        looks: looks.iter().step_by(step).map(|look| look.time).collect(),
+        presence: hit.stays.into_iter().map(PresenceView::from).collect(),
+        captures: observations.iter().step_by(step).map(|observation| observation.time).collect(),
     })
 }
 
@@ -201,65 +198,65 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         (PreEscaped(HATCH))
         h1.vh { "Search all versions" }
         (form(view, place.base))
-        @if let Some(restricted) = &view.restricted { (cost(view, restricted)) }
+        @if let Some(restricted) = &view.restricted { (restriction_cost(view, restricted)) }
         @if let Some(problem) = &view.problem {
             (alert(problem))
         } @else if view.words.is_empty() {
             div.empty {
-                h2.h3 { "What was ever said" }
+                h2.h3 { "Search all versions" }
                 p {
-                    "Words are looked for in everything that any analysed page ever showed: " code { "ferry harbour" } " both words, "
-                    code { "\"new ferry line\"" } " in a row, " code { "harb*" } " words that begin so, " code { "-boat" } " without, "
-                    code { "OR" } " either."
+                    "The search covers everything that analysed pages ever showed. Examples: " code { "ferry harbour" } " for both words, "
+                    code { "\"new ferry line\"" } " for a phrase, " code { "harb*" } " for words that begin so, " code { "-boat" } " to exclude a word, "
+                    code { "OR" } " for either word."
                 }
             }
-        } @else if view.answers.is_empty() {
+        } @else if view.hits.is_empty() {
             (empty(
-                "No page said so",
-                "No analysed page of this archive ever showed these words as they are asked for. Fewer words, or part of a word with * behind it, find more.",
+                "No page contained these words",
+                "No analysed page of this archive showed these words. Try fewer words, or the beginning of a word followed by *.",
                 None,
             ))
         } @else {
             (facts(view))
-            (answers(view, place.base))
+            (hit_list(view, place.base))
         }
     };
-    let json = (!view.words.is_empty()).then(|| format!("/api/search?{}", query_of(view)));
+    let json = (!view.words.is_empty()).then(|| format!("/api/search?{}", search_query(view)));
     Shell { place, tab: Tab::Search, title: "Search", query: &view.words, json }.page(&main)
 }
 
-fn query_of(view: &View) -> String {
-    let asked = &view.asked;
+fn search_query(view: &View) -> String {
+    let form = &view.form;
     let on = |is_on: bool| is_on.then_some("1");
     query(&[
         ("q", Some(&view.words)),
-        ("site", asked.site.as_deref()),
-        ("from", asked.from.as_deref()),
-        ("to", asked.to.as_deref()),
-        ("phrase", on(asked.is_phrase)),
-        ("vanished", on(asked.is_vanished)),
-        ("important", on(asked.is_important)),
+        ("site", form.site.as_deref()),
+        ("from", form.from.as_deref()),
+        ("to", form.to.as_deref()),
+        ("phrase", on(form.is_phrase)),
+        ("vanished", on(form.is_vanished)),
+        ("important", on(form.is_important)),
     ])
 }
 
-/// What a narrower search saves and loses, in a sentence.
-fn cost(view: &View, restricted: &Restricted) -> Markup {
+/// What the restriction to important versions saves and misses.
+fn restriction_cost(view: &View, restricted: &RestrictionCost) -> Markup {
     html! {
         p.cap {
             "Important versions only: "
             @if let Some((searched, all)) = restricted.text_bytes.zip(restricted.all_text_bytes) {
-                (size(searched)) " of " (size(all)) " of text are looked in. "
+                (size(searched)) " of " (size(all)) " of text searched. "
             }
             @match restricted.n_pages_in_all.saturating_sub(view.n_pages) {
-                0 => "No page is lost by it.",
-                n => { (counted(n as u64, "more page", "more pages")) " said it in versions below the index threshold alone." },
+                0 => "It misses no page.",
+                n => { "It misses " (counted(n as u64, "page", "pages")) " with the words in minor versions." },
             }
         }
     }
 }
 
 fn form(view: &View, base: &str) -> Markup {
-    let asked = &view.asked;
+    let values = &view.form;
     html! {
         form role="search" action={ (base) "/search" } {
             div.searchbar {
@@ -267,82 +264,82 @@ fn form(view: &View, base: &str) -> Markup {
                 button.btn.go { "Search" }
             }
             div.row style="padding:8px 0 16px;gap:8px 16px" {
-                (field("site", "Site", 16, asked.site.as_deref().unwrap_or_default(), "all"))
-                (field("from", "From", 10, asked.from.as_deref().unwrap_or_default(), "2026-01-28"))
-                (field("to", "to", 10, asked.to.as_deref().unwrap_or_default(), "2026-01-30"))
-                (tick("phrase", "exact phrase", asked.is_phrase))
-                (tick("vanished", "gone by now", asked.is_vanished))
-                (tick("important", "important versions only", asked.is_important))
+                (field("site", "Site", 16, values.site.as_deref().unwrap_or_default(), "all"))
+                (field("from", "From", 10, values.from.as_deref().unwrap_or_default(), "2026-01-28"))
+                (field("to", "to", 10, values.to.as_deref().unwrap_or_default(), "2026-01-30"))
+                (tick("phrase", "exact phrase", values.is_phrase))
+                (tick("vanished", "no longer on the page", values.is_vanished))
+                (tick("important", "important versions only", values.is_important))
             }
         }
     }
 }
 
 fn facts(view: &View) -> Markup {
-    let rows = &view.answers;
-    let n_there = rows.iter().filter(|row| row.stays.last().is_some_and(|stay| stay.gone.is_none())).count();
+    let rows = &view.hits;
+    let n_present = rows.iter().filter(|row| row.presence.last().is_some_and(|last| last.gone.is_none())).count();
     let first =
-        rows.iter().filter_map(|row| Some((row.stays.first()?, row))).min_by_key(|(stay, _)| stay.first);
-    let gone = rows.iter().filter_map(|row| Some((row.stays.last()?, row.stays.last()?.gone?, row)));
+        rows.iter().filter_map(|row| Some((row.presence.first()?, row))).min_by_key(|(first, _)| first.first);
+    let gone = rows.iter().filter_map(|row| Some((row.presence.last()?, row.presence.last()?.gone?, row)));
     let gone = gone.max_by_key(|(_, gone, _)| *gone);
     let hosts: BTreeSet<&str> = rows.iter().map(|row| host_with_port(&row.url)).collect();
-    let day_of = |at: Time| at.as_secs().div_euclid(86_400);
+    let day = |at: Time| at.as_secs().div_euclid(86_400);
     html! {
         dl.facts {
             div {
-                dt { "Said by" }
+                dt { "Found on" }
                 dd {
                     @if view.is_partial { "at least " }
                     (counted(view.n_pages as u64, "page", "pages"))
                     small { "on " (counted(hosts.len() as u64, "site", "sites")) }
                 }
             }
-            @if let Some((stay, row)) = first {
+            @if let Some((interval, row)) = first {
                 div {
                     dt { "First seen" }
                     dd {
-                        (day_and_minute(*stay.first))
+                        (day_and_minute(*interval.first))
                         small {
                             (untrusted(host_with_port(&row.url))) ", "
-                            @match stay.absent_until {
-                                Some(absent) => { "not yet at " (day_and_minute(*absent)) },
-                                None => "at its first look",
+                            @match interval.absent_until {
+                                Some(absent) => { "not on the page at " (day_and_minute(*absent)) },
+                                None => "at the first capture",
                             }
                         }
                     }
                 }
             }
             div {
-                dt { "Last gone" }
+                dt { "Last removed" }
                 dd {
                     @match gone {
-                        Some((stay, gone, row)) => {
-                            (day_and_minute(*stay.last)) " to "
-                            @if day_of(stay.last) == day_of(gone) { (minute(*gone)) } @else { (day_and_minute(*gone)) }
+                        Some((interval, gone, row)) => {
+                            (day_and_minute(*interval.last)) " to "
+                            @if day(interval.last) == day(gone) { (minute(*gone)) } @else { (day_and_minute(*gone)) }
                             small { (untrusted(host_with_port(&row.url))) }
                         },
-                        None => { "nowhere" small { "no page took it back" } },
+                        None => { "never" small { "all pages still contain it" } },
                     }
                 }
             }
             div {
-                dt { "Still there at the last look" }
-                dd { (n_there) " of " (rows.len()) " shown" small { (rows.len() - n_there) " gone" } }
+                dt { "Still on the page" }
+                dd { (n_present) " of " (rows.len()) " shown" small { (rows.len() - n_present) " removed" } }
             }
         }
     }
 }
 
 const LEGEND: PreEscaped<&str> = PreEscaped(
-    "<span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect class=\"f4\" y=\"1\" width=\"24\" height=\"12\"/></svg>seen</span>\
-     <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect y=\"4\" width=\"24\" height=\"6\" fill=\"url(#hatch)\"/></svg>came or went in this gap</span>\
-     <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><path class=\"sm\" d=\"M4 5v6M12 5v6M20 5v6\"/></svg>looks</span><span>&#9656; still there</span>",
+    "<span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect class=\"f4\" y=\"1\" width=\"24\" height=\"12\"/></svg>on the page</span>\
+     <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect y=\"4\" width=\"24\" height=\"6\" fill=\"url(#hatch)\"/></svg>added or removed in this gap</span>\
+     <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><path class=\"sm\" d=\"M4 5v6M12 5v6M20 5v6\"/></svg>captures</span><span>&#9656; still on the page</span>",
 );
 
-fn answers(view: &View, base: &str) -> Markup {
-    let axis = axis_of(&view.answers);
-    let mut hosts: Vec<(&str, Vec<&Row>)> = Vec::new();
-    for row in &view.answers {
+fn hit_list(view: &View, base: &str) -> Markup {
+    let axis = time_axis(&view.hits);
+    let mut hosts: Vec<(&str, Vec<&SearchRow>)> = Vec::new();
+    for row in &view.hits {
         let host = host_with_port(&row.url);
         match hosts.iter_mut().find(|(known, _)| *known == host) {
             Some((_, rows)) => rows.push(row),
@@ -351,7 +348,7 @@ fn answers(view: &View, base: &str) -> Markup {
     }
     html! {
         section style="padding-top:16px" {
-            div.sec { h2 { "When each page said it" } p.legend { (LEGEND) } }
+            div.sec { h2 { "When the words were on each page" } p.legend { (LEGEND) } }
             div.rows {
                 (axis.grid("grid wide-only"))
                 div.iv.axisrow { div.say.small.mute style="padding-bottom:4px" { "By site" } (axis.head()) }
@@ -360,97 +357,97 @@ fn answers(view: &View, base: &str) -> Markup {
                         a.quiet href=(site_address(base, host)) { (untrusted(host)) } " "
                         span { (counted(rows.len() as u64, "page", "pages")) }
                     }
-                    @for row in rows { (answer_row(row, base, axis)) }
+                    @for row in rows { (hit_row(row, base, axis)) }
                 }
             }
         }
-        @if view.n_pages > view.answers.len() {
+        @if view.n_pages > view.hits.len() {
             p.more.mute {
-                (counted((view.n_pages - view.answers.len()) as u64, "more page", "more pages"))
-                ": a site, a span or another word brings them here, and " code { "perennial search --limit" } " lists all."
+                (counted((view.n_pages - view.hits.len()) as u64, "more page", "more pages"))
+                ". Restrict the search by site, dates or words; " code { "perennial search --limit" } " lists all."
             }
         }
     }
 }
 
-fn answer_row(row: &Row, base: &str, axis: Axis) -> Markup {
-    let open = row.stays.last().map(|stay| version_address(base, *stay.last, &row.url)).unwrap_or_default();
-    let label = row.stays.first().map(told).unwrap_or_default();
+fn hit_row(row: &SearchRow, base: &str, axis: Axis) -> Markup {
+    let open = row.presence.last().map(|interval| version_address(base, *interval.last, &row.url)).unwrap_or_default();
+    let label = row.presence.first().map(describe).unwrap_or_default();
     html! {
         div.iv {
             div.say {
-                p { a.quiet href=(open) { (marked(&row.text, &row.found)) } }
+                p { a.quiet href=(open) { (marked(&row.text, &row.matches)) } }
                 p.small.mute {
                     a href=(page_address(base, &row.url)) { (untrusted(without_scheme(&row.url))) } ", "
                     @if let Some(name) = &row.title { (title(name)) ", " } (row.place)
                 }
-                (stays(&row.stays))
+                (presence_list(&row.presence))
             }
             (intervals(axis, &bars(row, axis), &label))
         }
     }
 }
 
-fn bars(row: &Row, axis: Axis) -> Vec<Bar> {
+fn bars(row: &SearchRow, axis: Axis) -> Vec<Bar> {
     let mut bars = Vec::new();
-    for stay in &row.stays {
-        bars.extend(stay.absent_until.map(|absent| Bar::Gap(*absent, *stay.first)));
-        bars.extend(stay.gone.map(|gone| Bar::Gap(*stay.last, *gone)));
-        bars.push(Bar::ChangeStatus(*stay.first, *stay.last, true));
-        if stay.gone.is_none() {
-            bars.push(Bar::Open(*stay.last));
+    for interval in &row.presence {
+        bars.extend(interval.absent_until.map(|absent| Bar::Gap(*absent, *interval.first)));
+        bars.extend(interval.gone.map(|gone| Bar::Gap(*interval.last, *gone)));
+        bars.push(Bar::Present(*interval.first, *interval.last, true));
+        if interval.gone.is_none() {
+            bars.push(Bar::Open(*interval.last));
         }
     }
-    let looks = row.looks.iter().filter(|look| **look >= axis.from && **look <= axis.until);
-    bars.extend(looks.map(|look| Bar::Look(*look)));
+    let captures = row.captures.iter().filter(|time| **time >= axis.from && **time <= axis.until);
+    bars.extend(captures.map(|time| Bar::Capture(*time)));
     bars
 }
 
-/// When it came and went: the first time and the last ones in sight, those between on demand.
-fn stays(stays: &[Presence]) -> Markup {
-    let n_folded = if stays.len() > MAX_STAYS { stays.len() - MAX_STAYS } else { 0 };
-    let line = |stay: &Presence| html! { p.small.mute { (told(stay)) } };
-    let (first, rest) = stays.split_at(stays.len().min(1));
+/// The intervals as sentences: the first and the last ones visible, those between folded.
+fn presence_list(intervals: &[PresenceView]) -> Markup {
+    let n_folded = intervals.len().saturating_sub(MAX_INTERVALS);
+    let line = |interval: &PresenceView| html! { p.small.mute { (describe(interval)) } };
+    let (first, rest) = intervals.split_at(intervals.len().min(1));
     let (folded, last) = rest.split_at(n_folded);
     html! {
-        @for stay in first { (line(stay)) }
+        @for interval in first { (line(interval)) }
         @if !folded.is_empty() {
             details.small.mute {
-                summary { "came and went " (n_folded) " times more" }
-                @for stay in folded { (line(stay)) }
+                summary { (n_folded) " more intervals" }
+                @for interval in folded { (line(interval)) }
             }
         }
-        @for stay in last { (line(stay)) }
+        @for interval in last { (line(interval)) }
     }
 }
 
-fn told(stay: &Presence) -> String {
-    let appeared = match stay.absent_until {
-        Some(absent) => format!("appeared between {} and {}", date_time(*absent), date_time(*stay.first)),
-        None => format!("there at the first look, {}", date_time(*stay.first)),
+fn describe(interval: &PresenceView) -> String {
+    let appeared = match interval.absent_until {
+        Some(absent) => format!("added between {} and {}", date_time(*absent), date_time(*interval.first)),
+        None => format!("on the page at the first capture, {}", date_time(*interval.first)),
     };
-    match stay.gone {
-        Some(gone) => format!("{appeared}; gone between {} and {}", date_time(*stay.last), date_time(*gone)),
-        None => format!("{appeared}; still there at the last look, {}", date_time(*stay.last)),
+    match interval.gone {
+        Some(gone) => format!("{appeared}; removed between {} and {}", date_time(*interval.last), date_time(*gone)),
+        None => format!("{appeared}; still there at the last capture, {}", date_time(*interval.last)),
     }
 }
 
 fn marked(text: &str, found: &[ops::Range<usize>]) -> Markup {
     let mut done = 0;
-    let mut pieces = Vec::new();
+    let mut segments = Vec::new();
     for at in found.iter().filter(|at| at.end <= text.len()) {
         if at.start >= done {
-            pieces.push((&text[done..at.start], &text[at.clone()]));
+            segments.push((&text[done..at.start], &text[at.clone()]));
             done = at.end;
         }
     }
-    html! { @for (before, found) in pieces { (before) mark { (found) } } (&text[done..]) }
+    html! { @for (before, found) in segments { (before) mark { (found) } } (&text[done..]) }
 }
 
-/// One scale of time for all rows.
-fn axis_of(rows: &[Row]) -> Axis {
-    let stays = || rows.iter().flat_map(|row| &row.stays);
-    let from = stays().map(|stay| *stay.absent_until.unwrap_or(stay.first)).min().unwrap_or(Timestamp::EPOCH);
-    let until = stays().map(|stay| *stay.gone.unwrap_or(stay.last)).max().unwrap_or(from);
+fn time_axis(rows: &[SearchRow]) -> Axis {
+    let intervals = || rows.iter().flat_map(|row| &row.presence);
+    let from = intervals().map(|interval| *interval.absent_until.unwrap_or(interval.first)).min();
+    let from = from.unwrap_or(Timestamp::EPOCH);
+    let until = intervals().map(|interval| *interval.gone.unwrap_or(interval.last)).max().unwrap_or(from);
     Axis { from, until }
 }

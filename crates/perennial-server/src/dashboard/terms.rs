@@ -1,4 +1,4 @@
-//! `/terms?since=7d`: terms that are new in a span, or more frequent, each with the search for it.
+//! `/terms?since=7d`: terms that are new or more frequent in a span, each linked to a search for it.
 
 use maud::{Markup, html};
 use perennial_core::schedule::units;
@@ -14,33 +14,30 @@ use perennial_archive::{Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, grouped};
 use perennial_engine::search::{TermsQuery, new_terms};
 
-/// Terms that are shown.
 const MAX_TERMS: usize = 60;
 
-/// A term.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Term {
-    /// As a reader saw it first.
+    /// As first seen.
     term: String,
     /// Passages of the span that contain it.
     n_passages: u64,
-    /// Passages before that contained it.
+    /// Earlier passages that contain it.
     n_before: u64,
     /// The log-likelihood ratio.
     surprise: f64,
 }
 
-/// The page.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Terms")]
 pub(crate) struct View {
-    /// From when on terms are new.
+    /// The start of the span.
     since: Time,
-    /// Passages that came in the span.
+    /// Passages that appeared in the span.
     n_passages: u64,
-    /// Passages that were there before.
+    /// Earlier passages.
     n_before: u64,
-    /// Whether only the latest passages were read.
+    /// Whether only the latest passages of the span were read.
     is_partial: bool,
     terms: Vec<Term>,
     #[serde(skip)]
@@ -62,7 +59,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 
 fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::Result<View> {
     let store = snapshot.store();
-    // An archive that is not crawled any more has its last week too.
+    // The span ends with the last capture, so that an archive that is no longer crawled still has terms.
     let end = store.last_capture()?.unwrap_or_else(now);
     let since = units::parse_time(since_given, end);
     let mut view = View {
@@ -73,13 +70,13 @@ fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::R
         terms: Vec::new(),
         since_given: since_given.to_owned(),
         site: site.map(str::to_owned),
-        problem: since.err().map(|error| format!("since: {error}.")),
+        problem: since.err().map(|error| format!("since: {error}")),
     };
     if view.problem.is_some() {
         return Ok(view);
     }
     let Some(texts) = Texts::open_read(&snapshot.archive().texts_path())? else {
-        view.problem = Some("There is no text index of this release: `perennial analyse` makes it.".into());
+        view.problem = Some("No text index; run `perennial analyse` to build it.".into());
         return Ok(view);
     };
     let question = TermsQuery { since: *view.since, until: None, host: site, limit: MAX_TERMS };
@@ -104,15 +101,15 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
             div {
                 h1 {
                     @match view.terms.len() {
-                        0 => "No term surprises",
-                        n => { (counted(n as u64, "term", "terms")) " that are new, or more frequent" },
+                        0 => "No new terms",
+                        n => { (counted(n as u64, "term", "terms")) " new or more frequent" },
                     }
                 }
                 @if view.problem.is_none() {
                     p.lead {
-                        "Among " (counted(view.n_passages, "passage", "passages")) " that came to pages since "
-                        (day_and_minute(*view.since)) ", " @if view.is_partial { "the latest of them, " }
-                        "beside " (grouped(view.n_before)) " before."
+                        "In " (counted(view.n_passages, "passage", "passages")) " that appeared since "
+                        (day_and_minute(*view.since)) @if view.is_partial { " (only the latest)" }
+                        ", compared with " (grouped(view.n_before)) " earlier ones."
                     }
                 }
             }
@@ -121,18 +118,18 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
         @match &view.problem {
             Some(problem) => (alert(problem)),
             None if view.terms.is_empty() => (empty(
-                "Nothing is said more often than before",
-                "A longer span has more. What a site said when it was seen first is not news: there is nothing to compare it with.",
+                "No term became more frequent",
+                "Try a longer span. The first capture of a site does not count, because there is nothing to compare it with.",
                 None,
             )),
             None => (table(view, place.base)),
         }
     };
-    let json = format!("/api/terms?{}", query_of(view, &view.since_given));
+    let json = format!("/api/terms?{}", terms_query(view, &view.since_given));
     Shell::new(place, Tab::Search, "New terms", Some(json)).page(&main)
 }
 
-fn query_of(view: &View, since: &str) -> String {
+fn terms_query(view: &View, since: &str) -> String {
     query(&[("since", Some(since)), ("site", view.site.as_deref())])
 }
 
@@ -140,7 +137,7 @@ fn form(view: &View, base: &str) -> Markup {
     html! {
         form.filters aria-label="Span" action={ (base) "/terms" } {
             (segments(SPANS.map(|(since, name)| {
-                let address = format!("{base}/terms?{}", query_of(view, since));
+                let address = format!("{base}/terms?{}", terms_query(view, since));
                 (name.to_owned(), (since != view.since_given).then_some(address))
             })))
             (field("since", "Since", 12, &view.since_given, "2026-01-28"))
@@ -155,7 +152,7 @@ fn table(view: &View, base: &str) -> Markup {
         table.t {
             thead {
                 tr {
-                    th scope="col" { "Term" } th.r scope="col" { "Passages" } th.r scope="col" { "Before" } th.r scope="col" { "Surprise" }
+                    th scope="col" { "Term" } th.r scope="col" { "Passages" } th.r scope="col" { "Before" } th.r scope="col" { "Surprise (log-likelihood)" }
                 }
             }
             tbody {
@@ -180,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn terms_are_escaped_and_lead_to_the_search() {
+    fn terms_are_escaped_and_linked_to_the_search() {
         let hostile = "<script>alert(1)</script>".to_owned();
         let view = View {
             since: Timestamp::EPOCH.into(),
@@ -194,6 +191,6 @@ mod tests {
         };
         let html = render(&view, Place { base: "/b", ..Place::default() }).0;
         assert!(!html.contains("<script") && html.contains("/b/search?q=%3Cscript%3E"), "{html}");
-        assert!(html.contains("1 term that"), "{html}");
+        assert!(html.contains("1 term new"), "{html}");
     }
 }

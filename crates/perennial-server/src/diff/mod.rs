@@ -63,12 +63,12 @@ pub struct DiffView<'a> {
     /// Where a part that a selector names is pinned; `None` where it cannot be.
     pub pin: Option<&'a dyn Fn(&str) -> String>,
     /// Where the two stand among the versions of an archive; `None` for files.
-    pub around: Option<Around>,
+    pub frame: Option<DiffFrame>,
 }
 
 /// Where two versions stand in an archive. Texts are HTML already.
 #[derive(Clone, Default, Debug)]
-pub struct Around {
+pub struct DiffFrame {
     /// The way to the page.
     pub crumbs: String,
     /// From which importance on a version is kept in the index.
@@ -168,7 +168,7 @@ impl Parts<'_, '_> {
         // A version that no time names is a file.
         let is_file = Timestamp::parse(&after.version).is_err();
         let place = if is_file { &after.version } else { &after.url };
-        match &self.view.around {
+        match &self.view.frame {
             Some(around) => out.push_str(&around.crumbs),
             None => {
                 let _ = write!(out, "<p class=\"crumbs\">{}</p>", escaped(&shorten(place, 160)));
@@ -182,7 +182,7 @@ impl Parts<'_, '_> {
             escaped(&span_of(&before.version, &after.version)),
             figure(importance)
         );
-        let _ = match &self.view.around {
+        let _ = match &self.view.frame {
             Some(around) if around.is_indexed => {
                 write!(out, ", kept in the index: the threshold is {}.", figure(around.threshold))
             }
@@ -200,7 +200,7 @@ impl Parts<'_, '_> {
             );
         }
         out.push_str("</p></div>");
-        match &self.view.around {
+        match &self.view.frame {
             Some(around) => {
                 let _ = write!(out, "{}</div>{}", around.steps, around.slider);
             }
@@ -255,7 +255,7 @@ impl Parts<'_, '_> {
         out.push_str(
             "</span><a class=\"pd-here\" href=\"#\" hidden>Link to this view</a><span class=\"keys\"><kbd>n</kbd> next <kbd>p</kbd> previous",
         );
-        if self.view.around.is_some() {
+        if self.view.frame.is_some() {
             out.push_str(" <kbd>[</kbd> earlier <kbd>]</kbd> later");
         }
         out.push_str(" <kbd>m</kbd> <kbd>a</kbd> <kbd>o</kbd> switches</span></form>");

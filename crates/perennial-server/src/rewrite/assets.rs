@@ -1,7 +1,7 @@
-//! What a replayed page asks of us beside archived content: our script, our service worker, and where a leaked_request request belongs.
+//! Our own files for replayed pages, and where a leaked request belongs.
 //!
-//! A page that asks for `/api/x` of its own host asks our origin, because that is where it is shown. The service worker leads
-//! such a request; where there is none yet, or never, the server leads it by the address of who asked (`Referer`).
+//! A page that requests `/api/x` from its host sends the request to our origin, because that is where it is replayed. The service
+//! worker redirects such a request. Before it is installed, the server redirects the request by its `Referer`.
 
 use hyper::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::ReplayUrl;
@@ -9,16 +9,16 @@ use url::Url;
 
 use crate::body::Body;
 
-/// Paths of our own, on both origins. No archive has a name that begins with an underscore.
+/// Paths of our assets, on both origins. Names of archives do not begin with an underscore.
 pub const ROOT: &str = "/_perennial/";
 
-/// Where the script is that runs before those of a page.
+/// The script that runs before those of a page.
 pub const SCRIPT_ADDRESS: &str = concat!("/_perennial/replay.js?v=", env!("CARGO_PKG_VERSION"));
 
 const SCRIPT: &str = include_str!("replay.js");
 const WORKER: &str = include_str!("worker.js");
 
-/// One of our own files for replayed pages.
+/// An asset for replayed pages.
 pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
     let text = match path.split('?').next()? {
         "replay.js" => SCRIPT,
@@ -32,13 +32,13 @@ pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // The worker's scope is the whole origin.
     headers.insert("service-worker-allowed", HeaderValue::from_static("/"));
-    // Workers of archived pages begin with our script and have its policy.
+    // Workers of archived pages begin with our script and get its policy.
     let policy = super::headers::policy(main_origin, true);
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_str(&policy).ok()?);
     Some(response)
 }
 
-/// Where a request belongs that a replayed page made to the root of our origin: the host of that page, at its time.
+/// Redirects a leaked request to the host of the page that sent it, at the page's time.
 pub fn leaked_request(
     referer: Option<&str>,
     replay_origin: &str,
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stray_request_belongs_to_the_host_of_the_page() {
+    fn a_leaked_request_belongs_to_the_host_of_the_page() {
         let page = "http://127.0.0.1:2/web/20200102030405mp_/https://a.example/b/c?d";
         assert_eq!(led(page, "/api/x?y").unwrap(), "/web/20200102030405mp_/https://a.example/api/x?y");
         assert_eq!(led(page, "//evil.example/x"), None);

@@ -1,4 +1,4 @@
-//! One attribute of an archived page -> what stands there in a replay.
+//! Rewrites an attribute of an archived page.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,22 +11,19 @@ use super::css::rewrite_css;
 use super::script::rewrite_handler;
 use super::url::Place;
 
-/// An element with more attributes is left out of a replay.
+/// An element with more attributes is removed.
 pub(super) const MAX_ATTRIBUTES: usize = 2000;
 
-/// The name of the frame in which a page is replayed. Links that would open a window lead there.
+/// The name of the frame in which a page is replayed, where links open that would open a window.
 pub const FRAME_NAME: &str = "perennial_page";
 
-/// What becomes of an attribute.
+/// The result for an attribute.
 #[derive(Debug, PartialEq)]
 pub(super) enum Attribute {
-    /// It stays.
     Stays,
-    /// It is removed.
     Goes,
-    /// It is a document of its own, to be rewritten as one.
+    /// A document of its own, to be rewritten as one.
     Document,
-    /// It gets another value.
     Becomes(String),
 }
 
@@ -36,7 +33,7 @@ impl Attribute {
     }
 }
 
-/// An element with its attributes, names in lower case, values decoded.
+/// An element with its attributes; names in lower case, values decoded.
 pub(super) struct Element<'a> {
     pub(super) tag: &'a str,
     pub(super) all: &'a [(String, String)],
@@ -52,13 +49,12 @@ impl Element<'_> {
         self.given(name).is_some_and(|given| given.trim().eq_ignore_ascii_case(value))
     }
 
-    /// What becomes of one attribute.
     pub(super) fn rewrite(&self, name: &str, value: &str, place: &Place) -> Attribute {
         match name {
             "srcset" | "imagesrcset" => Attribute::of(place.rewrite_srcset(value, Modifier::Image)),
             "srcdoc" if self.tag == "iframe" => Attribute::Document,
             "style" => changed(value, rewrite_css(value, place).into()),
-            // It names who asked, which the archive needs to know; the rest would report elsewhere or forbid what is changed.
+            // The archive needs the referrer; the other attributes would report elsewhere or forbid rewritten content.
             "ping" | "integrity" | "referrerpolicy" | "csp" | "attributionsrc" | "browsingtopics" => {
                 Attribute::Goes
             }
@@ -86,7 +82,7 @@ impl Element<'_> {
         }
     }
 
-    /// What an attribute's address is asked for; `None` where it holds none.
+    /// How the URL in an attribute is used; `None` if the attribute has none.
     fn part(&self, name: &str) -> Option<Modifier> {
         let part = match (name, self.tag) {
             ("src", "script") => Modifier::Script,
@@ -123,7 +119,7 @@ impl Element<'_> {
         }
     }
 
-    /// A window of its own is not opened: the frame of the replay takes its place. The frame around a replayed page is ours.
+    /// Opens links in the frame of the replay instead of new windows. The window around a replayed page is ours.
     fn target(&self, value: &str) -> Attribute {
         let becomes = |name: &str| Attribute::Becomes(name.to_string());
         match value.to_ascii_lowercase().as_str() {
@@ -133,7 +129,7 @@ impl Element<'_> {
         }
     }
 
-    /// What a page says in the place of a header: policies are the archive's own business, cookies nobody's.
+    /// Removes what replaces a header field: the server sets the policy, and archived cookies are not set.
     fn equivalent(&self, value: &str) -> Attribute {
         match value.trim().to_ascii_lowercase().as_str() {
             "content-type" | "content-language" | "default-style" | "x-ua-compatible" => Attribute::Stays,
@@ -149,7 +145,7 @@ impl Element<'_> {
     }
 }
 
-/// Attributes of SVG that are styles.
+/// SVG attributes that contain styles.
 fn is_presentation(name: &str) -> bool {
     matches!(name, "fill" | "stroke" | "filter" | "mask" | "clip-path" | "cursor" | "marker")
         || name.starts_with("marker-")
@@ -159,7 +155,7 @@ fn changed(before: &str, after: Cow<'_, str>) -> Attribute {
     if after == before { Attribute::Stays } else { Attribute::Becomes(after.into_owned()) }
 }
 
-/// A value as it stands in a page -> what it means: character references and zero characters are read as browsers read them.
+/// Decodes character references and zero characters as browsers do.
 pub(super) fn decoded(value: &str) -> String {
     if !value.contains(['&', '\0']) {
         return value.to_string();
@@ -173,12 +169,12 @@ pub(super) fn decoded(value: &str) -> String {
     tokenizer.sink.0.into_inner().unwrap_or_default()
 }
 
-/// A value -> as it may stand in a page between double quotes.
+/// Encodes a value for double quotes.
 pub(super) fn encoded(value: &str) -> String {
     value.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
 }
 
-/// Keeps the value of the first attribute.
+/// Stores the value of the first attribute.
 struct FirstValue(RefCell<Option<String>>);
 
 impl TokenSink for FirstValue {

@@ -1,7 +1,7 @@
-//! The body of an archived answer, piece by piece -> the body of a replay, as what it is shown.
+//! Rewrites the body of an archived response as a stream.
 //!
-//! A page is streamed. A stylesheet or a script is held whole, because one token may reach to its end; one that is too long passes as
-//! it is, and the policy of the answer holds it.
+//! A page is streamed. A stylesheet or a script is held in memory, because a token may extend to its end. If it is too long, it is
+//! sent unchanged, and the response's policy limits it.
 
 use std::borrow::Cow;
 
@@ -15,30 +15,26 @@ use super::html::{PageError, PageOptions, PageRewriter};
 use super::script::rewrite_script;
 use super::url::Place;
 
-/// A stylesheet or script that is longer passes as it is.
+/// A longer stylesheet or script is sent unchanged.
 pub const MAX_TEXT_BYTES: usize = 16 << 20;
-/// Bytes of a page from which its encoding is guessed where nothing says it.
+/// Bytes of a page from which an undeclared encoding is guessed.
 const GUESS_BYTES: usize = 256 << 10;
-/// Bytes in which a page may say its encoding.
+/// Bytes in which a page may declare its encoding.
 const SAID_BYTES: usize = 1024;
 
-/// As what a body is shown.
+/// The kind of content as which a body is replayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Treatment {
-    /// A page of HTML.
     Page,
-    /// A page of XHTML or a drawing in SVG: well-formed, and it stays so.
+    /// XHTML or SVG, which must stay well-formed.
     Xml,
-    /// A stylesheet.
     Style,
-    /// A script.
     Script,
-    /// Bytes.
+    /// Not rewritten.
     Bytes,
 }
 
-/// How a body is shown, by what it is asked for, what the browser says it needs it for (`Sec-Fetch-Dest`), what the archived
-/// server called it and how it begins.
+/// Chooses the treatment by the modifier of the URL, `Sec-Fetch-Dest`, the archived media type and the first bytes.
 pub fn treatment(
     part: Modifier,
     destination: Option<&str>,
@@ -46,7 +42,7 @@ pub fn treatment(
     start: &[u8],
 ) -> Treatment {
     match destination {
-        // What a script asks for is data: it is rewritten when it becomes part of the page.
+        // What a script fetches is data; it is rewritten when it becomes part of the page.
         Some("empty" | "font" | "audio" | "video" | "track" | "manifest") => return Treatment::Bytes,
         Some("script" | "worker" | "sharedworker") => return Treatment::Script,
         Some("style") => return Treatment::Style,
@@ -68,7 +64,7 @@ pub fn treatment(
     }
 }
 
-/// Whether bytes without a type begin as a page does.
+/// Whether bytes without a type begin like a page.
 fn looks_like_page(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let words: [&[u8]; 8] =
@@ -76,7 +72,7 @@ fn looks_like_page(start: &[u8]) -> bool {
     words.iter().any(|word| start.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word)))
 }
 
-/// Whether the encoding is known from so many bytes of the beginning.
+/// Whether these first bytes suffice to determine the encoding.
 pub fn is_enough(treatment: Treatment, start: &[u8], content_type: Option<&str>) -> bool {
     match treatment {
         Treatment::Page | Treatment::Xml => {
@@ -84,38 +80,35 @@ pub fn is_enough(treatment: Treatment, start: &[u8], content_type: Option<&str>)
                 || start.len() >= SAID_BYTES && Charset::declared(start, content_type).is_some()
         }
         Treatment::Bytes => start.len() >= SAID_BYTES,
-        // These are held whole anyway; what is beyond the bound passes as it is.
+        // These are held whole; what exceeds the limit is sent unchanged.
         Treatment::Style | Treatment::Script => start.len() > MAX_TEXT_BYTES,
     }
 }
 
-/// The rewriting of one body.
+/// Rewrites one body.
 pub enum BodyRewriter {
-    /// A page, in its own encoding.
+    /// A page in its own encoding.
     Page(Box<PageRewriter>),
-    /// A page whose encoding has no ASCII in it, through UTF-8.
+    /// A page in an encoding that does not contain ASCII, converted to UTF-8.
     Decoded(Box<PageRewriter>, Box<Decoder>),
-    /// Bytes.
     Bytes,
 }
 
-/// What is replayed in place of a body that could be held whole, and the charset that its type must name.
+/// A rewritten stylesheet or script, and the charset for its media type.
 pub struct Whole {
-    /// The bytes.
     pub bytes: Vec<u8>,
-    /// The charset, where it is known.
     pub charset: Option<&'static str>,
 }
 
 impl BodyRewriter {
-    /// Begins a page, of which so much is known; the charset that its type must name.
+    /// Starts a page from its first bytes; also returns the charset for its media type.
     pub fn page(
         options: PageOptions,
         start: &[u8],
         content_type: Option<&str>,
     ) -> (BodyRewriter, &'static str) {
         let mut options = options;
-        // A character that is cut in two would say that the text is in another encoding.
+        // A truncated character would suggest a different encoding.
         let whole = start.iter().rposition(|byte| byte.is_ascii()).map_or(start, |last| &start[..=last]);
         options.place.charset = Charset::detect(whole, content_type);
         let encoding = options.place.charset.encoding();
@@ -132,7 +125,7 @@ impl BodyRewriter {
         }
     }
 
-    /// Takes in more; what is ready.
+    /// Rewrites more bytes; returns those that are ready.
     pub fn write(&mut self, bytes: &[u8]) -> Result<Vec<u8>, PageError> {
         match self {
             BodyRewriter::Page(page) => page.write(bytes),
@@ -141,7 +134,6 @@ impl BodyRewriter {
         }
     }
 
-    /// What is left.
     pub fn end(self) -> Result<Vec<u8>, PageError> {
         match self {
             BodyRewriter::Page(page) => page.end(),
@@ -162,7 +154,7 @@ fn decode(decoder: &mut Decoder, bytes: &[u8], is_last: bool) -> String {
     text
 }
 
-/// Rewrites a stylesheet or a script that is held whole.
+/// Rewrites a whole stylesheet or script.
 pub fn rewrite_whole(treatment: Treatment, bytes: &[u8], content_type: Option<&str>, place: &Place) -> Whole {
     let (text, charset) = read_text(bytes, content_type);
     let place = Place { charset: Charset::default(), ..place.clone() };
@@ -177,8 +169,8 @@ pub fn rewrite_whole(treatment: Treatment, bytes: &[u8], content_type: Option<&s
     }
 }
 
-/// A text in the encoding that it says or that its bytes show. Where neither tells, the page that asks decides: then every byte is one
-/// character here, and goes out as it came in.
+/// Decodes text by its declared or detected encoding. If there is neither, the requesting page determines it, so each byte becomes
+/// one character here and is written back unchanged.
 fn read_text<'a>(bytes: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, Option<&'static str>) {
     let said = Charset::declared(&bytes[..bytes.len().min(SAID_BYTES)], content_type);
     match (said, std::str::from_utf8(bytes)) {
@@ -208,7 +200,7 @@ mod tests {
     fn page(bytes: &[u8], content_type: Option<&str>) -> (Vec<u8>, &'static str) {
         let (mut rewriter, charset) = BodyRewriter::page(options(), bytes, content_type);
         let mut out = Vec::new();
-        // Byte by byte, so that tags and characters are cut.
+        // Byte by byte, which splits tags and characters.
         for byte in bytes {
             out.extend(rewriter.write(&[*byte]).unwrap());
         }

@@ -1,7 +1,7 @@
-//! A stylesheet or an inline style -> the same with every address rewritten.
+//! Rewrites the URLs in a stylesheet or an inline style.
 //!
-//! The text is read by a tokenizer that follows CSS Syntax, so that escapes, comments, strings and nesting mean what they mean to
-//! a browser. Everything but the addresses stays, byte for byte.
+//! A tokenizer that follows CSS Syntax reads the text, so that escapes, comments, strings and nesting mean the same as in a browser.
+//! Everything except URLs is unchanged.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,13 @@ use perennial_core::memento::Modifier;
 
 use super::url::Place;
 
-/// Blocks in blocks that are followed as such. What lies deeper is read as if it were less deep, and its addresses are rewritten all
-/// the same.
+/// The depth to which nesting is followed. Deeper blocks are read as if they were less deep, and their URLs are rewritten too.
 const MAX_DEPTH: u8 = 64;
 
-/// Functions whose strings are addresses.
+/// Functions with URLs as strings.
 const ADDRESS_FUNCTIONS: [&str; 5] = ["url", "src", "image", "image-set", "-webkit-image-set"];
 
-/// Rewrites a stylesheet, or a list of declarations.
+/// Rewrites a stylesheet or a list of declarations.
 pub fn rewrite_css(css: &str, place: &Place) -> String {
     let mut out = Rewriting { place, out: String::with_capacity(css.len() + css.len() / 4) };
     let mut parser = Parser::new(css);
@@ -26,12 +25,12 @@ pub fn rewrite_css(css: &str, place: &Place) -> String {
     out.out
 }
 
-/// What a string means where it stands.
+/// The meaning of a string in its context.
 #[derive(Clone, Copy, PartialEq)]
 enum Context {
-    /// A text.
+    /// Text.
     Plain,
-    /// An address of a picture or font.
+    /// The URL of an image or font.
     Address,
     /// After `@import`: a stylesheet.
     Import,
@@ -43,7 +42,7 @@ struct Rewriting<'a> {
 }
 
 impl Rewriting<'_> {
-    /// Everything up to the end of the block that the parser is in.
+    /// Rewrites everything up to the end of the current block.
     fn block(&mut self, parser: &mut Parser<'_>, within: Context) {
         let mut context = within;
         loop {
@@ -55,7 +54,7 @@ impl Rewriting<'_> {
             let written = parser.slice_from(start);
             match &token {
                 Token::AtKeyword(name) if name.eq_ignore_ascii_case("import") => context = Context::Import,
-                // Names of character sets and namespaces are strings after `@`, and are no addresses to be asked for.
+                // The strings of `@charset` and `@namespace` are not requested.
                 Token::AtKeyword(_) => context = within,
                 Token::Semicolon => context = within,
                 _ => {}
@@ -74,7 +73,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// The inside of a function or a block, and its end.
+    /// Rewrites the inside of a function or a block, and its end.
     fn nested(&mut self, parser: &mut Parser<'_>, token: &Token<'_>, context: Context) {
         let (end, inside) = match token {
             Token::Function(name) => {
@@ -95,7 +94,7 @@ impl Rewriting<'_> {
             self.block(inner, inside);
             Ok::<(), cssparser::ParseError<()>>(())
         });
-        // Of a block too deep the tokens come one by one, its end too.
+        // The tokens of a block that is too deep arrive one by one, including its end.
         if is_followed.is_ok() {
             self.out.push(end);
         }
@@ -105,14 +104,14 @@ impl Rewriting<'_> {
         match self.place.rewrite(address, part) {
             None => {
                 self.out.push_str(written);
-                // At the end of a text an address may be left open.
+                // At the end of the text a URL may be unterminated.
                 if is_function && !written.ends_with(')') {
                     self.out.push(')');
                 }
             }
             Some(to) => {
                 let mut text = String::with_capacity(to.len() + 2);
-                // Writing into a text cannot fail.
+                // Writing to a string cannot fail.
                 let _ = cssparser::serialize_string(&to, &mut text);
                 let _ =
                     if is_function { write!(self.out, "url({text})") } else { write!(self.out, "{text}") };
@@ -185,7 +184,7 @@ mod tests {
     }
 
     proptest! {
-        /// Read again, no address leads elsewhere.
+        /// After rewriting, no URL points elsewhere.
         #[test]
         fn nothing_leads_out(pieces in proptest::collection::vec(prop::sample::select(vec![
             "@import ", "url(", "'", "\"", ")", "http://evil.example/", "//evil.example", "/x", "\\", "{", "}", ";", "a:",

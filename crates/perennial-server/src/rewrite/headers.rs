@@ -1,18 +1,17 @@
-//! The head of an archived answer -> the fields that lead a browser on, and the policy that holds what is replayed.
+//! Rewritten header fields with URLs, and the content security policy of replayed content.
 
 use perennial_core::memento::Modifier;
 use perennial_warc::http::HttpHead;
 
 use super::url::Place;
 
-/// Fields with links that are read.
+/// `Link` fields that are read.
 const MAX_LINK_FIELDS: usize = 20;
 
-/// Links of a head that a browser follows by itself.
+/// Link relations that a browser follows automatically.
 const FOLLOWED: [&str; 4] = ["stylesheet", "preload", "modulepreload", "icon"];
 
-/// `Refresh` and `Link` of an archived head, with addresses of the archive. All other fields are the server's business
-/// (module `serve::headers`).
+/// `Refresh` and `Link` with rewritten URLs. The server's `headers` module handles all other fields.
 pub fn leading_fields(head: &HttpHead, place: &Place) -> Vec<(&'static str, String)> {
     let refresh = head.get("Refresh").and_then(|value| place.rewrite_refresh(&value));
     let links = head.get_all("Link").take(MAX_LINK_FIELDS).filter_map(|value| followed_links(&value, place));
@@ -20,12 +19,12 @@ pub fn leading_fields(head: &HttpHead, place: &Place) -> Vec<(&'static str, Stri
     refresh.into_iter().chain(links.map(|value| ("link", value)).collect::<Vec<_>>()).collect()
 }
 
-/// Visible ASCII and blanks: nothing that could end a field.
+/// Visible ASCII and blanks, so that the value cannot end the field.
 fn printable(value: &str) -> String {
     value.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' }).collect()
 }
 
-/// The links that a browser follows by itself, with their addresses rewritten.
+/// The links that a browser follows automatically, with rewritten URLs.
 fn followed_links(value: &str, place: &Place) -> Option<String> {
     let mut found = Vec::new();
     for link in links_in(value) {
@@ -48,7 +47,7 @@ fn followed_links(value: &str, place: &Place) -> Option<String> {
     (!found.is_empty()).then(|| printable(&found.join(", ")))
 }
 
-/// Splits a list of links at the commas between them, not at those in addresses or quotes.
+/// Splits a list of links at commas outside URLs and quotes.
 fn links_in(value: &str) -> Vec<&str> {
     let (mut found, mut start, mut is_in_address, mut is_quoted) = (Vec::new(), 0, false, false);
     for (at, byte) in value.bytes().enumerate() {
@@ -67,8 +66,8 @@ fn links_in(value: &str) -> Vec<&str> {
     found
 }
 
-/// What archived content may do: everything within the origin of replays, nothing elsewhere. Even a page that escapes every
-/// rewriting loads nothing from another host, sends no form there, and is shown in no frame but ours.
+/// Allows everything within the replay origin and nothing elsewhere. Even a page that defeats all rewriting cannot load from a
+/// different host, send a form there, or be shown in a foreign frame.
 pub fn policy(main_origin: &str, may_run_scripts: bool) -> String {
     let scripts = if may_run_scripts { "'self' data: blob: 'unsafe-inline' 'unsafe-eval'" } else { "'none'" };
     format!(
@@ -78,7 +77,7 @@ pub fn policy(main_origin: &str, may_run_scripts: bool) -> String {
     )
 }
 
-/// What archived content may not ask a person's machine for.
+/// Device features that archived content may not use.
 pub const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment=(), usb=(), serial=(), hid=(), midi=(), \
      display-capture=(), bluetooth=()";
 

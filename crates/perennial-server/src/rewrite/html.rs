@@ -1,7 +1,7 @@
-//! An archived page -> the same page with every address rewritten, our script first, and nothing that would reach elsewhere.
+//! Rewrites an archived page: all URLs point into the archive, and our script comes first.
 //!
-//! The page is streamed: only a tag, a style or a script is held at a time, each within bounds. It stays in its own encoding, because
-//! scripts, styles and forms without one of their own take that of the page.
+//! The page is streamed: only a tag, a style or a script is held at a time, each within bounds. The page keeps its encoding, because
+//! scripts, styles and forms without a declared encoding inherit it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,22 +16,22 @@ use super::css::rewrite_css;
 use super::script::{rewrite_import_map, rewrite_script};
 use super::url::Place;
 
-/// A tag that is longer ends the rewriting: the rest of the page is left out.
+/// A longer tag ends the rewriting; the rest of the page is dropped.
 const MAX_TAG_BYTES: usize = 4 << 20;
-/// A style or script that is longer is left out: no browser should run what was not looked at.
+/// A longer style or script is dropped, because it would run without being rewritten.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// Documents within documents that are rewritten (`srcdoc`); a deeper one is left out.
+/// The depth to which `srcdoc` documents are rewritten; deeper ones are dropped.
 const MAX_NESTED: usize = 4;
 
-/// What every page begins with.
+/// Markup at the start of each page.
 #[derive(Clone, Debug)]
 pub struct Injection {
-    /// Markup that stands before everything that could run.
+    /// Precedes everything that could run.
     pub markup: String,
 }
 
 impl Injection {
-    /// Our script, with what it must know as JSON.
+    /// Our script, with its parameters as JSON.
     pub fn script(address: &str, knowledge: &str) -> Injection {
         Injection {
             markup: format!(
@@ -46,23 +46,21 @@ impl Injection {
 /// How a page is rewritten.
 #[derive(Clone, Debug)]
 pub struct PageOptions {
-    /// Where it stands.
     pub place: Place,
-    /// What it begins with, if anything.
     pub injection: Option<Injection>,
-    /// Whether it is the page itself and no frame within one: for it the frame around is ours.
+    /// Whether this is the page itself instead of a frame in it; the frame around it is ours.
     pub is_outermost: bool,
-    /// How deep in documents within documents it is.
+    /// The depth of `srcdoc` documents.
     pub n_nested: usize,
 }
 
-/// The rewriting of one page.
+/// Rewrites one page.
 pub struct PageRewriter {
     rewriter: HtmlRewriter<'static, Output>,
     output: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Where the rewriter puts what it has done.
+/// Collects the output of the rewriter.
 struct Output(Arc<Mutex<Vec<u8>>>);
 
 impl OutputSink for Output {
@@ -77,8 +75,7 @@ impl OutputSink for Output {
 pub struct PageError(String);
 
 impl PageRewriter {
-    /// Begins with a page in an encoding that has ASCII in it. Without strictness, markup that browsers of different ages read
-    /// differently is taken as most do.
+    /// Starts a page in an encoding that contains ASCII. With `strict`, markup that old and new browsers read differently is an error.
     pub fn new(options: PageOptions, encoding: AsciiCompatibleEncoding, strict: bool) -> PageRewriter {
         let output = Arc::new(Mutex::new(Vec::new()));
         let state = Arc::new(Mutex::new(State::new(options)));
@@ -107,13 +104,13 @@ impl PageRewriter {
         PageRewriter { rewriter: HtmlRewriter::new(settings, Output(output.clone())), output }
     }
 
-    /// Takes in more of the page; what is ready of the result.
+    /// Rewrites more of the page; returns what is ready.
     pub fn write(&mut self, bytes: &[u8]) -> Result<Vec<u8>, PageError> {
         self.rewriter.write(bytes).map_err(|error| PageError(error.to_string()))?;
         Ok(self.taken())
     }
 
-    /// The rest of the result.
+    /// The rest of the page.
     pub fn end(self) -> Result<Vec<u8>, PageError> {
         let output = self.output.clone();
         self.rewriter.end().map_err(|error| PageError(error.to_string()))?;
@@ -125,12 +122,12 @@ impl PageRewriter {
     }
 }
 
-/// Rewrites a page that is a text already.
+/// Rewrites a page in memory.
 pub fn rewrite_page(html: &str, options: PageOptions) -> Result<String, PageError> {
     rewrite_text(html, options, false)
 }
 
-/// As [`rewrite_page`]; an error too where markup is ambiguous.
+/// As [`rewrite_page`], but ambiguous markup is an error.
 pub fn rewrite_page_strictly(html: &str, options: PageOptions) -> Result<String, PageError> {
     rewrite_text(html, options, true)
 }
@@ -151,7 +148,7 @@ fn selector(name: &str) -> Selector {
     name.parse().unwrap_or_else(|_| unreachable!("{name} is a selector"))
 }
 
-/// What a script element holds.
+/// The content of a script element.
 #[derive(Clone, Copy, PartialEq)]
 enum ScriptKind {
     Code,
@@ -164,7 +161,7 @@ struct State {
     has_base: bool,
     has_begun: bool,
     script: ScriptKind,
-    /// The text of the style or script that is being read.
+    /// The text of the current style or script.
     held: String,
 }
 
@@ -176,7 +173,7 @@ impl State {
     fn element(&mut self, element: &mut lol_html::send::Element<'_, '_>) {
         let tag = element.tag_name();
         self.begin(&tag, element);
-        // Text that did not end with its element is none of the next one's.
+        // Text of an unclosed element does not belong to the next element.
         self.held.clear();
         let all: Vec<(String, String)> = element
             .attributes()
@@ -208,7 +205,7 @@ impl State {
         }
     }
 
-    /// Our script comes before the first element that is in the head or the body.
+    /// Inserts our script before the first element of the head or the body.
     fn begin(&mut self, tag: &str, element: &mut lol_html::send::Element<'_, '_>) {
         if self.has_begun || tag == "html" {
             return;
@@ -222,7 +219,7 @@ impl State {
         }
     }
 
-    /// The first base with an address counts, for all that comes behind it.
+    /// The first `base` with a URL applies to all that follows.
     fn base(&mut self, href: Option<&str>) {
         let Some(href) = href.filter(|_| !self.has_base) else { return };
         self.has_base = true;
@@ -241,7 +238,7 @@ impl State {
         rewrite_page(html, options).unwrap_or_default()
     }
 
-    /// Gathers the text of an element and puts the rewritten one in the place of its last piece.
+    /// Collects the text of an element and replaces its last chunk with the rewritten text.
     fn text(&mut self, tag: &str, chunk: &mut TextChunk<'_>) {
         if tag == "script" && self.script == ScriptKind::Data {
             return;
@@ -268,7 +265,7 @@ impl State {
         chunk.replace(&rewritten, ContentType::Html);
     }
 
-    /// What is shown where scripts do not run is markup of this document.
+    /// The content of `noscript` is markup of this document.
     fn nested_markup(&self, html: &str) -> String {
         let options =
             PageOptions { injection: None, n_nested: self.options.n_nested + 1, ..self.options.clone() };
@@ -280,13 +277,13 @@ impl State {
 }
 
 fn set(element: &mut lol_html::send::Element<'_, '_>, name: &str, value: &str) {
-    // The name was read from the element, so that only one it cannot write back fails; then the attribute goes.
+    // The name was read from the element, so only an unwritable name fails; then the attribute is removed.
     if element.set_attribute(name, &attributes::encoded(value)).is_err() {
         element.remove_attribute(name);
     }
 }
 
-/// A script that says what it is in a way no browser knows is data.
+/// A script with a type that browsers do not know is data.
 fn script_kind(kind: Option<&str>, language: Option<&str>) -> ScriptKind {
     let named = match (kind, language) {
         (Some(kind), _) if !kind.trim().is_empty() => kind.trim().to_ascii_lowercase(),

@@ -1,20 +1,20 @@
-//! Archived content -> content whose addresses lead into the archive.
+//! Rewrites archived content so that its URLs point into the archive.
 //!
-//! Three layers, each of which needs the ones above it no more than it must (docs/replay.md, docs/decisions/0036-rewriting.md):
-//! what is here rewrites on the server; `replay.js` runs before the page's own scripts and rewrites what they build; `worker.js`
-//! is a service worker for what is left. Beneath all three lies the policy that every answer carries.
+//! There are three layers (docs/replay.md, docs/decisions/0036-rewriting.md). This module rewrites on the server. `replay.js` runs before
+//! the page's scripts and rewrites what they create. `worker.js` is a service worker for the remaining requests. The policy of each
+//! response limits what all three miss.
 //!
-//! | file | what becomes what |
+//! | file | responsibility |
 //! |---|---|
-//! | [`url`] | an address in a document -> the address in this archive |
-//! | [`css`] | a stylesheet -> the same with addresses rewritten |
-//! | `tokens`, [`script`] | a script -> one that sees the page's own location |
-//! | [`attributes`], [`html`] | a page -> the same with addresses rewritten and our script first |
-//! | [`headers`] | the head of an archived answer -> fields that lead on, and the policy |
-//! | [`body`] | the body of an archived answer -> the body of a replay |
-//! | [`assets`] | what a replayed page asks of us beside archived content: our scripts, and where a leaked_request request belongs |
+//! | [`url`] | a URL in a document -> the URL in this archive |
+//! | [`css`] | stylesheets |
+//! | `tokens`, [`script`] | scripts, which see the archived page's own location |
+//! | [`attributes`], [`html`] | pages |
+//! | [`headers`] | header fields with URLs, and the policy |
+//! | [`body`] | bodies, as streams |
+//! | [`assets`] | our own scripts, and redirects of leaked requests |
 //!
-//! [`respond`] is the one door: every modifier but `id_` goes through it. It runs on a thread that may block.
+//! [`respond`] handles every modifier except `id_`. It runs on a thread that may block.
 
 pub mod assets;
 pub mod attributes;
@@ -43,11 +43,11 @@ use super::headers as fields;
 use super::replay_context::ReplayContext;
 use crate::body::Body;
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The answer to a request for an archived address, for what the browser says it needs it for. The caller adds what Memento says of
-/// it. A body that cannot be trusted is an error, which the caller shows as a page.
+/// Responds with a rewritten capture. The caller adds the Memento headers. A body with a wrong digest is an error, which the caller
+/// shows as a page.
 pub fn respond(
     context: &ReplayContext,
     destination: Option<&str>,
@@ -99,14 +99,14 @@ pub fn respond(
     }
 }
 
-/// Where the addresses of a context lead; `None` where what is shown has no address of the web.
+/// How URLs of a document are rewritten; `None` if the document has no web URL.
 fn place_of(context: &ReplayContext) -> Option<Place> {
     let base = Url::parse(&context.capture.url).ok().filter(|url| !url.cannot_be_a_base())?;
     let (root, time) = (format!("{}/web/", context.base), context.time.to_digits14());
     Some(Place { root, time, base, charset: Charset::default() })
 }
 
-/// The media type that the archived server named, or that the archive has of it.
+/// The archived media type, or that in the index.
 fn media_type(context: &ReplayContext) -> Option<String> {
     context.head.media_type().or_else(|| context.capture.mime.clone())
 }
@@ -130,15 +130,15 @@ fn page_options(context: &ReplayContext, treatment: Treatment, place: Place) -> 
     let injection = Injection::script(assets::SCRIPT_ADDRESS, &knowledge.to_string());
     PageOptions {
         place,
-        // A drawing runs no scripts, ours neither.
+        // A drawing runs no scripts, including ours.
         injection: (treatment == Treatment::Page || !is_drawing).then_some(injection),
         is_outermost: modifier == Modifier::Page,
         n_nested: 0,
     }
 }
 
-/// On the origin of replays content may run, within our policy. A drawing may not: an image never does, and as a document it would run
-/// without our script before it.
+/// Content on the replay origin may run scripts within our policy. A drawing may not: as an image it never does, and as a document
+/// it would run without our script.
 fn set_policy(context: &ReplayContext, treatment: Treatment, headers: &mut HeaderMap) {
     if context.origin == Origin::Main {
         return;
@@ -172,14 +172,14 @@ fn answer(headers: HeaderMap, body: Body) -> io::Result<Response<Body>> {
     Ok(response)
 }
 
-/// Reads on until it is enough or at its end.
+/// Reads until there is enough, or to the end.
 fn read_until(
     reader: &mut dyn Read,
     into: &mut Vec<u8>,
     is_enough: impl Fn(&[u8]) -> bool,
 ) -> io::Result<()> {
     while !is_enough(into) {
-        // What has been read doubles, so that request whether it is enough costs no more than reading.
+        // The amount doubles, so that repeated checks cost no more than reading.
         let n_more = (into.len().max(1024)) as u64;
         if reader.take(n_more).read_to_end(into)? == 0 {
             return Ok(());
@@ -188,10 +188,10 @@ fn read_until(
     Ok(())
 }
 
-/// A page that is rewritten as it is read.
+/// A page that is rewritten while it is read.
 struct Rewriting {
     source: Box<dyn Read + Send>,
-    /// `None` behind the end.
+    /// `None` after the end.
     rewriter: Option<BodyRewriter>,
     ready: Cursor<Vec<u8>>,
 }

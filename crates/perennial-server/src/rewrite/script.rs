@@ -1,18 +1,17 @@
-//! A script -> the same script, which sees the page's own location in place of ours.
+//! Rewrites a script so that it sees the archived page's own location instead of ours.
 //!
-//! `location` and `top` cannot be replaced in a browser: the window holds them fast. So the text of a script is changed, as
-//! little as can be:
+//! `location` and `top` cannot be replaced in a browser, because the window protects them. So the script's text is changed, as little as
+//! possible:
 //!
-//! - `x.location` and `x["location"]` become `x.__perennial_location`, which gives the page's location where `x` is a
-//!   window or a document, and `x.location` everywhere else; `window.top` likewise.
-//! - A script that names `location` or `top` by itself is put into a block that declares both. Names that the script declares for
-//!   all scripts are declared for all scripts nevertheless: `let` and `const` become `var`, a class is assigned, functions are
-//!   handed out at the beginning.
-//! - `x.postMessage(...)` tells the receiver which window sends, because the receiver's own functions stand in between.
-//! - Modules need no block; their own scope has the two declarations. Addresses in `import` and `export` are rewritten.
+//! - `x.location` and `x["location"]` become `x.__perennial_location`, which is the page's location if `x` is a window or a document,
+//!   otherwise `x.location`; the same for `window.top`.
+//! - A script that uses the bare names `location` or `top` is put into a block that declares both. Its own global declarations must stay
+//!   global: `let` and `const` become `var`, a class is assigned, functions are assigned at the start.
+//! - `x.postMessage(...)` tells the receiver which window sent the message, because our functions are called in between.
+//! - Modules need no block, because their own scope has the two declarations. URLs in `import` and `export` are rewritten.
 //!
-//! What it cannot do: code that is made at run time (`eval`, `new Function`) is not rewritten; `const {location} = window` sees
-//! ours. Neither leads out of the archive: the policy of the answers and the frame hold them.
+//! Limits: code that is created at run time (`eval`, `new Function`) is not rewritten; `const {location} = window` sees our location.
+//! Neither can leave the archive, because the responses' policy and the frame prevent it.
 
 use std::borrow::Cow;
 
@@ -21,20 +20,20 @@ use perennial_core::memento::Modifier;
 use super::tokens::{CONDITIONS, Kind, NONE, Token, tokens};
 use super::url::Place;
 
-/// The property that stands for `location`.
+/// The property that replaces `location`.
 const LOCATION: &str = "__perennial_location";
-/// The property of windows that stands for `top`.
+/// The property of windows that replaces `top`.
 const TOP: &str = "__perennial_top";
-/// The function that stands between a script and what it imports by a name made at run time.
+/// The function that rewrites the URL of a dynamic import.
 const IMPORT: &str = "__perennial_import";
 
-/// The function that tells the receiver of a message whose window sends it.
+/// The function that records which window sends a message.
 const FROM: &str = "__perennial_from";
 
 /// Objects whose `top` is that of the window.
 const WINDOWS: [&str; 6] = ["window", "self", "globalThis", "parent", "frames", "top"];
 
-/// Names of the window that do not hold whatever they are given: a declaration of them stays within the block.
+/// Names of the window that do not store any assigned value; a declaration of them stays within the block.
 const HELD_NAMES: [&str; 16] = [
     "name",
     "status",
@@ -54,10 +53,10 @@ const HELD_NAMES: [&str; 16] = [
     "close",
 ];
 
-/// Tokens of one list of declarations that are looked at.
+/// Tokens of a declaration list that are read.
 const MAX_DECLARED: usize = 500;
 
-/// Rewrites a script, or gives it back as it is when it cannot be read or says nothing that matters.
+/// Rewrites a script; returns it unchanged if it cannot be tokenized or contains nothing relevant.
 pub fn rewrite_script<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
     let mentions =
         ["location", "top", "postMessage", "import", "export"].iter().any(|word| source.contains(word));
@@ -82,7 +81,7 @@ pub fn rewrite_script<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
     script.apply(&before, after)
 }
 
-/// Rewrites the code of an event handler such as `onclick`: it is the body of a function.
+/// Rewrites the code of an event handler such as `onclick`, which is the body of a function.
 pub fn rewrite_handler<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
     let Some(tokens) = tokens(source) else { return Cow::Borrowed(source) };
     let mut script = Script { source, tokens, edits: Vec::new() };
@@ -98,11 +97,11 @@ pub fn rewrite_handler<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
     script.apply(&before, "")
 }
 
-/// The addresses of an import map, in its keys and its values.
+/// Rewrites the URLs of an import map, in keys and values.
 pub fn rewrite_import_map(source: &str, place: &Place) -> Option<String> {
     let mut map: serde_json::Value = serde_json::from_str(source).ok()?;
     rewrite_mapped(&mut map, place, 0);
-    // A text that ends the element early cannot come out of it.
+    // The text must not end the script element.
     serde_json::to_string(&map).ok().map(|text| text.replace('<', "\\u003c"))
 }
 
@@ -124,7 +123,7 @@ fn rewrite_mapped(value: &mut serde_json::Value, place: &Place, depth: usize) {
     }
 }
 
-/// The address of a module that is named by an address, in this archive; a bare name stays.
+/// The archive's URL of a module specifier; bare names are unchanged.
 fn specifier(text: &str, place: &Place) -> Option<String> {
     let is_address = text.starts_with('/') || text.starts_with("./") || text.starts_with("../");
     (is_address || text.contains("://")).then(|| place.rewrite(text, Modifier::Script)).flatten()
@@ -138,7 +137,7 @@ fn prologue(names: &[&str]) -> String {
 struct Script<'a> {
     source: &'a str,
     tokens: Vec<Token>,
-    /// Ranges of the source and what stands there instead, in any order; none overlap.
+    /// Replacements by source range, in any order, without overlaps.
     edits: Vec<(usize, usize, String)>,
 }
 
@@ -155,7 +154,7 @@ impl<'a> Script<'a> {
         self.kind(index) == Some(Kind::Name) && self.word(index) == name
     }
 
-    /// Whether a name is that of a member, as in `x.name`.
+    /// Whether a name is a member, as in `x.name`.
     fn is_member(&self, index: usize) -> bool {
         index > 0 && matches!(self.word(index - 1), "." | "?.") && self.kind(index - 1) == Some(Kind::Sign)
     }
@@ -185,7 +184,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Whether a text is the key in `x["location"]`.
+    /// Whether a string is the key in `x["location"]`.
     fn is_key(&self, index: usize) -> bool {
         let is_indexed = index > 1
             && (matches!(self.kind(index - 2), Some(Kind::Close))
@@ -196,7 +195,7 @@ impl<'a> Script<'a> {
             && is_indexed
     }
 
-    /// Whether a name stands by itself somewhere, not as a member or a key.
+    /// Whether a bare name is used anywhere.
     fn is_used(&self, name: &str) -> bool {
         (0..self.tokens.len()).any(|index| {
             self.is_name(index, name)
@@ -205,7 +204,7 @@ impl<'a> Script<'a> {
         })
     }
 
-    /// `location = x` leads elsewhere; the declared `location` would only become `x`.
+    /// `location = x` navigates; with the declared `location` it would only set a variable.
     fn assignments(&mut self, names: &[&str]) {
         if !names.contains(&"location") {
             return;
@@ -233,7 +232,7 @@ impl<'a> Script<'a> {
         close != NONE && matches!(self.word(close as usize + 1), "{" | "=>")
     }
 
-    /// Rewrites the addresses of imports; whether the script is a module.
+    /// Rewrites the URLs of imports; returns whether the script is a module.
     fn imports(&mut self, place: &Place) -> bool {
         let mut is_module = false;
         for index in 0..self.tokens.len() {
@@ -264,7 +263,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// `import(x)` asks for an address of the archive, whatever `x` is when it runs.
+    /// `import(x)` requests a URL of the archive, whatever `x` is at run time.
     fn dynamic_import(&mut self, index: usize, place: &Place) {
         let open = index + 1;
         let close = self.tokens[open].partner;
@@ -283,7 +282,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Which of the two names the script itself declares where a block around it would declare them too.
+    /// The names among the two that the script itself declares, which a block would declare twice.
     fn declared(&self, is_module: bool) -> Vec<&'a str> {
         let (mut found, mut bodies, mut n_functions) = (Vec::new(), Vec::new(), 0usize);
         for index in 0..self.tokens.len() {
@@ -307,7 +306,7 @@ impl<'a> Script<'a> {
         found
     }
 
-    /// The names in a list of declarations. What they are given is passed over.
+    /// The names in a declaration list, without their initialisers.
     fn names_after(&self, index: usize, found: &mut Vec<&'a str>) {
         let depth = self.tokens[index].depth;
         let mut at = index + 1;
@@ -329,7 +328,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Whether a bracket opens the body of a function: it stands behind `=>`, or behind the brackets of arguments.
+    /// Whether a bracket opens the body of a function: it follows `=>` or the arguments.
     fn is_body(&self, open: usize) -> bool {
         if self.word(open) != "{" || open == 0 {
             return false;
@@ -344,7 +343,7 @@ impl<'a> Script<'a> {
         !CONDITIONS.contains(&self.word(arguments.partner as usize - 1))
     }
 
-    /// A directive at the beginning stays at the beginning.
+    /// A directive must stay at the start.
     fn directive(&self) -> &'static str {
         let is_strict = self.kind(0) == Some(Kind::Text)
             && matches!(self.word(0), "\"use strict\"" | "'use strict'")
@@ -353,8 +352,7 @@ impl<'a> Script<'a> {
         if is_strict { "\"use strict\";" } else { "" }
     }
 
-    /// What the script declares for all scripts: `let`, `const` and classes are edited; functions are named in what is
-    /// returned.
+    /// Keeps global declarations global: edits `let`, `const` and classes; returns assignments for functions.
     fn hand_out(&mut self) -> String {
         let mut handed = String::new();
         for index in 0..self.tokens.len() {
@@ -391,7 +389,7 @@ impl<'a> Script<'a> {
     }
 
     fn hand_out_class(&mut self, index: usize) {
-        // Between name and body stands at most what it extends.
+        // Between name and body there is at most an `extends` clause.
         let body = (index + 2..self.tokens.len().min(index + 64))
             .find(|&at| self.tokens[at].depth == 0 && self.word(at) == "{")
             .map(|at| self.tokens[at].partner);
@@ -559,7 +557,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any text is taken, and without the words that matter it stays.
+        /// Any text is accepted, and unchanged without the relevant words.
         #[test]
         fn any_text_is_taken(pieces in proptest::collection::vec(prop::sample::select(vec![
             "location", "top", ".", "[", "]", "'location'", "{", "}", "(", ")", "`", "${", "/", "let ", "const ", "var ", "class A",

@@ -1,44 +1,40 @@
-//! JavaScript -> its tokens, as far as a rewriter needs them: names, texts, brackets, and what is neither code nor either.
+//! The tokens of JavaScript that a rewriter needs: names, strings, brackets, other values and operators.
 //!
-//! This is no parser. Whether a slash divides or begins a regular expression is decided by the token before it, and by
-//! whether the expression ends on its line; what is misjudged makes the brackets come out uneven, and then the script is
-//! left alone (module `script`).
+//! This is not a parser. The previous token, and whether the expression ends on its line, decide whether a slash divides or starts a
+//! regular expression. A wrong decision makes the brackets unbalanced, and then the script is not rewritten (module `script`).
 
-/// What a token is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// A name or a keyword.
     Name,
-    /// A text in single or double quotes.
+    /// A string in single or double quotes.
     Text,
-    /// A number, a regular expression, a piece of a template.
+    /// A number, a regular expression, a part of a template.
     Value,
-    /// One of `( [ {`; a template's `${` is a `{` too.
+    /// One of `( [ {`, including `${` of a template.
     Open,
-    /// One of `) ] }`.
     Close,
-    /// Anything else: `.` and `?.` and `=>` are one token, all others are bytes of operators.
+    /// Anything else: `.`, `?.` and `=>` are one token; of other operators each byte is.
     Sign,
 }
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Brackets around it; an opening bracket counts itself out.
+    /// Enclosing brackets; an opening bracket does not count itself.
     pub(super) depth: u32,
     /// Whether a line ends before it.
     pub(super) is_on_new_line: bool,
-    /// The token of the other bracket.
+    /// The matching bracket.
     pub(super) partner: u32,
 }
 
-/// No partner.
+/// No matching bracket.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Words behind which an expression begins, so that a slash begins a regular expression.
+/// Words after which an expression begins, so that a slash starts a regular expression.
 const BEFORE_EXPRESSION: [&str; 15] = [
     "return",
     "typeof",
@@ -57,10 +53,10 @@ const BEFORE_EXPRESSION: [&str; 15] = [
     "default",
 ];
 
-/// Words whose brackets hold a condition: behind them a statement begins.
+/// Words whose brackets contain a condition; a statement follows them.
 pub(super) const CONDITIONS: [&str; 6] = ["if", "while", "for", "with", "switch", "catch"];
 
-/// The tokens of a script; `None` where its brackets are uneven or a text does not end.
+/// Tokenizes a script; `None` if brackets are unbalanced or a string does not end.
 pub(super) fn tokens(source: &str) -> Option<Vec<Token>> {
     let mut scanner = Scanner {
         source,
@@ -79,13 +75,13 @@ struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
     tokens: Vec<Token>,
-    /// Open brackets: the index of the token, and whether it is a template's.
+    /// Open brackets: the index of the token, and whether it belongs to a template.
     open: Vec<(u32, bool)>,
     is_new_line: bool,
 }
 
 impl Scanner<'_> {
-    /// One token, blank or comment; `Some(false)` at the end.
+    /// Reads a token, blank or comment; `Some(false)` at the end.
     fn step(&mut self) -> Option<bool> {
         let Some(&byte) = self.bytes.get(self.at) else { return Some(false) };
         match byte {
@@ -150,7 +146,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// A piece of a template: up to its end, or to the next `${`.
+    /// Reads a part of a template, to its end or to the next `${`.
     fn template(&mut self) -> Option<()> {
         let mut length = 1;
         loop {
@@ -189,7 +185,7 @@ impl Scanner<'_> {
         }
         let index = self.tokens.len() as u32;
         if is_template {
-            // The piece behind it begins where the bracket stands.
+            // The next part of the template begins at the bracket.
             self.push(Kind::Close, 0);
         } else {
             self.push(Kind::Close, 1);
@@ -260,7 +256,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The length of the regular expression that begins here, if it ends on its line.
+    /// The length of a regular expression that begins here, if it ends on its line.
     fn expression_length(&self) -> Option<usize> {
         let (mut length, mut is_in_class) = (1, false);
         loop {

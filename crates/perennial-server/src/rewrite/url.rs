@@ -1,39 +1,39 @@
-//! An address in an archived document -> the address in this archive that stands for it.
+//! Rewrites a URL in an archived document.
 //!
-//! Every address becomes `<root><time><modifier>/<address>`, so that a browser that follows it asks the archive for that
-//! address at the time of the page. What cannot lead out of the document (a fragment, `data:`, `javascript:`) stays: the
-//! policy that every answer carries holds it (module `headers`). What is no address at all leads nowhere.
+//! Every URL becomes `<root><time><modifier>/<url>`, so that a browser requests it from the archive at the time of the page. URLs that stay
+//! within the document (a fragment, `data:`, `javascript:`) are unchanged, because the response's policy limits them (module `headers`).
+//! Invalid URLs become `about:invalid`.
 
 use perennial_core::memento::Modifier;
 use perennial_core::text::charset::Charset;
 use url::Url;
 
-/// Schemes that stay as they are: they ask no server, or nothing but a person's own program.
+/// Schemes that are unchanged, because they contact no server or only open a local program.
 const KEPT_SCHEMES: [&str; 8] = ["javascript", "data", "blob", "about", "mailto", "tel", "sms", "xmpp"];
 
-/// Stands for what is no address, or of a scheme that nobody may follow from here.
+/// Replaces invalid URLs and URLs of other schemes.
 pub const NOWHERE: &str = "about:invalid";
 
-/// Where an archived document stands: what its addresses are relative to, and where they lead.
+/// How the URLs of a document are rewritten.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Path under which addresses are replayed, such as `/web/`; it begins and ends with a slash.
+    /// Path of replayed URLs, such as `/web/`; it begins and ends with a slash.
     pub root: String,
     /// The time of the page, up to 14 digits.
     pub time: String,
-    /// What relative addresses are relative to: the document's own address, or that of its `<base>`.
+    /// The base of relative URLs: the document's URL, or that of its `<base>`.
     pub base: Url,
-    /// The encoding of the document, in which the queries of its addresses are.
+    /// The encoding of the document, which is also that of queries in its URLs.
     pub charset: Charset,
 }
 
 impl Place {
-    /// The address in this archive of an address of the web.
+    /// The URL in this archive.
     pub fn to(&self, url: &Url, part: Modifier) -> String {
         format!("{}{}{}/{url}", self.root, self.time, part.as_str())
     }
 
-    /// Rewrites a reference as it stands in the document; `None` when it may stay as it is.
+    /// Rewrites a reference as written in the document; `None` if it is unchanged.
     pub fn rewrite(&self, reference: &str, part: Modifier) -> Option<String> {
         let trimmed = reference.trim_matches(|c: char| c <= ' ');
         if trimmed.is_empty() || trimmed.starts_with('#') {
@@ -49,7 +49,7 @@ impl Place {
         }
     }
 
-    /// The candidates of a `srcset`: addresses with what stands behind each.
+    /// Rewrites the candidates of a `srcset`.
     pub fn rewrite_srcset(&self, srcset: &str, part: Modifier) -> Option<String> {
         let mut out = String::with_capacity(srcset.len() * 2);
         for (address, descriptor) in candidates(srcset) {
@@ -57,7 +57,7 @@ impl Place {
                 out.push_str(", ");
             }
             let rewritten = self.rewrite(address, part);
-            // A comma at the end of an address would end it.
+            // A comma at the end of a URL would separate candidates.
             out.push_str(rewritten.as_deref().unwrap_or(address).trim_end_matches(','));
             if !descriptor.is_empty() {
                 out.push(' ');
@@ -67,7 +67,7 @@ impl Place {
         (out != srcset).then_some(out)
     }
 
-    /// The content of `<meta http-equiv=refresh>`; `None` when it names no address.
+    /// Rewrites the content of `<meta http-equiv=refresh>`; `None` if it has no URL.
     pub fn rewrite_refresh(&self, content: &str) -> Option<String> {
         let at = refresh_address(content)?;
         let rewritten = self.rewrite(&content[at.clone()], Modifier::Page)?;
@@ -108,7 +108,7 @@ fn candidates(srcset: &str) -> Vec<(&str, &str)> {
     }
 }
 
-/// Where the address stands in the content of a refresh (HTML standard, "shared declarative refresh steps").
+/// The position of the URL in the content of a refresh (HTML standard, "shared declarative refresh steps").
 fn refresh_address(content: &str) -> Option<std::ops::Range<usize>> {
     let is_space = |c: char| c.is_ascii_whitespace();
     let rest = content.trim_start_matches(is_space);
@@ -135,7 +135,7 @@ fn refresh_address(content: &str) -> Option<std::ops::Range<usize>> {
 
 #[cfg(test)]
 impl Place {
-    /// A document of the single archive of a server, for tests.
+    /// A document in the only archive of a server, for tests.
     pub(super) fn of_test(time: &str, base: &str) -> Place {
         let base = Url::parse(base).unwrap();
         Place { root: "/web/".into(), time: time.into(), base, charset: Charset::default() }

@@ -126,7 +126,7 @@ impl Diff {
                     before: original(before, &subresources_before),
                     after: original(after, &subresources_after),
                     pin: None,
-                    around: None,
+                    frame: None,
                 };
                 out.write_all(view.page().as_bytes())?;
             }

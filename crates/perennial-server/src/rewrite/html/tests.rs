@@ -1,4 +1,4 @@
-//! Pages as the rewriting leaves them, read again by the parser that the rest of the archive uses.
+//! Tests of rewritten pages, which the archive's own parser reads again.
 
 use perennial_core::text::charset::Charset;
 use perennial_core::text::dom::Dom;
@@ -122,7 +122,7 @@ fn our_script_comes_first() {
     assert_eq!(with("<title>x</title>"), "<!--ours--><title>x</title>");
 }
 
-/// Whether an attribute's address may stand in a replay.
+/// Whether a URL may occur in a replay.
 fn is_held(value: &str) -> bool {
     let value = value.trim_matches(|c: char| c <= ' ');
     let lower: String =
@@ -135,7 +135,7 @@ fn is_held(value: &str) -> bool {
             .any(|s| lower.starts_with(s))
 }
 
-/// The addresses of a page that are not held.
+/// The URLs of a page that may not occur in a replay.
 fn loose(html: &str) -> Vec<String> {
     const NAMES: [&str; 9] =
         ["href", "src", "action", "formaction", "poster", "background", "data", "longdesc", "cite"];
@@ -155,8 +155,8 @@ fn loose(html: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever a page is made of, no address is left that leads elsewhere. Drawings and formulas are left out: in some of their
-    /// nestings the rewriter reads as text what browsers read as tags, and the policy holds that.
+    /// No page keeps a URL that points elsewhere. SVG and MathML are excluded: in some nestings the rewriter reads text where browsers
+    /// read tags, and only the policy limits that.
     #[test]
     fn no_address_is_left(pieces in proptest::collection::vec(prop::sample::select(vec![
         "<a href=", "<img src=", "<img/src=", "<IMG SRC =", "<a x='>' href=", "<p>", "</p>", "<table>",
@@ -166,14 +166,14 @@ proptest! {
         "</iframe>", "<template>", "</template>", "href=", "SRC=", "\0", "`",
     ]), 0..30)) {
         let html = pieces.concat();
-        // What browsers read in different ways is refused here, and held by the policy in a replay.
+        // Strict rewriting refuses markup that browsers read differently; in a replay the policy limits it.
         if let Ok(rewritten) = rewrite_page_strictly(&html, options()) {
             let found = loose(&rewritten);
             prop_assert!(found.is_empty(), "{html:?} -> {rewritten:?}: {found:?}");
         }
     }
 
-    /// The page comes out the same however it is cut into pieces.
+    /// The result does not depend on how the page is split into chunks.
     #[test]
     fn pieces_do_not_matter(cuts in proptest::collection::vec(1usize..40, 1..20)) {
         let html = "<!doctype html><html><head><base href=/e/><style>a{b:url(x)}</style></head><body><a href='y&amp;z'>é</a>\

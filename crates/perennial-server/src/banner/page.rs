@@ -248,11 +248,11 @@ fn state_mark(state: TemporalCoherence) -> Markup {
 
 fn sentence(state: TemporalCoherence) -> &'static str {
     match state {
-        Coherence::Coherent => "All parts are known to have been valid then.",
+        TemporalCoherence::Coherent => "All parts are known to have been valid then.",
         TemporalCoherence::PossiblyCoherent | TemporalCoherence::PossiblyViolative => {
             "Some parts may not have been valid then."
         }
-        Coherence::Violating => "At least one part is known not to have been valid then.",
+        TemporalCoherence::Violating => "At least one part is known not to have been valid then.",
     }
 }
 

@@ -79,13 +79,7 @@ pub fn metrics(server: &Server) -> Result<Response<Body>, Problem> {
     }
     for (kind, n) in server.problems_by_kind() {
         let labels = [("kind", kind)];
-        out.add(
-            "perennial_server_problems_total",
-            "Requests that failed.",
-            "counter",
-            &labels,
-            n as f64,
-        );
+        out.add("perennial_server_problems_total", "Requests that failed.", "counter", &labels, n as f64);
     }
     let n_requests = server.n_requests() as f64;
     out.add("perennial_server_requests_total", "All requests.", "counter", &[], n_requests);

@@ -60,7 +60,8 @@ fn latest(request: &Request<'_>, snapshot: &Snapshot, question: &ChangeQuery) ->
 
 fn atom_feed(name: &str, origin: &str, target: &str, notices: &[Notice]) -> String {
     let address = format!("{origin}{target}");
-    let updated = notices.first().map_or_else(|| Timestamp::EPOCH.to_rfc3339(), |notice| notice.after.clone());
+    let updated =
+        notices.first().map_or_else(|| Timestamp::EPOCH.to_rfc3339(), |notice| notice.after.clone());
     let mut feed = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\
          <title>{}: changes</title><id>{address}</id><updated>{updated}</updated>\

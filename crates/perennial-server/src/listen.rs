@@ -79,9 +79,9 @@ pub async fn bind(archives: Vec<Archive>, options: Options) -> anyhow::Result<Li
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}; choose a different one with --listen HOST:PORT"))
+    TcpListener::bind(address).await.with_context(|| {
+        format!("cannot listen on {address}; choose a different one with --listen HOST:PORT")
+    })
 }
 
 async fn accept(listener: TcpListener, server: Arc<Server>, origin: Origin, places: Arc<Semaphore>) {

@@ -220,8 +220,9 @@ fn filter_of(text: &str, dialect: Dialect) -> Result<Filter, String> {
         Some(sign @ ('=' | '~')) => (Some(sign), &rest[1..]),
         _ => (None, rest),
     };
-    let (field, value) =
-        rest.split_once(':').ok_or_else(|| format!("filter={text}: expected a colon, as in filter=status:200"))?;
+    let (field, value) = rest
+        .split_once(':')
+        .ok_or_else(|| format!("filter={text}: expected a colon, as in filter=status:200"))?;
     let rule = match (sign, dialect) {
         (Some('='), _) => Rule::Equals(value.to_string()),
         (None, Dialect::Pywb) => Rule::Contains(value.to_string()),

@@ -48,7 +48,8 @@ pub(crate) struct ListView {
 
 pub(crate) fn load_list(request: &Request<'_>) -> Result<ListView, Problem> {
     let skip = request.given("skip").map(str::parse::<u32>).transpose();
-    let skip = skip.map_err(|_| Problem::bad_request("skip: write the value of `next` of the previous response"))?;
+    let skip =
+        skip.map_err(|_| Problem::bad_request("skip: write the value of `next` of the previous response"))?;
     let (skip, site) = (skip.unwrap_or_default() as usize, request.given("site"));
     request.with(|snapshot| {
         let store = snapshot.store();
@@ -67,7 +68,11 @@ pub(crate) fn load_list(request: &Request<'_>) -> Result<ListView, Problem> {
                 feed: page.feed,
             });
         }
-        Ok(ListView { articles, next: has_more.then_some(skip + MAX_ARTICLES), site: site.map(str::to_owned) })
+        Ok(ListView {
+            articles,
+            next: has_more.then_some(skip + MAX_ARTICLES),
+            site: site.map(str::to_owned),
+        })
     })
 }
 
@@ -338,8 +343,11 @@ mod tests {
         let hostile = "<script>alert(1)</script>";
         let at = Time(Timestamp::EPOCH);
         let words = vec![EditWords::Deleted(hostile.into()), EditWords::Inserted("new".into())];
-        let edited =
-            ArticleVersion { since: at, title: hostile.into(), edits: vec![EditView { field: "title", words }] };
+        let edited = ArticleVersion {
+            since: at,
+            title: hostile.into(),
+            edits: vec![EditView { field: "title", words }],
+        };
         let first = ArticleVersion { since: at, title: String::new(), edits: Vec::new() };
         let view = View {
             title: hostile.into(),

@@ -49,8 +49,10 @@ pub(crate) fn calendar(
     if days.is_empty() {
         return Err(Problem::not_archived(url));
     }
-    let days =
-        days.into_iter().map(|(number, n_captures, first)| CalendarDay { number, n_captures, first }).collect();
+    let days = days
+        .into_iter()
+        .map(|(number, n_captures, first)| CalendarDay { number, n_captures, first })
+        .collect();
     Ok(pages::html(render(&Calendar { url, days, year }, request.place())))
 }
 

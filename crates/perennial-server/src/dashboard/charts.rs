@@ -134,8 +134,12 @@ pub(crate) fn versions(
     let y = |value: f64| STEMS - STEMS * (value / top).clamp(0.0, 1.0);
     let mut out = String::from("<div class=\"plot\"><div class=\"yl\">");
     for share in [1.0, 0.5, 0.0] {
-        let _ =
-            write!(out, "<span style=\"top:{:.1}px\">{}</span>", STEMS * (1.0 - share), without_zeros(top * share));
+        let _ = write!(
+            out,
+            "<span style=\"top:{:.1}px\">{}</span>",
+            STEMS * (1.0 - share),
+            without_zeros(top * share)
+        );
     }
     let _ = write!(
         out,
@@ -515,7 +519,8 @@ pub(crate) fn curve(
     out.push_str("<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"72.5\" y2=\"72.5\"/>");
     for tick in axis.ticks().iter().filter(|tick| tick.at < 93.0) {
         let minor = if tick.is_minor { " class=\"wide-only\"" } else { "" };
-        let _ = write!(out, "<text x=\"{:.2}%\" y=\"88\"{minor}>{}</text>", tick.at, narrow_label(&tick.label));
+        let _ =
+            write!(out, "<text x=\"{:.2}%\" y=\"88\"{minor}>{}</text>", tick.at, narrow_label(&tick.label));
     }
     PreEscaped(out + "</svg></div>")
 }

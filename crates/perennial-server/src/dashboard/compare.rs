@@ -94,7 +94,8 @@ fn closest(
     after: Timestamp,
 ) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     let lines = observations(store, page.id)?;
-    let times: Vec<Timestamp> = lines.iter().filter(|line| line.status.is_page()).map(|line| line.time).collect();
+    let times: Vec<Timestamp> =
+        lines.iter().filter(|line| line.status.is_page()).map(|line| line.time).collect();
     let nearest = |to: Timestamp| (0..times.len()).min_by_key(|at| (times[*at] - to).as_millis().abs());
     let Some((before, after)) = nearest(before).zip(nearest(after)) else { return Ok(None) };
     let before = if before == after { before.saturating_sub(1) } else { before };
@@ -247,8 +248,10 @@ impl<'a> VersionPair<'a> {
         let store = shared.store();
         let page = store.page(self.url)?.context("internal error: the page vanished from the store")?;
         let all = observations(store, page.id)?;
-        let versions: Vec<SliderVersion> = all.iter().filter(|line| line.status.is_page()).map(SliderVersion::new).collect();
-        let changes = || versions.iter().filter(|version| !version.is_unchanged && version.before.is_some()).copied();
+        let versions: Vec<SliderVersion> =
+            all.iter().filter(|line| line.status.is_page()).map(SliderVersion::new).collect();
+        let changes =
+            || versions.iter().filter(|version| !version.is_unchanged && version.before.is_some()).copied();
         let (end_before, end_after) = (end_of_second(self.before), end_of_second(self.after));
         let shown = |version: &str, requested: Timestamp| Timestamp::parse(version).unwrap_or(requested);
         let after = shown(&comparison.after.version, self.after);

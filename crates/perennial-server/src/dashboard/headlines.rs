@@ -111,7 +111,8 @@ impl Headlines {
                     continue;
                 }
                 let n_known = rows.len();
-                let (_, row) = rows.entry(key).or_insert_with(|| (n_known, HeadlineRow::new(item, index > 0)));
+                let (_, row) =
+                    rows.entry(key).or_insert_with(|| (n_known, HeadlineRow::new(item, index > 0)));
                 row.add(list, item, position);
             }
             let next = lists.get(index + 1);
@@ -216,9 +217,12 @@ impl HeadlineRow {
         }
         self.highest_position = self.highest_position.min(position + 1);
         self.lowest_position = self.lowest_position.max(position + 1);
-        let now = HeadlinePresence { first: list.first.into(), last: list.last.into(), is_high: position < HIGH };
-        let was_here =
-            self.gaps.last().is_none_or(|(left, _)| self.presence.last().is_some_and(|interval| *interval.last > *left));
+        let now =
+            HeadlinePresence { first: list.first.into(), last: list.last.into(), is_high: position < HIGH };
+        let was_here = self
+            .gaps
+            .last()
+            .is_none_or(|(left, _)| self.presence.last().is_some_and(|interval| *interval.last > *left));
         match self.presence.last_mut().filter(|_| was_here) {
             Some(interval) if interval.is_high == now.is_high => interval.last = now.last,
             Some(interval) => {
@@ -258,12 +262,20 @@ impl HeadlineRow {
 
     fn bars(&self) -> Vec<Bar> {
         let mut bars: Vec<Bar> = self.gaps.iter().map(|(from, until)| Bar::Gap(*from, *until)).collect();
-        bars.extend(self.presence.iter().map(|interval| Bar::Present(*interval.first, *interval.last, interval.is_high)));
-        bars.extend(self.presence.first().filter(|_| self.is_added).map(|interval| Bar::Added(*interval.first)));
+        bars.extend(
+            self.presence
+                .iter()
+                .map(|interval| Bar::Present(*interval.first, *interval.last, interval.is_high)),
+        );
+        bars.extend(
+            self.presence.first().filter(|_| self.is_added).map(|interval| Bar::Added(*interval.first)),
+        );
         bars.extend(self.titles.iter().skip(1).map(|known| {
             Bar::Retitled(*known.time, format!("{}: {}", day_and_minute(*known.time), known.title))
         }));
-        bars.extend(self.presence.last().filter(|_| self.is_present).map(|interval| Bar::Open(*interval.last)));
+        bars.extend(
+            self.presence.last().filter(|_| self.is_present).map(|interval| Bar::Open(*interval.last)),
+        );
         bars
     }
 

@@ -30,8 +30,7 @@ use ParameterKind::{Integer, Number, OneOf, Text};
 
 const SITE: Parameter = ("site", Text, "Only this host, with its port unless it is the default");
 const LEAST: Parameter = ("least", Number, "Least importance, 0 to 1");
-const ORDER: Parameter =
-    ("order", OneOf(&["latest", "oldest", "importance"]), "latest by default");
+const ORDER: Parameter = ("order", OneOf(&["latest", "oldest", "importance"]), "latest by default");
 const URL: Parameter = ("url*", Text, "URL of the page");
 
 const fn operation<V: JsonSchema>(
@@ -80,7 +79,11 @@ static OPERATIONS: &[Operation] = &[
                 Text,
                 "Only if these words, or matches of this /regular expression/, are new on the page",
             ),
-            ("vanishes", Text, "Only if these words, or matches of this /regular expression/, are no longer on the page"),
+            (
+                "vanishes",
+                Text,
+                "Only if these words, or matches of this /regular expression/, are no longer on the page",
+            ),
             ("op", OneOf(&["insert", "delete", "update", "move"]), "Only with such an operation"),
             (
                 "element",

@@ -347,7 +347,11 @@ fn load_thumbnails(
 }
 
 /// The lists of headlines in the window, if the last one belongs to a listing page.
-fn headlines(store: &Store, page: PageId, window: (Timestamp, Timestamp)) -> anyhow::Result<Vec<HeadlineList>> {
+fn headlines(
+    store: &Store,
+    page: PageId,
+    window: (Timestamp, Timestamp),
+) -> anyhow::Result<Vec<HeadlineList>> {
     let mut reader = TreeReader::new(store);
     let last = reader.tree_at(page, window.1)?;
     if !last.and_then(|tree| tree.list).is_some_and(|list| list.is_listing()) {

@@ -277,7 +277,8 @@ fn form(view: &View, base: &str) -> Markup {
 
 fn facts(view: &View) -> Markup {
     let rows = &view.hits;
-    let n_present = rows.iter().filter(|row| row.presence.last().is_some_and(|last| last.gone.is_none())).count();
+    let n_present =
+        rows.iter().filter(|row| row.presence.last().is_some_and(|last| last.gone.is_none())).count();
     let first =
         rows.iter().filter_map(|row| Some((row.presence.first()?, row))).min_by_key(|(first, _)| first.first);
     let gone = rows.iter().filter_map(|row| Some((row.presence.last()?, row.presence.last()?.gone?, row)));
@@ -371,7 +372,11 @@ fn hit_list(view: &View, base: &str) -> Markup {
 }
 
 fn hit_row(row: &SearchRow, base: &str, axis: Axis) -> Markup {
-    let open = row.presence.last().map(|interval| version_address(base, *interval.last, &row.url)).unwrap_or_default();
+    let open = row
+        .presence
+        .last()
+        .map(|interval| version_address(base, *interval.last, &row.url))
+        .unwrap_or_default();
     let label = row.presence.first().map(describe).unwrap_or_default();
     html! {
         div.iv {
@@ -427,7 +432,9 @@ fn describe(interval: &PresenceView) -> String {
         None => format!("on the page at the first capture, {}", date_time(*interval.first)),
     };
     match interval.gone {
-        Some(gone) => format!("{appeared}; removed between {} and {}", date_time(*interval.last), date_time(*gone)),
+        Some(gone) => {
+            format!("{appeared}; removed between {} and {}", date_time(*interval.last), date_time(*gone))
+        }
         None => format!("{appeared}; still there at the last capture, {}", date_time(*interval.last)),
     }
 }

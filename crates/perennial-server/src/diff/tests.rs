@@ -25,7 +25,7 @@ fn body(comparison: &Comparison, before: &str, after: &str) -> Dom {
         before: original(before),
         after: original(after),
         pin: None,
-        around: None,
+        frame: None,
     };
     Dom::parse(&view.page())
 }

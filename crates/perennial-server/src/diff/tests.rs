@@ -63,9 +63,9 @@ fn a_version_is_kept_in_the_index_where_the_analysis_kept_it() {
     let comparison = comparison(version("thirty"), version("fifty"));
     let threshold = comparison.assessment.importance.get();
     for (is_indexed, words) in [(true, ", kept in the index"), (false, ", below the index threshold")] {
-        let around = Some(DiffFrame { threshold, is_indexed, ..DiffFrame::default() });
+        let frame = Some(DiffFrame { threshold, is_indexed, ..DiffFrame::default() });
         let (form, comparison) = ("monotone", &comparison);
-        let view = DiffView { comparison, form, before: None, after: None, pin: None, around };
+        let view = DiffView { comparison, form, before: None, after: None, pin: None, frame };
         assert!(view.body().contains(words), "{is_indexed}");
     }
 }

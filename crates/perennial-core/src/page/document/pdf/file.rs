@@ -268,7 +268,7 @@ impl<'a> PdfFile<'a> {
             // Without a page tree, all pages are read in the order of their object numbers.
             let all = self.objects.values().filter_map(|object| self.dictionary(Some(&object.value)));
             pages.extend(
-                all.filter(|entries| is_type(entries, "PdfPage"))
+                all.filter(|entries| is_type(entries, "Page"))
                     .take(MAX_PAGES)
                     .map(|entries| self.page(entries, None)),
             );

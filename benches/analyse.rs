@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use perennial::demo::LivingWeb;
-use perennial_archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody};
 use perennial_core::page::importance::Importance;
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
@@ -105,7 +105,7 @@ fn append(
         ip: None,
         request_head: b"",
         response_head: head.as_bytes(),
-        body: Body::Bytes(body),
+        body: ExchangeBody::Bytes(body),
         truncated: None,
         metadata: &[],
         derived: &[],

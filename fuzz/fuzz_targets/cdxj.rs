@@ -16,8 +16,8 @@ fuzz_target!(|data: &[u8]| {
         }
         let _ = surt(text);
     }
-    let mut index = SortedCdxj::new(Cursor::new(data)).expect("memory does not fail");
     for matching in [MatchType::Exact, MatchType::Domain] {
+        let index = SortedCdxj::new(Cursor::new(data)).expect("memory does not fail");
         let range = KeyRange::of("http://example.com/", matching);
         if let Ok(lines) = index.range(&range) {
             for line in lines.take(10_000) {

@@ -7,11 +7,11 @@ use perennial_core::text::charset::decode_with_charset;
 use perennial_core::text::links::{MAX_LINKS, find_css_links, find_links};
 use perennial_core::url::canonical::canonicalise;
 use perennial_warc::http::HttpHead;
-use perennial_warc::payload::{Limits, decode};
+use perennial_warc::payload::{DecodingLimits, decode};
 
 fuzz_target!(|data: &[u8]| {
     let head = HttpHead::parse(data);
-    let limits = Limits { max_bytes: 1 << 20, max_ratio: 100 };
+    let limits = DecodingLimits { max_bytes: 1 << 20, max_ratio: 100 };
     let body = decode(&head, &data[head.len()..], limits).bytes;
     let (text, charset) = decode_with_charset(&body, head.get("Content-Type").as_deref());
     let page = url::Url::parse("https://example.org/a/b?c").expect("a URL");

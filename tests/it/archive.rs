@@ -355,7 +355,7 @@ fn the_shipped_sample_is_whole_and_its_revisit_is_readable() {
     let store = archive.store().unwrap();
     let home = store.page("http://garden.example/").unwrap().unwrap();
     let bodies: Vec<Vec<u8>> = store
-        .captures_of(home.id)
+        .page_captures(home.id)
         .unwrap()
         .iter()
         .map(|capture| archive.payload(&store, capture).unwrap().unwrap().bytes)
@@ -365,7 +365,7 @@ fn the_shipped_sample_is_whole_and_its_revisit_is_readable() {
         .map(|n| fs::read(testdata(&format!("sample/garden/home-{n}.html"))).unwrap())
         .collect();
     assert_eq!(bodies, expected);
-    assert_eq!(store.versions_of(home.id).unwrap().len(), 3);
+    assert_eq!(store.page_versions(home.id).unwrap().len(), 3);
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn the_torn_sample_gives_what_is_left_of_it() {
 
 #[test]
 fn encoded_bodies_are_read_for_links_and_stored_as_they_came() {
-    use perennial_archive::{Archive, ArchiveWriter, Body, Exchange};
+    use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody};
     let (_dir, root) = folder();
     let archive = Archive::create(&root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
@@ -399,19 +399,19 @@ fn encoded_bodies_are_read_for_links_and_stored_as_they_came() {
         ip: None,
         request_head: b"",
         response_head: head,
-        body: Body::Bytes(&body),
+        body: ExchangeBody::Bytes(&body),
         truncated: None,
         metadata: &[],
         derived: &[],
         links: None,
     };
     assert!(writer.append(exchange()).unwrap().is_new_version);
-    assert_eq!(writer.append(exchange()).unwrap().kind, perennial_archive::store::Kind::Revisit);
+    assert_eq!(writer.append(exchange()).unwrap().kind, perennial_archive::store::CaptureKind::Revisit);
     writer.close().unwrap();
     let store = archive.store().unwrap();
     let page_row = store.page("http://coded.example/").unwrap().unwrap();
-    assert_eq!(store.links_of(page_row.id.0).unwrap().len(), 2);
-    let captures = store.captures_of(page_row.id).unwrap();
+    assert_eq!(store.page_links(page_row.id.0).unwrap().len(), 2);
+    let captures = store.page_captures(page_row.id).unwrap();
     for capture in &captures {
         let stored = archive.payload(&store, capture).unwrap().unwrap();
         assert_eq!(stored.bytes, page.as_bytes());

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use perennial_archive::store::{Filter, Kind};
-use perennial_archive::{Archive, ArchiveWriter, Body, Exchange, Repair};
+use perennial_archive::store::{CaptureFilter, CaptureKind};
+use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody, Repair};
 use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
 use perennial_warc::{WarcItem, WarcReader};
@@ -40,7 +40,7 @@ fn append(writer: &mut ArchiveWriter, n: u64) {
             ip: None,
             request_head: b"GET / HTTP/1.1\r\nHost: kill.example\r\n\r\n",
             response_head: head.as_bytes(),
-            body: Body::Bytes(&body),
+            body: ExchangeBody::Bytes(&body),
             truncated: None,
             metadata: &[("n", &n.to_string())],
             derived: &[],
@@ -138,7 +138,7 @@ fn check_all_readable(root: &Path, at_least: u64) {
     let mut seen: HashMap<String, u32> = HashMap::new();
     let mut places = Vec::new();
     store
-        .each_capture(&Filter::default(), |capture| {
+        .each_capture(&CaptureFilter::default(), |capture| {
             *seen.entry(capture.url.clone()).or_default() += 1;
             places.push(capture);
             Ok(())
@@ -162,8 +162,8 @@ fn check_all_readable(root: &Path, at_least: u64) {
         let mut body = Vec::new();
         record.read_to_end(&mut body).unwrap();
         match capture.kind {
-            Kind::Response => assert!(body == body_of(n), "{n} has another body"),
-            Kind::Revisit => assert_eq!(n % 5, 0, "{n} need not be a revisit"),
+            CaptureKind::Response => assert!(body == body_of(n), "{n} has another body"),
+            CaptureKind::Revisit => assert_eq!(n % 5, 0, "{n} need not be a revisit"),
             other => panic!("{other:?}"),
         }
     }
@@ -250,7 +250,7 @@ fn a_state_that_is_behind_catches_up() {
         let _ = fs::remove_file(root.join(format!("state.db{suffix}")));
     }
     let writer = ArchiveWriter::open(&archive).unwrap();
-    assert!(matches!(writer.repairs(), [Repair::TookIn { n_captures: 8, .. }]), "{:?}", writer.repairs());
+    assert!(matches!(writer.repairs(), [Repair::Recovered { n_captures: 8, .. }]), "{:?}", writer.repairs());
     writer.close().unwrap();
     perennial(&root, ["verify"]).ok();
     check_all_readable(&root, 15);

@@ -139,7 +139,7 @@ fn links(archive: &Path, state: &Connection) -> Vec<String> {
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     rows.map(|row| {
         let (page, time): (u32, i64) = row.unwrap();
-        let targets = store.links_of(page).unwrap();
+        let targets = store.page_links(page).unwrap();
         let mut targets: Vec<&str> = targets.iter().map(|page| urls[page].as_str()).collect();
         targets.sort_unstable();
         format!("'links' '{}' {time} -> {}", urls[&page], targets.join(" "))

@@ -1,6 +1,6 @@
 //! The index keeps up with a crawl that never ends, and finds every capture once at any time.
 
-use perennial_archive::{Archive, ArchiveWriter, Body, Exchange, IndexPace};
+use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody, IndexPace, Snapshot};
 use perennial_core::time::{Span, Timestamp};
 use perennial_warc::surt::{KeyRange, MatchType};
 
@@ -20,7 +20,7 @@ fn append(writer: &mut ArchiveWriter, n: i64, step: Span) {
             ip: None,
             request_head: b"",
             response_head: b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n",
-            body: Body::Bytes(n.to_string().as_bytes()),
+            body: ExchangeBody::Bytes(n.to_string().as_bytes()),
             truncated: None,
             metadata: &[],
             derived: &[],
@@ -29,11 +29,15 @@ fn append(writer: &mut ArchiveWriter, n: i64, step: Span) {
         .unwrap();
 }
 
+pub(crate) fn lookup(snapshot: &Snapshot, range: &KeyRange) -> Vec<String> {
+    snapshot.lines(range).unwrap().map(Result::unwrap).collect()
+}
+
 /// All captures so far, each once, by whichever range is asked for.
 fn assert_found_once(archive: &Archive, n_captures: i64) {
     let snapshot = archive.snapshot().unwrap();
     let count = |url: &str, matching| {
-        let lines = snapshot.lookup(&KeyRange::of(url, matching)).unwrap();
+        let lines = lookup(&snapshot, &KeyRange::of(url, matching));
         assert!(lines.is_sorted_by(|a, b| a < b), "{url}: a line is there twice or out of order");
         lines.len()
     };
@@ -51,7 +55,7 @@ fn assert_found_once(archive: &Archive, n_captures: i64) {
     assert_eq!(count("http://none.example/", MatchType::Domain), 0);
 }
 
-fn runs_of(archive: &Archive) -> Vec<perennial_archive::store::Run> {
+fn runs_of(archive: &Archive) -> Vec<perennial_archive::store::IndexRun> {
     archive.snapshot().unwrap().store().runs().unwrap()
 }
 

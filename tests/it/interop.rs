@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use perennial_archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
+use perennial_archive::{Archive, ArchiveWriter, DerivedResource, Exchange, ExchangeBody};
 use perennial_core::time::{Span, Timestamp};
 use perennial_warc::Truncation;
 
@@ -91,7 +91,7 @@ fn full_archive(root: &Path) -> Archive {
     ];
     for (n, (url, head, body, truncated)) in cases.into_iter().enumerate() {
         let uri = format!("urn:vixml:{url}");
-        let derived = [Derived { uri: &uri, content_type: "application/xml", bytes: b"<Document/>" }];
+        let derived = [DerivedResource { uri: &uri, content_type: "application/xml", bytes: b"<Document/>" }];
         writer
             .append(Exchange {
                 url,
@@ -99,7 +99,7 @@ fn full_archive(root: &Path) -> Archive {
                 ip: Some("192.0.2.1".parse().unwrap()),
                 request_head: b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
                 response_head: head.as_bytes(),
-                body: Body::Bytes(body),
+                body: ExchangeBody::Bytes(body),
                 truncated,
                 metadata: &[("fetchTimeMs", "12"), ("via", "http://example.org/")],
                 derived: if n % 3 == 0 { &derived } else { &[] },

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use perennial_archive::Archive as Opened;
-use perennial_archive::store::Filter;
+use perennial_archive::store::CaptureFilter;
 use perennial_core::rng::Rng;
 use perennial_warc::Compression;
 
@@ -172,7 +172,7 @@ impl Killer {
         let mut pairs = BTreeSet::new();
         let store = Opened::open(&self.archive.root).unwrap().store().unwrap();
         store
-            .each_capture(&Filter::default(), |capture| {
+            .each_capture(&CaptureFilter::default(), |capture| {
                 n_imported += usize::from(capture.url.contains(".example/"));
                 pairs.insert((capture.url.clone(), capture.digest.clone()));
                 let is_new = seen.insert((capture.url, capture.time, capture.kind as u8, capture.digest));

@@ -162,8 +162,8 @@ fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
     let store = library.store().unwrap();
     let (mut found, mut unclear) = (HashSet::new(), HashSet::new());
     for page in store.pages_analysed_after(None).unwrap() {
-        let url = store.url_of(page).unwrap();
-        let captures = store.captures_of(page).unwrap();
+        let url = store.page_url(page).unwrap();
+        let captures = store.page_captures(page).unwrap();
         let has = |at: usize| {
             let document = library.document(&store, &captures[at]).unwrap().unwrap();
             String::from_utf8_lossy(&document.bytes).contains(word)

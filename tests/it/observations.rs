@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use perennial_archive::store::{
-    ChangeFilter, ChangeKey, ChangeOrder, Observation, ObservationOrder, Selection, Store,
+    ChangeFilter, ChangeKey, ChangeOrder, Observation, ObservationOrder, ObservationSelection, Store,
 };
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
@@ -260,15 +260,15 @@ proptest! {
         };
         let plain = plainly(&rows, until);
         let only = |keep: &dyn Fn(&Observation) -> bool| plain.iter().filter(|look| keep(look)).cloned().collect::<Vec<_>>();
-        prop_assert_eq!(read(Selection::Pages, ObservationOrder::ByPage), plain.clone());
-        prop_assert_eq!(read(Selection::Of("a.example"), ObservationOrder::ByPage), only(&|look| look.site == SiteId(1)));
-        prop_assert_eq!(read(Selection::Of("http://a.example/4"), ObservationOrder::ByPage), only(&|look| look.page == PageId(4)));
+        prop_assert_eq!(read(ObservationSelection::Pages, ObservationOrder::ByPage), plain.clone());
+        prop_assert_eq!(read(ObservationSelection::Of("a.example"), ObservationOrder::ByPage), only(&|look| look.site == SiteId(1)));
+        prop_assert_eq!(read(ObservationSelection::Of("http://a.example/4"), ObservationOrder::ByPage), only(&|look| look.page == PageId(4)));
         let by_time = |mut looks: Vec<Observation>| {
             looks.sort_by_key(|look| (look.time, look.page));
             looks
         };
-        prop_assert_eq!(read(Selection::Pages, ObservationOrder::ByTime), by_time(plain.clone()));
-        prop_assert_eq!(read(Selection::Of("a.example"), ObservationOrder::ByTime), by_time(only(&|look| look.site == SiteId(1))));
+        prop_assert_eq!(read(ObservationSelection::Pages, ObservationOrder::ByTime), by_time(plain.clone()));
+        prop_assert_eq!(read(ObservationSelection::Of("a.example"), ObservationOrder::ByTime), by_time(only(&|look| look.site == SiteId(1))));
     }
 }
 

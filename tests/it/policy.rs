@@ -83,7 +83,7 @@ fn are_simulated(goal: &str, budget: Budget) {
     let config = learn::schedule_config(&opened.settings().crawl, Some(budget));
     let mut scheduler = learn::scheduler(&store, &followed, config, 0, start).unwrap();
     scheduler.set_spent(n_first as u64, start);
-    let url_of = |page: PageId| store.url_of(page).unwrap();
+    let url_of = |page: PageId| store.page_url(page).unwrap();
     let mut n_looks: HashMap<String, u64> = HashMap::new();
     let mut simulated: Vec<(String, String)> = Vec::new();
     // The first visits have used up an hourly budget. A daily budget has some left.

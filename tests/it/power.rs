@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use perennial_archive::store::Filter;
+use perennial_archive::store::CaptureFilter;
 use perennial_archive::verify::{VerifyReport, verify};
 use perennial_archive::{Archive, ArchiveWriter, is_archive};
 use perennial_core::rng::Rng;
@@ -173,7 +173,7 @@ fn captures(archive: &Archive) -> Captures {
     archive
         .store()
         .unwrap()
-        .each_capture(&Filter::default(), |capture| {
+        .each_capture(&CaptureFilter::default(), |capture| {
             let key = (capture.url, capture.time.as_millis(), capture.kind as u8, capture.digest);
             *found.entry(key).or_default() += 1;
             Ok(())

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use perennial_archive::{ArchiveWriter, Body, Exchange};
+use perennial_archive::{ArchiveWriter, Exchange, ExchangeBody};
 use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
 use perennial_warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcWriter, sha1_label};
@@ -122,7 +122,7 @@ pub(crate) fn append_random(writer: &mut ArchiveWriter, host: &str, n: u64, n_by
             ip: None,
             request_head: format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes(),
             response_head: b"HTTP/1.1 200 OK\r\n\r\n",
-            body: Body::Bytes(&body),
+            body: ExchangeBody::Bytes(&body),
             truncated: None,
             metadata: &[],
             derived: &[],

@@ -8,10 +8,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use perennial_archive::{Archive, ArchiveWriter, Body, Exchange, IndexPace};
+use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody, IndexPace};
 use perennial_core::time::{Span, Timestamp};
 use perennial_warc::surt::{KeyRange, MatchType};
 
+use crate::index::lookup;
 use crate::program::{folder, perennial, sample_file};
 
 /// Files and folders with their contents, for comparison.
@@ -146,7 +147,7 @@ fn append(writer: &mut ArchiveWriter, url: &str, minute: i64) {
             ip: None,
             request_head: b"",
             response_head: b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n",
-            body: Body::Bytes(format!("{url} at {minute}").as_bytes()),
+            body: ExchangeBody::Bytes(format!("{url} at {minute}").as_bytes()),
             truncated: None,
             metadata: &[],
             derived: &[],
@@ -323,7 +324,7 @@ fn readers_see_a_complete_state_during_a_rebuild() {
         }
     });
     assert_eq!(snapshot.store().counts().unwrap(), counts);
-    assert_eq!(snapshot.lookup(&KeyRange::of("http://a.example/", MatchType::Host)).unwrap().len(), 6);
+    assert_eq!(lookup(&snapshot, &KeyRange::of("http://a.example/", MatchType::Host)).len(), 6);
     assert!(!root.join("state.db.new").exists());
 }
 
@@ -340,14 +341,14 @@ fn a_snapshot_does_not_change() {
     }
     let snapshot = archive.snapshot().unwrap();
     let range = KeyRange::of(url, MatchType::Exact);
-    let lines = snapshot.lookup(&range).unwrap();
+    let lines = lookup(&snapshot, &range);
     assert_eq!(lines.len(), 20);
     for minute in 20..60 {
         append(&mut writer, url, minute);
         writer.commit().unwrap();
     }
     writer.close().unwrap();
-    assert_eq!(snapshot.lookup(&range).unwrap(), lines, "although its runs were merged with others since");
+    assert_eq!(lookup(&snapshot, &range), lines, "although its runs were merged with others since");
     assert_eq!(snapshot.store().counts().unwrap().n_captures, 20);
-    assert_eq!(archive.snapshot().unwrap().lookup(&range).unwrap().len(), 60);
+    assert_eq!(lookup(&archive.snapshot().unwrap(), &range).len(), 60);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use perennial_archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
+use perennial_archive::{Archive, ArchiveWriter, DerivedResource, Exchange, ExchangeBody};
 use perennial_core::schedule::{Goal, RankedPage, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 use perennial_engine::learn::{self, FollowedSites};
@@ -45,7 +45,7 @@ impl Ranking {
             [urgency, page.expected.get(), per_day, f64::from(page.n_visits)]
         };
         let pages = scheduler.ranking(at, scheduler.n_pages());
-        Ranking(pages.iter().map(|page| (store.url_of(page.page).unwrap(), belief(page))).collect())
+        Ranking(pages.iter().map(|page| (store.page_url(page.page).unwrap(), belief(page))).collect())
     }
 
     /// The same but for the order in which numbers were added up.
@@ -124,7 +124,8 @@ fn the_living_web_and_a_rebuild_of_it_are_the_same() {
 /// One visit of a page whose scripts drew `drawn`.
 fn append_drawn(writer: &mut ArchiveWriter, url: &str, hour: i64, sent: &str, drawn: &str) {
     let uri = format!("urn:dom:{url}");
-    let derived = Derived { uri: &uri, content_type: "text/html; charset=utf-8", bytes: drawn.as_bytes() };
+    let derived =
+        DerivedResource { uri: &uri, content_type: "text/html; charset=utf-8", bytes: drawn.as_bytes() };
     writer
         .append(Exchange {
             url,
@@ -132,7 +133,7 @@ fn append_drawn(writer: &mut ArchiveWriter, url: &str, hour: i64, sent: &str, dr
             ip: None,
             request_head: b"GET / HTTP/1.1\r\n\r\n",
             response_head: b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
-            body: Body::Bytes(sent.as_bytes()),
+            body: ExchangeBody::Bytes(sent.as_bytes()),
             truncated: None,
             metadata: &[("fetchTimeMs", "1")],
             derived: &[derived],
@@ -155,8 +156,8 @@ fn drawn_pages_have_the_links_that_were_drawn() {
     let links = |path: &str| -> Vec<String> {
         let store = archive.store().unwrap();
         let page = store.page(&format!("http://app.example{path}")).unwrap().unwrap();
-        let url_of = |page: u32| store.url_of(perennial_core::url::PageId(page)).unwrap();
-        store.links_of(page.id.0).unwrap().into_iter().map(url_of).collect()
+        let url_of = |page: u32| store.page_url(perennial_core::url::PageId(page)).unwrap();
+        store.page_links(page.id.0).unwrap().into_iter().map(url_of).collect()
     };
     assert_eq!(links("/"), ["http://app.example/second"]);
     assert_eq!(links("/other"), ["http://app.example/third"]);

@@ -67,7 +67,7 @@ fn looks_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
     let library = Library::open(&archive.root).unwrap();
     let store = library.store().unwrap();
     let page = store.page(url).unwrap().unwrap();
-    let captures = store.captures_of(page.id).unwrap().into_iter();
+    let captures = store.page_captures(page.id).unwrap().into_iter();
     captures
         .map(|capture| {
             let payload = library.document(&store, &capture).unwrap().unwrap();

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use perennial_archive::{ArchiveWriter, Body, Exchange};
+use perennial_archive::{ArchiveWriter, Exchange, ExchangeBody};
 use perennial_core::time::Timestamp;
 use serde_json::Value;
 
@@ -122,7 +122,7 @@ pub(crate) fn append_status(
             ip: None,
             request_head: b"GET / HTTP/1.1\r\n\r\n",
             response_head: head.as_bytes(),
-            body: Body::Bytes(body),
+            body: ExchangeBody::Bytes(body),
             truncated: None,
             metadata: &[],
             derived: &[],

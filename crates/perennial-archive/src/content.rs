@@ -8,8 +8,8 @@ use perennial_core::url::alias::is_longer_name;
 use perennial_warc::http::HttpHead;
 use url::Url;
 
-use super::links::{drawn_page, is_html, redirect_of};
-use crate::store::{CaptureRow, Kind, PageKind};
+use super::links::{is_html, redirect_target, rendered_page};
+use crate::store::{CaptureKind, CaptureRow, PageKind};
 
 /// The fact that says how an address was reached, as the WARC standard names it. One letter a hop, as other crawlers
 /// write them: L link, R redirect, E embedded, P prerequisite such as robots.txt, M sitemap, F feed (our
@@ -20,7 +20,7 @@ pub const HOPS: &str = "hopsFromSeed";
 pub(crate) const MAX_FACT_BYTES: usize = 64 << 10;
 
 /// The hops of an address that the crawl knows as this, so many hops from its seed or from the page that needs it.
-pub fn hops_of(kind: PageKind, depth: u32, n_redirects: u32) -> String {
+pub fn write_hops(kind: PageKind, depth: u32, n_redirects: u32) -> String {
     let (letter, n_hops) = match kind {
         PageKind::Page => ("L", depth),
         PageKind::Subresource => ("E", depth.max(1)),
@@ -32,16 +32,16 @@ pub fn hops_of(kind: PageKind, depth: u32, n_redirects: u32) -> String {
 
 /// What an exchange was made for: what its hops say; where nobody wrote them, HTML that was delivered is a page. `None`:
 /// nobody can tell.
-pub(crate) fn purpose_of(hops: Option<&str>, kind: Kind, head: &HttpHead) -> Option<PageKind> {
+pub(crate) fn capture_purpose(hops: Option<&str>, kind: CaptureKind, head: &HttpHead) -> Option<PageKind> {
     match (hops, kind) {
-        (Some(hops), Kind::Response | Kind::Revisit) => purpose_by_hops(hops),
-        (None, Kind::Response) => is_html(head).then_some(PageKind::Page),
+        (Some(hops), CaptureKind::Response | CaptureKind::Revisit) => parse_hops(hops),
+        (None, CaptureKind::Response) => is_html(head).then_some(PageKind::Page),
         _ => None,
     }
 }
 
 /// A redirect is what the address before it was.
-pub(crate) fn purpose_by_hops(hops: &str) -> Option<PageKind> {
+pub(crate) fn parse_hops(hops: &str) -> Option<PageKind> {
     match hops.trim().trim_end_matches('R').chars().next_back() {
         None | Some('L') => Some(PageKind::Page),
         Some('E' | 'X' | 'P') => Some(PageKind::Subresource),
@@ -68,9 +68,9 @@ pub(crate) fn index_mime(content_type: &str) -> Option<String> {
 
 /// What kind of answer a record holds, and what tells it from another where that is not its digest; `None` when the record is
 /// no look at a page. `origin` is the address whose payload a revisit stands for.
-pub(crate) fn look_of(
+pub(crate) fn answer_and_identity(
     url: &str,
-    kind: Kind,
+    kind: CaptureKind,
     head: Option<&HttpHead>,
     is_broken_off: bool,
     origin: Option<&str>,
@@ -78,16 +78,16 @@ pub(crate) fn look_of(
     let Some((head, status)) = head.and_then(|head| Some((head, head.status()?))) else {
         return (None, None);
     };
-    if !matches!(kind, Kind::Response | Kind::Revisit) {
+    if !matches!(kind, CaptureKind::Response | CaptureKind::Revisit) {
         return (None, None);
     }
     let answer = ResponseKind::from_response(status, is_broken_off);
-    let alias = origin.filter(|_| answer == ResponseKind::Content && kind == Kind::Revisit);
-    if let Some(alias) = alias.filter(|origin| is_longer_name(url, origin)) {
-        return (Some(ResponseKind::Redirect), Some(Identity::Alias(alias.to_owned())));
+    let twin = origin.filter(|_| answer == ResponseKind::Content && kind == CaptureKind::Revisit);
+    if let Some(twin) = twin.filter(|origin| is_longer_name(url, origin)) {
+        return (Some(ResponseKind::Redirect), Some(Identity::Alias(twin.to_owned())));
     }
     let target =
-        (answer == ResponseKind::Redirect).then(|| redirect_of(&Url::parse(url).ok()?, head)).flatten();
+        (answer == ResponseKind::Redirect).then(|| redirect_target(&Url::parse(url).ok()?, head)).flatten();
     let target = target.as_ref().map(Url::as_str);
     (Some(answer), Identity::from_response(answer, status, target))
 }
@@ -101,7 +101,7 @@ pub(crate) fn rendered_identity(
     if answer != Some(ResponseKind::Content) {
         return None;
     }
-    let document = derived.iter().find(|row| drawn_page(&row.url) == Some(url))?;
+    let document = derived.iter().find(|row| rendered_page(&row.url) == Some(url))?;
     Some(Identity::RenderedPayload(document.content.as_ref().unwrap_or(&document.digest).clone()))
 }
 
@@ -112,14 +112,14 @@ mod tests {
     #[test]
     fn hops_tell_what_an_exchange_was_made_for() {
         let plain = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n");
-        let of = |hops: &str| purpose_of(Some(hops), Kind::Response, &plain);
+        let of = |hops: &str| capture_purpose(Some(hops), CaptureKind::Response, &plain);
         assert_eq!([of(""), of("LL"), of("LRR"), of("R")], [Some(PageKind::Page); 4]);
         assert_eq!([of("LLE"), of("P"), of("ER")], [Some(PageKind::Subresource); 3]);
         assert_eq!((of("M"), of("?")), (Some(PageKind::Sitemap), None));
         for (kind, depth) in
             [(PageKind::Page, 0), (PageKind::Page, 3), (PageKind::Subresource, 1), (PageKind::Sitemap, 2)]
         {
-            assert_eq!(of(&hops_of(kind, depth, 2)), Some(kind));
+            assert_eq!(of(&write_hops(kind, depth, 2)), Some(kind));
         }
     }
 
@@ -127,9 +127,9 @@ mod tests {
     fn without_hops_html_is_a_page_and_the_rest_is_unknown() {
         let html = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: text/HTML; x\r\n\r\n");
         let image = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n");
-        assert_eq!(purpose_of(None, Kind::Response, &html), Some(PageKind::Page));
-        assert_eq!(purpose_of(None, Kind::Response, &image), None);
-        assert_eq!(purpose_of(None, Kind::Revisit, &html), None);
+        assert_eq!(capture_purpose(None, CaptureKind::Response, &html), Some(PageKind::Page));
+        assert_eq!(capture_purpose(None, CaptureKind::Response, &image), None);
+        assert_eq!(capture_purpose(None, CaptureKind::Revisit, &html), None);
     }
 
     #[test]

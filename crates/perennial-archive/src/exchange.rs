@@ -12,13 +12,13 @@ use perennial_warc::{
     WarcWriter,
 };
 
-use super::feeds::{begins_as_feed, kept_feed, may_be_feed};
-use super::links::{PageLinks, drawn_page, kept_links, named_pages};
+use super::feeds::{begins_as_feed, may_be_feed, read_stored_feed};
+use super::links::{PageLinks, find_page_links, find_sitemap_pages, rendered_page};
 use super::writer::random_seed;
-use crate::store::{FeedRow, Kind, LinkTarget};
+use crate::store::{CaptureKind, FeedRow, LinkTarget};
 
 /// A response's body as it came over the wire.
-pub enum Body<'a> {
+pub enum ExchangeBody<'a> {
     /// In memory.
     Bytes(&'a [u8]),
     /// On disk: read from its start, twice.
@@ -26,7 +26,7 @@ pub enum Body<'a> {
 }
 
 /// Something computed from a capture, stored beside it as a resource record.
-pub struct Derived<'a> {
+pub struct DerivedResource<'a> {
     /// Such as `urn:vixml:http://example.org/`.
     pub uri: &'a str,
     /// Media type.
@@ -48,13 +48,13 @@ pub struct Exchange<'a> {
     /// Status line and fields with their blank line.
     pub response_head: &'a [u8],
     /// Body, transfer and content encoding untouched.
-    pub body: Body<'a>,
+    pub body: ExchangeBody<'a>,
     /// Why the body is not whole, if it is not.
     pub truncated: Option<Truncation>,
     /// Facts for the metadata record, such as `fetchTimeMs` or `via`; none: no such record.
     pub metadata: &'a [(&'a str, &'a str)],
     /// Things computed from this capture.
-    pub derived: &'a [Derived<'a>],
+    pub derived: &'a [DerivedResource<'a>],
     /// What [`super::links`] found in it where the caller has asked already; `None`: found here.
     pub links: Option<PageLinks>,
 }
@@ -62,12 +62,12 @@ pub struct Exchange<'a> {
 /// The costly part of an append, which any thread can do beforehand: digests, and the records as they are
 /// stored if the archive does not have the payload yet.
 pub struct CompressedRecords {
-    pub(super) hashed: Hashed,
-    pub(super) members: Members,
+    pub(super) hashed: BodyDigests,
+    pub(super) members: ExchangeMembers,
 }
 
 /// Response, request and metadata records, compressed.
-pub(super) struct Members {
+pub(super) struct ExchangeMembers {
     pub(super) id: RecordId,
     pub(super) bytes: Vec<u8>,
     pub(super) response_length: u64,
@@ -82,8 +82,8 @@ impl CompressedRecords {
     /// Compresses the records of an exchange whose body is in memory; a spooled one is left to the append.
     /// `compression` must be that of the archive's settings.
     pub fn of(exchange: &Exchange<'_>, compression: Compression) -> io::Result<Option<CompressedRecords>> {
-        let Body::Bytes(body) = exchange.body else { return Ok(None) };
-        let hashed = Hashed::of(exchange.response_head, &mut Body::Bytes(body))?;
+        let ExchangeBody::Bytes(body) = exchange.body else { return Ok(None) };
+        let hashed = BodyDigests::of(exchange.response_head, &mut ExchangeBody::Bytes(body))?;
         SCRATCH.with_borrow_mut(|scratch| {
             let (ids, out) = match scratch {
                 Some(scratch) => scratch,
@@ -92,7 +92,7 @@ impl CompressedRecords {
                     scratch.insert((RecordIds::new(random_seed()), out))
                 }
             };
-            let members = Members::write(exchange, body, &hashed, ids, out);
+            let members = ExchangeMembers::write(exchange, body, &hashed, ids, out);
             if members.is_err() {
                 // Half a member must not come before the next one.
                 *scratch = None;
@@ -102,21 +102,21 @@ impl CompressedRecords {
     }
 }
 
-impl Members {
+impl ExchangeMembers {
     fn write(
         exchange: &Exchange<'_>,
         body: &[u8],
-        hashed: &Hashed,
+        hashed: &BodyDigests,
         ids: &mut RecordIds,
         out: &mut WarcWriter<Vec<u8>>,
-    ) -> io::Result<Members> {
+    ) -> io::Result<ExchangeMembers> {
         let time = Timestamp::from_secs(exchange.time.as_secs());
         let id = ids.next_id();
         let response_length = out.write(&response_record(exchange, time, id, hashed, body))?.length;
         for record in companion_records(exchange, time, id, ids) {
             out.write(&record)?;
         }
-        Ok(Members { id, bytes: std::mem::take(out.get_mut()), response_length })
+        Ok(ExchangeMembers { id, bytes: std::mem::take(out.get_mut()), response_length })
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) fn response_record<'a>(
     exchange: &Exchange<'a>,
     time: Timestamp,
     id: RecordId,
-    hashed: &Hashed,
+    hashed: &BodyDigests,
     body: &'a [u8],
 ) -> NewRecord<'a> {
     let record = NewRecord::response(id, time, exchange.url, exchange.response_head, body);
@@ -154,20 +154,20 @@ pub(super) fn companion_records<'a>(
 }
 
 /// Length and digests of a body.
-pub(super) struct Hashed {
+pub(super) struct BodyDigests {
     pub(super) length: u64,
     pub(super) block_digest: String,
     pub(super) payload: PayloadDigests,
 }
 
-impl Hashed {
-    pub(super) fn of(head: &[u8], body: &mut Body<'_>) -> io::Result<Hashed> {
-        if let Body::Bytes(bytes) = body {
+impl BodyDigests {
+    pub(super) fn of(head: &[u8], body: &mut ExchangeBody<'_>) -> io::Result<BodyDigests> {
+        if let ExchangeBody::Bytes(bytes) = body {
             let mut block = Sha1Stream::new();
             block.update(head);
             block.update(bytes);
             let (block_digest, payload) = (block.label(), PayloadDigests::of(bytes));
-            return Ok(Hashed { length: bytes.len() as u64, block_digest, payload });
+            return Ok(BodyDigests { length: bytes.len() as u64, block_digest, payload });
         }
         let (mut block, mut payload) = (Sha1Stream::new(), PayloadHasher::default());
         block.update(head);
@@ -183,16 +183,16 @@ impl Hashed {
             payload.update(&buffer[..n]);
             length += n as u64;
         }
-        Ok(Hashed { length, block_digest: block.label(), payload: payload.finish() })
+        Ok(BodyDigests { length, block_digest: block.label(), payload: payload.finish() })
     }
 }
 
-impl Body<'_> {
+impl ExchangeBody<'_> {
     /// From its first byte.
     pub(super) fn reader(&mut self) -> io::Result<Box<dyn Read + Send + '_>> {
         Ok(match self {
-            Body::Bytes(bytes) => Box::new(*bytes),
-            Body::Spooled(file) => {
+            ExchangeBody::Bytes(bytes) => Box::new(*bytes),
+            ExchangeBody::Spooled(file) => {
                 file.rewind()?;
                 Box::new(file)
             }
@@ -201,39 +201,39 @@ impl Body<'_> {
 }
 
 /// The links that the state keeps of an exchange that is stored as a capture of this kind.
-pub(super) fn links_of(
+pub(super) fn link_targets(
     exchange: &mut Exchange<'_>,
     head: &HttpHead,
-    kind: Kind,
+    kind: CaptureKind,
 ) -> io::Result<Option<Vec<LinkTarget>>> {
     if let Some(links) = exchange.links.take() {
-        return Ok(links.of_capture(kind));
+        return Ok(links.for_capture(kind));
     }
     let url = exchange.url;
-    let is_drawn = |derived: &&Derived<'_>| drawn_page(derived.uri) == Some(url);
-    let drawn = exchange.derived.iter().find(is_drawn).map(|derived| derived.bytes);
-    Ok(kept_links(url, kind, head, exchange.body.reader()?, drawn))
+    let is_rendered_page = |derived: &&DerivedResource<'_>| rendered_page(derived.uri) == Some(url);
+    let rendered = exchange.derived.iter().find(is_rendered_page).map(|derived| derived.bytes);
+    Ok(find_page_links(url, kind, head, exchange.body.reader()?, rendered))
 }
 
 /// The addresses that the state keeps of an exchange as a sitemap.
-pub(super) fn named_of(
+pub(super) fn sitemap_targets(
     exchange: &mut Exchange<'_>,
     head: &HttpHead,
-    kind: Kind,
+    kind: CaptureKind,
 ) -> io::Result<Vec<LinkTarget>> {
-    Ok(named_pages(exchange.url, kind, head, exchange.body.reader()?))
+    Ok(find_sitemap_pages(exchange.url, kind, head, exchange.body.reader()?))
 }
 
 /// What the state keeps of an exchange as a feed.
-pub(super) fn feed_of(
+pub(super) fn feed_row(
     exchange: &mut Exchange<'_>,
     head: &HttpHead,
-    kind: Kind,
+    kind: CaptureKind,
 ) -> io::Result<Option<Box<FeedRow>>> {
-    if kind != Kind::Response || !may_be_feed(head) || !begins_as_feed(head, exchange.body.reader()?) {
+    if kind != CaptureKind::Response || !may_be_feed(head) || !begins_as_feed(head, exchange.body.reader()?) {
         return Ok(None);
     }
-    Ok(kept_feed(exchange.url, kind, head, exchange.body.reader()?))
+    Ok(read_stored_feed(exchange.url, kind, head, exchange.body.reader()?))
 }
 
 pub(super) fn with_ip(record: NewRecord<'_>, ip: Option<IpAddr>) -> NewRecord<'_> {

@@ -2,7 +2,7 @@
 //!
 //! An exchange goes whole: response, request, metadata, what was derived. A revisit whose payload was captured
 //! outside the part takes that payload's record along, or it could not be replayed. Beside a 304 and a version that was left out
-//! stands a revisit that other tools can follow (`stand_in`). Memory is constant.
+//! stands a revisit that other tools can follow (`substitute`). Memory is constant.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -16,13 +16,13 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 
-use super::index::line_of;
-use super::stand_in::StandIns;
-use super::transcribe::transcribe;
-use super::trees::write_trees;
-use super::writer::{STANDS_FOR, random_seed};
+use super::index::record_line;
+use super::substitute::Substitutes;
+use super::transcription::transcribe_record;
+use super::tree_export::write_trees;
+use super::writer::{STANDS_FOR, random_seed, warcinfo_facts};
 use super::{Archive, Snapshot, files};
-use crate::store::{Capture, Chosen, Filter, Group, Kind};
+use crate::store::{Capture, CaptureFilter, CaptureKind, ExchangeGroup, ExportSelection};
 
 /// Name of the WARC file inside a WACZ.
 const WARC_IN_WACZ: &str = "data.warc.gz";
@@ -32,7 +32,7 @@ const LINES_PER_BLOCK: usize = 3_000;
 
 /// What an export is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
+pub enum RecordFormat {
     /// A zip with WARC, index and page list, for ReplayWeb.page and others.
     Wacz,
     /// One WARC file, a gzip member for each record.
@@ -60,32 +60,32 @@ pub struct ExportReport {
 /// asked for. `progress` hears of captures written.
 pub fn export(
     snapshot: &Snapshot,
-    format: Format,
-    filter: &Filter,
+    format: RecordFormat,
+    filter: &CaptureFilter,
     with_trees: bool,
     now: Timestamp,
     out: &mut File,
     progress: &dyn Fn(u64),
 ) -> anyhow::Result<ExportReport> {
     let store = snapshot.store();
-    let mut stand_ins = StandIns::new(store);
-    let chosen = store.choose(filter, |capture| match format {
+    let mut substitutes = Substitutes::new(store);
+    let chosen = store.select_captures(filter, |capture| match format {
         // Its lines name records of the archive, all of which are there.
-        Format::Cdxj => Ok(None),
-        Format::Warc | Format::Wacz => stand_ins.find(capture),
+        RecordFormat::Cdxj => Ok(None),
+        RecordFormat::Warc | RecordFormat::Wacz => substitutes.find(capture),
     })?;
     if chosen.n_captures == 0 {
         bail!("no capture fits: see what there is with `perennial info`");
     }
     let n_damaged = Cell::new(0);
-    let part = Part { archive: snapshot.archive(), chosen, with_trees, now, progress, n_damaged };
+    let part = ExportJob { archive: snapshot.archive(), chosen, with_trees, now, progress, n_damaged };
     let n_trees = match format {
-        Format::Cdxj => {
+        RecordFormat::Cdxj => {
             write_cdxj(snapshot, filter, out)?;
             0
         }
-        Format::Warc => part.write_warc("export.warc.gz", &mut Counted::new(&mut *out))?,
-        Format::Wacz => part.write_wacz(out)?,
+        RecordFormat::Warc => part.write_warc("export.warc.gz", &mut CountingWriter::new(&mut *out))?,
+        RecordFormat::Wacz => part.write_wacz(out)?,
     };
     out.sync_all()?;
     Ok(ExportReport {
@@ -98,9 +98,9 @@ pub fn export(
 }
 
 /// What of the archive goes out.
-struct Part<'a> {
+struct ExportJob<'a> {
     archive: &'a Archive,
-    chosen: Chosen<'a>,
+    chosen: ExportSelection<'a>,
     with_trees: bool,
     now: Timestamp,
     progress: &'a dyn Fn(u64),
@@ -108,7 +108,7 @@ struct Part<'a> {
     n_damaged: Cell<u64>,
 }
 
-fn write_cdxj(snapshot: &Snapshot, filter: &Filter, out: &mut File) -> anyhow::Result<()> {
+fn write_cdxj(snapshot: &Snapshot, filter: &CaptureFilter, out: &mut File) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(out);
     let store = snapshot.store();
     let captures = |each: &mut dyn FnMut(Capture) -> anyhow::Result<()>| store.each_capture(filter, each);
@@ -116,10 +116,10 @@ fn write_cdxj(snapshot: &Snapshot, filter: &Filter, out: &mut File) -> anyhow::R
     Ok(out.flush()?)
 }
 
-impl Part<'_> {
+impl ExportJob<'_> {
     /// Writes the chosen exchanges, in the order in which the archive has them, and notes their new index lines. Gives the
     /// number of trees.
-    fn write_warc<W: Write>(&self, name: &str, out: &mut Counted<W>) -> anyhow::Result<u64> {
+    fn write_warc<W: Write>(&self, name: &str, out: &mut CountingWriter<W>) -> anyhow::Result<u64> {
         write_warcinfo(self.archive, name, self.now, out)?;
         let mut source: Option<(String, Option<File>)> = None;
         let mut ids = RecordIds::new(random_seed());
@@ -135,9 +135,9 @@ impl Part<'_> {
             for capture in &group.captures {
                 match self.chosen.shown_for(capture)? {
                     Some(shown) => {
-                        if let Some(moved) = self.write_stand_in(capture, &shown, &mut ids, out)? {
+                        if let Some(moved) = self.write_substitute(capture, &shown, &mut ids, out)? {
                             let moved = Capture { file: name.to_string(), ..moved };
-                            self.chosen.add_line(&line_of(&moved).to_string())?;
+                            self.chosen.add_line(&record_line(&moved).to_string())?;
                         }
                     }
                     None => self.note_line(name, capture, &places)?,
@@ -161,36 +161,36 @@ impl Part<'_> {
             return Ok(());
         }
         let moved = Capture { offset, length, file: name.to_string(), ..capture.clone() };
-        self.chosen.add_line(&line_of(&moved).to_string())
+        self.chosen.add_line(&record_line(&moved).to_string())
     }
 
     /// Writes a revisit that other tools follow to what was valid when a 304 came, or a version that was left out. Gives the capture
     /// as its line in the index has it; `None` when the record is damaged that it would point to. An import passes over such records.
-    fn write_stand_in<W: Write>(
+    fn write_substitute<W: Write>(
         &self,
         capture: &Capture,
         shown: &Capture,
         ids: &mut RecordIds,
-        out: &mut Counted<W>,
+        out: &mut CountingWriter<W>,
     ) -> anyhow::Result<Option<Capture>> {
-        let Ok((header, head)) = self.archive.heads(shown) else {
+        let Ok((header, head)) = self.archive.read_heads(&shown.url, &shown.file, shown.offset) else {
             self.n_damaged.set(self.n_damaged.get() + 1);
             return Ok(None);
         };
         let (url, time) = match shown.kind {
-            Kind::Revisit => (header.refers_to_target_uri(), header.refers_to_date()),
+            CaptureKind::Revisit => (header.refers_to_target_uri(), header.refers_to_date()),
             _ => (None, None),
         };
         let reason = if capture.is_delta() { "left-out" } else { "304" };
         let profile = RevisitProfile::IdenticalPayloadDigest;
-        let (id, digest) = (ids.next_id(), Some(shown.digest.as_str()));
+        let (id, digest, head) = (ids.next_id(), Some(shown.digest.as_str()), head.unwrap_or_default());
         let record = NewRecord::revisit(id, capture.time, &capture.url, profile, head.as_bytes(), digest)
-            .refers_to(url.unwrap_or(&shown.url), time.unwrap_or(shown.time), None)
+            .refers_to(url.unwrap_or(&shown.url), time.unwrap_or(shown.time))
             .field(STANDS_FOR, reason);
         let offset = out.n_bytes;
         WarcWriter::new(&mut *out, 0, Compression::default())?.write(&record)?;
         Ok(Some(Capture {
-            kind: Kind::Revisit,
+            kind: CaptureKind::Revisit,
             status: shown.status,
             digest: shown.digest.clone(),
             offset,
@@ -201,9 +201,10 @@ impl Part<'_> {
 
     fn write_wacz(&self, out: &mut File) -> anyhow::Result<u64> {
         let mut n_trees = 0;
-        let mut wacz = Wacz { zip: zip::ZipWriter::new(io::BufWriter::new(out)), resources: Vec::new() };
+        let mut wacz =
+            WaczWriter { zip: zip::ZipWriter::new(io::BufWriter::new(out)), resources: Vec::new() };
         wacz.add(&format!("archive/{WARC_IN_WACZ}"), |out| {
-            n_trees = self.write_warc(WARC_IN_WACZ, &mut Counted::new(out))?;
+            n_trees = self.write_warc(WARC_IN_WACZ, &mut CountingWriter::new(out))?;
             Ok(())
         })?;
         let mut blocks = String::new();
@@ -219,19 +220,9 @@ fn write_warcinfo<W: Write>(
     archive: &Archive,
     name: &str,
     now: Timestamp,
-    out: &mut Counted<W>,
+    out: &mut CountingWriter<W>,
 ) -> anyhow::Result<()> {
-    let settings = archive.settings();
-    let mut facts = vec![
-        ("software", concat!("perennial/", env!("CARGO_PKG_VERSION"))),
-        ("format", "WARC File Format 1.1"),
-    ];
-    if !settings.warc.operator.is_empty() {
-        facts.push(("operator", &settings.warc.operator));
-    }
-    if !settings.archive.title.is_empty() {
-        facts.push(("isPartOf", &settings.archive.title));
-    }
+    let facts = warcinfo_facts(archive.settings());
     let record = NewRecord::warcinfo(RecordIds::new(random_seed()).next_id(), now, name, &facts);
     WarcWriter::new(out, 0, Compression::default())?.write(&record)?;
     Ok(())
@@ -240,8 +231,8 @@ fn write_warcinfo<W: Write>(
 /// Copies the sound records of a group; gives old offset, new offset and new length of each that matters.
 fn copy_group<W: Write>(
     file: &mut File,
-    group: &Group,
-    out: &mut Counted<W>,
+    group: &ExchangeGroup,
+    out: &mut CountingWriter<W>,
 ) -> anyhow::Result<Vec<(u64, u64, u64)>> {
     if group.file.ends_with(".warc.gz") && is_sound(file, group).unwrap_or(false) {
         file.seek(SeekFrom::Start(group.offset))?;
@@ -268,7 +259,7 @@ fn copy_group<W: Write>(
             continue;
         }
         let start = out.n_bytes;
-        if let Some(done) = transcribe(record, out)? {
+        if let Some(done) = transcribe_record(record, out)? {
             places.push((done.from.offset, start, done.length));
         }
     }
@@ -276,7 +267,7 @@ fn copy_group<W: Write>(
 }
 
 /// Whether all records of a group can be read to their ends. What is damaged must not be copied: readers of other tools stop there.
-fn is_sound(file: &mut File, group: &Group) -> io::Result<bool> {
+fn is_sound(file: &mut File, group: &ExchangeGroup) -> io::Result<bool> {
     file.seek(SeekFrom::Start(group.offset))?;
     let mut part = file.take(group.length);
     let mut reader = WarcReader::new(&mut part);
@@ -292,12 +283,12 @@ fn is_sound(file: &mut File, group: &Group) -> io::Result<bool> {
 }
 
 /// A WACZ under construction.
-struct Wacz<W: Write + Seek> {
+struct WaczWriter<W: Write + Seek> {
     zip: zip::ZipWriter<W>,
     resources: Vec<serde_json::Value>,
 }
 
-impl<W: Write + Seek> Wacz<W> {
+impl<W: Write + Seek> WaczWriter<W> {
     /// Adds a stored entry and notes its digest; readers fetch parts of it by range, so nothing is deflated.
     fn add(
         &mut self,
@@ -340,7 +331,11 @@ impl<W: Write + Seek> Wacz<W> {
 }
 
 /// The sorted lines in gzip members of some thousand, and for each member a line that says where it is.
-fn write_index_blocks(chosen: &Chosen<'_>, out: &mut dyn Write, blocks: &mut String) -> anyhow::Result<()> {
+fn write_index_blocks(
+    chosen: &ExportSelection<'_>,
+    out: &mut dyn Write,
+    blocks: &mut String,
+) -> anyhow::Result<()> {
     blocks.push_str("!meta 0 {\"format\": \"cdxj-gzip-1.0\", \"filename\": \"index.cdx.gz\"}\n");
     let mut lines: Vec<String> = Vec::with_capacity(LINES_PER_BLOCK);
     let mut offset = 0;
@@ -377,7 +372,7 @@ fn write_index_block(
 }
 
 /// The HTML captures that were asked for: what a reader can start from.
-fn write_pages(chosen: &Chosen<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+fn write_pages(chosen: &ExportSelection<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(out);
     writeln!(out, "{}", json!({ "format": "json-pages-1.0", "id": "pages", "title": "All Pages" }))?;
     chosen.each_page(|id, url, time| {
@@ -388,18 +383,18 @@ fn write_pages(chosen: &Chosen<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// Counts what goes through.
-struct Counted<W> {
+struct CountingWriter<W> {
     out: W,
     n_bytes: u64,
 }
 
-impl<W> Counted<W> {
-    fn new(out: W) -> Counted<W> {
-        Counted { out, n_bytes: 0 }
+impl<W> CountingWriter<W> {
+    fn new(out: W) -> CountingWriter<W> {
+        CountingWriter { out, n_bytes: 0 }
     }
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.out.write(bytes)?;
         self.n_bytes += n as u64;

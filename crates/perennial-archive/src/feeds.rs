@@ -9,11 +9,11 @@ use perennial_core::http::politeness::parse_http_date;
 use perennial_core::text::untrusted::truncate;
 use perennial_core::url::canonical;
 use perennial_warc::http::HttpHead;
-use perennial_warc::payload::{Limits, decode};
+use perennial_warc::payload::{DecodingLimits, decode};
 use url::Url;
 
 use super::links::MAX_STORED_BYTES;
-use crate::store::{FeedRow, ItemRow, Kind, url_hash};
+use crate::store::{CaptureKind, FeedRow, ItemRow, url_hash};
 
 /// Bytes of a headline and of a summary that the state keeps; the WARC file has all of it.
 const MAX_TITLE_BYTES: usize = 500;
@@ -39,7 +39,7 @@ pub fn may_be_feed(head: &HttpHead) -> bool {
 
 /// Whether a body, as it was stored, begins like a feed. This costs little, and every page is asked.
 pub fn begins_as_feed(head: &HttpHead, stored: impl Read + Send) -> bool {
-    let limits = Limits { max_bytes: START_BYTES, ..Limits::default() };
+    let limits = DecodingLimits { max_bytes: START_BYTES, ..DecodingLimits::default() };
     feed::looks_like_feed(&decode(head, stored.take(MAX_STORED_BYTES), limits).bytes)
 }
 
@@ -52,37 +52,37 @@ pub fn read_feed(url: &str, head: &HttpHead, stored: &[u8]) -> Option<Box<FeedRo
 }
 
 fn read_whole(url: &str, head: &HttpHead, stored: impl Read + Send) -> Option<Box<FeedRow>> {
-    let limits = Limits { max_bytes: feed::MAX_FEED_BYTES as u64, ..Limits::default() };
+    let limits = DecodingLimits { max_bytes: feed::MAX_FEED_BYTES as u64, ..DecodingLimits::default() };
     let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
     let feed = feed::parse(&decoded.bytes, head.get("Content-Type").as_deref(), url).ok()?;
-    let mut row = row_of(&feed, url);
+    let mut row = feed_to_row(&feed, url);
     row.modified = head.get("Last-Modified").and_then(|date| parse_http_date(&date));
     // A hub may be named by the answer and not by the feed (WebSub 4).
     if row.hub.is_none() {
-        row.hub = hub_of(head, url);
+        row.hub = hub_url(head, url);
     }
     row.topic = head.link_targets("self").into_iter().next().or(row.topic).or_else(|| Some(url.to_owned()));
     Some(Box::new(row))
 }
 
 /// The hub that a `Link` field names.
-fn hub_of(head: &HttpHead, url: &str) -> Option<String> {
+fn hub_url(head: &HttpHead, url: &str) -> Option<String> {
     let base = Url::parse(url).ok()?;
     head.link_targets("hub").iter().find_map(|href| canonical::resolve(&base, href)).map(String::from)
 }
 
 /// What the state keeps of a capture of this kind that begins as a feed. A revisit has no body, so that whoever reads its record could not find its items.
-pub(super) fn kept_feed(
+pub(super) fn read_stored_feed(
     url: &str,
-    kind: Kind,
+    kind: CaptureKind,
     head: &HttpHead,
     stored: impl Read + Send,
 ) -> Option<Box<FeedRow>> {
-    if kind == Kind::Response { read_whole(url, head, stored) } else { None }
+    if kind == CaptureKind::Response { read_whole(url, head, stored) } else { None }
 }
 
 /// A feed as the state keeps it: texts without markup, addresses in the one form that pages have in the archive.
-pub fn row_of(feed: &Feed, url: &str) -> FeedRow {
+pub fn feed_to_row(feed: &Feed, url: &str) -> FeedRow {
     let base = Url::parse(url).ok();
     let address = |href: &str| match &base {
         Some(base) => canonical::resolve(base, href).map(String::from),
@@ -156,7 +156,9 @@ mod tests {
                 .is_none()
         );
         assert!(read_feed("http://a.example/", &head("image/png"), RSS).is_none());
-        assert!(kept_feed("http://a.example/", Kind::Revisit, &head("text/xml"), RSS).is_none());
+        assert!(
+            read_stored_feed("http://a.example/", CaptureKind::Revisit, &head("text/xml"), RSS).is_none()
+        );
     }
 
     #[test]
@@ -164,7 +166,7 @@ mod tests {
         let of = |title: &str| {
             let item =
                 FeedItem { title: FeedText { value: title.into(), is_html: true }, ..FeedItem::default() };
-            row_of(&Feed { items: vec![item], ..Feed::default() }, "http://a.example/").items[0].digest
+            feed_to_row(&Feed { items: vec![item], ..Feed::default() }, "http://a.example/").items[0].digest
         };
         assert_eq!(of("<b>One</b> two"), of("One  <i>two</i>"));
         assert_ne!(of("One two"), of("One three"));

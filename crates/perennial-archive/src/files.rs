@@ -14,6 +14,8 @@ pub(crate) const OPEN_SUFFIX: &str = ".open";
 /// A file that is being copied in; worthless after a crash.
 pub(crate) const COPYING_SUFFIX: &str = ".copying";
 
+const EXTENSIONS: [&str; 5] = [".warc.gz", ".warc.zst", ".warc", ".arc.gz", ".arc"];
+
 /// `Prefix-Timestamp-Serial-Host.warc.gz`, a name that no other file has.
 pub(crate) fn new_name(dir: &Path, warc: &WarcTable, now: Timestamp, host: &str) -> String {
     let (prefix, extension) = (&warc.prefix, warc.compression().extension());
@@ -25,16 +27,18 @@ pub(crate) fn new_name(dir: &Path, warc: &WarcTable, now: Timestamp, host: &str)
 
 /// The name itself if it is free, else with a number before its extensions.
 pub(crate) fn free_name(dir: &Path, name: &str) -> String {
-    let stem = [".warc.gz", ".warc.zst", ".warc", ".arc.gz", ".arc"]
-        .iter()
-        .find_map(|extension| name.strip_suffix(extension))
-        .unwrap_or(name);
+    let stem = stem(name);
     let extension = &name[stem.len()..];
     let numbered = (2u32..).map(|number| format!("{stem}-{number}{extension}"));
     std::iter::once(name.to_string())
         .chain(numbered)
         .find(|candidate| !is_taken(dir, candidate))
         .unwrap_or_default()
+}
+
+/// A name without the extension of WARC and ARC files.
+pub(crate) fn stem(name: &str) -> &str {
+    EXTENSIONS.iter().find_map(|extension| name.strip_suffix(extension)).unwrap_or(name)
 }
 
 fn is_taken(dir: &Path, name: &str) -> bool {
@@ -80,7 +84,7 @@ pub(crate) fn list(dir: &Path) -> io::Result<Vec<FileOnDisk>> {
 
 /// True for the names of WARC and ARC files, compressed or not.
 pub(crate) fn is_warc_name(name: &str) -> bool {
-    [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"].iter().any(|extension| name.ends_with(extension))
+    EXTENSIONS.iter().any(|extension| name.ends_with(extension))
 }
 
 /// The machine's name as far as it can be part of a file name.

@@ -21,10 +21,10 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::recover::BATCH_ROWS;
-use super::scan::{Found, Scanned, looks_like_warc, scan_reachable};
-use super::transcribe::transcribe;
+use super::scan::{ScanItem, ScanSummary, looks_like_warc, scan_reachable};
+use super::transcription::transcribe_record;
 use super::{ArchiveWriter, files, sync_dir};
-use crate::store::{CaptureRow, FileRow, FileState, SetAside, Store};
+use crate::store::{CaptureRow, FileRow, FileState, QuarantinedRecord, Store};
 
 /// Problems listed per file; further ones are counted.
 pub const MAX_LISTED: usize = 1_000;
@@ -60,12 +60,12 @@ pub struct FileReport {
     /// Those of them that are defects, as `verify` counts them: all but records that cannot be captures.
     pub n_defects: u64,
     /// The first of them.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ImportProblem>,
 }
 
 /// One thing wrong with an imported file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct ImportProblem {
     /// Where in the file.
     pub offset: u64,
     /// How many bytes were skipped; 0 when the record was taken nonetheless.
@@ -79,7 +79,7 @@ pub struct Problem {
 /// A file that is no fault of the archive's: the others are imported all the same.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot be read: {0}; take it from another copy")]
-struct Unreadable(String);
+struct UnreadableSource(String);
 
 /// What became of one index file: its lines are compared with what the archive found itself.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -122,14 +122,15 @@ pub fn import(
     let files = std::thread::scope(|scope| {
         for _ in 0..n_threads {
             let reader =
-                Reader { dir: &dir, known: &known, naming: &naming, progress, sender: sender.clone() };
+                SourceReader { dir: &dir, known: &known, naming: &naming, progress, sender: sender.clone() };
             let (next, archives) = (&next, &archives);
             scope.spawn(move || {
                 while let Some(path) = archives.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let read = reader.read_source(path).or_else(|error| reader.tell_unreadable(path, error));
+                    let read =
+                        reader.read_source(path).or_else(|error| reader.report_unreadable(path, error));
                     if let Err(error) = read {
                         // The receiver has gone only when it failed itself.
-                        let _ = reader.sender.send(Message::Failed(error));
+                        let _ = reader.sender.send(ImportMessage::Failed(error));
                         return;
                     }
                 }
@@ -176,7 +177,7 @@ fn known_sources(store: &Store) -> anyhow::Result<HashMap<String, String>> {
 }
 
 /// From the threads that read to the one that writes; `source` names the file.
-enum Message {
+enum ImportMessage {
     /// A file that the archive has.
     Known {
         source: String,
@@ -191,15 +192,15 @@ enum Message {
     Captures {
         source: String,
         rows: Vec<CaptureRow>,
-        asides: Vec<SetAside>,
+        quarantined: Vec<QuarantinedRecord>,
     },
     Problem {
         source: String,
-        problem: Problem,
+        problem: ImportProblem,
     },
     End {
         source: String,
-        scanned: Scanned,
+        scanned: ScanSummary,
         bytes: u64,
     },
     /// The end of a file was written again elsewhere and cut off.
@@ -210,16 +211,16 @@ enum Message {
     Failed(anyhow::Error),
 }
 
-struct Reader<'a> {
+struct SourceReader<'a> {
     dir: &'a Path,
     known: &'a HashMap<String, String>,
     /// Held while a free name is looked for and taken.
     naming: &'a Mutex<()>,
     progress: &'a (dyn Fn(u64) + Sync),
-    sender: SyncSender<Message>,
+    sender: SyncSender<ImportMessage>,
 }
 
-impl Reader<'_> {
+impl SourceReader<'_> {
     fn read_source(&self, path: &Path) -> anyhow::Result<()> {
         let context = || format!("cannot import {}", path.display());
         let mut file = File::open(path).with_context(context)?;
@@ -228,7 +229,7 @@ impl Reader<'_> {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             return self.read_warc(source, &name, &mut file).with_context(context);
         }
-        let unreadable = |error: zip::result::ZipError| Unreadable(error.to_string());
+        let unreadable = |error: zip::result::ZipError| UnreadableSource(error.to_string());
         let mut zip = zip::ZipArchive::new(BufReader::new(file)).map_err(unreadable)?;
         let mut n_warcs = 0;
         for index in 0..zip.len() {
@@ -244,16 +245,16 @@ impl Reader<'_> {
         if n_warcs == 0 {
             let what =
                 "it has no WARC file in its folder archive/: it is no WACZ, or a part of it is missing";
-            self.problem(&source, Problem::of_file(what.to_string()))?;
+            self.problem(&source, ImportProblem::without_offset(what.to_string()))?;
         }
         Ok(())
     }
 
     /// A file that cannot be read is told like its other problems; any other error ends the import.
-    fn tell_unreadable(&self, path: &Path, error: anyhow::Error) -> anyhow::Result<()> {
-        match error.downcast_ref::<Unreadable>() {
+    fn report_unreadable(&self, path: &Path, error: anyhow::Error) -> anyhow::Result<()> {
+        match error.downcast_ref::<UnreadableSource>() {
             Some(unreadable) => {
-                self.problem(&path.to_string_lossy(), Problem::of_file(unreadable.to_string()))
+                self.problem(&path.to_string_lossy(), ImportProblem::without_offset(unreadable.to_string()))
             }
             None => Err(error),
         }
@@ -263,7 +264,7 @@ impl Reader<'_> {
         let mut copy = self.new_file()?;
         let source_digest = copy_digested(input, copy.as_file_mut())?;
         if let Some(name) = self.known.get(&source_digest) {
-            return self.send(Message::Known { source, name: name.clone() });
+            return self.send(ImportMessage::Known { source, name: name.clone() });
         }
         let name = name_for(&untrusted::file_name(name), copy.as_file_mut())?;
         if has_shared_members(copy.as_file().try_clone()?)? {
@@ -276,7 +277,7 @@ impl Reader<'_> {
         // Only now is everything behind that place elsewhere, and safe.
         file.set_len(from)?;
         file.sync_all()?;
-        self.send(Message::Cut { source, bytes: from })
+        self.send(ImportMessage::Cut { source, bytes: from })
     }
 
     fn new_file(&self) -> io::Result<tempfile::NamedTempFile> {
@@ -306,9 +307,9 @@ impl Reader<'_> {
             committed_bytes: 0,
             source_digest: Some(source_digest.to_string()),
         };
-        self.send(Message::Begin { source: source.to_string(), file: row, is_rewritten })?;
+        self.send(ImportMessage::Begin { source: source.to_string(), file: row, is_rewritten })?;
         let scanned = self.read_records(source, file)?;
-        self.send(Message::End { source: source.to_string(), scanned, bytes })?;
+        self.send(ImportMessage::End { source: source.to_string(), scanned, bytes })?;
         Ok(scanned.unreachable_from)
     }
 
@@ -323,7 +324,7 @@ impl Reader<'_> {
     ) -> anyhow::Result<()> {
         let mut rewritten = self.new_file()?;
         self.rewrite(&source, file.try_clone()?, from, rewritten.as_file_mut())?;
-        let name = format!("{}.warc.gz", stem_of(name));
+        let name = format!("{}.warc.gz", files::stem(name));
         self.take_file(&source, rewritten, &name, &source_digest, true)?;
         Ok(())
     }
@@ -339,12 +340,15 @@ impl Reader<'_> {
                 WarcItem::Damage(damage) if damage.offset < from => {}
                 WarcItem::Record(record) => {
                     let offset = record.offset();
-                    if transcribe(record, &mut out)?.is_none() {
+                    if transcribe_record(record, &mut out)?.is_none() {
                         let what = "a damaged record was left out".to_string();
-                        self.problem(source, Problem { offset, skipped_bytes: 0, what, is_defect: true })?;
+                        self.problem(
+                            source,
+                            ImportProblem { offset, skipped_bytes: 0, what, is_defect: true },
+                        )?;
                     }
                 }
-                WarcItem::Damage(damage) => self.problem(source, Problem::of_damage(&damage))?,
+                WarcItem::Damage(damage) => self.problem(source, ImportProblem::from_damage(&damage))?,
             }
         }
         Ok(out.flush()?)
@@ -358,39 +362,39 @@ impl Reader<'_> {
         Ok(name)
     }
 
-    fn read_records(&self, source: &str, file: File) -> anyhow::Result<Scanned> {
-        let (mut rows, mut asides) = (Vec::new(), Vec::new());
+    fn read_records(&self, source: &str, file: File) -> anyhow::Result<ScanSummary> {
+        let (mut rows, mut quarantined) = (Vec::new(), Vec::new());
         let scanned = scan_reachable(file, self.progress, &mut |found| {
-            asides.extend(found.aside());
-            if rows.len() + asides.len() >= BATCH_ROWS / 8 {
-                let (rows, asides) = (std::mem::take(&mut rows), std::mem::take(&mut asides));
-                self.send(Message::Captures { source: source.to_string(), rows, asides })?;
+            quarantined.extend(found.quarantined());
+            if rows.len() + quarantined.len() >= BATCH_ROWS / 8 {
+                let (rows, quarantined) = (std::mem::take(&mut rows), std::mem::take(&mut quarantined));
+                self.send(ImportMessage::Captures { source: source.to_string(), rows, quarantined })?;
             }
             let problem = match found {
-                Found::Capture(row) => {
+                ScanItem::Capture(row) => {
                     rows.push(row);
                     return Ok(());
                 }
-                Found::Damage(damage) => Problem::of_damage(&damage),
-                Found::BadDigest { offset, mismatch } => {
-                    Problem { offset, skipped_bytes: 0, what: mismatch.to_string(), is_defect: true }
+                ScanItem::Damage(damage) => ImportProblem::from_damage(&damage),
+                ScanItem::BadDigest { offset, mismatch } => {
+                    ImportProblem { offset, skipped_bytes: 0, what: mismatch.to_string(), is_defect: true }
                 }
-                Found::Unusable { offset, why } => {
+                ScanItem::Unusable { offset, why } => {
                     let what = format!("no capture: {why}");
-                    Problem { offset, skipped_bytes: 0, what, is_defect: false }
+                    ImportProblem { offset, skipped_bytes: 0, what, is_defect: false }
                 }
             };
             self.problem(source, problem)
         })?;
-        self.send(Message::Captures { source: source.to_string(), rows, asides })?;
+        self.send(ImportMessage::Captures { source: source.to_string(), rows, quarantined })?;
         Ok(scanned)
     }
 
-    fn problem(&self, source: &str, problem: Problem) -> anyhow::Result<()> {
-        self.send(Message::Problem { source: source.to_string(), problem })
+    fn problem(&self, source: &str, problem: ImportProblem) -> anyhow::Result<()> {
+        self.send(ImportMessage::Problem { source: source.to_string(), problem })
     }
 
-    fn send(&self, message: Message) -> anyhow::Result<()> {
+    fn send(&self, message: ImportMessage) -> anyhow::Result<()> {
         self.sender.send(message).map_err(|_| anyhow::anyhow!("the import was given up"))
     }
 }
@@ -404,7 +408,7 @@ pub(super) fn copy_digested(input: &mut dyn Read, copy: &mut dyn Write) -> anyho
             Ok(0) => break,
             Ok(n) => n,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Unreadable(error.to_string()).into()),
+            Err(error) => return Err(UnreadableSource(error.to_string()).into()),
         };
         hasher.update(&buffer[..n]);
         copy.write_all(&buffer[..n])?;
@@ -412,63 +416,65 @@ pub(super) fn copy_digested(input: &mut dyn Read, copy: &mut dyn Write) -> anyho
     Ok(format!("sha256:{}", data_encoding::HEXLOWER.encode(&hasher.finalize())))
 }
 
-impl Problem {
-    fn of_damage(damage: &Damage) -> Problem {
+impl ImportProblem {
+    fn from_damage(damage: &Damage) -> ImportProblem {
         let what = damage.cause.to_string();
-        Problem { offset: damage.offset, skipped_bytes: damage.length, what, is_defect: true }
+        ImportProblem { offset: damage.offset, skipped_bytes: damage.length, what, is_defect: true }
     }
 
     /// One that has no place in the file.
-    fn of_file(what: String) -> Problem {
-        Problem { offset: 0, skipped_bytes: 0, what, is_defect: true }
+    fn without_offset(what: String) -> ImportProblem {
+        ImportProblem { offset: 0, skipped_bytes: 0, what, is_defect: true }
     }
 }
 
 /// The writing side: commits what the readers send.
-fn take_in(store: &mut Store, dir: &Path, receiver: Receiver<Message>) -> anyhow::Result<Vec<FileReport>> {
+fn take_in(
+    store: &mut Store,
+    dir: &Path,
+    receiver: Receiver<ImportMessage>,
+) -> anyhow::Result<Vec<FileReport>> {
     let mut reports: Vec<FileReport> = Vec::new();
     let mut open: HashMap<String, FileRow> = HashMap::new();
     for message in receiver {
         match message {
-            Message::Failed(error) => return Err(error),
-            Message::Known { source, name } => {
-                let report = report_of(&mut reports, &source);
+            ImportMessage::Failed(error) => return Err(error),
+            ImportMessage::Known { source, name } => {
+                let report = file_report(&mut reports, &source);
                 (report.is_known, report.stored_as) = (true, Some(name));
             }
-            Message::Begin { source, file, is_rewritten } => {
-                let report = report_of(&mut reports, &source);
+            ImportMessage::Begin { source, file, is_rewritten } => {
+                let report = file_report(&mut reports, &source);
                 (report.stored_as, report.is_rewritten) = (Some(file.name.clone()), is_rewritten);
                 store.commit(&file, &[])?;
                 open.insert(source, file);
             }
-            Message::Captures { source, rows, asides } => {
+            ImportMessage::Captures { source, rows, quarantined } => {
                 let Some(file) = open.get(&source) else { continue };
-                let done = store.commit_with(file, &rows, |commit| {
-                    asides.iter().try_for_each(|aside| commit.set_aside(&file.name, aside))
-                })?;
-                let report = report_of(&mut reports, &source);
+                let done = store.commit_scan(file, &rows, &quarantined)?;
+                let report = file_report(&mut reports, &source);
                 report.n_captures += done.n_captures;
                 report.n_duplicates += done.n_duplicates;
             }
-            Message::Problem { source, problem } => {
-                let report = report_of(&mut reports, &source);
+            ImportMessage::Problem { source, problem } => {
+                let report = file_report(&mut reports, &source);
                 report.n_problems += 1;
                 report.n_defects += u64::from(problem.is_defect);
                 if report.problems.len() < MAX_LISTED {
                     report.problems.push(problem);
                 }
             }
-            Message::End { source, scanned, bytes } => {
-                let report = report_of(&mut reports, &source);
+            ImportMessage::End { source, scanned, bytes } => {
+                let report = file_report(&mut reports, &source);
                 report.n_records = scanned.n_records;
                 if scanned.unreachable_from.is_none() {
                     let Some(file) = open.remove(&source) else { continue };
                     end_file(store, dir, FileRow { committed_bytes: bytes, ..file }, report)?;
                 }
             }
-            Message::Cut { source, bytes } => {
+            ImportMessage::Cut { source, bytes } => {
                 let Some(file) = open.remove(&source) else { continue };
-                let report = report_of(&mut reports, &source);
+                let report = file_report(&mut reports, &source);
                 end_file(store, dir, FileRow { committed_bytes: bytes, ..file }, report)?;
             }
         }
@@ -487,7 +493,7 @@ fn end_file(store: &mut Store, dir: &Path, file: FileRow, report: &mut FileRepor
     Ok(fs::remove_file(dir.join(&file.name))?)
 }
 
-fn report_of<'a>(reports: &'a mut Vec<FileReport>, source: &str) -> &'a mut FileReport {
+fn file_report<'a>(reports: &'a mut Vec<FileReport>, source: &str) -> &'a mut FileReport {
     let at = reports.iter().position(|report| report.source == source).unwrap_or_else(|| {
         reports.push(FileReport { source: source.to_string(), ..FileReport::default() });
         reports.len() - 1
@@ -519,21 +525,14 @@ fn name_for(name: &str, file: &mut File) -> io::Result<String> {
     let mut magic = [0; 4];
     file.rewind()?;
     let n = file.read(&mut magic)?;
-    let is_arc = stem_of(name) != name && name.contains(".arc");
+    let is_arc = files::stem(name) != name && name.contains(".arc");
     let kind = if is_arc { "arc" } else { "warc" };
     let extension = match &magic[..n] {
         [0x1f, 0x8b, ..] => format!(".{kind}.gz"),
         [0x28, 0xb5, ..] | [_, 0x2a, 0x4d, 0x18] => format!(".{kind}.zst"),
         _ => format!(".{kind}"),
     };
-    Ok(format!("{}{extension}", stem_of(name)))
-}
-
-fn stem_of(name: &str) -> &str {
-    [".warc.gz", ".warc.zst", ".warc", ".arc.gz", ".arc"]
-        .iter()
-        .find_map(|extension| name.strip_suffix(extension))
-        .unwrap_or(name)
+    Ok(format!("{}{extension}", files::stem(name)))
 }
 
 /// Index files carry nothing that the records do not; they tell whether something is missing.

@@ -7,7 +7,7 @@
 //! file to sweep up.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -15,10 +15,10 @@ use perennial_warc::cdxj::{self, CdxjLine, SortedCdxj};
 use perennial_warc::surt::KeyRange;
 
 use super::content::index_mime;
-use super::stand_in::StandIns;
+use super::substitute::Substitutes;
 use super::writer::DELTA_MIME;
 use super::{Snapshot, sync_dir};
-use crate::store::{Capture, Kind, Run, Store};
+use crate::store::{Capture, CaptureKind, IndexRun, Store};
 
 /// A run is merged with the one before it unless that one is so many times larger.
 const GROWTH: u64 = 4;
@@ -27,13 +27,13 @@ const GROWTH: u64 = 4;
 const SHOWS: &str = "shows";
 
 /// The index line of a capture's own record, as `cdxj-indexer` would write it.
-pub(super) fn line_of(capture: &Capture) -> CdxjLine {
+pub(super) fn record_line(capture: &Capture) -> CdxjLine {
     CdxjLine {
         key: capture.surt.clone(),
         timestamp: capture.time.to_digits14(),
         url: capture.url.clone(),
         mime: match capture.kind {
-            Kind::Revisit => Some("warc/revisit".to_string()),
+            CaptureKind::Revisit => Some("warc/revisit".to_string()),
             _ => capture.mime.clone(),
         },
         status: capture.status.map(|status| status.to_string()),
@@ -46,35 +46,35 @@ pub(super) fn line_of(capture: &Capture) -> CdxjLine {
 }
 
 /// The index line of a capture: that of its own record, or of the one that is shown in its place.
-pub(super) fn shown_line_of(capture: &Capture, stand_ins: &mut StandIns<'_>) -> anyhow::Result<CdxjLine> {
-    let Some(shown) = stand_ins.find(capture)? else { return Ok(line_of(capture)) };
+pub(super) fn index_line(capture: &Capture, substitutes: &mut Substitutes<'_>) -> anyhow::Result<CdxjLine> {
+    let Some(shown) = substitutes.find(capture)? else { return Ok(record_line(capture)) };
     let shows = shown.time.to_digits14();
     Ok(CdxjLine {
         timestamp: capture.time.to_digits14(),
         extra: vec![(SHOWS.to_string(), shows)],
-        ..line_of(&shown)
+        ..record_line(&shown)
     })
 }
 
 /// Whether a line is that of a capture whose own record shows nothing. Which record it names depends on what the archive
 /// had when the run was written.
-pub(super) fn is_stand_in(line: &CdxjLine) -> bool {
+pub(super) fn is_substitute(line: &CdxjLine) -> bool {
     let names_another = line.extra.iter().any(|(name, _)| name == SHOWS);
     let is_delta = line.mime.as_deref() == index_mime(DELTA_MIME).as_deref();
     names_another || is_delta || line.is_revisit() && line.status.as_deref() == Some("304")
 }
 
 /// The number of the first capture that no run holds.
-pub(super) fn tail_start(runs: &[Run]) -> i64 {
+pub(super) fn tail_start(runs: &[IndexRun]) -> i64 {
     runs.last().map_or(1, |run| run.last_capture + 1)
 }
 
 /// Writes the tail as a new run and merges runs of like size, at once.
-pub(super) fn flush_tail(store: &mut Store, dir: &Path) -> anyhow::Result<()> {
+pub(super) fn write_tail_run(store: &mut Store, dir: &Path) -> anyhow::Result<()> {
     let (first, last) = (tail_start(&store.runs()?), store.last_capture_number()?);
     if first <= last {
-        let run = write_tail(store, dir, first, last)?;
-        adopt(store, dir, &run, &[])?;
+        let run = write_run_of_captures(store, dir, first, last)?;
+        register_run(store, dir, &run, &[])?;
     }
     loop {
         let runs = store.runs()?;
@@ -83,21 +83,28 @@ pub(super) fn flush_tail(store: &mut Store, dir: &Path) -> anyhow::Result<()> {
             return Ok(());
         }
         let run = merge_or_write(store, dir, alike)?;
-        adopt(store, dir, &run, alike)?;
+        register_run(store, dir, &run, alike)?;
     }
 }
 
 /// One run in place of several. Where one of them cannot be read, all are written again from the state, which knows
 /// every line of them.
-pub(super) fn merge_or_write(store: &Store, dir: &Path, runs: &[Run]) -> anyhow::Result<Run> {
+pub(super) fn merge_or_write(store: &Store, dir: &Path, runs: &[IndexRun]) -> anyhow::Result<IndexRun> {
     match (merge(dir, runs), runs) {
-        (Err(_), [first, .., last]) => write_tail(store, dir, first.first_capture, last.last_capture),
+        (Err(_), [first, .., last]) => {
+            write_run_of_captures(store, dir, first.first_capture, last.last_capture)
+        }
         (merged, _) => merged,
     }
 }
 
 /// Writes the captures numbered `first..=last` as a run that the state does not name yet.
-pub(super) fn write_tail(store: &Store, dir: &Path, first: i64, last: i64) -> anyhow::Result<Run> {
+pub(super) fn write_run_of_captures(
+    store: &Store,
+    dir: &Path,
+    first: i64,
+    last: i64,
+) -> anyhow::Result<IndexRun> {
     write_run(dir, first, last, |out| {
         each_line_sorted(
             store,
@@ -108,7 +115,7 @@ pub(super) fn write_tail(store: &Store, dir: &Path, first: i64, last: i64) -> an
 }
 
 /// Writes one run in place of several, which the state does not name yet.
-fn merge(dir: &Path, runs: &[Run]) -> anyhow::Result<Run> {
+fn merge(dir: &Path, runs: &[IndexRun]) -> anyhow::Result<IndexRun> {
     let (first, last) = match runs {
         [first, .., last] => (first.first_capture, last.last_capture),
         _ => anyhow::bail!("one run cannot be merged"),
@@ -123,7 +130,7 @@ fn merge(dir: &Path, runs: &[Run]) -> anyhow::Result<Run> {
 
 /// The youngest runs that are to become one; none when each run is much larger than all behind it together. So there are
 /// about as many runs as the archive's size has digits to the base of [`GROWTH`].
-pub(super) fn runs_to_merge(runs: &[Run]) -> &[Run] {
+pub(super) fn runs_to_merge(runs: &[IndexRun]) -> &[IndexRun] {
     let Some(last) = runs.last() else { return &[] };
     let mut from = runs.len() - 1;
     let mut bytes = last.bytes;
@@ -136,7 +143,12 @@ pub(super) fn runs_to_merge(runs: &[Run]) -> &[Run] {
 }
 
 /// Names the run in the state, in place of those that were merged into it, and removes their files.
-pub(super) fn adopt(store: &mut Store, dir: &Path, run: &Run, merged: &[Run]) -> anyhow::Result<()> {
+pub(super) fn register_run(
+    store: &mut Store,
+    dir: &Path,
+    run: &IndexRun,
+    merged: &[IndexRun],
+) -> anyhow::Result<()> {
     store.put_run(run, merged)?;
     for run in merged {
         // A reader that has it open keeps it; one that comes too late asks its state instead.
@@ -147,7 +159,7 @@ pub(super) fn adopt(store: &mut Store, dir: &Path, run: &Run, merged: &[Run]) ->
 
 /// Takes runs out of the state whose files are not those that were written, with all behind them: their captures are in the
 /// tail again. Gives the first. A reader answers from the state meanwhile.
-pub(super) fn forget_lost_runs(store: &mut Store, dir: &Path) -> anyhow::Result<Option<Run>> {
+pub(super) fn forget_lost_runs(store: &mut Store, dir: &Path) -> anyhow::Result<Option<IndexRun>> {
     for run in store.runs()? {
         if open_run(dir, &run)?.is_none() {
             store.forget_runs_from(&run)?;
@@ -158,7 +170,7 @@ pub(super) fn forget_lost_runs(store: &mut Store, dir: &Path) -> anyhow::Result<
 }
 
 /// Removes files of the index's own naming that the state does not know: left by a crash.
-pub(super) fn sweep(store: &Store, dir: &Path) -> anyhow::Result<()> {
+pub(super) fn remove_unnamed_runs(store: &Store, dir: &Path) -> anyhow::Result<()> {
     let runs = store.runs()?;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -185,7 +197,7 @@ pub(super) fn each_line_sorted(
 ) -> anyhow::Result<()> {
     let mut alike: Vec<String> = Vec::new();
     let mut place = (String::new(), 0);
-    let mut stand_ins = StandIns::new(store);
+    let mut substitutes = Substitutes::new(store);
     let mut emit_all = |alike: &mut Vec<String>| -> io::Result<()> {
         alike.sort_unstable();
         alike.drain(..).try_for_each(|line| emit(&line))
@@ -196,7 +208,7 @@ pub(super) fn each_line_sorted(
             emit_all(&mut alike)?;
             place = here;
         }
-        alike.push(shown_line_of(&capture, &mut stand_ins)?.to_string());
+        alike.push(index_line(&capture, &mut substitutes)?.to_string());
         Ok(())
     })?;
     Ok(emit_all(&mut alike)?)
@@ -208,7 +220,7 @@ fn write_run(
     first_capture: i64,
     last_capture: i64,
     fill: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
-) -> anyhow::Result<Run> {
+) -> anyhow::Result<IndexRun> {
     let name = format!("{first_capture:012}-{last_capture:012}.cdxj");
     let path: PathBuf = dir.join(&name);
     let beside = path.with_added_extension("tmp");
@@ -219,18 +231,18 @@ fn write_run(
     file.sync_all().with_context(context)?;
     fs::rename(&beside, &path).with_context(context)?;
     sync_dir(dir).with_context(context)?;
-    Ok(Run { name, first_capture, last_capture, bytes: file.metadata()?.len() })
+    Ok(IndexRun { name, first_capture, last_capture, bytes: file.metadata()?.len() })
 }
 
 /// The lines of several runs as one sorted sequence: one line of each in memory.
-fn merged_lines(dir: &Path, runs: &[Run]) -> anyhow::Result<impl Iterator<Item = io::Result<String>>> {
+fn merged_lines(dir: &Path, runs: &[IndexRun]) -> anyhow::Result<impl Iterator<Item = io::Result<String>>> {
     let mut sources = Vec::new();
     for run in runs {
         let path = dir.join(&run.name);
         let file = File::open(&path).with_context(|| {
             format!("cannot open {}: make it again with `perennial verify --repair`", path.display())
         })?;
-        sources.push(cdxj::lines_of(file));
+        sources.push(cdxj::lines(file));
     }
     Ok(cdxj::merge(sources))
 }
@@ -246,7 +258,7 @@ impl Snapshot {
         let mut tail = Vec::new();
         for run in &runs {
             match open_run(&self.archive().index_dir(), run)? {
-                Some(file) => sources.push(Box::new(lines_in(file, range)?)),
+                Some(file) => sources.push(Box::new(SortedCdxj::new(file)?.range(range)?)),
                 None => self.look_up_in_state(range, run.first_capture, run.last_capture, &mut tail)?,
             }
         }
@@ -254,26 +266,6 @@ impl Snapshot {
         tail.sort_unstable();
         sources.push(Box::new(tail.into_iter().map(Ok)));
         Ok(cdxj::merge(sources))
-    }
-
-    /// All index lines of a stretch of keys, sorted: a binary search in each run, and the tail from the state. Work: that
-    /// many searches, and what is found.
-    pub fn lookup(&self, range: &KeyRange) -> anyhow::Result<Vec<String>> {
-        let runs = self.store().runs()?;
-        let mut lines = Vec::new();
-        for run in &runs {
-            match open_run(&self.archive().index_dir(), run)? {
-                Some(file) => {
-                    for line in SortedCdxj::new(file)?.range(range)? {
-                        lines.push(line?);
-                    }
-                }
-                None => self.look_up_in_state(range, run.first_capture, run.last_capture, &mut lines)?,
-            }
-        }
-        self.look_up_in_state(range, tail_start(&runs), i64::MAX, &mut lines)?;
-        lines.sort_unstable();
-        Ok(lines)
     }
 
     fn look_up_in_state(
@@ -287,9 +279,9 @@ impl Snapshot {
         if n_captures <= 0 {
             return Ok(());
         }
-        let mut stand_ins = StandIns::new(self.store());
+        let mut substitutes = Substitutes::new(self.store());
         let take = |capture: Capture| {
-            let line = shown_line_of(&capture, &mut stand_ins)?.to_string();
+            let line = index_line(&capture, &mut substitutes)?.to_string();
             if range.contains(line.as_bytes()) {
                 lines.push(line);
             }
@@ -303,20 +295,8 @@ impl Snapshot {
     }
 }
 
-/// The lines of a run that belong to a stretch of keys.
-fn lines_in(file: File, range: &KeyRange) -> io::Result<impl Iterator<Item = io::Result<String>> + use<>> {
-    let mut run = SortedCdxj::new(file)?;
-    let from = run.lower_bound(&range.start)?;
-    let mut file = run.into_inner();
-    file.seek(SeekFrom::Start(from))?;
-    let end = range.end.clone();
-    let is_inside =
-        move |line: &io::Result<String>| line.as_ref().is_ok_and(|line| line.as_bytes() < &end[..]);
-    Ok(cdxj::lines_of(file).take_while(is_inside))
-}
-
 /// The run's file; `None` when it is not the one that this state names, because it was merged away since.
-fn open_run(dir: &Path, run: &Run) -> io::Result<Option<File>> {
+fn open_run(dir: &Path, run: &IndexRun) -> io::Result<Option<File>> {
     match File::open(dir.join(&run.name)) {
         Ok(file) if file.metadata()?.len() == run.bytes => Ok(Some(file)),
         Ok(_) => Ok(None),
@@ -330,15 +310,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn run(at: i64, bytes: u64) -> Run {
-        Run { name: format!("{at}"), first_capture: at, last_capture: at, bytes }
+    fn run(at: i64, bytes: u64) -> IndexRun {
+        IndexRun { name: format!("{at}"), first_capture: at, last_capture: at, bytes }
     }
 
     proptest! {
         /// However large the runs that come, few are left, and a byte is rewritten few times.
         #[test]
         fn runs_stay_few_and_rewriting_cheap(sizes in prop::collection::vec(1u64..1000, 1..300)) {
-            let mut runs: Vec<Run> = Vec::new();
+            let mut runs: Vec<IndexRun> = Vec::new();
             let (mut n_bytes, mut n_written) = (0u64, 0u64);
             for (at, bytes) in (1..).zip(sizes) {
                 runs.push(run(at, bytes));

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Archive, index};
-use crate::store::{CaptureRow, Run, Store};
+use crate::store::{CaptureRow, IndexRun, Store};
 
 /// When the tail becomes a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,24 +28,24 @@ impl Default for IndexPace {
 }
 
 /// Keeps the index up with the commits of one writer.
-pub(super) struct Indexer {
+pub(super) struct IndexWriter {
     state_path: PathBuf,
     dir: PathBuf,
     pub(super) pace: IndexPace,
     /// Times of the first and the last capture that came since the last run was begun.
     span: Option<(Timestamp, Timestamp)>,
-    work: Option<JoinHandle<anyhow::Result<Done>>>,
+    work: Option<JoinHandle<anyhow::Result<FinishedRun>>>,
 }
 
 /// A file that waits to be named in the state.
-struct Done {
-    run: Run,
-    merged: Vec<Run>,
+struct FinishedRun {
+    run: IndexRun,
+    merged: Vec<IndexRun>,
 }
 
-impl Indexer {
-    pub(super) fn new(archive: &Archive) -> Indexer {
-        Indexer {
+impl IndexWriter {
+    pub(super) fn new(archive: &Archive) -> IndexWriter {
+        IndexWriter {
             state_path: archive.state_path(),
             dir: archive.index_dir(),
             pace: IndexPace::default(),
@@ -63,9 +63,9 @@ impl Indexer {
     }
 
     /// Names what the thread has written, and starts what is due.
-    pub(super) fn keep_up(&mut self, store: &mut Store) -> anyhow::Result<()> {
+    pub(super) fn update(&mut self, store: &mut Store) -> anyhow::Result<()> {
         if let Some(work) = self.work.take_if(|work| work.is_finished()) {
-            self.adopt(store, work)?;
+            self.register_run(store, work)?;
         }
         if self.work.is_some() {
             return Ok(());
@@ -77,7 +77,7 @@ impl Indexer {
             let (dir, path) = (self.dir.clone(), self.state_path.clone());
             return self.start(move || {
                 let run = index::merge_or_write(&Store::open_read(&path)?, &dir, &alike)?;
-                Ok(Done { run, merged: alike })
+                Ok(FinishedRun { run, merged: alike })
             });
         }
         let (first, last) = (index::tail_start(&runs), store.last_capture_number()?);
@@ -88,33 +88,40 @@ impl Indexer {
         self.span = None;
         let (dir, path) = (self.dir.clone(), self.state_path.clone());
         self.start(move || {
-            let run = index::write_tail(&Store::open_read(&path)?, &dir, first, last)?;
-            Ok(Done { run, merged: Vec::new() })
+            let run = index::write_run_of_captures(&Store::open_read(&path)?, &dir, first, last)?;
+            Ok(FinishedRun { run, merged: Vec::new() })
         })
     }
 
     /// Brings the index up to date and waits for it.
     pub(super) fn finish(&mut self, store: &mut Store) -> anyhow::Result<()> {
         if let Some(work) = self.work.take() {
-            self.adopt(store, work)?;
+            self.register_run(store, work)?;
         }
         self.span = None;
-        index::flush_tail(store, &self.dir)
+        index::write_tail_run(store, &self.dir)
     }
 
-    fn start(&mut self, work: impl FnOnce() -> anyhow::Result<Done> + Send + 'static) -> anyhow::Result<()> {
+    fn start(
+        &mut self,
+        work: impl FnOnce() -> anyhow::Result<FinishedRun> + Send + 'static,
+    ) -> anyhow::Result<()> {
         self.work = Some(std::thread::Builder::new().name("indexer".into()).spawn(work)?);
         Ok(())
     }
 
-    fn adopt(&self, store: &mut Store, work: JoinHandle<anyhow::Result<Done>>) -> anyhow::Result<()> {
+    fn register_run(
+        &self,
+        store: &mut Store,
+        work: JoinHandle<anyhow::Result<FinishedRun>>,
+    ) -> anyhow::Result<()> {
         let done = work.join().map_err(|_| anyhow!("the indexer failed unexpectedly"))?;
         let done = done.context("cannot bring the index up to date")?;
-        index::adopt(store, &self.dir, &done.run, &done.merged)
+        index::register_run(store, &self.dir, &done.run, &done.merged)
     }
 }
 
-impl Drop for Indexer {
+impl Drop for IndexWriter {
     /// The next writer sweeps up what nobody named: nobody may be writing then.
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {

@@ -13,10 +13,10 @@
 //! | [`links`], [`feeds`], [`parts`] | a response -> its links, its feed items, the subresources of a page |
 //! | `writer` | exchanges -> WARC records on disk, then the state: the only way in which captures are made |
 //! | `index`, `indexer` | captures -> sorted CDXJ files, merged as they grow |
-//! | `read`, `stand_in` | a capture -> its response; the record that shows it in other tools |
+//! | `read`, `substitute` | a capture -> its response; the record that shows it in other tools |
 //! | `snapshot` | the archive as one reader sees it, unchanging |
-//! | `scan`, `recover`, `mend` | a WARC file -> rows and damage; the state after a crash -> one that agrees with the files |
-//! | [`import`], `transcribe` | files of other tools -> captures |
+//! | `scan`, `recover`, `repair_file` | a WARC file -> rows and damage; the state after a crash -> one that agrees with the files |
+//! | [`import`], `transcribe_record` | files of other tools -> captures |
 //! | [`export`], `trees`, [`parquet`] | a part of the archive -> WACZ, WARC, CDXJ, Vi-XML; tables -> Parquet |
 //! | [`verify`] | an archive -> every defect in it |
 //! | `files` | names of WARC files, and where each is on disk |
@@ -32,30 +32,30 @@ pub mod index;
 mod indexer;
 pub mod links;
 pub mod lock;
-mod mend;
 pub mod parquet;
 pub mod parts;
 mod read;
 mod recover;
+mod repair;
 mod scan;
 pub mod settings;
+mod settings_watch;
 mod snapshot;
-mod stand_in;
 pub mod store;
-mod transcribe;
-mod trees;
+mod substitute;
+mod transcription;
+mod tree_export;
 pub mod verify;
-mod watch;
 mod writer;
 
-pub use content::{HOPS, hops_of};
-pub use exchange::{Body, CompressedRecords, Derived, Exchange};
+pub use content::{HOPS, write_hops};
+pub use exchange::{CompressedRecords, DerivedResource, Exchange, ExchangeBody};
 pub use indexer::IndexPace;
-pub use read::{OpenRecord, Response, Stored};
+pub use read::{ArchivedResponse, OpenRecord, StoredRecord};
 pub use recover::Repair;
+pub use settings_watch::SettingsWatch;
 pub use snapshot::{SharedSnapshot, Snapshot};
-pub use watch::SettingsWatch;
-pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
+pub use writer::{AppendOutcome, ArchiveWriter, DELTA_MIME, LeftOutVersion};
 pub use writer::{LEFT_OUT_BASE, random_seed};
 
 use std::io;

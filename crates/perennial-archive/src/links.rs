@@ -12,11 +12,11 @@ use perennial_core::text::charset::{Charset, decode_with_charset};
 use perennial_core::text::links::{LinkKind, UrlReference, find_css_links, find_links};
 use perennial_core::url::canonical;
 use perennial_warc::http::HttpHead;
-use perennial_warc::payload::{Cut, CutCause, Limits, decode, gunzip};
+use perennial_warc::payload::{DecodingLimits, IncompleteBody, IncompleteCause, decode, gunzip};
 use perennial_warc::surt::surt;
 use url::Url;
 
-use crate::store::{Kind, LinkTarget};
+use crate::store::{CaptureKind, LinkTarget};
 
 /// Bytes of a stored body, or of a drawn document, that are read for links. What comes after them is archived like
 /// everything else.
@@ -30,7 +30,7 @@ const MAX_TEXT_BYTES: u64 = 32 << 20;
 pub const LARGE_TEXT_BYTES: u64 = 2 << 20;
 
 /// The address of a resource record that holds a page's document after its scripts ran begins with this.
-pub const DRAWN_PREFIX: &str = "urn:dom:";
+pub const RENDERED_PREFIX: &str = "urn:dom:";
 
 /// A document as the link finder reads it.
 pub struct DocumentText {
@@ -39,7 +39,7 @@ pub struct DocumentText {
     /// What it was decoded from: queries of links are encoded in it.
     pub charset: Charset,
     /// Why it is not all of the document, if it is not.
-    pub cut: Option<Cut>,
+    pub cut: Option<IncompleteBody>,
 }
 
 /// One reference, its address in the one form that pages have in the archive.
@@ -53,13 +53,13 @@ pub struct DocumentLink {
 
 /// What a response refers to, each address once per kind, in the document's order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Links {
+pub enum DocumentLinks {
     /// A redirect leads here.
     Redirect(Url),
     /// From an HTML document as it was sent.
     Page(Vec<DocumentLink>),
     /// From an HTML document as its scripts drew it.
-    Drawn(Vec<DocumentLink>),
+    Rendered(Vec<DocumentLink>),
     /// From a style sheet.
     Style(Vec<DocumentLink>),
 }
@@ -68,25 +68,25 @@ pub enum Links {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageLinks {
     targets: Vec<LinkTarget>,
-    source: Source,
+    source: LinkSource,
 }
 
 /// Which part of an exchange says where it leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Source {
+enum LinkSource {
     Head,
     Body,
-    Drawn,
+    Rendered,
 }
 
-impl Links {
+impl DocumentLinks {
     /// The pages that a page leads to, sorted. `None` for a style sheet: the link graph is one of pages.
     pub fn kept(&self) -> Option<PageLinks> {
         let (source, mut urls) = match self {
-            Links::Redirect(url) => (Source::Head, vec![url.as_str()]),
-            Links::Page(links) => (Source::Body, page_addresses(links)),
-            Links::Drawn(links) => (Source::Drawn, page_addresses(links)),
-            Links::Style(_) => return None,
+            DocumentLinks::Redirect(url) => (LinkSource::Head, vec![url.as_str()]),
+            DocumentLinks::Page(links) => (LinkSource::Body, page_addresses(links)),
+            DocumentLinks::Rendered(links) => (LinkSource::Rendered, page_addresses(links)),
+            DocumentLinks::Style(_) => return None,
         };
         urls.sort_unstable();
         urls.dedup();
@@ -95,10 +95,12 @@ impl Links {
     }
 
     /// The links of the document, if it was one.
-    pub fn of_document(&self) -> &[DocumentLink] {
+    pub fn document_links(&self) -> &[DocumentLink] {
         match self {
-            Links::Redirect(_) => &[],
-            Links::Page(links) | Links::Drawn(links) | Links::Style(links) => links,
+            DocumentLinks::Redirect(_) => &[],
+            DocumentLinks::Page(links) | DocumentLinks::Rendered(links) | DocumentLinks::Style(links) => {
+                links
+            }
         }
     }
 }
@@ -110,11 +112,11 @@ fn page_addresses(links: &[DocumentLink]) -> Vec<&str> {
 impl PageLinks {
     /// As the state takes them from a capture of this kind. A revisit has no body, so that whoever reads its record
     /// could not find the links of one.
-    pub(super) fn of_capture(self, kind: Kind) -> Option<Vec<LinkTarget>> {
+    pub(super) fn for_capture(self, kind: CaptureKind) -> Option<Vec<LinkTarget>> {
         let is_recorded = match kind {
-            Kind::Response => true,
-            Kind::Revisit => self.source != Source::Body,
-            Kind::Resource | Kind::Metadata => false,
+            CaptureKind::Response => true,
+            CaptureKind::Revisit => self.source != LinkSource::Body,
+            CaptureKind::Resource | CaptureKind::Metadata => false,
         };
         is_recorded.then_some(self.targets)
     }
@@ -160,12 +162,12 @@ pub fn read_text(head: &HttpHead, stored: impl Read + Send) -> DocumentText {
 /// The same; `None` for a large document, which costs little to find out.
 pub fn read_small_text(head: &HttpHead, stored: impl Read + Send) -> Option<DocumentText> {
     let document = read_text_up_to(head, stored, LARGE_TEXT_BYTES);
-    let is_large = document.cut.as_ref().is_some_and(|cut| cut.cause == CutCause::TooLarge);
+    let is_large = document.cut.as_ref().is_some_and(|cut| cut.cause == IncompleteCause::TooLarge);
     (!is_large).then_some(document)
 }
 
 fn read_text_up_to(head: &HttpHead, stored: impl Read + Send, max_bytes: u64) -> DocumentText {
-    let limits = Limits { max_bytes, ..Limits::default() };
+    let limits = DecodingLimits { max_bytes, ..DecodingLimits::default() };
     let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
     let (text, charset) = decode_with_charset(&decoded.bytes, head.get("Content-Type").as_deref());
     let own = match text {
@@ -183,51 +185,54 @@ pub fn find(
     url: &Url,
     head: &HttpHead,
     document: Option<&DocumentText>,
-    drawn: Option<&[u8]>,
-) -> Option<Links> {
+    rendered: Option<&[u8]>,
+) -> Option<DocumentLinks> {
     let status = head.status()?;
     if (300..400).contains(&status) && status != 304 {
-        return redirect_of(url, head).map(Links::Redirect);
+        return redirect_target(url, head).map(DocumentLinks::Redirect);
     }
-    if let Some(drawn) = drawn.filter(|_| is_delivered(status)) {
-        return Some(find_drawn(url, drawn));
+    if let Some(rendered) = rendered.filter(|_| is_delivered(status)) {
+        return Some(find_rendered(url, rendered));
     }
     let document = document?;
     Some(match document_kind(head)? {
-        DocumentKind::Html => Links::Page(canonical_links(find_links(&document.text, url, document.charset))),
-        DocumentKind::Style => Links::Style(canonical_links(find_css_links(&document.text, url))),
+        DocumentKind::Html => {
+            DocumentLinks::Page(canonical_links(find_links(&document.text, url, document.charset)))
+        }
+        DocumentKind::Style => DocumentLinks::Style(canonical_links(find_css_links(&document.text, url))),
     })
 }
 
 /// Where a redirect leads.
-pub(super) fn redirect_of(url: &Url, head: &HttpHead) -> Option<Url> {
+pub(super) fn redirect_target(url: &Url, head: &HttpHead) -> Option<Url> {
     canonical::resolve(url, &head.get("Location")?)
 }
 
 /// The same for a document that was drawn from a delivered page: always UTF-8.
-pub fn find_drawn(url: &Url, drawn: &[u8]) -> Links {
-    let text: Cow<'_, str> = String::from_utf8_lossy(&drawn[..drawn.len().min(MAX_STORED_BYTES as usize)]);
-    Links::Drawn(canonical_links(find_links(&text, url, Charset::default())))
+pub fn find_rendered(url: &Url, rendered: &[u8]) -> DocumentLinks {
+    let text: Cow<'_, str> =
+        String::from_utf8_lossy(&rendered[..rendered.len().min(MAX_STORED_BYTES as usize)]);
+    DocumentLinks::Rendered(canonical_links(find_links(&text, url, Charset::default())))
 }
 
-/// The links that the state keeps of a capture of this kind; `body` as stored, read only if it counts; `drawn` where
+/// The links that the state keeps of a capture of this kind; `body` as stored, read only if it counts; `rendered` where
 /// the exchange has a drawn document.
-pub(super) fn kept_links(
+pub(super) fn find_page_links(
     url: &str,
-    kind: Kind,
+    kind: CaptureKind,
     head: &HttpHead,
     body: impl Read + Send,
-    drawn: Option<&[u8]>,
+    rendered: Option<&[u8]>,
 ) -> Option<Vec<LinkTarget>> {
     let url = Url::parse(url).ok()?;
-    let is_read = kind == Kind::Response && drawn.is_none() && is_html(head);
+    let is_read = kind == CaptureKind::Response && rendered.is_none() && is_html(head);
     let document = is_read.then(|| read_text(head, body));
-    find(&url, head, document.as_ref(), drawn)?.kept()?.of_capture(kind)
+    find(&url, head, document.as_ref(), rendered)?.kept()?.for_capture(kind)
 }
 
 /// The page whose drawn document a resource record holds.
-pub(super) fn drawn_page(uri: &str) -> Option<&str> {
-    uri.strip_prefix(DRAWN_PREFIX)
+pub(super) fn rendered_page(uri: &str) -> Option<&str> {
+    uri.strip_prefix(RENDERED_PREFIX)
 }
 
 fn canonical_links(found: Vec<UrlReference>) -> Vec<DocumentLink> {
@@ -252,12 +257,18 @@ pub(super) fn may_be_sitemap(url: &str, head: &HttpHead) -> bool {
 }
 
 /// The addresses of its own site that a response names as a sitemap; `body` as stored. A capture whose body is elsewhere names none.
-pub(super) fn named_pages(url: &str, kind: Kind, head: &HttpHead, body: impl Read + Send) -> Vec<LinkTarget> {
-    let Some(base) = Url::parse(url).ok().filter(|_| kind == Kind::Response && may_be_sitemap(url, head))
+pub(super) fn find_sitemap_pages(
+    url: &str,
+    kind: CaptureKind,
+    head: &HttpHead,
+    body: impl Read + Send,
+) -> Vec<LinkTarget> {
+    let Some(base) =
+        Url::parse(url).ok().filter(|_| kind == CaptureKind::Response && may_be_sitemap(url, head))
     else {
         return Vec::new();
     };
-    let limits = Limits { max_bytes: MAX_SITEMAP_BYTES, ..Limits::default() };
+    let limits = DecodingLimits { max_bytes: MAX_SITEMAP_BYTES, ..DecodingLimits::default() };
     let sitemap = read_sitemap(&decode(head, body.take(MAX_STORED_BYTES), limits).bytes);
     let pages = sitemap.pages.iter().filter_map(|entry| canonical::resolve(&base, &entry.loc));
     let own = pages.filter(|page| page.host_str() == base.host_str());
@@ -272,7 +283,9 @@ pub fn read_sitemap(body: &[u8]) -> Sitemap {
     if !body.starts_with(&[0x1f, 0x8b]) {
         return sitemap::parse(body);
     }
-    sitemap::parse(&gunzip(body, Limits { max_bytes: MAX_SITEMAP_BYTES, ..Limits::default() }).bytes)
+    sitemap::parse(
+        &gunzip(body, DecodingLimits { max_bytes: MAX_SITEMAP_BYTES, ..DecodingLimits::default() }).bytes,
+    )
 }
 
 #[cfg(test)]
@@ -283,13 +296,18 @@ mod tests {
         HttpHead::parse(format!("HTTP/1.1 {text}\r\n\r\n").as_bytes())
     }
 
-    fn kept(head: &HttpHead, body: &str, drawn: Option<&str>) -> Option<Vec<String>> {
-        kept_of(Kind::Response, head, body, drawn)
+    fn kept(head: &HttpHead, body: &str, rendered: Option<&str>) -> Option<Vec<String>> {
+        kept_of(CaptureKind::Response, head, body, rendered)
     }
 
-    fn kept_of(kind: Kind, head: &HttpHead, body: &str, drawn: Option<&str>) -> Option<Vec<String>> {
+    fn kept_of(
+        kind: CaptureKind,
+        head: &HttpHead,
+        body: &str,
+        rendered: Option<&str>,
+    ) -> Option<Vec<String>> {
         let url = "http://a.example/dir/page";
-        let links = kept_links(url, kind, head, body.as_bytes(), drawn.map(str::as_bytes))?;
+        let links = find_page_links(url, kind, head, body.as_bytes(), rendered.map(str::as_bytes))?;
         Some(links.into_iter().map(|link| link.url).collect())
     }
 
@@ -305,10 +323,10 @@ mod tests {
     #[test]
     fn a_drawn_document_has_the_last_word() {
         let html = head("200 OK\r\nContent-Type: text/html");
-        let drawn = Some("<a href=/drawn>x</a>");
-        assert_eq!(kept(&html, "<a href=/sent>x</a>", drawn), Some(vec!["http://a.example/drawn".into()]));
+        let rendered = Some("<a href=/drawn>x</a>");
+        assert_eq!(kept(&html, "<a href=/sent>x</a>", rendered), Some(vec!["http://a.example/drawn".into()]));
         assert_eq!(
-            kept(&head("404 Not Found\r\nContent-Type: text/html"), "<a href=/sent>x</a>", drawn),
+            kept(&head("404 Not Found\r\nContent-Type: text/html"), "<a href=/sent>x</a>", rendered),
             None
         );
     }
@@ -326,12 +344,18 @@ mod tests {
         let html = head("200 OK\r\nContent-Type: text/html");
         let moved = head("302 Found\r\nLocation: /there");
         let page = "<a href=/x>x</a>";
-        assert_eq!(kept_of(Kind::Revisit, &html, page, None), None);
-        assert_eq!(kept_of(Kind::Revisit, &html, "", Some(page)), Some(vec!["http://a.example/x".into()]));
-        assert_eq!(kept_of(Kind::Revisit, &moved, "", None), Some(vec!["http://a.example/there".into()]));
+        assert_eq!(kept_of(CaptureKind::Revisit, &html, page, None), None);
+        assert_eq!(
+            kept_of(CaptureKind::Revisit, &html, "", Some(page)),
+            Some(vec!["http://a.example/x".into()])
+        );
+        assert_eq!(
+            kept_of(CaptureKind::Revisit, &moved, "", None),
+            Some(vec!["http://a.example/there".into()])
+        );
         let url = Url::parse("http://a.example/").unwrap();
         let found = find(&url, &html, Some(&read_text(&html, page.as_bytes())), None).unwrap();
-        assert_eq!(found.kept().unwrap().of_capture(Kind::Revisit), None);
+        assert_eq!(found.kept().unwrap().for_capture(CaptureKind::Revisit), None);
     }
 
     #[test]
@@ -340,7 +364,7 @@ mod tests {
         let url = Url::parse("http://a.example/s/sheet.css").unwrap();
         let document = read_text(&css, &b"@import 'more.css'; p{background:url(../p.png)}"[..]);
         let links = find(&url, &css, Some(&document), None).unwrap();
-        let Links::Style(found) = &links else { panic!("{links:?}") };
+        let DocumentLinks::Style(found) = &links else { panic!("{links:?}") };
         let found: Vec<_> = found.iter().map(|link| (link.kind, link.url.as_str())).collect();
         assert_eq!(
             found,

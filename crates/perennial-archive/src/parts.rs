@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context;
-use perennial_warc::payload::Limits;
+use perennial_warc::payload::DecodingLimits;
 use url::Url;
 
 use super::Snapshot;
-use super::links::{self, DRAWN_PREFIX, Links};
-use crate::store::{Capture, Filter, PageRow, VersionRow};
+use super::links::{self, DocumentLinks, RENDERED_PREFIX};
+use crate::store::{Capture, CaptureFilter, PageRow, VersionRow};
 
 /// Versions of one document that are read, spread over its history: more of them differ in words and hardly in parts.
 const MAX_VERSIONS: usize = 32;
@@ -20,23 +20,23 @@ const MAX_PARTS: usize = 1_000;
 const MAX_DEPTH: usize = 4;
 
 /// The filter of a page with what the page needs: a file of one page alone would show words without a style or a picture.
-pub fn with_parts(snapshot: &Snapshot, filter: &Filter) -> anyhow::Result<Filter> {
+pub fn with_subresources(snapshot: &Snapshot, filter: &CaptureFilter) -> anyhow::Result<CaptureFilter> {
     let parts = match &filter.page {
-        Some(page) => parts_of(snapshot, page)?.into_iter().collect(),
+        Some(page) => subresource_urls(snapshot, page)?.into_iter().collect(),
         None => Vec::new(),
     };
-    Ok(Filter { parts, ..filter.clone() })
+    Ok(CaptureFilter { parts, ..filter.clone() })
 }
 
 /// Finds them among the captures of the archive, without the page itself. A version that cannot be read names nothing.
-pub fn parts_of(snapshot: &Snapshot, url: &str) -> anyhow::Result<BTreeSet<String>> {
+pub fn subresource_urls(snapshot: &Snapshot, url: &str) -> anyhow::Result<BTreeSet<String>> {
     let mut found = BTreeSet::from([url.to_string()]);
     let mut documents = vec![url.to_string()];
     for _ in 0..MAX_DEPTH {
         let mut named = BTreeSet::new();
         for document in &documents {
-            for version in versions_of(snapshot, document)? {
-                named.extend(named_in(snapshot, &version).unwrap_or_default());
+            for version in version_captures(snapshot, document)? {
+                named.extend(named_subresources(snapshot, &version).unwrap_or_default());
             }
         }
         documents.clear();
@@ -51,10 +51,10 @@ pub fn parts_of(snapshot: &Snapshot, url: &str) -> anyhow::Result<BTreeSet<Strin
 }
 
 /// Captures that hold the versions of an address, where they may be documents that name parts.
-fn versions_of(snapshot: &Snapshot, url: &str) -> anyhow::Result<Vec<Capture>> {
+fn version_captures(snapshot: &Snapshot, url: &str) -> anyhow::Result<Vec<Capture>> {
     let store = snapshot.store();
     let Some(page) = store.page(url)?.filter(may_name_parts) else { return Ok(Vec::new()) };
-    let versions = store.versions_of(page.id)?;
+    let versions = store.page_versions(page.id)?;
     let step = versions.len().div_ceil(MAX_VERSIONS).max(1);
     let origins = versions.iter().step_by(step).filter_map(|version: &VersionRow| version.origin);
     let captures = origins.map(|origin| store.capture(origin));
@@ -67,16 +67,18 @@ fn may_name_parts(page: &PageRow) -> bool {
         .is_none_or(|mime| mime.contains("html") || mime.contains("css") || mime == "warc/revisit")
 }
 
-fn named_in(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Vec<String>> {
+fn named_subresources(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Vec<String>> {
     let url = Url::parse(&capture.url)?;
     let record = snapshot.archive().open_record(capture)?;
     let head = record.head.clone();
     let document = links::has_links(&head).then(|| links::read_text(&head, record));
     let sent = links::find(&url, &head, document.as_ref(), None).context("it names nothing")?;
     // Scripts may have added to it.
-    let drawn = snapshot.store().capture_at(&format!("{DRAWN_PREFIX}{}", capture.url), capture.time)?;
-    let drawn = drawn.map(|drawn| snapshot.archive().stored(&drawn, Limits::default())).transpose()?;
-    let drawn = drawn.map(|drawn| links::find_drawn(&url, &drawn.payload.bytes));
-    let all = [Some(&sent), drawn.as_ref()].into_iter().flatten().flat_map(Links::of_document);
+    let rendered = snapshot.store().capture_at(&format!("{RENDERED_PREFIX}{}", capture.url), capture.time)?;
+    let rendered = rendered
+        .map(|rendered| snapshot.archive().stored(&rendered, DecodingLimits::default()))
+        .transpose()?;
+    let rendered = rendered.map(|rendered| links::find_rendered(&url, &rendered.payload.bytes));
+    let all = [Some(&sent), rendered.as_ref()].into_iter().flatten().flat_map(DocumentLinks::document_links);
     Ok(all.filter(|link| link.kind.is_subresource()).map(|link| link.url.to_string()).collect())
 }

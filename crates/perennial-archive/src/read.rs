@@ -7,25 +7,25 @@ use anyhow::{Context, bail};
 use perennial_core::http::response::Identity;
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
-use perennial_warc::payload::{self, Limits, decode};
+use perennial_warc::payload::{self, DecodingLimits, decode};
 use perennial_warc::{Record, RecordHeader, WarcItem, WarcReader, contradicts};
 
-use super::content::look_of;
-use super::links::DRAWN_PREFIX;
-use super::scan::{Found, scan};
+use super::content::answer_and_identity;
+use super::links::RENDERED_PREFIX;
+use super::scan::{ScanItem, scan};
 use super::writer::{DELTA_PREFIX, LEFT_OUT_DIGEST};
 use super::{Archive, files};
-use crate::store::{Capture, Checked, Kind, RecordPlace, Records, Store};
+use crate::store::{Capture, CaptureKind, RecordLocation, RecordSource, ScannedRecord, Store};
 
 /// The head that a drawn document would have been delivered with.
-const DRAWN_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n";
+const RENDERED_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n";
 
 /// A dictionary longer than this is none.
 const MAX_DICTIONARY_BYTES: u32 = 16 << 20;
 
 /// What a capture's record holds.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredRecord {
     /// The record's fields.
     pub header: RecordHeader,
     /// The HTTP head, byte for byte; empty when there was no HTTP.
@@ -35,13 +35,13 @@ pub struct Stored {
 }
 
 /// What came back for an address, transfer and content codings undone.
-pub struct Response {
+pub struct ArchivedResponse {
     /// Status line and fields.
     pub head: HttpHead,
     /// Body as a browser sees it, up to 64 MiB.
     pub bytes: Vec<u8>,
     /// Why it is not whole, if it is not.
-    pub cut: Option<payload::Cut>,
+    pub cut: Option<payload::IncompleteBody>,
 }
 
 /// A record that is read as a stream, body as stored.
@@ -77,41 +77,33 @@ impl OpenRecord {
 impl Archive {
     /// The payload of a capture; of a revisit, that of the record it stands for. `None` when no record of the
     /// archive holds it.
-    pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Response>> {
-        let stored = match capture.kind {
-            // It confirms a payload that no record has, whatever other record may have its digest.
-            Kind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => return Ok(None),
-            Kind::Revisit => match self.origin_of(store, capture)? {
-                Some(origin) => self.stored(&origin, Limits::default())?,
-                None => return Ok(None),
-            },
-            _ => self.stored(capture, Limits::default())?,
+    pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<ArchivedResponse>> {
+        let holder = match capture.kind {
+            CaptureKind::Revisit => self.holder(store, capture)?,
+            _ => Some(capture.clone()),
         };
-        let payload::Payload { bytes, cut } = stored.payload;
-        Ok(Some(Response { head: stored.head, bytes, cut }))
+        let Some(holder) = holder else { return Ok(None) };
+        let StoredRecord { head, payload, .. } = self.stored(&holder, DecodingLimits::default())?;
+        Ok(Some(ArchivedResponse { head, bytes: payload.bytes, cut: payload.cut }))
     }
 
     /// What a reader saw: the document that a browser drew where there is one, else the payload.
-    pub fn document(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Response>> {
+    pub fn document(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<ArchivedResponse>> {
         if !capture.identity.is_rendered() {
             return self.payload(store, capture);
         }
-        let drawn = store.capture_at(&format!("{DRAWN_PREFIX}{}", capture.url), capture.time)?;
-        match drawn {
-            Some(drawn) => {
-                let payload::Payload { bytes, cut } = self.stored(&drawn, Limits::default())?.payload;
-                Ok(Some(Response { head: HttpHead::parse(DRAWN_HEAD), bytes, cut }))
-            }
-            None => Ok(None),
-        }
+        let rendered = store.capture_at(&format!("{RENDERED_PREFIX}{}", capture.url), capture.time)?;
+        let Some(rendered) = rendered else { return Ok(None) };
+        let payload::Payload { bytes, cut } = self.stored(&rendered, DecodingLimits::default())?.payload;
+        Ok(Some(ArchivedResponse { head: HttpHead::parse(RENDERED_HEAD), bytes, cut }))
     }
 
     /// The record of a capture as it is; a revisit has a head and no payload.
-    pub fn stored(&self, capture: &Capture, limits: Limits) -> anyhow::Result<Stored> {
+    pub fn stored(&self, capture: &Capture, limits: DecodingLimits) -> anyhow::Result<StoredRecord> {
         self.read_record(&capture.url, &capture.file, capture.offset, |mut record| {
             let header = record.header().clone();
             let head = record.http_head()?.cloned().unwrap_or_default();
-            Ok(Stored { header, payload: decode(&head, record, limits), head })
+            Ok(StoredRecord { header, payload: decode(&head, record, limits), head })
         })
     }
 
@@ -128,20 +120,16 @@ impl Archive {
     /// archive does.
     pub fn holder(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
         match capture.kind {
-            Kind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => Ok(None),
-            Kind::Revisit => self.origin_of(store, capture),
-            Kind::Metadata if capture.is_delta() => Ok(None),
+            // It confirms a payload that no record has, whatever other record may have its digest.
+            CaptureKind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => Ok(None),
+            CaptureKind::Revisit => self.payload_origin(store, capture),
+            CaptureKind::Metadata if capture.is_delta() => Ok(None),
             _ => Ok(Some(capture.clone())),
         }
     }
 
-    /// The fields of a capture's record, and the HTTP head in it.
-    pub(super) fn heads(&self, capture: &Capture) -> anyhow::Result<(RecordHeader, HttpHead)> {
-        let (header, head) = self.read_heads(&capture.url, &capture.file, capture.offset)?;
-        Ok((header, head.unwrap_or_default()))
-    }
-
-    fn read_heads(
+    /// The fields of a record, and the HTTP head in it.
+    pub(super) fn read_heads(
         &self,
         url: &str,
         file: &str,
@@ -151,14 +139,6 @@ impl Archive {
             let header = record.header().clone();
             Ok((header, record.http_head()?.cloned()))
         })
-    }
-
-    fn read_identity(&self, place: &RecordPlace) -> Option<Identity> {
-        let (header, head) = self.read_heads(&place.url, &place.file, place.offset).ok()?;
-        match header.get(LEFT_OUT_DIGEST) {
-            Some(digest) => Some(Identity::parse(digest)),
-            None => look_of(&place.url, place.kind, head.as_ref(), false, header.refers_to_target_uri()).1,
-        }
     }
 
     fn read_record<T>(
@@ -187,7 +167,7 @@ impl Archive {
             reader.set_zstd_dictionary(&dictionary);
         }
         match reader.next_item().with_context(context)? {
-            Some(WarcItem::Record(record)) if page_of(record.header()) == Some(url) => {}
+            Some(WarcItem::Record(record)) if page_url(record.header()) == Some(url) => {}
             Some(WarcItem::Record(_)) => bail!("{}: another record is there", context()),
             Some(WarcItem::Damage(damage)) => return Err(damage).with_context(context),
             None => bail!("{}: the file ends before it", context()),
@@ -197,15 +177,15 @@ impl Archive {
 
     /// Which record holds a revisit's payload: by what tells it from every other, where the revisit says it; else by its
     /// digest; else by the address and time that it names, because other tools' digests may have another form.
-    fn origin_of(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
+    fn payload_origin(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
         let origin = match &capture.content {
-            Some(content) => store.origin_of(&capture.url, &capture.digest, content)?,
+            Some(content) => store.payload_origin(&capture.url, &capture.digest, content)?,
             None => store.origin_by_digest(&capture.url, &capture.digest)?,
         };
         if origin.is_some() {
             return Ok(origin);
         }
-        let header = self.stored(capture, Limits::default())?.header;
+        let header = self.stored(capture, DecodingLimits::default())?.header;
         let url = header.refers_to_target_uri().unwrap_or(&capture.url);
         let until = header.refers_to_date().unwrap_or(capture.time);
         let found = store.latest_capture(url, Timestamp::from_secs(until.as_secs()))?;
@@ -214,25 +194,40 @@ impl Archive {
             let is_another = capture.content.is_some() && capture.content != found.content;
             is_another || header.payload_digest().is_some_and(|claimed| contradicts(claimed, &found.digest))
         };
-        Ok(found.filter(|found| found.kind == Kind::Response && found.id != capture.id && !is_other(found)))
+        Ok(found.filter(|found| {
+            found.kind == CaptureKind::Response && found.id != capture.id && !is_other(found)
+        }))
     }
 }
 
-impl Records for Archive {
-    fn identity_at(&self, place: &RecordPlace) -> Option<Identity> {
-        self.read_identity(place)
+impl RecordSource for Archive {
+    fn identity_at(&self, place: &RecordLocation) -> Option<Identity> {
+        let (header, head) = self.read_heads(&place.url, &place.file, place.offset).ok()?;
+        match header.get(LEFT_OUT_DIGEST) {
+            Some(digest) => Some(Identity::parse(digest)),
+            None => {
+                answer_and_identity(
+                    &place.url,
+                    place.kind,
+                    head.as_ref(),
+                    false,
+                    header.refers_to_target_uri(),
+                )
+                .1
+            }
+        }
     }
 
-    fn can_be_checked(&self) -> bool {
-        true
-    }
-
-    fn check(&self, name: &str, each: &mut dyn FnMut(Checked) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    fn check(
+        &self,
+        name: &str,
+        each: &mut dyn FnMut(ScannedRecord) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         // Recovery names a file that is missing.
         let Ok(file) = files::open(&self.warc_dir(), name) else { return Ok(()) };
-        scan(file, 0, &|_| {}, &mut |found| match (found.aside(), found) {
-            (_, Found::Capture(row)) => each(Checked::Capture(Box::new(row))),
-            (Some(aside), _) => each(Checked::SetAside(aside)),
+        scan(file, 0, &|_| {}, &mut |found| match (found.quarantined(), found) {
+            (_, ScanItem::Capture(row)) => each(ScannedRecord::Capture(Box::new(row))),
+            (Some(quarantined), _) => each(ScannedRecord::Quarantined(quarantined)),
             (None, _) => Ok(()),
         })?;
         Ok(())
@@ -263,7 +258,7 @@ fn zstd_dictionary(file: &mut File) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The address that a record is a capture of.
-fn page_of(header: &RecordHeader) -> Option<&str> {
+fn page_url(header: &RecordHeader) -> Option<&str> {
     let uri = header.target_uri()?;
     Some(uri.strip_prefix(DELTA_PREFIX).filter(|_| header.get(LEFT_OUT_DIGEST).is_some()).unwrap_or(uri))
 }

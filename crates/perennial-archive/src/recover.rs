@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::mend::mend;
-use super::scan::{Found, scan};
+use super::repair::repair_file;
+use super::scan::{ScanItem, scan};
 use super::{Archive, files, index, make_dir, sync_dir};
-use crate::store::{CaptureRow, FileRow, FileState, SetAside, Store, Texts, remove_state};
+use crate::store::{CaptureRow, FileRow, FileState, QuarantinedRecord, Store, Texts, remove_state};
 
 /// Rows that are committed together.
 pub(crate) const BATCH_ROWS: usize = 4_000;
@@ -35,7 +35,7 @@ pub enum Repair {
         kept_in: String,
     },
     /// Records that the state did not know were taken in.
-    TookIn {
+    Recovered {
         /// The WARC file.
         file: String,
         /// How many captures.
@@ -75,7 +75,7 @@ impl fmt::Display for Repair {
             Repair::CutTorn { file, offset, bytes, kept_in } => {
                 write!(f, "repaired {file}: cut {bytes} torn bytes off at {offset}, kept in {kept_in}")
             }
-            Repair::TookIn { file, n_captures } => {
+            Repair::Recovered { file, n_captures } => {
                 write!(f, "repaired: {n_captures} captures of {file} were not in the state yet")
             }
             Repair::Checked { n_captures, n_mismatching, n_unfounded } => write!(
@@ -101,10 +101,10 @@ impl fmt::Display for Repair {
 pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)> {
     make_dir(&archive.warc_dir())?;
     make_dir(&archive.index_dir())?;
-    sweep_copies(&archive.warc_dir())?;
-    sweep_state_beside(archive)?;
+    remove_partial_copies(&archive.warc_dir())?;
+    remove_new_state(archive)?;
     let was_unchecked = Store::is_unchecked(&archive.state_path())?;
-    let mut store = Store::open_write_with(&archive.state_path(), archive)?;
+    let mut store = Store::open_write_with(&archive.state_path(), Some(archive))?;
     let mut repairs = Vec::new();
     if was_unchecked {
         let counts = store.counts()?;
@@ -118,36 +118,36 @@ pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)>
         Some(why) => {
             drop(store);
             repairs.push(Repair::MadeStateAnew { why });
-            store = make_state_anew(archive, &mut repairs, &|_| {})?;
+            store = rebuild_state(archive, &mut repairs, &|_| {})?;
         }
         None => catch_up(archive, &mut store, &mut repairs, &|_| {})?,
     }
     if let Some(run) = index::forget_lost_runs(&mut store, &archive.index_dir())? {
         repairs.push(Repair::ForgotRuns { file: run.name });
     }
-    index::sweep(&store, &archive.index_dir())?;
+    index::remove_unnamed_runs(&store, &archive.index_dir())?;
     Ok((store, repairs))
 }
 
 /// Makes state and index from the WARC files alone; the caller holds the write lock. Readers see the state as it was
 /// until the new one is complete.
-pub(crate) fn make_state_anew(
+pub(crate) fn rebuild_state(
     archive: &Archive,
     repairs: &mut Vec<Repair>,
     progress: &dyn Fn(u64),
 ) -> anyhow::Result<Store> {
-    sweep_state_beside(archive)?;
+    remove_new_state(archive)?;
     make_dir(&archive.index_dir())?;
-    let mut fresh = Store::open_write(&state_beside(archive))?;
+    let mut fresh = Store::open_write(&new_state_path(archive))?;
     catch_up(archive, &mut fresh, repairs, progress)?;
     keep_sources(archive, &mut fresh)?;
-    index::flush_tail(&mut fresh, &archive.index_dir())?;
+    index::write_tail_run(&mut fresh, &archive.index_dir())?;
     // Its pages have the numbers of the state that goes.
     Texts::remove(&archive.texts_path())?;
-    let store = fresh.take_place_of(&archive.state_path())?;
+    let store = fresh.replace_state(&archive.state_path())?;
     drop(fresh);
-    sweep_state_beside(archive)?;
-    index::sweep(&store, &archive.index_dir())?;
+    remove_new_state(archive)?;
+    index::remove_unnamed_runs(&store, &archive.index_dir())?;
     Ok(store)
 }
 
@@ -165,16 +165,16 @@ fn keep_sources(archive: &Archive, fresh: &mut Store) -> anyhow::Result<()> {
 }
 
 /// Where a state is made that is to take the place of the present one; worthless after a crash.
-fn state_beside(archive: &Archive) -> PathBuf {
+fn new_state_path(archive: &Archive) -> PathBuf {
     archive.state_path().with_added_extension("new")
 }
 
-fn sweep_state_beside(archive: &Archive) -> anyhow::Result<()> {
-    let beside = state_beside(archive);
+fn remove_new_state(archive: &Archive) -> anyhow::Result<()> {
+    let beside = new_state_path(archive);
     remove_state(&beside).with_context(|| format!("cannot remove {}", beside.display()))
 }
 
-fn sweep_copies(dir: &Path) -> anyhow::Result<()> {
+fn remove_partial_copies(dir: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().ends_with(files::COPYING_SUFFIX) {
@@ -261,18 +261,18 @@ fn catch_up_file(
     };
     if on_disk.is_open {
         let path = files::locate(&archive.warc_dir(), &on_disk.name);
-        repairs.extend(mend(&path, &on_disk.name, from)?);
+        repairs.extend(repair_file(&path, &on_disk.name, from)?);
     }
     let file = files::open(&archive.warc_dir(), &on_disk.name)?;
     // What a killed process wrote, or whoever put the file here, may not be on disk yet: the state must not be ahead of it.
     file.sync_all()?;
     sync_dir(&archive.warc_dir())?;
     let end = file.metadata()?.len();
-    let mut taken = TakeIn::new(store, base);
+    let mut taken = CaptureBatch::new(store, base);
     scan(file, from, progress, &mut |found| {
-        match (found.aside(), found) {
-            (_, Found::Capture(row)) => taken.push(row)?,
-            (Some(aside), _) => taken.set_aside(aside),
+        match (found.quarantined(), found) {
+            (_, ScanItem::Capture(row)) => taken.push(row)?,
+            (Some(quarantined), _) => taken.set_aside(quarantined),
             // Damage in a file that is complete is for `verify` to name; every sound record around it is taken in.
             (None, _) => {}
         }
@@ -280,24 +280,23 @@ fn catch_up_file(
     })?;
     let n_captures = taken.finish(end)?;
     if n_captures > 0 {
-        repairs.push(Repair::TookIn { file: on_disk.name.clone(), n_captures });
+        repairs.push(Repair::Recovered { file: on_disk.name.clone(), n_captures });
     }
     Ok(())
 }
 
 /// Rows on their way into the state, a batch at a time.
-pub(crate) struct TakeIn<'s> {
+pub(crate) struct CaptureBatch<'s> {
     store: &'s mut Store,
     file: FileRow,
     batch: Vec<CaptureRow>,
-    asides: Vec<SetAside>,
-    pub n_captures: u64,
-    pub n_duplicates: u64,
+    quarantined: Vec<QuarantinedRecord>,
+    n_captures: u64,
 }
 
-impl<'s> TakeIn<'s> {
-    pub(crate) fn new(store: &'s mut Store, file: FileRow) -> TakeIn<'s> {
-        TakeIn { store, file, batch: Vec::new(), asides: Vec::new(), n_captures: 0, n_duplicates: 0 }
+impl<'s> CaptureBatch<'s> {
+    pub(crate) fn new(store: &'s mut Store, file: FileRow) -> CaptureBatch<'s> {
+        CaptureBatch { store, file, batch: Vec::new(), quarantined: Vec::new(), n_captures: 0 }
     }
 
     pub(crate) fn push(&mut self, row: CaptureRow) -> anyhow::Result<()> {
@@ -305,18 +304,14 @@ impl<'s> TakeIn<'s> {
         if self.batch.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
-    pub(crate) fn set_aside(&mut self, aside: SetAside) {
-        self.asides.push(aside);
+    pub(crate) fn set_aside(&mut self, quarantined: QuarantinedRecord) {
+        self.quarantined.push(quarantined);
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
-        let asides = std::mem::take(&mut self.asides);
-        let done = self.store.commit_with(&self.file, &self.batch, |commit| {
-            asides.iter().try_for_each(|aside| commit.set_aside(&self.file.name, aside))
-        })?;
-        self.n_captures += done.n_captures;
-        self.n_duplicates += done.n_duplicates;
+        self.n_captures += self.store.commit_scan(&self.file, &self.batch, &self.quarantined)?.n_captures;
         self.batch.clear();
+        self.quarantined.clear();
         Ok(())
     }
 

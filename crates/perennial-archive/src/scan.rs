@@ -17,61 +17,62 @@ use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::surt::surt;
 use perennial_warc::{
-    Damage, DigestChecker, DigestVerdict, Extent, PayloadDigests, PayloadHasher, Record, RecordHeader,
+    Damage, DigestChecker, DigestVerdict, PayloadDigests, PayloadHasher, Record, RecordExtent, RecordHeader,
     RecordType, WarcItem, WarcReader, named_content,
 };
 use url::Url;
 
 use super::content::{
-    MAX_FACT_BYTES, hops_in, index_mime, look_of, purpose_by_hops, purpose_of, rendered_identity,
+    MAX_FACT_BYTES, answer_and_identity, capture_purpose, hops_in, index_mime, parse_hops, rendered_identity,
 };
 use super::feeds::{may_be_feed, read_feed};
 use super::links::{
-    DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links, may_be_sitemap, named_pages,
+    MAX_STORED_BYTES, RENDERED_PREFIX, find_page_links, find_rendered, find_sitemap_pages, is_html,
+    may_be_sitemap, rendered_page,
 };
 use super::writer::{DELTA_MIME, DELTA_PREFIX, LEFT_OUT_DIGEST, PAYLOAD_CONTENT, STANDS_FOR};
-use crate::store::{AsideReason, CaptureRow, Kind, PageKind, SetAside};
+use crate::store::{CaptureKind, CaptureRow, PageKind, QuarantineReason, QuarantinedRecord};
 
 /// Records of one exchange; what comes after them is an exchange of its own. Real ones have a handful.
 const MAX_GROUP_RECORDS: u64 = 64;
 
 /// What a scan found next.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum ScanItem {
     /// A capture, complete with the extent of its exchange.
     Capture(CaptureRow),
     /// A stretch without a sound record.
     Damage(Damage),
     /// A record whose bytes contradict its header; as a capture it is told too.
-    BadDigest { offset: u64, mismatch: Mismatch },
+    BadDigest { offset: u64, mismatch: DigestMismatch },
     /// A record that cannot be a capture because a field is missing or wrong.
     Unusable { offset: u64, why: String },
 }
 
-impl Found {
+impl ScanItem {
     /// Where in the file.
     pub(crate) fn offset(&self) -> u64 {
         match self {
-            Found::Capture(row) => row.offset,
-            Found::Damage(damage) => damage.offset,
-            Found::BadDigest { offset, .. } | Found::Unusable { offset, .. } => *offset,
+            ScanItem::Capture(row) => row.offset,
+            ScanItem::Damage(damage) => damage.offset,
+            ScanItem::BadDigest { offset, .. } | ScanItem::Unusable { offset, .. } => *offset,
         }
     }
 
     /// What the state notes of it; `None` for captures and damage.
-    pub(crate) fn aside(&self) -> Option<SetAside> {
+    pub(crate) fn quarantined(&self) -> Option<QuarantinedRecord> {
         let (reason, what) = match self {
-            Found::Capture(_) | Found::Damage(_) => return None,
-            Found::BadDigest { mismatch, .. } => (AsideReason::Digest, mismatch.to_string()),
-            Found::Unusable { why, .. } => (AsideReason::Record, why.clone()),
+            ScanItem::Capture(_) | ScanItem::Damage(_) => return None,
+            ScanItem::BadDigest { mismatch, .. } => (QuarantineReason::Digest, mismatch.to_string()),
+            ScanItem::Unusable { why, .. } => (QuarantineReason::Record, why.clone()),
         };
-        Some(SetAside { offset: self.offset(), reason, what })
+        Some(QuarantinedRecord { offset: self.offset(), reason, what })
     }
 }
 
 /// A digest that a record claims and its bytes do not have: the record was forged, or damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mismatch {
+pub(crate) struct DigestMismatch {
     which: &'static str,
     claimed: String,
     computed: String,
@@ -79,9 +80,9 @@ pub(crate) struct Mismatch {
     is_segment: bool,
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for DigestMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mismatch { which, claimed, computed, is_segment } = self;
+        let DigestMismatch { which, claimed, computed, is_segment } = self;
         write!(f, "forged or damaged: its {which} digest is {claimed}, its bytes have {computed}")?;
         match is_segment {
             true => f.write_str(" (it says that it is a part: the digest may be that of the whole)"),
@@ -92,7 +93,7 @@ impl fmt::Display for Mismatch {
 
 /// What is known of a file when its scan is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Scanned {
+pub(crate) struct ScanSummary {
     pub n_records: u64,
     /// Where the last sound record ends.
     pub sound_end: u64,
@@ -106,8 +107,8 @@ pub(crate) fn scan(
     file: File,
     from: u64,
     progress: &dyn Fn(u64),
-    each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
-) -> anyhow::Result<Scanned> {
+    each: &mut dyn FnMut(ScanItem) -> anyhow::Result<()>,
+) -> anyhow::Result<ScanSummary> {
     scan_all(file, from, progress, each, false)
 }
 
@@ -115,8 +116,8 @@ pub(crate) fn scan(
 pub(crate) fn scan_reachable(
     file: File,
     progress: &dyn Fn(u64),
-    each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
-) -> anyhow::Result<Scanned> {
+    each: &mut dyn FnMut(ScanItem) -> anyhow::Result<()>,
+) -> anyhow::Result<ScanSummary> {
     scan_all(file, 0, progress, each, true)
 }
 
@@ -124,13 +125,13 @@ fn scan_all(
     mut file: File,
     from: u64,
     progress: &dyn Fn(u64),
-    each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+    each: &mut dyn FnMut(ScanItem) -> anyhow::Result<()>,
     ends_where_unreachable: bool,
-) -> anyhow::Result<Scanned> {
+) -> anyhow::Result<ScanSummary> {
     file.seek(SeekFrom::Start(from))?;
     let mut reader = WarcReader::seekable(file)?;
-    let mut scanned = Scanned { sound_end: from, ..Scanned::default() };
-    let mut groups = Groups::default();
+    let mut scanned = ScanSummary { sound_end: from, ..ScanSummary::default() };
+    let mut groups = ExchangeGrouper::default();
     let mut behind = from;
     loop {
         let item = reader.next_item()?;
@@ -138,7 +139,7 @@ fn scan_all(
             None => break,
             Some(WarcItem::Damage(damage)) => {
                 groups.end(each)?;
-                each(Found::Damage(damage))?;
+                each(ScanItem::Damage(damage))?;
             }
             Some(WarcItem::Record(record)) => {
                 let is_unreachable = scan_record(record, &mut groups, &mut scanned, each)?;
@@ -160,12 +161,12 @@ fn scan_all(
 /// Gives whether the record shares its member, or cannot be found by its offset for another reason.
 fn scan_record(
     mut record: Record<'_, File>,
-    groups: &mut Groups,
-    scanned: &mut Scanned,
-    each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+    groups: &mut ExchangeGrouper,
+    scanned: &mut ScanSummary,
+    each: &mut dyn FnMut(ScanItem) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let offset = record.offset();
-    let links = RecordLinks::of(record.header());
+    let links = RecordRelations::of(record.header());
     let is_segment = record.header().get("WARC-Segment-Number").is_some();
     let block = match read_block(&mut record) {
         Ok(block) => Some(block),
@@ -173,12 +174,12 @@ fn scan_record(
         Err(error) if is_damage(&error) => None,
         Err(error) => return Err(error.into()),
     };
-    let row = block.as_ref().map(|block| row_of(record.header(), block));
+    let row = block.as_ref().map(|block| capture_row(record.header(), block));
     let extent = match record.finish()? {
         Ok(extent) => extent,
         Err(damage) => {
             groups.end(each)?;
-            each(Found::Damage(damage))?;
+            each(ScanItem::Damage(damage))?;
             return Ok(false);
         }
     };
@@ -186,21 +187,21 @@ fn scan_record(
     scanned.sound_end = extent.offset + extent.length;
     groups.join(&links, extent, each)?;
     let mismatches = block.iter().flat_map(|block| block.mismatches(is_segment));
-    groups.asides.extend(mismatches.map(|mismatch| Found::BadDigest { offset, mismatch }));
+    groups.quarantined.extend(mismatches.map(|mismatch| ScanItem::BadDigest { offset, mismatch }));
     match row {
         Some(Ok(Some(_))) if !extent.by_offset => {
             let why = "it cannot be found by its place, because it shares its compressed member with others or needs \
                        another dictionary than the file's first: import a copy with one member a record, as `warcio recompress FILE COPY` \
                        writes it";
-            groups.asides.push(Found::Unusable { offset, why: why.to_string() });
+            groups.quarantined.push(ScanItem::Unusable { offset, why: why.to_string() });
         }
         Some(Ok(Some(row))) => {
-            if let Some(page) = drawn_page(&row.url) {
-                groups.drawn = block.and_then(|block| Some((page.to_string(), block.kept?)));
+            if let Some(page) = rendered_page(&row.url) {
+                groups.rendered = block.and_then(|block| Some((page.to_string(), block.kept?)));
             }
             groups.hold(CaptureRow { offset: extent.offset, length: extent.length, ..row })
         }
-        Some(Err(why)) => groups.asides.push(Found::Unusable { offset, why }),
+        Some(Err(why)) => groups.quarantined.push(ScanItem::Unusable { offset, why }),
         Some(Ok(None)) => {
             let hops = block.and_then(|block| hops_in(&block.kept?));
             groups.hops = groups.hops.take().or(hops);
@@ -215,7 +216,7 @@ fn is_damage(error: &io::Error) -> bool {
 }
 
 /// What reading a record's block taught.
-struct Block {
+struct RecordBlock {
     head: Option<HttpHead>,
     block_verdict: DigestVerdict,
     payload_verdict: DigestVerdict,
@@ -225,13 +226,13 @@ struct Block {
     kept: Option<Vec<u8>>,
 }
 
-impl Block {
-    fn mismatches(&self, is_segment: bool) -> Vec<Mismatch> {
+impl RecordBlock {
+    fn mismatches(&self, is_segment: bool) -> Vec<DigestMismatch> {
         let verdicts = [("block", &self.block_verdict), ("payload", &self.payload_verdict)];
         let mismatch = |(which, verdict): (&'static str, &DigestVerdict)| match verdict {
             DigestVerdict::Mismatch { claimed, computed } => {
                 let claimed = untrusted::quoted(claimed).into_owned();
-                Some(Mismatch { which, claimed, computed: computed.clone(), is_segment })
+                Some(DigestMismatch { which, claimed, computed: computed.clone(), is_segment })
             }
             _ => None,
         };
@@ -243,22 +244,22 @@ impl Block {
     }
 }
 
-fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
+fn read_block(record: &mut Record<'_, File>) -> io::Result<RecordBlock> {
     let header = record.header();
     let holds_payload = header.record_type() != RecordType::Revisit;
     let mut payload = PayloadHasher::checking(header.payload_digest().filter(|_| holds_payload));
     let mut block = DigestChecker::new(header.block_digest());
     let is_response = header.record_type() == RecordType::Response;
     let is_facts = header.record_type() == RecordType::Metadata && has_facts(header);
-    let is_drawn = header.record_type() == RecordType::Resource
-        && header.target_uri().is_some_and(|uri| uri.starts_with(DRAWN_PREFIX));
+    let is_rendered_page = header.record_type() == RecordType::Resource
+        && header.target_uri().is_some_and(|uri| uri.starts_with(RENDERED_PREFIX));
     let url = header.target_uri().unwrap_or_default().to_owned();
     let head = record.http_head()?.cloned();
     if let Some(head) = &head {
         block.update(head.as_bytes());
     }
     let is_read = |head: &HttpHead| is_html(head) || may_be_feed(head) || may_be_sitemap(&url, head);
-    let has_links = is_response && head.as_ref().is_some_and(is_read) || is_drawn;
+    let has_links = is_response && head.as_ref().is_some_and(is_read) || is_rendered_page;
     let max_kept = match has_links {
         true => MAX_STORED_BYTES as usize,
         false => MAX_FACT_BYTES,
@@ -279,7 +280,7 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
         record.consume(n);
     }
     let (payload, payload_verdict) = payload.finish_checked();
-    Ok(Block { head, block_verdict: block.verdict(), payload_verdict, payload, kept })
+    Ok(RecordBlock { head, block_verdict: block.verdict(), payload_verdict, payload, kept })
 }
 
 fn has_facts(header: &RecordHeader) -> bool {
@@ -287,35 +288,38 @@ fn has_facts(header: &RecordHeader) -> bool {
 }
 
 /// The record as a capture; `None` when it is no capture by its type.
-fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, String> {
+fn capture_row(header: &RecordHeader, block: &RecordBlock) -> Result<Option<CaptureRow>, String> {
     let kind = match header.record_type() {
         // An export wrote it for other tools. The capture that it stands for has a record of its own.
         RecordType::Revisit if header.get(STANDS_FOR).is_some() => return Ok(None),
-        RecordType::Response => Kind::Response,
-        RecordType::Revisit => Kind::Revisit,
-        RecordType::Resource if !has_facts(header) => Kind::Resource,
-        RecordType::Metadata if !has_facts(header) => Kind::Metadata,
+        RecordType::Response => CaptureKind::Response,
+        RecordType::Revisit => CaptureKind::Revisit,
+        RecordType::Resource if !has_facts(header) => CaptureKind::Resource,
+        RecordType::Metadata if !has_facts(header) => CaptureKind::Metadata,
         _ => return Ok(None),
     };
     let uri = untrusted::checked_url(header.target_uri().ok_or("it has no WARC-Target-URI")?)?;
     let date = header.date().ok_or("it has no WARC-Date that is a time")?;
     let head = block.head.as_ref();
     let content_type = match kind {
-        Kind::Response => head.and_then(|head| head.get("Content-Type")).map(|value| value.into_owned()),
-        Kind::Revisit => None,
-        Kind::Resource | Kind::Metadata => header.content_type().map(str::to_string),
+        CaptureKind::Response => {
+            head.and_then(|head| head.get("Content-Type")).map(|value| value.into_owned())
+        }
+        CaptureKind::Revisit => None,
+        CaptureKind::Resource | CaptureKind::Metadata => header.content_type().map(str::to_string),
     };
     let named = header.get(LEFT_OUT_DIGEST).and_then(untrusted::checked_label);
     let left_out = named.filter(|_| content_type.as_deref() == Some(DELTA_MIME));
     let url = left_out.and_then(|_| uri.strip_prefix(DELTA_PREFIX)).unwrap_or(uri).to_string();
-    let (digest, content) = digests_of(header, kind, block);
+    let (digest, content) = capture_digests(header, kind, block);
     let (answer, identity) = match left_out {
         Some(digest) => (Some(ResponseKind::Content), Some(Identity::parse(digest))),
         None => {
             let is_broken_off = header.get("WARC-Truncated") == Some("disconnect");
-            let (answer, identity) = look_of(&url, kind, head, is_broken_off, header.refers_to_target_uri());
+            let (answer, identity) =
+                answer_and_identity(&url, kind, head, is_broken_off, header.refers_to_target_uri());
             let confirmed =
-                named.filter(|_| kind == Kind::Revisit && answer == Some(ResponseKind::NotModified));
+                named.filter(|_| kind == CaptureKind::Revisit && answer == Some(ResponseKind::NotModified));
             (answer, confirmed.map(Identity::parse).or(identity))
         }
     };
@@ -324,7 +328,7 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         identity,
         purpose: match left_out {
             Some(_) => Some(PageKind::Page),
-            None => head.and_then(|head| purpose_of(None, kind, head)),
+            None => head.and_then(|head| capture_purpose(None, kind, head)),
         },
         surt: surt(&url),
         time: Timestamp::from_secs(date.as_secs()),
@@ -338,14 +342,15 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         length: 0,
         group_offset: 0,
         group_length: 0,
-        links: head
-            .and_then(|head| kept_links(&url, kind, head, block.kept.as_deref().unwrap_or_default(), None)),
+        links: head.and_then(|head| {
+            find_page_links(&url, kind, head, block.kept.as_deref().unwrap_or_default(), None)
+        }),
         named: head
-            .map(|head| named_pages(&url, kind, head, block.kept.as_deref().unwrap_or_default()))
+            .map(|head| find_sitemap_pages(&url, kind, head, block.kept.as_deref().unwrap_or_default()))
             .unwrap_or_default(),
         feed: head
             .zip(block.kept.as_deref())
-            .filter(|_| kind == Kind::Response)
+            .filter(|_| kind == CaptureKind::Response)
             .and_then(|(head, body)| read_feed(&url, head, body)),
         url,
     }))
@@ -353,10 +358,14 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
 
 /// The digest of the index, and what tells the payload from every other. A claim is repeated only where it holds, and of
 /// a revisit, whose payload is elsewhere: there it says which payload is meant.
-fn digests_of(header: &RecordHeader, kind: Kind, block: &Block) -> (String, Option<String>) {
+fn capture_digests(
+    header: &RecordHeader,
+    kind: CaptureKind,
+    block: &RecordBlock,
+) -> (String, Option<String>) {
     let claimed = header.payload_digest().and_then(untrusted::checked_label);
     let computed = &block.payload;
-    if kind == Kind::Revisit {
+    if kind == CaptureKind::Revisit {
         let content = header.get(PAYLOAD_CONTENT).or(claimed).and_then(named_content);
         return (claimed.unwrap_or(&computed.sha1).to_string(), content);
     }
@@ -366,14 +375,14 @@ fn digests_of(header: &RecordHeader, kind: Kind, block: &Block) -> (String, Opti
 }
 
 /// How a record names itself and its companions.
-struct RecordLinks {
+struct RecordRelations {
     id: Option<String>,
     companions: Vec<String>,
     may_stand_alone: bool,
 }
 
-impl RecordLinks {
-    fn of(header: &RecordHeader) -> RecordLinks {
+impl RecordRelations {
+    fn of(header: &RecordHeader) -> RecordRelations {
         let named =
             header.concurrent_to().filter_map(untrusted::checked_label).take(MAX_GROUP_RECORDS as usize);
         let mut companions: Vec<String> = named.map(str::to_string).collect();
@@ -381,7 +390,7 @@ impl RecordLinks {
         if header.record_type() == RecordType::Metadata {
             companions.extend(header.refers_to().and_then(untrusted::checked_label).map(str::to_string));
         }
-        RecordLinks {
+        RecordRelations {
             id: header.record_id().and_then(untrusted::checked_label).map(str::to_string),
             companions,
             may_stand_alone: header.record_type() != RecordType::Warcinfo,
@@ -391,28 +400,28 @@ impl RecordLinks {
 
 /// The exchange at hand: its extent, and its captures that wait for it to end.
 #[derive(Default)]
-struct Groups {
+struct ExchangeGrouper {
     start: u64,
     end: u64,
     n_records: u64,
     /// What is wrong with its records.
-    asides: Vec<Found>,
+    quarantined: Vec<ScanItem>,
     ids: HashSet<String>,
     companions: HashSet<String>,
     captures: Vec<CaptureRow>,
     /// A page's address and its document after its scripts ran.
-    drawn: Option<(String, Vec<u8>)>,
+    rendered: Option<(String, Vec<u8>)>,
     /// How the address was reached.
     hops: Option<String>,
 }
 
-impl Groups {
+impl ExchangeGrouper {
     /// Adds the record to the exchange if it belongs to it, else ends that one and begins another.
     fn join(
         &mut self,
-        links: &RecordLinks,
-        extent: Extent,
-        each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+        links: &RecordRelations,
+        extent: RecordExtent,
+        each: &mut dyn FnMut(ScanItem) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let is_named = links.id.as_ref().is_some_and(|id| self.companions.contains(id));
         let names_one = links.companions.iter().any(|id| self.ids.contains(id));
@@ -434,37 +443,37 @@ impl Groups {
         self.captures.push(row);
     }
 
-    fn end(&mut self, each: &mut dyn FnMut(Found) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    fn end(&mut self, each: &mut dyn FnMut(ScanItem) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let (group_offset, group_length) = (self.start, self.end - self.start);
         self.n_records = 0;
         self.ids.clear();
         self.companions.clear();
-        self.asides.drain(..).try_for_each(&mut *each)?;
-        let (drawn, hops) = (self.drawn.take(), self.hops.take());
+        self.quarantined.drain(..).try_for_each(&mut *each)?;
+        let (rendered, hops) = (self.rendered.take(), self.hops.take());
         let captures = std::mem::take(&mut self.captures);
-        let is_drawn = |row: &&CaptureRow| drawn.is_some() && drawn_page(&row.url).is_some();
-        let documents: Vec<CaptureRow> = captures.iter().filter(is_drawn).cloned().collect();
+        let is_rendered_page = |row: &&CaptureRow| rendered.is_some() && rendered_page(&row.url).is_some();
+        let documents: Vec<CaptureRow> = captures.iter().filter(is_rendered_page).cloned().collect();
         for mut row in captures {
             row.identity = row.identity.or_else(|| rendered_identity(&row.url, row.answer, &documents));
-            if let Some((page, document)) = &drawn {
-                links_as_drawn(&mut row, page, document);
+            if let Some((page, document)) = &rendered {
+                use_rendered_links(&mut row, page, document);
             }
-            if let (Some(hops), Kind::Response | Kind::Revisit) = (&hops, row.kind) {
-                row.purpose = purpose_by_hops(hops);
+            if let (Some(hops), CaptureKind::Response | CaptureKind::Revisit) = (&hops, row.kind) {
+                row.purpose = parse_hops(hops);
             }
-            each(Found::Capture(CaptureRow { group_offset, group_length, ..row }))?;
+            each(ScanItem::Capture(CaptureRow { group_offset, group_length, ..row }))?;
         }
         Ok(())
     }
 }
 
 /// The links of a drawn page are those of what was drawn, which stands behind the response.
-fn links_as_drawn(row: &mut CaptureRow, page: &str, document: &[u8]) {
-    let is_drawn = row.url == page
-        && row.kind <= Kind::Revisit
+fn use_rendered_links(row: &mut CaptureRow, page: &str, document: &[u8]) {
+    let is_rendered_page = row.url == page
+        && row.kind <= CaptureKind::Revisit
         && row.status.is_some_and(|status| (200..300).contains(&status));
-    if let (true, Ok(url)) = (is_drawn, Url::parse(page)) {
-        row.links = find_drawn(&url, document).kept().and_then(|links| links.of_capture(row.kind));
+    if let (true, Ok(url)) = (is_rendered_page, Url::parse(page)) {
+        row.links = find_rendered(&url, document).kept().and_then(|links| links.for_capture(row.kind));
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Archive, Response};
+use super::{Archive, ArchivedResponse};
 use crate::store::{Capture, Store};
 
 /// The archive at one moment.
@@ -44,7 +44,7 @@ impl Snapshot {
     }
 
     /// What a reader saw; see [`Archive::document`].
-    pub fn document(&self, capture: &Capture) -> anyhow::Result<Option<Response>> {
+    pub fn document(&self, capture: &Capture) -> anyhow::Result<Option<ArchivedResponse>> {
         self.archive.document(&self.store, capture)
     }
 }

@@ -6,18 +6,21 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek};
 use std::sync::mpsc::sync_channel;
 
-use perennial_warc::cdxj::{CdxjLine, lines_of};
+use perennial_warc::cdxj::{CdxjLine, lines};
 use serde::Serialize;
 
 use super::files::FileOnDisk;
-use super::index::{self, is_stand_in, shown_line_of};
+use super::index::{self, index_line, is_substitute};
 use super::lock::WriteLock;
-use super::mend;
 use super::recover::{self, Repair};
-use super::scan::{Found, scan};
-use super::stand_in::StandIns;
+use super::repair;
+use super::scan::{ScanItem, scan};
+use super::substitute::Substitutes;
 use super::{Archive, Snapshot, files};
-use crate::store::{AsideReason, Capture, CaptureRow, FileRow, FileState, Filter, Run, SetAside, Store};
+use crate::store::{
+    Capture, CaptureFilter, CaptureRow, FileRow, FileState, IndexRun, QuarantineReason, QuarantinedRecord,
+    Store,
+};
 
 /// One thing that is not as it should be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -113,14 +116,8 @@ pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::R
 fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
     report.n_set_aside += store.count_set_aside()?.n_unread;
     let room = MAX_LISTED.saturating_sub(report.set_aside.len());
-    for (file, SetAside { offset, what, .. }) in store.set_aside(AsideReason::Analysis, room)? {
-        report.set_aside.push(Defect {
-            kind: DefectKind::Analysis,
-            file,
-            offset: Some(offset),
-            what,
-            is_foreign: false,
-        });
+    for (file, QuarantinedRecord { offset, what, .. }) in store.set_aside(QuarantineReason::Analysis, room)? {
+        report.set_aside.push(Defect::new(DefectKind::Analysis, file, Some(offset), what));
     }
     Ok(())
 }
@@ -134,7 +131,7 @@ pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Res
     let recovered = archive.store().and_then(|_| recover::recover(archive));
     match recovered {
         Ok((mut store, found)) => {
-            index::flush_tail(&mut store, &archive.index_dir())?;
+            index::write_tail_run(&mut store, &archive.index_dir())?;
             repairs.extend(found);
         }
         // A state that cannot be read, or a file that is gone: what is left is all there is.
@@ -164,7 +161,7 @@ pub fn rebuild(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Re
 
 fn rebuild_locked(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
     let mut repairs = Vec::new();
-    recover::make_state_anew(archive, &mut repairs, progress)?;
+    recover::rebuild_state(archive, &mut repairs, progress)?;
     repairs.retain(|repair| matches!(repair, Repair::CutTorn { .. }));
     Ok(repairs)
 }
@@ -175,13 +172,13 @@ fn cut_torn_ends(archive: &Archive, repairs: &mut Vec<Repair>) -> anyhow::Result
     for file in files::list(&dir)? {
         let mut torn_at = None;
         scan(files::open(&dir, &file.name)?, 0, &|_| {}, &mut |found| {
-            if let Found::Damage(damage) = found {
+            if let ScanItem::Damage(damage) = found {
                 torn_at = (damage.offset + damage.length >= file.bytes).then_some(damage.offset);
             }
             Ok(())
         })?;
         if let Some(offset) = torn_at {
-            repairs.push(mend::cut_torn(&files::locate(&dir, &file.name), &file.name, offset)?);
+            repairs.push(repair::cut_torn_end(&files::locate(&dir, &file.name), &file.name, offset)?);
         }
     }
     Ok(())
@@ -260,7 +257,7 @@ fn with_rows(
 ) -> anyhow::Result<Vec<(FileOnDisk, FileRow)>> {
     let is_known = |file: &FileOnDisk| known.contains_key(&file.name);
     let later = if on_disk.iter().all(is_known) { Vec::new() } else { archive.store()?.files()? };
-    let row_of = |file: &FileOnDisk| {
+    let file_row = |file: &FileOnDisk| {
         let row = known.get(&file.name).or_else(|| later.iter().find(|row| row.name == file.name));
         row.cloned().unwrap_or(FileRow {
             name: file.name.clone(),
@@ -271,7 +268,7 @@ fn with_rows(
     };
     let mut files: Vec<(FileOnDisk, FileRow)> = Vec::with_capacity(on_disk.len());
     for file in on_disk.into_iter().filter(|file| is_known(file) || !file.is_open) {
-        let row = row_of(&file);
+        let row = file_row(&file);
         files.push((file, row));
     }
     Ok(files)
@@ -291,7 +288,7 @@ fn check_missing(archive: &Archive, missing: Vec<String>, defects: &mut Vec<Defe
     Ok(())
 }
 
-fn is_named(archive: &Archive, name: &str) -> anyhow::Result<bool> {
+fn is_in_state(archive: &Archive, name: &str) -> anyhow::Result<bool> {
     Ok(archive.store()?.files()?.iter().any(|file| file.name == name))
 }
 
@@ -309,11 +306,11 @@ fn check_file(
     // A writer may be at work: what lies behind the length that was committed is its business.
     let is_growing = file.is_open || row.state == FileState::Open;
     let end = if is_growing { row.committed_bytes } else { u64::MAX };
-    let mut expected = Expected::new(snapshot.store(), &file.name, end);
+    let mut expected = ExpectedCaptures::new(snapshot.store(), &file.name, end);
     let mut n_behind = 0;
     let opened = match files::open(&archive.warc_dir(), &file.name) {
         // An import that brought nothing new has removed it since.
-        Err(error) if error.kind() == ErrorKind::NotFound && !is_named(archive, &file.name)? => {
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_in_state(archive, &file.name)? => {
             return Ok(report);
         }
         opened => opened?,
@@ -323,21 +320,21 @@ fn check_file(
             return Ok(());
         }
         match check_found(found, &mut expected, &mut report.defects)? {
-            Checked::Agrees => report.n_captures += 1,
-            Checked::IsElsewhere => {}
+            RecordCheck::Agrees => report.n_captures += 1,
+            RecordCheck::IsElsewhere => {}
             // An import commits a file's length last: until then it is at work, or the next start goes on with it.
-            Checked::IsUnknown { offset, .. } if offset >= row.committed_bytes => n_behind += 1,
-            Checked::IsUnknown { offset, what } => {
+            RecordCheck::IsUnknown { offset, .. } if offset >= row.committed_bytes => n_behind += 1,
+            RecordCheck::IsUnknown { offset, what } => {
                 report.add(Defect::new(DefectKind::State, &file.name, Some(offset), what));
             }
-            Checked::Fault { kind, offset, what } => {
+            RecordCheck::Fault { kind, offset, what } => {
                 report.add(Defect::new(kind, &file.name, Some(offset), what));
             }
         }
         Ok(())
     })?;
     expected.take_up_to(u64::MAX, &mut report.defects)?;
-    report.tell_foreign(archive, file, row)?;
+    report.mark_imported(archive, file, row)?;
     report.n_records = scanned.n_records;
     let n_bytes = if is_growing { file.bytes.saturating_sub(row.committed_bytes) } else { 0 };
     let what = match (n_behind, n_bytes) {
@@ -357,10 +354,10 @@ impl VerifyReport {
 
     /// Damage and false digests of a file came with it if its bytes are those that were imported. Only files with such
     /// defects are read for that.
-    fn tell_foreign(&mut self, archive: &Archive, file: &FileOnDisk, row: &FileRow) -> anyhow::Result<()> {
+    fn mark_imported(&mut self, archive: &Archive, file: &FileOnDisk, row: &FileRow) -> anyhow::Result<()> {
         let may_be_foreign = |defect: &Defect| matches!(defect.kind, DefectKind::Damage | DefectKind::Digest);
         let Some(source_digest) = &row.source_digest else { return Ok(()) };
-        if self.defects.iter().any(may_be_foreign) && digest_of(archive, file)? == *source_digest {
+        if self.defects.iter().any(may_be_foreign) && imported_digest(archive, file)? == *source_digest {
             for defect in self.defects.iter_mut().filter(|defect| may_be_foreign(defect)) {
                 defect.is_foreign = true;
             }
@@ -384,7 +381,7 @@ impl VerifyReport {
 }
 
 /// The digest of a file as it was imported: with the end that a repair has cut off and kept.
-fn digest_of(archive: &Archive, file: &FileOnDisk) -> anyhow::Result<String> {
+fn imported_digest(archive: &Archive, file: &FileOnDisk) -> anyhow::Result<String> {
     let dir = archive.warc_dir();
     let side = dir.join(format!("{}-{}.torn", file.name, file.bytes));
     let mut whole: Box<dyn Read> = Box::new(files::open(&dir, &file.name)?);
@@ -395,7 +392,7 @@ fn digest_of(archive: &Archive, file: &FileOnDisk) -> anyhow::Result<String> {
 }
 
 /// What became of something that a scan found.
-enum Checked {
+enum RecordCheck {
     /// A capture that the state has as the record says.
     Agrees,
     /// A capture that the state has from another record.
@@ -407,36 +404,38 @@ enum Checked {
 }
 
 fn check_found(
-    found: Found,
-    expected: &mut Expected<'_>,
+    found: ScanItem,
+    expected: &mut ExpectedCaptures<'_>,
     defects: &mut Vec<Defect>,
-) -> anyhow::Result<Checked> {
+) -> anyhow::Result<RecordCheck> {
     let offset = found.offset();
     let (kind, what) = match found {
-        Found::Capture(row) => match expected.take_up_to(row.offset, defects)? {
+        ScanItem::Capture(row) => match expected.take_up_to(row.offset, defects)? {
             Some(capture) => match difference(&capture, &row) {
-                None => return Ok(Checked::Agrees),
+                None => return Ok(RecordCheck::Agrees),
                 Some(what) => (DefectKind::State, what),
             },
             None if expected.store.has_capture(&row.url, row.time, &row.digest)? => {
-                return Ok(Checked::IsElsewhere);
+                return Ok(RecordCheck::IsElsewhere);
             }
             None => {
                 let what = format!("the state lacks this capture of {}", row.url);
-                return Ok(Checked::IsUnknown { offset, what });
+                return Ok(RecordCheck::IsUnknown { offset, what });
             }
         },
-        Found::Damage(damage) => (DefectKind::Damage, format!("{} bytes: {}", damage.length, damage.cause)),
-        Found::BadDigest { mismatch, .. } => {
+        ScanItem::Damage(damage) => {
+            (DefectKind::Damage, format!("{} bytes: {}", damage.length, damage.cause))
+        }
+        ScanItem::BadDigest { mismatch, .. } => {
             (DefectKind::Digest, format!("{mismatch}: take the record from another copy"))
         }
-        Found::Unusable { why, .. } => (DefectKind::Record, format!("no capture: {why}")),
+        ScanItem::Unusable { why, .. } => (DefectKind::Record, format!("no capture: {why}")),
     };
-    Ok(Checked::Fault { kind, offset, what })
+    Ok(RecordCheck::Fault { kind, offset, what })
 }
 
 /// The state's captures of one file in order, some at a time.
-struct Expected<'a> {
+struct ExpectedCaptures<'a> {
     store: &'a Store,
     name: &'a str,
     ahead: VecDeque<Capture>,
@@ -446,9 +445,9 @@ struct Expected<'a> {
     is_done: bool,
 }
 
-impl<'a> Expected<'a> {
-    fn new(store: &'a Store, name: &'a str, end: u64) -> Expected<'a> {
-        Expected { store, name, ahead: VecDeque::new(), from: 0, end, is_done: false }
+impl<'a> ExpectedCaptures<'a> {
+    fn new(store: &'a Store, name: &'a str, end: u64) -> ExpectedCaptures<'a> {
+        ExpectedCaptures { store, name, ahead: VecDeque::new(), from: 0, end, is_done: false }
     }
 
     /// The capture at `offset`, if the state has one; those before it have no record: defects.
@@ -477,39 +476,20 @@ impl<'a> Expected<'a> {
 }
 
 fn difference(capture: &Capture, row: &CaptureRow) -> Option<String> {
-    let told = |what: &str, state: String, record: String| {
-        Some(format!("the state has {what} {state}, the record {record}"))
-    };
-    if capture.url != row.url {
-        return told("address", capture.url.clone(), row.url.clone());
-    }
-    if capture.surt != row.surt {
-        return told("key", capture.surt.clone(), row.surt.clone());
-    }
-    if capture.time != row.time {
-        return told("time", capture.time.to_string(), row.time.to_string());
-    }
-    if capture.digest != row.digest {
-        return told("digest", capture.digest.clone(), row.digest.clone());
-    }
     // A state of an earlier schema has no contents until a writer brings it over.
-    if capture.content.is_some() && capture.content != row.content {
-        return told("content", format!("{:?}", capture.content), format!("{:?}", row.content));
-    }
-    if (capture.kind, capture.status) != (row.kind, row.status) {
-        return told(
-            "kind and status",
-            format!("{:?} {:?}", capture.kind, capture.status),
-            format!("{:?} {:?}", row.kind, row.status),
-        );
-    }
-    if capture.length != row.length {
-        return told("length", capture.length.to_string(), row.length.to_string());
-    }
-    if capture.mime != row.mime {
-        return told("media type", format!("{:?}", capture.mime), format!("{:?}", row.mime));
-    }
-    None
+    let content = capture.content.as_ref().and(row.content.as_ref());
+    differs("URL", &capture.url, &row.url)
+        .or_else(|| differs("key", &capture.surt, &row.surt))
+        .or_else(|| differs("time", &capture.time.to_rfc3339(), &row.time.to_rfc3339()))
+        .or_else(|| differs("digest", &capture.digest, &row.digest))
+        .or_else(|| differs("content", &capture.content.as_ref(), &content))
+        .or_else(|| differs("kind and status", &(capture.kind, capture.status), &(row.kind, row.status)))
+        .or_else(|| differs("length", &capture.length, &row.length))
+        .or_else(|| differs("media type", &capture.mime, &row.mime))
+}
+
+fn differs<T: PartialEq + std::fmt::Debug>(what: &str, state: &T, record: &T) -> Option<String> {
+    (state != record).then(|| format!("the state has {what} {state:?}, the record {record:?}"))
 }
 
 /// Walks state and runs side by side in the order of keys; holds the lines of one key.
@@ -519,19 +499,19 @@ fn check_index(snapshot: &Snapshot, defects: &mut Vec<Defect>) -> anyhow::Result
     let is_in_file = |capture: i64| {
         opened.iter().any(|(run, _)| (run.first_capture..=run.last_capture).contains(&capture))
     };
-    let sources = opened.iter().map(|(_, file)| file.try_clone().map(lines_of)).collect::<Result<_, _>>()?;
+    let sources = opened.iter().map(|(_, file)| file.try_clone().map(lines)).collect::<Result<_, _>>()?;
     let mut lines = perennial_warc::cdxj::merge(sources).map_while(Result::ok).peekable();
     let mut key = String::new();
     let mut wanted: Vec<String> = Vec::new();
     let store = snapshot.store();
-    let mut stand_ins = StandIns::new(store);
-    store.each_capture(&Filter::default(), |capture| {
+    let mut substitutes = Substitutes::new(store);
+    store.each_capture(&CaptureFilter::default(), |capture| {
         if capture.surt != key {
             compare_key(store, &key, &mut wanted, &mut lines, defects)?;
             key = capture.surt.clone();
         }
         // Also of one that no file has: the lines behind it may name it.
-        let line = shown_line_of(&capture, &mut stand_ins)?;
+        let line = index_line(&capture, &mut substitutes)?;
         if is_in_file(capture.id) {
             wanted.push(as_compared(line));
         }
@@ -547,7 +527,7 @@ fn check_index(snapshot: &Snapshot, defects: &mut Vec<Defect>) -> anyhow::Result
 /// A line as it is compared. Which record stands in for a capture depends on what the archive had when the line was written:
 /// of such a line only address and time are compared.
 fn as_compared(line: CdxjLine) -> String {
-    match is_stand_in(&line) {
+    match is_substitute(&line) {
         true => format!("{} {} {} (another record stands in for it)", line.key, line.timestamp, line.url),
         false => line.to_string(),
     }
@@ -557,9 +537,9 @@ fn as_compared(line: CdxjLine) -> String {
 /// merged with others since the snapshot was taken is none, and neither it nor its captures are compared.
 fn open_runs(
     snapshot: &Snapshot,
-    runs: &[Run],
+    runs: &[IndexRun],
     defects: &mut Vec<Defect>,
-) -> anyhow::Result<Vec<(Run, File)>> {
+) -> anyhow::Result<Vec<(IndexRun, File)>> {
     let dir = snapshot.archive().index_dir();
     let mut opened = Vec::new();
     for run in runs {
@@ -589,7 +569,7 @@ fn add_index(defects: &mut Vec<Defect>, file: &str, what: String) {
 
 fn check_sorted(name: &str, file: &File, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
     let mut before = String::new();
-    for line in lines_of(file) {
+    for line in lines(file) {
         let line = match line {
             Ok(line) => line,
             Err(error) => {
@@ -622,7 +602,7 @@ fn compare_key(
     while let Some(line) = lines.next_if(|line| line.as_bytes() < end.as_bytes()) {
         match CdxjLine::parse(&line) {
             Ok(parsed) => {
-                check_stand_in(store, &parsed, defects)?;
+                check_substitute(store, &parsed, defects)?;
                 found.push(as_compared(parsed));
             }
             Err(_) => found.push(line),
@@ -646,8 +626,8 @@ fn compare_key(
 }
 
 /// The record that stands in for a capture must be that of another one.
-fn check_stand_in(store: &Store, line: &CdxjLine, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
-    if !is_stand_in(line) {
+fn check_substitute(store: &Store, line: &CdxjLine, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
+    if !is_substitute(line) {
         return Ok(());
     }
     let (file, offset) = (line.filename.as_deref().unwrap_or_default(), line.offset.unwrap_or(u64::MAX));

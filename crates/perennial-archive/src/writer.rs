@@ -8,31 +8,33 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::time::Timestamp;
 use perennial_warc::http::HttpHead;
 use perennial_warc::surt::surt;
 use perennial_warc::{
-    NewRecord, PayloadDigests, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written,
+    NewRecord, PayloadDigests, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, WrittenRecord,
 };
 
-use super::content::{HOPS, index_mime, look_of, purpose_of, rendered_identity};
+use super::content::{HOPS, answer_and_identity, capture_purpose, index_mime, rendered_identity};
 use super::exchange::{
-    CompressedRecords, Exchange, Hashed, Members, companion_records, feed_of, links_of, named_of,
-    response_record, with_ip,
+    BodyDigests, CompressedRecords, Exchange, ExchangeMembers, companion_records, feed_row, link_targets,
+    response_record, sitemap_targets, with_ip,
 };
-use super::indexer::{IndexPace, Indexer};
+use super::indexer::{IndexPace, IndexWriter};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
 use super::{Archive, files, now, sync_dir};
+use crate::settings::Settings;
 use crate::store::{
-    CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LatestPayload, PageKind, ShownVersion, Store,
+    CaptureKind, CaptureRow, Commit, CommitCounts, FileRow, FileState, LatestPayload, PageKind, ShownVersion,
+    Store,
 };
 
 /// A version that is not worth its bytes: what changed is kept in place of the payload.
 #[derive(Clone, PartialEq, Debug)]
-pub struct LeftOut {
+pub struct LeftOutVersion {
     /// Vi-Delta from the version before; Vi-XML when that is shorter.
     pub delta: String,
     /// What tells the payload that was left out from every other.
@@ -63,9 +65,9 @@ pub const LEFT_OUT_BASE: &str = "Perennial-Left-Out-Base";
 
 /// What became of an appended exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Appended {
+pub struct AppendOutcome {
     /// Response, or revisit when the payload was in the archive.
-    pub kind: Kind,
+    pub kind: CaptureKind,
     /// Digest of the payload as the index has it.
     pub digest: String,
     /// What tells the payload from every other.
@@ -94,7 +96,7 @@ pub struct ArchiveWriter {
     pending_latest: HashMap<String, LatestPayload>,
     has_failed: bool,
     repairs: Vec<Repair>,
-    indexer: Indexer,
+    indexer: IndexWriter,
     /// The last to go: until then nobody else may write.
     _lock: WriteLock,
 }
@@ -120,7 +122,7 @@ impl ArchiveWriter {
             pending_latest: HashMap::new(),
             has_failed: false,
             repairs,
-            indexer: Indexer::new(archive),
+            indexer: IndexWriter::new(archive),
             _lock: lock,
         })
     }
@@ -160,7 +162,7 @@ impl ArchiveWriter {
     ///
     /// After an error nothing more can be written: close the program or open the archive anew, which cuts
     /// off what was written in part. All that was committed is safe.
-    pub fn append(&mut self, exchange: Exchange<'_>) -> anyhow::Result<Appended> {
+    pub fn append(&mut self, exchange: Exchange<'_>) -> anyhow::Result<AppendOutcome> {
         self.append_compressed(exchange, None)
     }
 
@@ -169,11 +171,8 @@ impl ArchiveWriter {
         &mut self,
         exchange: Exchange<'_>,
         records: Option<CompressedRecords>,
-    ) -> anyhow::Result<Appended> {
-        if self.has_failed {
-            bail!("an earlier write failed: open the archive anew, which repairs it");
-        }
-        self.has_failed = true;
+    ) -> anyhow::Result<AppendOutcome> {
+        self.begin_write()?;
         let appended = self
             .append_exchange(exchange, records)
             .with_context(|| format!("cannot write to {}", self.archive.warc_dir().display()))?;
@@ -181,17 +180,26 @@ impl ArchiveWriter {
         Ok(appended)
     }
 
+    fn check_sound(&self) -> anyhow::Result<()> {
+        ensure!(!self.has_failed, "an earlier write failed; reopen the archive to recover");
+        Ok(())
+    }
+
+    /// A write has failed until it is done.
+    fn begin_write(&mut self) -> anyhow::Result<()> {
+        self.check_sound()?;
+        self.has_failed = true;
+        Ok(())
+    }
+
     /// Writes the record that stands for a version that is left out, in place of its exchange.
     pub fn append_left_out(
         &mut self,
         url: &str,
         time: Timestamp,
-        left_out: &LeftOut,
-    ) -> anyhow::Result<Appended> {
-        if self.has_failed {
-            bail!("an earlier write failed: open the archive anew, which repairs it");
-        }
-        self.has_failed = true;
+        left_out: &LeftOutVersion,
+    ) -> anyhow::Result<AppendOutcome> {
+        self.begin_write()?;
         let time = Timestamp::from_secs(time.as_secs());
         let id = self.ids.next_id();
         let uri = format!("{DELTA_PREFIX}{url}");
@@ -201,7 +209,7 @@ impl ArchiveWriter {
             .field("Perennial-Left-Out-Length", left_out.length.to_string())
             .field("Perennial-Importance", format!("{:.6}", left_out.importance))
             .field(LEFT_OUT_BASE, left_out.base.identity.to_string())
-            .refers_to(url, left_out.base.time, None);
+            .refers_to(url, left_out.base.time);
         let written = self.current_file()?.out.write(&record)?;
         let delta = PayloadDigests::of(left_out.delta.as_bytes());
         let latest = LatestPayload {
@@ -212,29 +220,14 @@ impl ArchiveWriter {
         };
         self.pending_latest.insert(url.to_string(), latest);
         self.pending.push(CaptureRow {
-            url: url.to_string(),
-            surt: surt(url),
-            time,
-            kind: Kind::Metadata,
-            status: None,
-            mime: index_mime(DELTA_MIME),
-            digest: delta.sha1,
-            content: Some(delta.content),
-            is_sound: true,
             answer: Some(ResponseKind::Content),
             identity: Some(Identity::Payload(left_out.content.clone())),
             purpose: Some(PageKind::Page),
-            offset: written.offset,
-            length: written.length,
-            group_offset: written.offset,
-            group_length: written.length,
-            links: None,
-            named: Vec::new(),
-            feed: None,
+            ..CaptureRow::without_http(url, time, CaptureKind::Metadata, DELTA_MIME, delta, &written)
         });
         self.has_failed = false;
-        Ok(Appended {
-            kind: Kind::Metadata,
+        Ok(AppendOutcome {
+            kind: CaptureKind::Metadata,
             digest: left_out.content.clone(),
             content: left_out.content.clone(),
             identity: Identity::Payload(left_out.content.clone()),
@@ -248,12 +241,12 @@ impl ArchiveWriter {
         &mut self,
         mut exchange: Exchange<'_>,
         records: Option<CompressedRecords>,
-    ) -> anyhow::Result<Appended> {
+    ) -> anyhow::Result<AppendOutcome> {
         let time = Timestamp::from_secs(exchange.time.as_secs());
         let head = HttpHead::parse(exchange.response_head);
         let (body, members) = match records {
             Some(records) => (records.hashed, Some(records.members)),
-            None => (Hashed::of(exchange.response_head, &mut exchange.body)?, None),
+            None => (BodyDigests::of(exchange.response_head, &mut exchange.body)?, None),
         };
         let plan = self.plan(exchange.url, &head, &body, exchange.truncated.as_ref())?;
         let group_offset = self.current_file()?.out.offset();
@@ -265,7 +258,7 @@ impl ArchiveWriter {
         let is_new_version = !is_left_out && !self.has_version(exchange.url, &digest, content.as_deref())?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
         let (answer, identity) =
-            look_of(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
+            answer_and_identity(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
         let identity = identity.or_else(|| rendered_identity(exchange.url, answer, &derived));
         let identity = plan.left_out().map(Identity::parse).or(identity);
         let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
@@ -276,7 +269,7 @@ impl ArchiveWriter {
             kind: plan.kind(),
             status: head.status(),
             mime: match plan.kind() {
-                Kind::Response => head.get("Content-Type").as_deref().and_then(index_mime),
+                CaptureKind::Response => head.get("Content-Type").as_deref().and_then(index_mime),
                 _ => None,
             },
             digest,
@@ -284,18 +277,18 @@ impl ArchiveWriter {
             is_sound: true,
             answer,
             identity,
-            purpose: purpose_of(hops, plan.kind(), &head),
+            purpose: capture_purpose(hops, plan.kind(), &head),
             offset,
             length,
             group_offset,
             group_length,
-            links: links_of(&mut exchange, &head, plan.kind())?,
-            named: named_of(&mut exchange, &head, plan.kind())?,
-            feed: feed_of(&mut exchange, &head, plan.kind())?,
+            links: link_targets(&mut exchange, &head, plan.kind())?,
+            named: sitemap_targets(&mut exchange, &head, plan.kind())?,
+            feed: feed_row(&mut exchange, &head, plan.kind())?,
         };
         let left_out = plan.left_out().map(str::to_string);
         let content = left_out.or_else(|| row.content.clone()).unwrap_or_else(|| row.digest.clone());
-        let appended = Appended {
+        let appended = AppendOutcome {
             kind: row.kind,
             digest: if is_left_out { content.clone() } else { row.digest.clone() },
             identity: row.identity.clone().unwrap_or_else(|| Identity::Payload(content.clone())),
@@ -315,11 +308,11 @@ impl ArchiveWriter {
         &mut self,
         exchange: &mut Exchange<'_>,
         time: Timestamp,
-        body: &Hashed,
-        members: Option<Members>,
-        plan: &Plan,
+        body: &BodyDigests,
+        members: Option<ExchangeMembers>,
+        plan: &StoragePlan,
     ) -> anyhow::Result<(RecordId, u64, u64)> {
-        if let (Some(members), Plan::Store) = (members, plan) {
+        if let (Some(members), StoragePlan::Store) = (members, plan) {
             let offset = self.current_file()?.out.write_members(&members.bytes)?;
             return Ok((members.id, offset, members.response_length));
         }
@@ -334,42 +327,44 @@ impl ArchiveWriter {
         &self,
         url: &str,
         head: &HttpHead,
-        body: &Hashed,
+        body: &BodyDigests,
         truncated: Option<&Truncation>,
-    ) -> anyhow::Result<Plan> {
+    ) -> anyhow::Result<StoragePlan> {
         if head.status() == Some(304) {
             return self.plan_not_modified(url);
         }
         if body.length == 0 || truncated.is_some() {
-            return Ok(Plan::Store);
+            return Ok(StoragePlan::Store);
         }
-        Ok(match self.origin_of(url, &body.payload.sha1, &body.payload.content)? {
-            Some((url, time)) => Plan::Identical { url, time },
-            None => Plan::Store,
+        Ok(match self.payload_origin(url, &body.payload.sha1, &body.payload.content)? {
+            Some((url, time)) => StoragePlan::Identical { url, time },
+            None => StoragePlan::Store,
         })
     }
 
     /// A 304 stands for the latest payload that we had of the address. Where that one was left out, so is this one: an
     /// earlier payload that is stored is another.
-    fn plan_not_modified(&self, url: &str) -> anyhow::Result<Plan> {
+    fn plan_not_modified(&self, url: &str) -> anyhow::Result<StoragePlan> {
         let before = match self.pending_latest.get(url) {
             Some(latest) => Some(latest.clone()),
             None => self.store.latest_payload(url)?,
         };
-        let Some(LatestPayload { digest, content, time, left_out }) = before else { return Ok(Plan::Store) };
+        let Some(LatestPayload { digest, content, time, left_out }) = before else {
+            return Ok(StoragePlan::Store);
+        };
         if let Some(content) = left_out {
-            return Ok(Plan::LeftOut { content, url: url.to_string(), time });
+            return Ok(StoragePlan::LeftOut { content, url: url.to_string(), time });
         }
         let origin = match &content {
-            Some(content) => self.origin_of(url, &digest, content)?,
+            Some(content) => self.payload_origin(url, &digest, content)?,
             None => None,
         };
         let (url, time) = origin.unwrap_or((url.to_string(), time));
-        Ok(Plan::NotModified { digest, content, url, time })
+        Ok(StoragePlan::NotModified { digest, content, url, time })
     }
 
     /// Which record holds a payload. Its SHA-256 decides, which was computed from the bytes of that record.
-    fn origin_of(
+    fn payload_origin(
         &self,
         url: &str,
         digest: &str,
@@ -378,7 +373,7 @@ impl ArchiveWriter {
         if let Some(origin) = self.pending_origins.get(content) {
             return Ok(Some(origin.clone()));
         }
-        Ok(self.store.origin_of(url, digest, content)?.map(|origin| (origin.url, origin.time)))
+        Ok(self.store.payload_origin(url, digest, content)?.map(|origin| (origin.url, origin.time)))
     }
 
     fn has_version(&self, url: &str, digest: &str, content: Option<&str>) -> anyhow::Result<bool> {
@@ -389,16 +384,16 @@ impl ArchiveWriter {
         self.store.has_version(url, digest, content)
     }
 
-    fn remember(&mut self, row: &CaptureRow, plan: &Plan) {
-        if let (Kind::Response, Some(content)) = (row.kind, &row.content)
+    fn remember(&mut self, row: &CaptureRow, plan: &StoragePlan) {
+        if let (CaptureKind::Response, Some(content)) = (row.kind, &row.content)
             && row.status != Some(304)
         {
             self.pending_origins.entry(content.clone()).or_insert((row.url.clone(), row.time));
         }
-        if row.status.is_some_and(|s| s < 300 || s == 304 && row.kind == Kind::Revisit) {
+        if row.status.is_some_and(|s| s < 300 || s == 304 && row.kind == CaptureKind::Revisit) {
             let (digest, content) = (row.digest.clone(), row.content.clone());
             let (time, left_out) = match plan {
-                Plan::LeftOut { content, time, .. } => (*time, Some(content.clone())),
+                StoragePlan::LeftOut { content, time, .. } => (*time, Some(content.clone())),
                 _ => (row.time, None),
             };
             self.pending_latest.insert(row.url.clone(), LatestPayload { digest, content, time, left_out });
@@ -410,18 +405,18 @@ impl ArchiveWriter {
         exchange: &mut Exchange<'_>,
         time: Timestamp,
         id: RecordId,
-        body: &Hashed,
-        plan: &Plan,
-    ) -> anyhow::Result<Written> {
+        body: &BodyDigests,
+        plan: &StoragePlan,
+    ) -> anyhow::Result<WrittenRecord> {
         let (url, head) = (exchange.url, exchange.response_head);
         let out = &mut self.current_file()?.out;
         let (profile, origin_url, origin_time) = match plan {
-            Plan::Store => {
+            StoragePlan::Store => {
                 let record = response_record(exchange, time, id, body, b"");
                 return Ok(out.write_stream(&record, body.length, &mut exchange.body.reader()?)?);
             }
-            Plan::Identical { url, time } => (RevisitProfile::IdenticalPayloadDigest, url, time),
-            Plan::NotModified { url, time, .. } | Plan::LeftOut { url, time, .. } => {
+            StoragePlan::Identical { url, time } => (RevisitProfile::IdenticalPayloadDigest, url, time),
+            StoragePlan::NotModified { url, time, .. } | StoragePlan::LeftOut { url, time, .. } => {
                 (RevisitProfile::ServerNotModified, url, time)
             }
         };
@@ -429,7 +424,7 @@ impl ArchiveWriter {
         // No record has the payload of a left-out version, so no digest leads other tools to it.
         let digest = plan.left_out().is_none().then_some(digest.as_str());
         let record = NewRecord::revisit(id, time, url, profile, head, digest);
-        let mut record = with_ip(record, exchange.ip).refers_to(origin_url, *origin_time, None);
+        let mut record = with_ip(record, exchange.ip).refers_to(origin_url, *origin_time);
         if let Some(content) = content {
             record = record.field(PAYLOAD_CONTENT, content);
         }
@@ -462,28 +457,15 @@ impl ArchiveWriter {
             let own = self.ids.next_id();
             let record = NewRecord::resource(own, time, derived.uri, derived.content_type, derived.bytes);
             let written = self.current_file()?.out.write(&record.concurrent_to(id))?;
-            let digests = PayloadDigests::of(derived.bytes);
-            rows.push(CaptureRow {
-                url: derived.uri.to_string(),
-                surt: surt(derived.uri),
+            let (digests, mime) = (PayloadDigests::of(derived.bytes), derived.content_type);
+            rows.push(CaptureRow::without_http(
+                derived.uri,
                 time,
-                kind: Kind::Resource,
-                status: None,
-                mime: index_mime(derived.content_type),
-                digest: digests.sha1,
-                content: Some(digests.content),
-                is_sound: true,
-                answer: None,
-                identity: None,
-                purpose: None,
-                offset: written.offset,
-                length: written.length,
-                group_offset: 0,
-                group_length: 0,
-                links: None,
-                named: Vec::new(),
-                feed: None,
-            });
+                CaptureKind::Resource,
+                mime,
+                digests,
+                &written,
+            ));
         }
         Ok(rows)
     }
@@ -517,33 +499,16 @@ impl ArchiveWriter {
             out: WarcWriter::new(buffer, offset, self.archive.settings().warc.compression())?,
         };
         if offset == 0 {
-            let facts = self.warcinfo_facts();
-            let facts: Vec<(&str, &str)> =
-                facts.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let mut facts = warcinfo_facts(self.archive.settings());
+            facts.insert(2, ("hostname", &self.host));
             let record = NewRecord::warcinfo(self.ids.next_id(), now(), &current.name, &facts);
             current.out.write(&record)?;
         }
         Ok(current)
     }
 
-    fn warcinfo_facts(&self) -> Vec<(&'static str, String)> {
-        let settings = self.archive.settings();
-        let mut facts = vec![
-            ("software", concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string()),
-            ("format", "WARC File Format 1.1".to_string()),
-            ("hostname", self.host.clone()),
-        ];
-        if !settings.warc.operator.is_empty() {
-            facts.push(("operator", settings.warc.operator.clone()));
-        }
-        if !settings.archive.title.is_empty() {
-            facts.push(("isPartOf", settings.archive.title.clone()));
-        }
-        facts
-    }
-
     /// Makes everything appended so far durable, then known. Call it once for many appends.
-    pub fn commit(&mut self) -> anyhow::Result<Ingested> {
+    pub fn commit(&mut self) -> anyhow::Result<CommitCounts> {
         self.commit_with(|_| Ok(()))
     }
 
@@ -551,13 +516,11 @@ impl ArchiveWriter {
     pub fn commit_with(
         &mut self,
         also: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Ingested> {
-        if self.has_failed {
-            bail!("an earlier write failed: open the archive anew, which repairs it");
-        }
+    ) -> anyhow::Result<CommitCounts> {
+        self.check_sound()?;
         let Some(current) = &mut self.current else {
             self.store.write(also)?;
-            return Ok(Ingested::default());
+            return Ok(CommitCounts::default());
         };
         self.has_failed = true;
         current.out.get_mut().flush()?;
@@ -571,7 +534,7 @@ impl ArchiveWriter {
         };
         if is_full {
             self.current = None;
-            give_final_name(&self.archive, &row.name)?;
+            rename_closed_file(&self.archive, &row.name)?;
         }
         let ingested = self.store.commit_with(&row, &self.pending, also)?;
         self.indexer.note(&self.pending);
@@ -579,7 +542,7 @@ impl ArchiveWriter {
         self.pending_origins.clear();
         self.pending_latest.clear();
         self.has_failed = false;
-        self.indexer.keep_up(&mut self.store)?;
+        self.indexer.update(&mut self.store)?;
         Ok(ingested)
     }
 
@@ -588,7 +551,7 @@ impl ArchiveWriter {
         self.commit()?;
         self.current = None;
         for file in self.store.files()?.into_iter().filter(|file| file.state == FileState::Open) {
-            give_final_name(&self.archive, &file.name)?;
+            rename_closed_file(&self.archive, &file.name)?;
             self.store.commit(&FileRow { state: FileState::Closed, ..file }, &[])?;
         }
         self.flush_index()
@@ -601,8 +564,42 @@ impl ArchiveWriter {
     }
 }
 
+impl CaptureRow {
+    /// A sound capture of a payload without HTTP, whose record stands alone.
+    fn without_http(
+        url: &str,
+        time: Timestamp,
+        kind: CaptureKind,
+        content_type: &str,
+        digests: PayloadDigests,
+        written: &WrittenRecord,
+    ) -> CaptureRow {
+        CaptureRow {
+            url: url.to_string(),
+            surt: surt(url),
+            time,
+            kind,
+            status: None,
+            mime: index_mime(content_type),
+            digest: digests.sha1,
+            content: Some(digests.content),
+            is_sound: true,
+            answer: None,
+            identity: None,
+            purpose: None,
+            offset: written.offset,
+            length: written.length,
+            group_offset: written.offset,
+            group_length: written.length,
+            links: None,
+            named: Vec::new(),
+            feed: None,
+        }
+    }
+}
+
 /// What an exchange becomes.
-enum Plan {
+enum StoragePlan {
     Store,
     Identical {
         url: String,
@@ -622,18 +619,20 @@ enum Plan {
     },
 }
 
-impl Plan {
-    fn kind(&self) -> Kind {
+impl StoragePlan {
+    fn kind(&self) -> CaptureKind {
         match self {
-            Plan::Store => Kind::Response,
-            Plan::Identical { .. } | Plan::NotModified { .. } | Plan::LeftOut { .. } => Kind::Revisit,
+            StoragePlan::Store => CaptureKind::Response,
+            StoragePlan::Identical { .. } | StoragePlan::NotModified { .. } | StoragePlan::LeftOut { .. } => {
+                CaptureKind::Revisit
+            }
         }
     }
 
     /// What tells the left-out version that is confirmed from every other.
     fn left_out(&self) -> Option<&str> {
         match self {
-            Plan::LeftOut { content, .. } => Some(content),
+            StoragePlan::LeftOut { content, .. } => Some(content),
             _ => None,
         }
     }
@@ -641,25 +640,36 @@ impl Plan {
     /// The address whose payload the record stands for.
     fn origin_url(&self) -> Option<&str> {
         match self {
-            Plan::Store => None,
-            Plan::Identical { url, .. } | Plan::NotModified { url, .. } | Plan::LeftOut { url, .. } => {
-                Some(url)
-            }
+            StoragePlan::Store => None,
+            StoragePlan::Identical { url, .. }
+            | StoragePlan::NotModified { url, .. }
+            | StoragePlan::LeftOut { url, .. } => Some(url),
         }
     }
 
     /// The digest of the index, and what tells the payload from every other.
-    fn digests(&self, body: &Hashed) -> (String, Option<String>) {
+    fn digests(&self, body: &BodyDigests) -> (String, Option<String>) {
         match self {
-            Plan::NotModified { digest, content, .. } => (digest.clone(), content.clone()),
-            Plan::LeftOut { .. } => (body.payload.sha1.clone(), None),
+            StoragePlan::NotModified { digest, content, .. } => (digest.clone(), content.clone()),
+            StoragePlan::LeftOut { .. } => (body.payload.sha1.clone(), None),
             _ => (body.payload.sha1.clone(), Some(body.payload.content.clone())),
         }
     }
 }
 
+/// What a warcinfo record says of its file.
+pub(crate) fn warcinfo_facts(settings: &Settings) -> Vec<(&'static str, &str)> {
+    let facts = [
+        ("software", concat!("perennial/", env!("CARGO_PKG_VERSION"))),
+        ("format", "WARC File Format 1.1"),
+        ("operator", &settings.warc.operator),
+        ("isPartOf", &settings.archive.title),
+    ];
+    facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+}
+
 /// Takes `.open` off.
-pub(crate) fn give_final_name(archive: &Archive, name: &str) -> io::Result<()> {
+pub(crate) fn rename_closed_file(archive: &Archive, name: &str) -> io::Result<()> {
     let dir = archive.warc_dir();
     let open = dir.join(format!("{name}{}", files::OPEN_SUFFIX));
     if open.exists() {

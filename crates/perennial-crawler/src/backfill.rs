@@ -15,7 +15,7 @@ use super::discover::Discoveries;
 use super::known_urls::KnownUrls;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
-use perennial_archive::store::{CapturedUrl, Discovery, PageKind, Store, Target};
+use perennial_archive::store::{CapturedUrl, Discovery, PageKind, Store, VisitTarget};
 
 /// Number of links between a URL and its seed, and the seed's number.
 type FrontierPosition = (u32, i64);
@@ -63,7 +63,7 @@ impl Backfill<'_> {
         starts.sort_unstable_by_key(|&(page, (depth, _))| (depth, page));
         let mut queue: VecDeque<(PageId, FrontierPosition)> = starts.into();
         while let Some((page, (depth, seed))) = queue.pop_front() {
-            for target in self.store.links_of(page.0)?.into_iter().map(PageId) {
+            for target in self.store.page_links(page.0)?.into_iter().map(PageId) {
                 if places.contains_key(&target) {
                     continue;
                 }
@@ -78,7 +78,7 @@ impl Backfill<'_> {
 
     /// Adds a linked URL that belongs to a seed. Returns the seed's number; `None` if the URL is not added.
     fn add_linked(&mut self, page: PageId, depth: u32, finder: i64) -> anyhow::Result<Option<i64>> {
-        let url = self.store.url_of(page)?;
+        let url = self.store.page_url(page)?;
         let Some(parsed) = Url::parse(&url).ok().filter(|url| find_trap(url, self.now).is_none()) else {
             return Ok(None);
         };
@@ -115,7 +115,7 @@ impl Backfill<'_> {
         let Some(capture) = self.store.closest_payload(&captured.url, self.now)? else { return Ok(()) };
         let Ok(Some(payload)) = self.archive.payload(self.store, &capture) else { return Ok(()) };
         let target =
-            Target::unvisited(capture.page, SiteId(0), captured.url.clone(), PageKind::Sitemap, seed);
+            VisitTarget::unvisited(capture.page, SiteId(0), captured.url.clone(), PageKind::Sitemap, seed);
         let table = &self.archive.settings().crawl;
         let mut found = Discoveries::new(self.seeds, table, self.now, &target);
         found.read_sitemap(url, &payload.bytes);

@@ -16,8 +16,8 @@ use url::Url;
 
 use super::exchange::FetchedExchange;
 use super::visit::{VisitContext, decoded};
-use perennial_archive::hops_of;
 use perennial_archive::store::PageKind;
+use perennial_archive::write_hops;
 use perennial_fetch::FetchRequest;
 
 /// Most requests per page. Further requests fail.
@@ -171,7 +171,7 @@ async fn fetch(
         content_type: fetched.head.get("Content-Type").unwrap_or_default().into_owned(),
         body: decoded(&mut fetched)?,
     };
-    let hops = hops_of(PageKind::Subresource, 1, 0);
+    let hops = write_hops(PageKind::Subresource, 1, 0);
     Some((captured, FetchedExchange::new(to.to_string(), now, hops, fetched)))
 }
 

@@ -11,7 +11,7 @@ use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
-use perennial_archive::settings::Allowance;
+use perennial_archive::settings::BudgetTable;
 use perennial_archive::store::{OVERALL, Store};
 
 const DAY: Span = Span::from_hours(24);
@@ -46,7 +46,7 @@ pub(super) struct BudgetAccounts {
 /// One budget, of a seed or overall, and its spending.
 #[derive(Default)]
 struct BudgetAccount {
-    allowance: Allowance,
+    allowance: BudgetTable,
     /// Number of the period, and visits in it.
     visits: (i64, u64),
     /// Number of the day, and bytes in it.
@@ -123,7 +123,10 @@ impl BudgetAccount {
 
 impl BudgetAccounts {
     /// Budgets without spending.
-    pub(super) fn new(overall: Allowance, seeds: impl Iterator<Item = (i64, Allowance)>) -> BudgetAccounts {
+    pub(super) fn new(
+        overall: BudgetTable,
+        seeds: impl Iterator<Item = (i64, BudgetTable)>,
+    ) -> BudgetAccounts {
         let mut accounts: HashMap<i64, BudgetAccount> = seeds
             .map(|(seed, allowance)| (seed, BudgetAccount { allowance, ..BudgetAccount::default() }))
             .collect();
@@ -137,8 +140,8 @@ impl BudgetAccounts {
     /// Budgets with the spending that the store contains.
     pub(super) fn load(
         store: &Store,
-        overall: Allowance,
-        seeds: impl Iterator<Item = (i64, Allowance)>,
+        overall: BudgetTable,
+        seeds: impl Iterator<Item = (i64, BudgetTable)>,
         now: Timestamp,
     ) -> anyhow::Result<BudgetAccounts> {
         let mut budgets = BudgetAccounts::new(overall, seeds);
@@ -222,15 +225,15 @@ impl BudgetAccounts {
 mod tests {
     use super::*;
 
-    fn budgets(overall: Allowance, site: Allowance) -> BudgetAccounts {
+    fn budgets(overall: BudgetTable, site: BudgetTable) -> BudgetAccounts {
         BudgetAccounts::new(overall, [(1, site)].into_iter())
     }
 
     #[test]
     fn visits_end_with_the_budget_and_begin_with_the_period() {
         let start = Timestamp::parse("2026-03-02").unwrap();
-        let site = Allowance { visits: Some(Budget::per_hour(2.0)), bytes_per_day: None };
-        let mut budgets = budgets(Allowance::default(), site);
+        let site = BudgetTable { visits: Some(Budget::per_hour(2.0)), bytes_per_day: None };
+        let mut budgets = budgets(BudgetTable::default(), site);
         let granted =
             |budgets: &mut BudgetAccounts, at| budgets.try_spend(1, true, at) == Permission::Granted;
         assert!(granted(&mut budgets, start) && granted(&mut budgets, start));
@@ -248,8 +251,8 @@ mod tests {
     #[test]
     fn fractions_of_visits_add_up() {
         let start = Timestamp::parse("2026-03-02").unwrap();
-        let site = Allowance { visits: Some(Budget::per_hour(2.5)), bytes_per_day: None };
-        let mut budgets = budgets(Allowance::default(), site);
+        let site = BudgetTable { visits: Some(Budget::per_hour(2.5)), bytes_per_day: None };
+        let mut budgets = budgets(BudgetTable::default(), site);
         let mut n_granted = 0;
         for minute in 0..600 {
             let at = start + Span::from_secs(60 * minute);
@@ -261,8 +264,8 @@ mod tests {
     #[test]
     fn bytes_are_reserved_and_an_excess_is_carried_over() {
         let start = Timestamp::parse("2026-03-02").unwrap();
-        let overall = Allowance { visits: None, bytes_per_day: Some(250_000) };
-        let mut budgets = budgets(overall, Allowance::default());
+        let overall = BudgetTable { visits: None, bytes_per_day: Some(250_000) };
+        let mut budgets = budgets(overall, BudgetTable::default());
         assert_eq!(budgets.try_spend(1, true, start), Permission::Granted);
         assert_eq!(budgets.try_spend(1, true, start), Permission::Granted);
         let until = start + Span::from_hours(24);

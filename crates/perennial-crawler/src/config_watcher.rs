@@ -13,7 +13,7 @@ use super::clock::Clock;
 use super::status::{CrawlEnd, CrawlStatus};
 use super::{CrawlLoop, CrawlOptions};
 use perennial_archive::settings::Settings;
-use perennial_archive::store::{Ending, PageKind, site_of};
+use perennial_archive::store::{PageKind, VisitEnding, parse_site_name};
 use perennial_archive::{Archive, SettingsWatch};
 use perennial_engine::admin::audit::{AuditEntry, AuditReader};
 
@@ -119,9 +119,10 @@ impl CrawlLoop {
         }
         let policy = &mut self.policy;
         self.store.each_frontier_page(|known| {
-            let is_failed = known.ending == Some(Ending::Failed) && known.kind == PageKind::Page;
-            let is_requested =
-                |visited: Timestamp| hosts.get(&site_of(&known.url)).is_some_and(|time| visited < *time);
+            let is_failed = known.ending == Some(VisitEnding::Failed) && known.kind == PageKind::Page;
+            let is_requested = |visited: Timestamp| {
+                hosts.get(&parse_site_name(&known.url)).is_some_and(|time| visited < *time)
+            };
             if is_failed && known.visited.is_some_and(is_requested) && policy.has_seed(known.seed) {
                 policy.visit_now(known.site, known.page, now);
             }

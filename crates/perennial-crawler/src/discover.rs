@@ -9,9 +9,9 @@ use perennial_core::url::scope::ScopeKind;
 use perennial_core::url::trap::find_trap;
 use url::Url;
 
-use perennial_archive::links::{Links, read_sitemap};
+use perennial_archive::links::{DocumentLinks, read_sitemap};
 use perennial_archive::settings::{CrawlTable, Seeds};
-use perennial_archive::store::{Discovery, FeedRow, ItemRow, NamedBy, PageKind, Target};
+use perennial_archive::store::{Discovery, FeedRow, ItemRow, NamingItem, PageKind, VisitTarget};
 
 /// Most subresources per page.
 const MAX_SUBRESOURCES: usize = 500;
@@ -31,7 +31,7 @@ pub(super) struct Discoveries<'a> {
     seeds: &'a Seeds,
     table: &'a CrawlTable,
     now: Timestamp,
-    target: &'a Target,
+    target: &'a VisitTarget,
     found: Vec<Discovery>,
     /// Subresources found so far; a page may link to one many times.
     subresources: HashSet<Url>,
@@ -43,7 +43,7 @@ impl<'a> Discoveries<'a> {
         seeds: &'a Seeds,
         table: &'a CrawlTable,
         now: Timestamp,
-        target: &'a Target,
+        target: &'a VisitTarget,
     ) -> Discoveries<'a> {
         Discoveries { seeds, table, now, target, found: Vec::new(), subresources: HashSet::new(), n_feeds: 0 }
     }
@@ -54,12 +54,12 @@ impl<'a> Discoveries<'a> {
     }
 
     /// Adds the links to fetch.
-    pub(super) fn follow(&mut self, url: &Url, links: &Links) {
+    pub(super) fn follow(&mut self, url: &Url, links: &DocumentLinks) {
         match links {
-            Links::Redirect(to) => self.follow_redirect(url, to),
+            DocumentLinks::Redirect(to) => self.follow_redirect(url, to),
             _ if matches!(self.target.kind, PageKind::Sitemap | PageKind::Feed) => {}
-            Links::Style(_) if self.target.kind != PageKind::Subresource => {}
-            _ => links.of_document().iter().for_each(|link| self.follow_link(&link.url, link.kind)),
+            DocumentLinks::Style(_) if self.target.kind != PageKind::Subresource => {}
+            _ => links.document_links().iter().for_each(|link| self.follow_link(&link.url, link.kind)),
         }
     }
 
@@ -137,7 +137,7 @@ impl<'a> Discoveries<'a> {
             return;
         }
         let Some(seed) = self.owner_seed(&to, 1) else { return };
-        let named_by = NamedBy { key: item.key.clone(), title: item.title.clone() };
+        let named_by = NamingItem { key: item.key.clone(), title: item.title.clone() };
         self.found.push(Discovery {
             // A date in the future is a plan or a mistake.
             changed: item.changed().filter(|changed| *changed <= self.now),
@@ -211,10 +211,10 @@ mod tests {
         let seeds = Seeds::new(vec![Seed::of_host(url("http://a.example/"))]).numbered(vec![1]);
         let table = CrawlTable::default();
         let home = url("http://a.example/");
-        let target = Target::unvisited(PageId(1), SiteId(1), home.to_string(), PageKind::Page, 1);
+        let target = VisitTarget::unvisited(PageId(1), SiteId(1), home.to_string(), PageKind::Page, 1);
         let mut found = Discoveries::new(&seeds, &table, Timestamp::from_secs(0), &target);
         let links = links.iter().map(|(to, kind)| DocumentLink { url: url(to), kind: *kind });
-        found.follow(&home, &Links::Page(links.collect()));
+        found.follow(&home, &DocumentLinks::Page(links.collect()));
         found.into_found()
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let seeds = Seeds::new(vec![Seed::of_host(url("http://a.example/"))]).numbered(vec![1]);
         let (table, now) = (CrawlTable::default(), Timestamp::from_secs(1000));
         let address = url("http://a.example/feed");
-        let target = Target::unvisited(PageId(1), SiteId(1), address.to_string(), PageKind::Feed, 1);
+        let target = VisitTarget::unvisited(PageId(1), SiteId(1), address.to_string(), PageKind::Feed, 1);
         let item = |link: &str, secs: i64| ItemRow {
             key: link.into(),
             title: "One".into(),
@@ -278,7 +278,7 @@ mod tests {
             item("http://a.example/2", 2000),
             item("http://b.example/3", 900),
         ];
-        let feed = FeedRow { items, ..perennial_archive::feeds::row_of(&feed, address.as_str()) };
+        let feed = FeedRow { items, ..perennial_archive::feeds::feed_to_row(&feed, address.as_str()) };
         let mut found = Discoveries::new(&seeds, &table, now, &target);
         found.read_feed(&address, &feed);
         let found = found.into_found();

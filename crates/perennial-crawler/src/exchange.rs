@@ -5,8 +5,10 @@ use perennial_core::time::Timestamp;
 use perennial_warc::Compression;
 
 use super::record::StoredExchange;
-use perennial_archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
-use perennial_archive::{Appended, Body, CompressedRecords, Derived, Exchange, HOPS, LeftOut};
+use perennial_archive::links::{self, DocumentText, PageLinks, RENDERED_PREFIX};
+use perennial_archive::{
+    AppendOutcome, CompressedRecords, DerivedResource, Exchange, ExchangeBody, HOPS, LeftOutVersion,
+};
 use perennial_fetch::{FetchedBody, FetchedResponse};
 
 pub(super) struct FetchedExchange {
@@ -28,7 +30,7 @@ pub(super) struct FetchedExchange {
     /// Its WARC records, compressed in parallel by the fetching threads.
     pub(super) records: Option<CompressedRecords>,
     /// Replaces the payload of a version that is not worth indexing (`keep = "important"`).
-    pub(super) left_out: Option<LeftOut>,
+    pub(super) left_out: Option<LeftOutVersion>,
 }
 
 impl FetchedExchange {
@@ -87,12 +89,12 @@ impl FetchedExchange {
         with: impl FnOnce(Exchange<'_>) -> R,
     ) -> R {
         let millis = self.fetched.took.as_millis().to_string();
-        let dom_uri = format!("{DRAWN_PREFIX}{}", self.url);
+        let dom_uri = format!("{RENDERED_PREFIX}{}", self.url);
         let content_type = "text/html; charset=utf-8";
-        let derived: Vec<Derived<'_>> = self
+        let derived: Vec<DerivedResource<'_>> = self
             .dom
             .iter()
-            .map(|dom| Derived { uri: &dom_uri, content_type, bytes: dom.as_bytes() })
+            .map(|dom| DerivedResource { uri: &dom_uri, content_type, bytes: dom.as_bytes() })
             .collect();
         with(Exchange {
             url: &self.url,
@@ -101,8 +103,8 @@ impl FetchedExchange {
             request_head: &self.fetched.request_head,
             response_head: self.fetched.head.as_bytes(),
             body: match &mut self.fetched.body {
-                FetchedBody::Memory(bytes) => Body::Bytes(bytes),
-                FetchedBody::Spooled(file, _) => Body::Spooled(file.as_file()),
+                FetchedBody::Memory(bytes) => ExchangeBody::Bytes(bytes),
+                FetchedBody::Spooled(file, _) => ExchangeBody::Spooled(file.as_file()),
             },
             truncated: self.fetched.truncation,
             metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],
@@ -112,7 +114,7 @@ impl FetchedExchange {
     }
 
     /// What remains of the exchange after archiving.
-    pub(super) fn into_stored(self, appended: Appended) -> StoredExchange {
+    pub(super) fn into_stored(self, appended: AppendOutcome) -> StoredExchange {
         let fetched = &self.fetched;
         let field = |name: &str| fetched.head.get(name).map(|value| value.into_owned());
         StoredExchange {

@@ -86,7 +86,7 @@ pub use options::CrawlOptions;
 use page_weights::PageWeights;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
-use perennial_archive::store::{PageKind, Store, Target};
+use perennial_archive::store::{PageKind, Store, VisitTarget};
 use policy::Policy;
 use record::VisitRecord;
 use recorder::{CommittedVisits, RecorderMessage};
@@ -293,7 +293,7 @@ impl CrawlLoop {
         Ok(())
     }
 
-    fn start_visit(&self, target: Target, why: QueueReason) {
+    fn start_visit(&self, target: VisitTarget, why: QueueReason) {
         let Some(reports) = self.reports.clone() else { return };
         let reason = reason_text(why, &target, self.policy.visit_cause(target.page));
         let shared = self.shared.clone();
@@ -378,7 +378,7 @@ impl CrawlLoop {
 }
 
 /// The reason for a visit, for the log.
-fn reason_text(why: QueueReason, target: &Target, cause: Option<&str>) -> String {
+fn reason_text(why: QueueReason, target: &VisitTarget, cause: Option<&str>) -> String {
     let context = ReasonContext { url: &target.url, cause, ..ReasonContext::default() };
     let words = match why {
         QueueReason::Pass if target.n_failures > 0 => {

@@ -19,7 +19,7 @@ use super::pending_styles::PendingStyles;
 use super::polls::FeedPolls;
 use super::record::{NewPage, VisitRecord};
 use super::status::CrawlEnd;
-use perennial_archive::store::{Ending, FrontierPage, PageKind, Target};
+use perennial_archive::store::{FrontierPage, PageKind, VisitEnding, VisitTarget};
 use perennial_engine::analyse::PageHeadline;
 use perennial_engine::learn::FollowedSites;
 
@@ -169,7 +169,7 @@ impl Policy {
         }
         if let VisitOrder::Once { started } = self.order {
             let is_given_up =
-                known.ending != Some(Ending::Failed) || known.n_failures >= self.config.max_tries;
+                known.ending != Some(VisitEnding::Failed) || known.n_failures >= self.config.max_tries;
             // A visit in the future was made while the clock was ahead. It is not part of this pass.
             let is_of_pass = |visited: Timestamp| visited >= started && visited <= self.began;
             if !(known.visited.is_some_and(is_of_pass) && is_given_up) {
@@ -223,7 +223,7 @@ impl Policy {
     }
 
     /// Whether the budgets allow the visit that [`Policy::next`] returned. If so, it counts as started.
-    pub(super) fn admit(&mut self, target: &Target, why: QueueReason, now: Timestamp) -> bool {
+    pub(super) fn admit(&mut self, target: &VisitTarget, why: QueueReason, now: Timestamp) -> bool {
         let is_page = target.kind == PageKind::Page;
         match self.budgets.try_spend(target.seed, is_page, now) {
             Permission::Refused { until, all } => {
@@ -241,7 +241,7 @@ impl Policy {
     /// Handles a spent budget. A scheduled visit goes back to the scheduler. If it were only deferred, it would
     /// displace a visit of the next period, and so on in every period. If the wait exceeds a slot, the scheduler
     /// holds all pages on the same budget.
-    fn defer(&mut self, target: &Target, why: QueueReason, until: Timestamp, all: bool, now: Timestamp) {
+    fn defer(&mut self, target: &VisitTarget, why: QueueReason, until: Timestamp, all: bool, now: Timestamp) {
         self.hosts.give_back(target.site);
         match (&mut self.order, why) {
             (VisitOrder::Scheduled(scheduler), QueueReason::Scheduled(_)) => {
@@ -278,7 +278,7 @@ impl Policy {
             // Pages that waited for this subresource can be analysed, even if it failed.
             PageKind::Subresource | PageKind::Sitemap => self.pending_styles.take(target.page),
         };
-        if record.ending() == Ending::Failed {
+        if record.ending() == VisitEnding::Failed {
             // Subresources on a host that was given up are not captured soon either.
             let lost = self.after_failure(record, now);
             ready.extend(lost.into_iter().flat_map(|page| self.pending_styles.take(page)));

@@ -14,7 +14,7 @@ use perennial_core::url::{PageId, SiteId};
 
 use super::budgets::{period_end, period_number};
 use super::record::VisitRecord;
-use perennial_archive::store::Ending;
+use perennial_archive::store::VisitEnding;
 
 /// The first wait after a failure. It doubles with each further failure, up to a day.
 const FIRST_RETRY: Span = Span::from_secs(600);
@@ -153,21 +153,21 @@ impl FeedPolls {
                 let times = found.times.iter().copied();
                 poll.publishing.read(times, found.n_held, found.n_new, &found.pace, now);
             }
-            None if ending != Ending::Failed => poll.publishing.unchanged(),
+            None if ending != VisitEnding::Failed => poll.publishing.unchanged(),
             None => {}
         }
         let is_notified = std::mem::take(&mut poll.is_notified);
         let next = match ending {
             // News that a hub announced during the poll may not be in its response.
-            Ending::Changed | Ending::Unchanged if is_notified => now,
-            Ending::Failed => {
+            VisitEnding::Changed | VisitEnding::Unchanged if is_notified => now,
+            VisitEnding::Failed => {
                 let wait = FIRST_RETRY
                     .as_millis()
                     .saturating_mul(1 << record.n_failures().saturating_sub(1).min(10));
                 now + Span::from_millis(wait.min(Span::from_hours(24).as_millis()))
             }
-            Ending::Gone | Ending::Redirected => now + GONE_WAIT,
-            Ending::Changed | Ending::Unchanged => poll.publishing.next_poll(now, &self.limits),
+            VisitEnding::Gone | VisitEnding::Redirected => now + GONE_WAIT,
+            VisitEnding::Changed | VisitEnding::Unchanged => poll.publishing.next_poll(now, &self.limits),
         };
         self.set_due(page, next.max(record.host.ready_at));
     }

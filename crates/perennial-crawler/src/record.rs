@@ -18,15 +18,17 @@ use super::exchange::FetchedExchange;
 use super::failure::VisitFailure;
 use super::log::LogLine;
 use super::polls::FeedPoll;
-use perennial_archive::Appended;
-use perennial_archive::store::{Discovery, Ending, FeedRow, Kind, PageKind, Target, VisitRow};
+use perennial_archive::AppendOutcome;
+use perennial_archive::store::{
+    CaptureKind, Discovery, FeedRow, PageKind, VisitEnding, VisitRow, VisitTarget,
+};
 
 /// The facts of one visit. The visiting task creates the record with the fetched bytes ([`FetchedExchange`]). The
 /// recorder archives these, adds the results of the commit, and passes the record to the loop.
 #[derive(Debug)]
 pub(super) struct VisitRecord<E = StoredExchange> {
     /// The page as it was in the frontier before the visit.
-    pub(super) target: Target,
+    pub(super) target: VisitTarget,
     /// Why it was visited, for the log.
     pub(super) reason: String,
     pub(super) is_conditional: bool,
@@ -69,7 +71,7 @@ pub(super) struct StoredExchange {
     pub(super) validators: Validators,
     pub(super) retry_after: Option<String>,
     /// How it was stored.
-    pub(super) appended: Appended,
+    pub(super) appended: AppendOutcome,
 }
 
 /// A URL in the response of a visit.
@@ -171,21 +173,21 @@ impl VisitRecord {
     }
 
     /// How the visit ended, as stored and logged.
-    pub(super) fn ending(&self) -> Ending {
+    pub(super) fn ending(&self) -> VisitEnding {
         match self.outcome() {
-            VisitOutcome::Changed(_) => Ending::Changed,
-            VisitOutcome::Unchanged => Ending::Unchanged,
-            VisitOutcome::Failed { .. } => Ending::Failed,
+            VisitOutcome::Changed(_) => VisitEnding::Changed,
+            VisitOutcome::Unchanged => VisitEnding::Unchanged,
+            VisitOutcome::Failed { .. } => VisitEnding::Failed,
             VisitOutcome::Vanished(_) | VisitOutcome::Absent => match self.answer_kind() {
-                Some(ResponseKind::Redirect) => Ending::Redirected,
-                _ => Ending::Gone,
+                Some(ResponseKind::Redirect) => VisitEnding::Redirected,
+                _ => VisitEnding::Gone,
             },
         }
     }
 
     /// Consecutive failures, including this one.
     pub(super) fn n_failures(&self) -> u16 {
-        if self.ending() == Ending::Failed { self.target.n_failures.saturating_add(1) } else { 0 }
+        if self.ending() == VisitEnding::Failed { self.target.n_failures.saturating_add(1) } else { 0 }
     }
 
     /// Whether an immediate retry would end the same way.
@@ -314,7 +316,7 @@ impl VisitRecord {
         LogLine {
             kind: if is_robots { "robots" } else { PageKind::Subresource.name() }.into(),
             reason: if is_robots { "before the host's first page" } else { "fetched by the browser" }.into(),
-            outcome: if is_new { Ending::Changed } else { Ending::Unchanged }.name().into(),
+            outcome: if is_new { VisitEnding::Changed } else { VisitEnding::Unchanged }.name().into(),
             ..self.exchange_line(exchange)
         }
     }
@@ -336,12 +338,12 @@ impl VisitRecord {
     }
 }
 
-fn stored_word(kind: Kind) -> &'static str {
+fn stored_word(kind: CaptureKind) -> &'static str {
     match kind {
-        Kind::Response => "response",
-        Kind::Revisit => "revisit",
-        Kind::Resource => "resource",
-        Kind::Metadata => "delta",
+        CaptureKind::Response => "response",
+        CaptureKind::Revisit => "revisit",
+        CaptureKind::Resource => "resource",
+        CaptureKind::Metadata => "delta",
     }
 }
 
@@ -356,8 +358,8 @@ pub(super) mod samples {
     pub(crate) const SITE: SiteId = SiteId(1);
     pub(crate) const SEED: i64 = 1;
 
-    pub(crate) fn target(page: PageId, kind: PageKind) -> Target {
-        Target::unvisited(page, SITE, format!("http://a.example/{}", page.0), kind, SEED)
+    pub(crate) fn target(page: PageId, kind: PageKind) -> VisitTarget {
+        VisitTarget::unvisited(page, SITE, format!("http://a.example/{}", page.0), kind, SEED)
     }
 
     /// A first visit that found the page.
@@ -388,7 +390,7 @@ pub(super) mod samples {
     /// The `n_failures`th consecutive visit whose host did not respond.
     pub(crate) fn failed(page: PageId, n_failures: u16, at: Timestamp) -> VisitRecord {
         VisitRecord {
-            target: Target { n_failures: n_failures - 1, ..target(page, PageKind::Page) },
+            target: VisitTarget { n_failures: n_failures - 1, ..target(page, PageKind::Page) },
             answer: Err(FetchError::Timeout(Duration::from_secs(60)).into()),
             host: HostState { ready_at: at + Span::from_secs(60), n_troubles: n_failures },
             ..found(page, PageKind::Page, at)
@@ -406,8 +408,8 @@ pub(super) mod samples {
             is_large: false,
             validators: Validators::default(),
             retry_after: None,
-            appended: Appended {
-                kind: Kind::Response,
+            appended: AppendOutcome {
+                kind: CaptureKind::Response,
                 digest: "sha1:A".into(),
                 content: "sha256:a".into(),
                 identity: Identity::parse(&if status < 300 { "sha256:a".into() } else { status.to_string() }),
@@ -447,19 +449,19 @@ mod tests {
             kind: perennial_core::http::address::AddressKind::Loopback,
         };
         for (answer, ending, error, is_final) in [
-            (status(200), Ending::Changed, None, true),
-            (status(301), Ending::Redirected, None, true),
-            (status(404), Ending::Gone, Some("not-found"), true),
-            (status(503), Ending::Failed, Some("server-error"), false),
-            (broken_off, Ending::Failed, Some("disconnected"), false),
-            (Err(VisitFailure::RobotsDisallowed), Ending::Gone, Some("robots-disallowed"), true),
-            (Err(VisitFailure::TimeLapse), Ending::Failed, Some("time-lapse"), true),
-            (Err(guarded.into()), Ending::Failed, Some("guarded"), true),
-            (Err(FetchError::Timeout(Duration::ZERO).into()), Ending::Failed, Some("timeout"), false),
+            (status(200), VisitEnding::Changed, None, true),
+            (status(301), VisitEnding::Redirected, None, true),
+            (status(404), VisitEnding::Gone, Some("not-found"), true),
+            (status(503), VisitEnding::Failed, Some("server-error"), false),
+            (broken_off, VisitEnding::Failed, Some("disconnected"), false),
+            (Err(VisitFailure::RobotsDisallowed), VisitEnding::Gone, Some("robots-disallowed"), true),
+            (Err(VisitFailure::TimeLapse), VisitEnding::Failed, Some("time-lapse"), true),
+            (Err(guarded.into()), VisitEnding::Failed, Some("guarded"), true),
+            (Err(FetchError::Timeout(Duration::ZERO).into()), VisitEnding::Failed, Some("timeout"), false),
         ] {
             let record = page(answer);
             assert_eq!((record.ending(), record.error(), record.is_final()), (ending, error, is_final));
-            assert_eq!(record.n_failures(), u16::from(ending == Ending::Failed));
+            assert_eq!(record.n_failures(), u16::from(ending == VisitEnding::Failed));
             let line = record.log_lines().last().unwrap();
             assert_eq!((line.outcome.as_str(), line.error.as_deref()), (ending.name(), error));
         }
@@ -467,10 +469,10 @@ mod tests {
 
     #[test]
     fn what_was_known_before_decides_what_a_visit_means() {
-        let known = Target { digest: Some("sha256:a".into()), ..target(PageId(1), PageKind::Page) };
+        let known = VisitTarget { digest: Some("sha256:a".into()), ..target(PageId(1), PageKind::Page) };
         let again = |answer| VisitRecord { target: known.clone(), ..page(answer) };
-        assert_eq!(again(status(200)).ending(), Ending::Unchanged);
-        assert_eq!(again(status(304)).ending(), Ending::Unchanged);
+        assert_eq!(again(status(200)).ending(), VisitEnding::Unchanged);
+        assert_eq!(again(status(304)).ending(), VisitEnding::Unchanged);
         assert_eq!(
             again(status(404)).outcome(),
             VisitOutcome::Vanished(perennial_core::page::importance::Importance::FULL)

@@ -27,7 +27,7 @@ use super::log::CrawlLog;
 use super::polls::FeedPoll;
 use super::record::{NewPage, StoredExchange, VisitRecord};
 use perennial_archive::ArchiveWriter;
-use perennial_archive::store::{Commit, Discovery, FeedRow, News, PageKind};
+use perennial_archive::store::{Commit, Discovery, FeedRow, ItemStatus, PageKind};
 use perennial_engine::analyse::PageAnalyses;
 use perennial_engine::background::PageFollower;
 
@@ -246,10 +246,10 @@ fn new_page(
         Some(item) => {
             let captured_at = record.captured_at();
             changed = match commit.news(record.target.page, &item.key, captured_at)? {
-                News::Known if was_followed => return Ok(None),
-                News::FirstRead | News::Known => changed,
-                News::New => changed.or(Some(captured_at)),
-                News::Edited => Some(captured_at),
+                ItemStatus::Known if was_followed => return Ok(None),
+                ItemStatus::FirstRead | ItemStatus::Known => changed,
+                ItemStatus::New => changed.or(Some(captured_at)),
+                ItemStatus::Edited => Some(captured_at),
             };
         }
     }
@@ -270,7 +270,7 @@ fn feed_poll(commit: &Commit<'_>, record: &VisitRecord, feed: &FeedRow) -> anyho
     let made = feed.modified.filter(|made| *made <= captured_at && captured_at - *made < MAX_MADE_BEFORE);
     let came = made.unwrap_or(captured_at);
     for item in &feed.items {
-        let is_new = commit.news(record.target.page, &item.key, captured_at)? == News::New;
+        let is_new = commit.news(record.target.page, &item.key, captured_at)? == ItemStatus::New;
         poll.n_new += usize::from(is_new);
         poll.times.extend(item.published.or(item.updated).or(is_new.then_some(came)));
     }

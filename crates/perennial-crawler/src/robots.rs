@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use perennial_core::http::robots::{MAX_ROBOTS_BYTES, Robots, RobotsStatus};
 use perennial_core::time::{Span, Timestamp};
-use perennial_warc::payload::{Limits, decode};
+use perennial_warc::payload::{DecodingLimits, decode};
 use url::Url;
 
 use super::exchange::FetchedExchange;
@@ -101,7 +101,8 @@ impl RobotsCache {
         match RobotsStatus::from_http(Some(status)) {
             RobotsStatus::Text => {
                 let body = fetched.body.prefix(MAX_STORED_BYTES as usize).unwrap_or_default();
-                let limits = Limits { max_bytes: MAX_ROBOTS_BYTES as u64 + 1, ..Limits::default() };
+                let limits =
+                    DecodingLimits { max_bytes: MAX_ROBOTS_BYTES as u64 + 1, ..DecodingLimits::default() };
                 Ok(Robots::parse(&decode(&fetched.head, &*body, limits).bytes, &self.agent))
             }
             RobotsStatus::Unavailable => Ok(Robots::allow_all()),

@@ -25,8 +25,8 @@ use super::recorder::Recorder;
 use super::visit::{ReadPermits, VisitContext, is_loopback};
 use super::websub::WebSub;
 use super::{CrawlLoop, CrawlOptions, CrawlStatus, browser, log, robots};
-use perennial_archive::settings::{Allowance, CrawlTable, Seeds};
-use perennial_archive::store::{Discovery, KnownFeed, PageKind, Store};
+use perennial_archive::settings::{BudgetTable, CrawlTable, Seeds};
+use perennial_archive::store::{Discovery, PageKind, Store, StoredFeed};
 use perennial_archive::{Archive, ArchiveWriter, CHECKING};
 use perennial_engine::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use perennial_engine::background::PageFollower;
@@ -184,7 +184,7 @@ fn load_polls(
             followed.push((known.page, known.site, known.visited));
         }
     })?;
-    let known: HashMap<PageId, KnownFeed> = match followed.is_empty() {
+    let known: HashMap<PageId, StoredFeed> = match followed.is_empty() {
         true => HashMap::new(),
         false => store.feeds_to_poll()?.into_iter().map(|feed| (feed.page, feed)).collect(),
     };
@@ -286,7 +286,7 @@ impl CrawlBuilder<'_> {
     /// The budgets with their spending. Command-line options override perennial.toml.
     fn budgets(&self, writer: &mut ArchiveWriter) -> anyhow::Result<BudgetAccounts> {
         let written = self.table.allowance;
-        let overall = Allowance {
+        let overall = BudgetTable {
             visits: self.options.budget.or(written.visits),
             bytes_per_day: self.options.bytes_per_day.or(written.bytes_per_day),
         };

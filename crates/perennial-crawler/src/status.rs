@@ -6,7 +6,7 @@ use perennial_core::time::Timestamp;
 
 use super::CrawlLoop;
 use super::record::VisitRecord;
-use perennial_archive::store::{Ending, PageKind};
+use perennial_archive::store::{PageKind, VisitEnding};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -37,14 +37,14 @@ pub struct VisitCounts {
 }
 
 impl VisitCounts {
-    fn count(&mut self, ending: Ending) {
+    fn count(&mut self, ending: VisitEnding) {
         self.n_visits += 1;
         *match ending {
-            Ending::Changed => &mut self.n_changed,
-            Ending::Unchanged => &mut self.n_unchanged,
-            Ending::Failed => &mut self.n_failed,
-            Ending::Gone => &mut self.n_gone,
-            Ending::Redirected => &mut self.n_redirected,
+            VisitEnding::Changed => &mut self.n_changed,
+            VisitEnding::Unchanged => &mut self.n_unchanged,
+            VisitEnding::Failed => &mut self.n_failed,
+            VisitEnding::Gone => &mut self.n_gone,
+            VisitEnding::Redirected => &mut self.n_redirected,
         } += 1;
     }
 }
@@ -142,7 +142,7 @@ impl CrawlLoop {
         status.stored_bytes += record.stored_bytes();
         if let Some(error) = record.error() {
             *status.errors.entry(error).or_default() += 1;
-            if let Ok(Some(host)) = self.store.host_of(record.target.site)
+            if let Ok(Some(host)) = self.store.site_host(record.target.site)
                 && (status.errors_by_host.len() < 1000 || status.errors_by_host.contains_key(&host))
             {
                 *status.errors_by_host.entry(host).or_default() += 1;
@@ -172,7 +172,7 @@ impl CrawlLoop {
         if self.foreseen.as_ref().is_none_or(|(asked, _)| *asked != wakeup) {
             let visit = self.policy.next_visit(self.now());
             let awaited = visit.and_then(|(at, ranked)| {
-                let url = self.store.url_of(ranked.page).ok()?;
+                let url = self.store.page_url(ranked.page).ok()?;
                 Some(ExpectedVisit { at, url, habit: ranked.habit() })
             });
             self.foreseen = Some((wakeup, awaited));

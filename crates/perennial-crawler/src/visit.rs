@@ -9,7 +9,7 @@ use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::http::robots::Robots;
 use perennial_core::time::Timestamp;
 use perennial_warc::Compression;
-use perennial_warc::payload::{CutCause, Limits, Payload, decode};
+use perennial_warc::payload::{DecodingLimits, IncompleteCause, Payload, decode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::block_in_place;
 use url::Url;
@@ -23,9 +23,9 @@ use super::record::VisitRecord;
 use super::robots::RobotsCache;
 use perennial_archive::feeds;
 use perennial_archive::links;
-use perennial_archive::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
-use perennial_archive::store::{FeedRow, PageKind, Target};
-use perennial_archive::{LeftOut, hops_of};
+use perennial_archive::settings::{CrawlTable, PageRenderer, Seed, Seeds, VersionRetention};
+use perennial_archive::store::{FeedRow, PageKind, VisitTarget};
+use perennial_archive::{LeftOutVersion, write_hops};
 use perennial_engine::analyse::PageAnalyst;
 use perennial_engine::background;
 use perennial_fetch::{Client, FetchRequest, FetchedBody, FetchedResponse};
@@ -82,7 +82,7 @@ impl VisitContext {
 /// Visits a target. A failure is part of the record.
 pub(super) async fn visit(
     shared: Arc<VisitContext>,
-    target: Target,
+    target: VisitTarget,
     reason: String,
 ) -> VisitRecord<FetchedExchange> {
     let started = std::time::Instant::now();
@@ -122,7 +122,7 @@ pub(super) async fn visit(
 /// A visit in progress.
 struct VisitTask<'a> {
     shared: &'a Arc<VisitContext>,
-    target: &'a Target,
+    target: &'a VisitTarget,
     is_conditional: bool,
     companions: Vec<FetchedExchange>,
     feed: Option<Box<FeedRow>>,
@@ -201,7 +201,7 @@ impl VisitTask<'_> {
         });
         match rendering.await.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(rendered) => {
-                let links = links::find_drawn(url, rendered.dom.as_bytes());
+                let links = links::find_rendered(url, rendered.dom.as_bytes());
                 self.discoveries.follow(url, &links);
                 exchange.links = links.kept();
                 exchange.dom = Some(rendered.dom);
@@ -215,20 +215,20 @@ impl VisitTask<'_> {
     fn html_to_render(&self, exchange: &FetchedExchange) -> Option<String> {
         let html = exchange.html().filter(|_| self.target.kind == PageKind::Page)?;
         let is_wanted = match self.seed()?.renderer {
-            Renderer::Layout => false,
-            Renderer::Chromium => true,
-            Renderer::Auto => is_shell(html),
+            PageRenderer::Layout => false,
+            PageRenderer::Chromium => true,
+            PageRenderer::Auto => is_shell(html),
         };
         is_wanted.then(|| html.to_owned())
     }
 
     /// Analyses a page before it is stored, if the site keeps important versions only.
-    async fn leave_out(&self, exchange: &FetchedExchange) -> Option<LeftOut> {
+    async fn leave_out(&self, exchange: &FetchedExchange) -> Option<LeftOutVersion> {
         let analyst = self.shared.analyst.clone()?;
         let is_wanted = self.target.kind == PageKind::Page
             && exchange.fetched.status() == 200
             && exchange.fetched.truncation.is_none()
-            && self.seed()?.keep == Keep::Important;
+            && self.seed()?.keep == VersionRetention::Important;
         let html = exchange.html().filter(|_| is_wanted)?.to_owned();
         let FetchedBody::Memory(payload) = &exchange.fetched.body else { return None };
         let payload = payload.clone();
@@ -240,7 +240,7 @@ impl VisitTask<'_> {
 
     async fn read(&mut self, url: &Url, fetched: FetchedResponse, time: Timestamp) -> FetchedExchange {
         let target = self.target;
-        let hops = hops_of(target.kind, target.depth, target.n_redirects);
+        let hops = write_hops(target.kind, target.depth, target.n_redirects);
         let mut exchange = FetchedExchange::new(target.url.clone(), time, hops, fetched);
         let is_read = {
             let _turn = self.shared.readers.any.acquire().await;
@@ -300,7 +300,7 @@ impl VisitTask<'_> {
         }
         let max_bytes = if exchange.is_large { MAX_DECODED_BYTES } else { LARGE_SITEMAP_BYTES };
         let Some(body) = decoded_up_to(&mut exchange.fetched, max_bytes) else { return true };
-        if !exchange.is_large && body.cut.as_ref().is_some_and(|cut| cut.cause == CutCause::TooLarge) {
+        if !exchange.is_large && body.cut.as_ref().is_some_and(|cut| cut.cause == IncompleteCause::TooLarge) {
             return false;
         }
         exchange.unread = body.cut.as_ref().map(|cut| cut.to_string());
@@ -313,7 +313,7 @@ impl VisitTask<'_> {
     }
 }
 
-fn conditions(target: &Target) -> Vec<(&'static str, String)> {
+fn conditions(target: &VisitTarget) -> Vec<(&'static str, String)> {
     // Scripts may change a rendered page while its HTML stays the same. A 304 would hide that.
     let is_rendered = target.identity.as_ref().is_some_and(Identity::is_rendered);
     if is_rendered || target.digest.is_none() || !target.trust.sends_condition() {
@@ -341,7 +341,7 @@ pub(super) fn decoded(fetched: &mut FetchedResponse) -> Option<Vec<u8>> {
 
 fn decoded_up_to(fetched: &mut FetchedResponse, max_bytes: u64) -> Option<Payload> {
     let bytes = fetched.body.prefix(MAX_DECODED_BYTES as usize).ok()?;
-    Some(decode(&fetched.head, &*bytes, Limits { max_bytes, ..Limits::default() }))
+    Some(decode(&fetched.head, &*bytes, DecodingLimits { max_bytes, ..DecodingLimits::default() }))
 }
 
 /// `X-Robots-Tag: noarchive`, or the same in a meta element near the top.

@@ -14,7 +14,7 @@ use perennial_core::feed::MAX_FEED_BYTES;
 use perennial_core::feed::websub::{HubSubscriptions, PushOutcome};
 use perennial_core::url::PageId;
 use perennial_warc::http::HttpHead;
-use perennial_warc::payload::{Limits, transferred};
+use perennial_warc::payload::{DecodingLimits, transferred};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -215,7 +215,7 @@ async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<Callback
         return Ok(Err(status));
     }
     // The signature covers the content without its transfer coding.
-    let limits = Limits { max_bytes: MAX_FEED_BYTES as u64, ..Limits::default() };
+    let limits = DecodingLimits { max_bytes: MAX_FEED_BYTES as u64, ..DecodingLimits::default() };
     let mut content = Vec::new();
     if transferred(&head, &body[..], limits).read_to_end(&mut content).is_err() {
         return Ok(Err("400 Bad Request"));

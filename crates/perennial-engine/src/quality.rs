@@ -24,7 +24,7 @@ use url::Url;
 
 use crate::learn::{self, FollowedSites, page_ranks, rank};
 use perennial_archive::links::read_sitemap;
-use perennial_archive::store::{Observation, ObservationOrder, PageKind, Selection, Store};
+use perennial_archive::store::{Observation, ObservationOrder, ObservationSelection, PageKind, Store};
 use perennial_archive::{Archive, Snapshot};
 
 /// Most captures of feeds and sitemaps that are read, latest first.
@@ -123,7 +123,7 @@ pub fn measure(
         all.add_pages(&pages, &believed, until);
         let versions: Vec<ObservedVersion> =
             pages.iter().filter_map(|page| version_at(&page.observations, page.weight, at)).collect();
-        named.push(sums.finish(store.host_of(*site)?.unwrap_or_default(), coherence_bounds(&versions)));
+        named.push(sums.finish(store.site_host(*site)?.unwrap_or_default(), coherence_bounds(&versions)));
     }
     named.sort_by(|one, other| one.host.cmp(&other.host));
     let coherence = mean_coherence(&named);
@@ -159,7 +159,7 @@ fn watched_pages(
 ) -> anyhow::Result<PagesBySite> {
     let ranks = page_ranks(store, &[])?;
     let mut sites = PagesBySite::new();
-    let selection = site.map_or(Selection::Pages, Selection::Of);
+    let selection = site.map_or(ObservationSelection::Pages, ObservationSelection::Of);
     store.observations(selection, ObservationOrder::ByPage, until + Span::from_millis(1), |observation| {
         if observation.status == ChangeStatus::Absent {
             return Ok(());
@@ -169,7 +169,7 @@ fn watched_pages(
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let rank = rank(&ranks, observation.page);
-                let weight = f64::from(followed.page_weight(&store.url_of(observation.page)?, rank));
+                let weight = f64::from(followed.page_weight(&store.page_url(observation.page)?, rank));
                 let (page, observations, announced) = (observation.page, Vec::new(), Vec::new());
                 new.insert(WatchedPage { observations, announced, weight, page })
             }
@@ -194,7 +194,7 @@ fn announcements(
     let mut announced: HashMap<PageId, BTreeSet<Timestamp>> = HashMap::new();
     let mut captures = Vec::new();
     for page in announcers(store)? {
-        captures.extend(store.captures_of(page)?);
+        captures.extend(store.page_captures(page)?);
     }
     captures.retain(|capture| capture.time <= until);
     captures.sort_by_key(|capture| std::cmp::Reverse(capture.time));

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use hyper::body::{Bytes, Frame, SizeHint};
 use perennial_warc::DigestChecker;
 use perennial_warc::http::HttpHead;
-use perennial_warc::payload::{self, Limits, Payload, PayloadReader};
+use perennial_warc::payload::{self, DecodingLimits, Payload, PayloadReader};
 use tokio::task::JoinHandle;
 
 use perennial_archive::OpenRecord;
@@ -24,8 +24,8 @@ pub const WHOLE_BYTES: usize = 256 << 10;
 /// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Limits of a body that is streamed unchanged.
-const STREAM_LIMITS: Limits = Limits { max_bytes: 1 << 40, max_ratio: 1100 };
+/// DecodingLimits of a body that is streamed unchanged.
+const STREAM_LIMITS: DecodingLimits = DecodingLimits { max_bytes: 1 << 40, max_ratio: 1100 };
 
 /// The body of a response.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl StoredBody {
 
     /// Reads and decodes the whole body within limits; fails if the digest does not match. Errors in the codings are reported in
     /// [`Payload::cut`], because a browser also shows what it could decode.
-    pub fn whole(self, limits: Limits) -> io::Result<Payload> {
+    pub fn whole(self, limits: DecodingLimits) -> io::Result<Payload> {
         let StoredBody { mut record, head, .. } = self;
         let payload = payload::decode(&head, &mut record, limits);
         // A decoder may stop before the end of its source, but the digest needs all of it.

@@ -11,9 +11,9 @@ use super::request::Request;
 use super::{memento, range};
 use crate::body::Body;
 use perennial_archive::Snapshot;
-use perennial_archive::export::{Format, export};
-use perennial_archive::parts::with_parts;
-use perennial_archive::store::Filter;
+use perennial_archive::export::{RecordFormat, export};
+use perennial_archive::parts::with_subresources;
+use perennial_archive::store::CaptureFilter;
 
 /// WACZ files that are cached, because a player reads one file in many requests.
 const MAX_KEPT: usize = 8;
@@ -62,10 +62,10 @@ fn extension_of(name: &str) -> &'static str {
 
 /// `/wacz/<name>.wacz?url=...` or `?site=...`: a page or a site as a file for ReplayWeb.page.
 pub fn wacz(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
-    let filter = Filter {
+    let filter = CaptureFilter {
         page: query.get("url").map(str::to_string),
         site: query.get("site").map(str::to_string),
-        ..Filter::default()
+        ..CaptureFilter::default()
     };
     if filter.page.is_none() && filter.site.is_none() {
         return Err(Problem::bad_request("Add ?url=<page> or ?site=<host>"));
@@ -86,7 +86,7 @@ pub fn wacz(request: &Request<'_>, query: &QueryParameters) -> Result<Response<B
 
 impl WaczCache {
     /// The cached file, or a new one; only one is made at a time.
-    fn get(&self, base: &str, snapshot: &Snapshot, filter: &Filter) -> Result<Wacz, Problem> {
+    fn get(&self, base: &str, snapshot: &Snapshot, filter: &CaptureFilter) -> Result<Wacz, Problem> {
         let internal = |error: anyhow::Error| Problem::internal(&error);
         let last = snapshot.store().last_capture_number().map_err(internal)?;
         let of = (base.to_string(), format!("{filter:?}"), last);
@@ -94,7 +94,7 @@ impl WaczCache {
         if let Some(found) = kept.iter().find(|wacz| wacz.of == of) {
             return Ok(found.clone());
         }
-        let filter = with_parts(snapshot, filter).map_err(internal)?;
+        let filter = with_subresources(snapshot, filter).map_err(internal)?;
         check_size(snapshot, &filter)?;
         let wacz = make(of, snapshot, &filter).map_err(internal)?;
         kept.retain(|other| (&other.of.0, &other.of.1) != (&wacz.of.0, &wacz.of.1));
@@ -106,7 +106,7 @@ impl WaczCache {
     }
 }
 
-fn check_size(snapshot: &Snapshot, filter: &Filter) -> Result<(), Problem> {
+fn check_size(snapshot: &Snapshot, filter: &CaptureFilter) -> Result<(), Problem> {
     let store = snapshot.store();
     let n_of = |url: &String| store.page(url).map(|page| page.map_or(0, |page| page.n_captures));
     let n_captures = match (&filter.page, &filter.site) {
@@ -116,7 +116,7 @@ fn check_size(snapshot: &Snapshot, filter: &Filter) -> Result<(), Problem> {
             }
             none => none,
         },
-        (None, site) => store.n_captures_of_site(site.as_deref().unwrap_or_default()),
+        (None, site) => store.site_capture_count(site.as_deref().unwrap_or_default()),
     };
     match n_captures.map_err(|error| Problem::internal(&error))? {
         0 => {
@@ -129,8 +129,9 @@ fn check_size(snapshot: &Snapshot, filter: &Filter) -> Result<(), Problem> {
     }
 }
 
-fn make(of: (String, String, i64), snapshot: &Snapshot, filter: &Filter) -> anyhow::Result<Wacz> {
+fn make(of: (String, String, i64), snapshot: &Snapshot, filter: &CaptureFilter) -> anyhow::Result<Wacz> {
     let mut file = tempfile::tempfile()?;
-    let report = export(snapshot, Format::Wacz, filter, false, perennial_archive::now(), &mut file, &|_| ())?;
+    let report =
+        export(snapshot, RecordFormat::Wacz, filter, false, perennial_archive::now(), &mut file, &|_| ())?;
     Ok(Wacz { of, file: Arc::new(file), n_bytes: report.bytes })
 }

@@ -59,7 +59,7 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
             Ok((_, _, head)) if leads_to_itself(&head, capture, &key) => {}
             Ok((holder, record, head)) => {
                 let (previous, next) = beside(&around, capture);
-                let span = snapshot.store().span_of_key(&key).map_err(NoCapture::Failed)?;
+                let span = snapshot.store().key_span(&key).map_err(NoCapture::Failed)?;
                 let span = span.unwrap_or((capture.time, capture.time));
                 let (capture, state) = (capture.clone(), choice.state);
                 return Ok(CaptureMatch { capture, holder, record, head, state, previous, next, span });

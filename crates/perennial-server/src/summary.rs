@@ -16,7 +16,7 @@ use super::dashboard::overview::{Overview, QualityPoint, Spending, Warning};
 use super::dashboard::site::SiteSummary;
 use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
-use perennial_archive::store::{Counts, Failing, Store, Texts};
+use perennial_archive::store::{ArchiveCounts, FailingHost, Store, Texts};
 use perennial_archive::{Archive, Snapshot, now};
 use perennial_engine::learn::{self, FollowedSites, NextVisit, PlannedBudget, VisitDescriber, VisitPlan};
 use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
@@ -301,7 +301,7 @@ fn add_quality(overview: &mut Overview, quality: Option<&ArchiveQuality>) {
     overview.coherence = quality.all.is_known().then_some(bounds);
 }
 
-fn add_counts(overview: &mut Overview, counts: &Counts, warc_bytes: u64) {
+fn add_counts(overview: &mut Overview, counts: &ArchiveCounts, warc_bytes: u64) {
     (overview.n_captures, overview.n_versions, overview.n_indexed) =
         (counts.n_captures, counts.n_versions, counts.n_indexed);
     (overview.n_pages, overview.n_sites, overview.warc_bytes) = (counts.n_pages, counts.n_sites, warc_bytes);
@@ -330,7 +330,7 @@ fn add_spending(
 fn site_rows(
     store: &Store,
     quality: Option<&ArchiveQuality>,
-    failing: &[Failing],
+    failing: &[FailingHost],
 ) -> anyhow::Result<Vec<SiteRow>> {
     let known: HashMap<&str, &SiteQuality> =
         quality.iter().flat_map(|quality| &quality.sites).map(|site| (site.host.as_str(), site)).collect();
@@ -344,7 +344,7 @@ fn site_rows(
     Ok(store.sites()?.into_iter().map(row).collect())
 }
 
-fn failure_title(failing: &Failing) -> String {
+fn failure_title(failing: &FailingHost) -> String {
     match (failing.n_failed, failing.n_visited) {
         (0, all) if failing.n_gone == 1 => format!("1 page of {all} is gone"),
         (0, all) => format!("{} pages of {all} are gone", failing.n_gone),
@@ -355,7 +355,7 @@ fn failure_title(failing: &Failing) -> String {
 }
 
 /// The problem of a failing host, and what to do about it.
-fn host_warning(failing: &Failing) -> Warning {
+fn host_warning(failing: &FailingHost) -> Warning {
     let host = &failing.host;
     let (text, hint, command) = match failing.n_failed {
         0 => (

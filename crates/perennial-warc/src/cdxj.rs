@@ -65,7 +65,7 @@ impl CdxjLine {
         if key.is_empty() || timestamp.is_empty() || !timestamp.bytes().all(|b| b.is_ascii_digit()) {
             return Err(error(key.len() + 1));
         }
-        let fields: Fields =
+        let fields: CdxjFields =
             serde_json::from_str(json).map_err(|e| error(json_at + e.column().saturating_sub(1)))?;
         let mut out =
             CdxjLine { key: key.to_string(), timestamp: timestamp.to_string(), ..CdxjLine::default() };
@@ -102,10 +102,10 @@ impl CdxjLine {
 impl fmt::Display for CdxjLine {
     /// The line without its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {{\"url\": {}", self.key, self.timestamp, Json(&self.url))?;
+        write!(f, "{} {} {{\"url\": {}", self.key, self.timestamp, JsonString(&self.url))?;
         let texts = [("mime", &self.mime), ("status", &self.status), ("digest", &self.digest)];
         for (name, value) in texts.into_iter().filter_map(|(n, v)| Some((n, v.as_ref()?))) {
-            write!(f, ", \"{name}\": {}", Json(value))?;
+            write!(f, ", \"{name}\": {}", JsonString(value))?;
         }
         for (name, value) in [("length", self.length), ("offset", self.offset)] {
             if let Some(value) = value {
@@ -113,19 +113,19 @@ impl fmt::Display for CdxjLine {
             }
         }
         if let Some(filename) = &self.filename {
-            write!(f, ", \"filename\": {}", Json(filename))?;
+            write!(f, ", \"filename\": {}", JsonString(filename))?;
         }
         for (name, value) in &self.extra {
-            write!(f, ", {}: {}", Json(name), Json(value))?;
+            write!(f, ", {}: {}", JsonString(name), JsonString(value))?;
         }
         f.write_str("}")
     }
 }
 
 /// A JSON string in ASCII, as Python writes it.
-struct Json<'a>(&'a str);
+struct JsonString<'a>(&'a str);
 
-impl fmt::Display for Json<'_> {
+impl fmt::Display for JsonString<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("\"")?;
         for c in self.0.chars() {
@@ -150,19 +150,19 @@ impl fmt::Display for Json<'_> {
 }
 
 /// The members of a JSON object in their order, as texts; null is left out.
-struct Fields(Vec<(String, String)>);
+struct CdxjFields(Vec<(String, String)>);
 
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fields, D::Error> {
+impl<'de> Deserialize<'de> for CdxjFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CdxjFields, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields;
+            type Value = CdxjFields;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CdxjFields, A::Error> {
                 let mut fields = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, serde_json::Value>()? {
                     match value {
@@ -171,7 +171,7 @@ impl<'de> Deserialize<'de> for Fields {
                         other => fields.push((name, other.to_string())),
                     }
                 }
-                Ok(Fields(fields))
+                Ok(CdxjFields(fields))
             }
         }
         deserializer.deserialize_map(InOrder)
@@ -192,9 +192,16 @@ impl<F: Read + Seek> SortedCdxj<F> {
     }
 
     /// All lines of a stretch of keys, in order, without their line ends.
-    pub fn range(&mut self, range: &KeyRange) -> io::Result<RangeLines<'_, F>> {
+    pub fn range(
+        mut self,
+        range: &KeyRange,
+    ) -> io::Result<impl Iterator<Item = io::Result<String>> + use<F>> {
         let from = self.lower_bound(&range.start)?;
-        Ok(RangeLines { lines: self.lines_at(from)?, end: range.end.clone() })
+        self.file.seek(SeekFrom::Start(from))?;
+        let end = range.end.clone();
+        let is_inside =
+            move |line: &io::Result<String>| line.as_ref().ok().is_none_or(|line| line.as_bytes() < &end[..]);
+        Ok(lines(self.file).take_while(is_inside))
     }
 
     /// Offset of the first line that is not below `bound`, or the length of the file.
@@ -229,11 +236,6 @@ impl<F: Read + Seek> SortedCdxj<F> {
     fn lines_at(&mut self, offset: u64) -> io::Result<RawLines<&mut F>> {
         self.file.seek(SeekFrom::Start(offset))?;
         Ok(RawLines { source: BufReader::new(&mut self.file) })
-    }
-
-    /// Returns the file.
-    pub fn into_inner(self) -> F {
-        self.file
     }
 }
 
@@ -284,36 +286,18 @@ impl<R: Read> RawLines<R> {
     }
 }
 
-/// The lines of a stretch of keys.
-pub struct RangeLines<'a, F> {
-    lines: RawLines<&'a mut F>,
-    end: Vec<u8>,
-}
-
-impl<F: Read> Iterator for RangeLines<'_, F> {
-    type Item = io::Result<String>;
-
-    fn next(&mut self) -> Option<io::Result<String>> {
-        let line = self.lines.next_text()?;
-        match &line {
-            Ok(text) if text.as_bytes() >= &self.end[..] => None,
-            _ => Some(line),
-        }
-    }
-}
-
 /// All lines of a sorted run without their ends, for merging.
-pub fn lines_of<R: Read>(source: R) -> impl Iterator<Item = io::Result<String>> {
+pub fn lines<R: Read>(source: R) -> impl Iterator<Item = io::Result<String>> {
     let mut lines = RawLines { source: BufReader::new(source) };
     std::iter::from_fn(move || lines.next_text())
 }
 
 /// Sorted runs -> one sorted run; equal lines come once.
-pub fn merge<I>(runs: Vec<I>) -> Merge<I>
+pub fn merge<I>(runs: Vec<I>) -> MergedRuns<I>
 where
     I: Iterator<Item = io::Result<String>>,
 {
-    let mut merge = Merge { runs, heap: BinaryHeap::new(), failure: None, last: None };
+    let mut merge = MergedRuns { runs, heap: BinaryHeap::new(), failure: None, last: None };
     for run in 0..merge.runs.len() {
         merge.advance(run);
     }
@@ -321,43 +305,43 @@ where
 }
 
 /// The merged lines of several sorted runs; holds one line a run.
-pub struct Merge<I> {
+pub struct MergedRuns<I> {
     runs: Vec<I>,
-    heap: BinaryHeap<Head>,
+    heap: BinaryHeap<RunHead>,
     failure: Option<io::Error>,
     last: Option<String>,
 }
 
 /// The next line of a run; the least line comes out of the heap first.
 #[derive(PartialEq, Eq)]
-struct Head {
+struct RunHead {
     line: String,
     run: usize,
 }
 
-impl Ord for Head {
-    fn cmp(&self, other: &Head) -> Ordering {
+impl Ord for RunHead {
+    fn cmp(&self, other: &RunHead) -> Ordering {
         (other.line.as_bytes(), other.run).cmp(&(self.line.as_bytes(), self.run))
     }
 }
 
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
+impl PartialOrd for RunHead {
+    fn partial_cmp(&self, other: &RunHead) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<I: Iterator<Item = io::Result<String>>> Merge<I> {
+impl<I: Iterator<Item = io::Result<String>>> MergedRuns<I> {
     fn advance(&mut self, run: usize) {
         match self.runs[run].next() {
-            Some(Ok(line)) => self.heap.push(Head { line, run }),
+            Some(Ok(line)) => self.heap.push(RunHead { line, run }),
             Some(Err(e)) => self.failure = Some(e),
             None => {}
         }
     }
 }
 
-impl<I: Iterator<Item = io::Result<String>>> Iterator for Merge<I> {
+impl<I: Iterator<Item = io::Result<String>>> Iterator for MergedRuns<I> {
     type Item = io::Result<String>;
 
     fn next(&mut self) -> Option<io::Result<String>> {
@@ -366,7 +350,7 @@ impl<I: Iterator<Item = io::Result<String>>> Iterator for Merge<I> {
                 self.heap.clear();
                 return Some(Err(e));
             }
-            let Head { line, run } = self.heap.pop()?;
+            let RunHead { line, run } = self.heap.pop()?;
             self.advance(run);
             if self.last.as_ref() != Some(&line) {
                 self.last = Some(line.clone());
@@ -444,10 +428,10 @@ mod tests {
             if final_end && !text.is_empty() {
                 text.push('\n');
             }
-            let mut sorted = SortedCdxj::new(Cursor::new(text.into_bytes())).unwrap();
             for matching in [MatchType::Exact, MatchType::Prefix, MatchType::Host, MatchType::Domain] {
                 let range = KeyRange::of(&wanted, matching);
                 let scanned: Vec<_> = lines.iter().filter(|l| range.contains(l.as_bytes())).cloned().collect();
+                let sorted = SortedCdxj::new(Cursor::new(text.as_bytes())).unwrap();
                 let found: Vec<_> = sorted.range(&range).unwrap().map(Result::unwrap).collect();
                 prop_assert_eq!(found, scanned);
             }
@@ -459,7 +443,7 @@ mod tests {
             for (i, line) in index(&urls, 0).into_iter().enumerate() {
                 runs[i * 7 % n_runs].push(line);
             }
-            let sources = runs.iter().map(|run| lines_of(Cursor::new(run.join("\n").into_bytes()))).collect();
+            let sources = runs.iter().map(|run| lines(Cursor::new(run.join("\n").into_bytes()))).collect();
             let merged: Vec<_> = merge(sources).map(Result::unwrap).collect();
             let mut whole = index(&urls, 0);
             whole.dedup();

@@ -41,18 +41,18 @@ impl Default for Compression {
 }
 
 pub(super) struct Compressor {
-    engine: Engine,
+    engine: CompressionEngine,
     piece: Vec<u8>,
 }
 
-enum Engine {
+enum CompressionEngine {
     Plain,
-    Gzip(Box<Gzip>),
+    Gzip(Box<GzipCompressor>),
     Zstd(ZstdEncoder<'static>),
 }
 
 /// Two implementations of the same format, one for blocks that fit in memory and one for streams.
-struct Gzip {
+struct GzipCompressor {
     whole: libdeflater::Compressor,
     /// The bytes of the member, as long as it can be compressed in one go.
     plain: Option<Vec<u8>>,
@@ -66,28 +66,28 @@ struct Gzip {
 impl Compressor {
     pub(super) fn new(compression: Compression) -> io::Result<Compressor> {
         let engine = match compression {
-            Compression::None => Engine::Plain,
-            Compression::Gzip(level) => Engine::Gzip(Box::new(Gzip::new(level.min(9)))),
+            Compression::None => CompressionEngine::Plain,
+            Compression::Gzip(level) => CompressionEngine::Gzip(Box::new(GzipCompressor::new(level.min(9)))),
             Compression::Zstd(level) => {
                 let mut encoder = ZstdEncoder::new(level)?;
                 encoder.set_parameter(CParameter::ChecksumFlag(true))?;
-                Engine::Zstd(encoder)
+                CompressionEngine::Zstd(encoder)
             }
         };
         Ok(Compressor { engine, piece: Vec::with_capacity(PIECE + STEP) })
     }
 
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self.engine, Engine::Plain)
+        matches!(self.engine, CompressionEngine::Plain)
     }
 
     /// Begins a member. What a failed one left is dropped.
     pub(super) fn start(&mut self, length: u64) -> io::Result<()> {
         self.piece.clear();
         match &mut self.engine {
-            Engine::Plain => {}
-            Engine::Gzip(gzip) => gzip.start(length, &mut self.piece),
-            Engine::Zstd(encoder) => {
+            CompressionEngine::Plain => {}
+            CompressionEngine::Gzip(gzip) => gzip.start(length, &mut self.piece),
+            CompressionEngine::Zstd(encoder) => {
                 encoder.reinit()?;
                 encoder.set_pledged_src_size(Some(length))?;
             }
@@ -98,7 +98,7 @@ impl Compressor {
     /// Adds bytes to the member; returns how many compressed bytes went out.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<u64> {
         match &mut self.engine {
-            Engine::Plain => {
+            CompressionEngine::Plain => {
                 if self.piece.len() + bytes.len() <= PIECE {
                     self.piece.extend_from_slice(bytes);
                     return Ok(0);
@@ -107,8 +107,8 @@ impl Compressor {
                 out.write_all(bytes)?;
                 Ok(n_held + bytes.len() as u64)
             }
-            Engine::Gzip(gzip) => gzip.push(bytes, &mut self.piece, out),
-            Engine::Zstd(encoder) => run_zstd(encoder, bytes, &mut self.piece, out),
+            CompressionEngine::Gzip(gzip) => gzip.push(bytes, &mut self.piece, out),
+            CompressionEngine::Zstd(encoder) => run_zstd(encoder, bytes, &mut self.piece, out),
         }
     }
 
@@ -116,18 +116,18 @@ impl Compressor {
     pub(super) fn finish(&mut self, out: &mut dyn Write) -> io::Result<u64> {
         let mut n_out = 0;
         match &mut self.engine {
-            Engine::Plain => {}
-            Engine::Gzip(gzip) => n_out += gzip.finish(&mut self.piece, out)?,
-            Engine::Zstd(encoder) => n_out += finish_zstd(encoder, &mut self.piece, out)?,
+            CompressionEngine::Plain => {}
+            CompressionEngine::Gzip(gzip) => n_out += gzip.finish(&mut self.piece, out)?,
+            CompressionEngine::Zstd(encoder) => n_out += finish_zstd(encoder, &mut self.piece, out)?,
         }
         Ok(n_out + hand_on(&mut self.piece, out)?)
     }
 }
 
-impl Gzip {
-    fn new(level: u32) -> Gzip {
+impl GzipCompressor {
+    fn new(level: u32) -> GzipCompressor {
         let whole_level = CompressionLvl::new(level as i32).unwrap_or_default();
-        Gzip {
+        GzipCompressor {
             whole: libdeflater::Compressor::new(whole_level),
             plain: None,
             stream: Compress::new(flate2::Compression::new(level), false),

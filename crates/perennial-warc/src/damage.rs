@@ -14,12 +14,12 @@ pub struct Damage {
     /// another record.
     pub length: u64,
     /// What is wrong.
-    pub cause: Cause,
+    pub cause: DamageCause,
 }
 
 /// What is wrong with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum DamageCause {
     /// The file ends inside the record.
     Torn,
     /// The compressed bytes cannot be decompressed.
@@ -38,33 +38,37 @@ pub enum Cause {
     Garbage,
 }
 
-impl Cause {
+impl DamageCause {
     /// The name in tables and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
-            Cause::Torn => "torn",
-            Cause::Corrupt => "corrupt",
-            Cause::Checksum => "checksum",
-            Cause::WrongLength => "wrong-length",
-            Cause::NoLength => "no-length",
-            Cause::HeadTooLong => "head-too-long",
-            Cause::HeadCut => "head-cut",
-            Cause::Garbage => "garbage",
+            DamageCause::Torn => "torn",
+            DamageCause::Corrupt => "corrupt",
+            DamageCause::Checksum => "checksum",
+            DamageCause::WrongLength => "wrong-length",
+            DamageCause::NoLength => "no-length",
+            DamageCause::HeadTooLong => "head-too-long",
+            DamageCause::HeadCut => "head-cut",
+            DamageCause::Garbage => "garbage",
         }
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for DamageCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Cause::Torn => "the file ends inside the record: copy the file again, or cut the torn end off",
-            Cause::Corrupt => "the compressed bytes are corrupt: take this stretch from another copy",
-            Cause::Checksum => "the checksum is wrong, the record has changed: take it from another copy",
-            Cause::WrongLength => "Content-Length is wrong: the writer miscounted, or bytes were lost",
-            Cause::NoLength => "Content-Length is missing or no number: write the record again with it",
-            Cause::HeadTooLong => "the record's head does not end within 1 MiB",
-            Cause::HeadCut => "the record's head breaks off: take it from another copy",
-            Cause::Garbage => "no record begins here: remove these bytes",
+            DamageCause::Torn => {
+                "the file ends inside the record: copy the file again, or cut the torn end off"
+            }
+            DamageCause::Corrupt => "the compressed bytes are corrupt: take this stretch from another copy",
+            DamageCause::Checksum => {
+                "the checksum is wrong, the record has changed: take it from another copy"
+            }
+            DamageCause::WrongLength => "Content-Length is wrong: the writer miscounted, or bytes were lost",
+            DamageCause::NoLength => "Content-Length is missing or no number: write the record again with it",
+            DamageCause::HeadTooLong => "the record's head does not end within 1 MiB",
+            DamageCause::HeadCut => "the record's head breaks off: take it from another copy",
+            DamageCause::Garbage => "no record begins here: remove these bytes",
         })
     }
 }
@@ -78,44 +82,44 @@ impl fmt::Display for Damage {
 impl std::error::Error for Damage {}
 
 /// Why reading stopped: the source failed, or its content is damaged.
-pub(super) enum Failure {
+pub(super) enum ReadFailure {
     Io(io::Error),
-    Damaged(Cause),
+    Damaged(DamageCause),
     /// The content is damaged, and the reader already stands at the next record.
-    DamagedUpToHere(Cause),
+    DamagedUpToHere(DamageCause),
 }
 
-impl From<Cause> for Failure {
-    fn from(cause: Cause) -> Failure {
-        Failure::Damaged(cause)
+impl From<DamageCause> for ReadFailure {
+    fn from(cause: DamageCause) -> ReadFailure {
+        ReadFailure::Damaged(cause)
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(e: io::Error) -> Failure {
-        Failure::Io(e)
+impl From<io::Error> for ReadFailure {
+    fn from(e: io::Error) -> ReadFailure {
+        ReadFailure::Io(e)
     }
 }
 
-impl From<MemberError> for Failure {
-    fn from(e: MemberError) -> Failure {
+impl From<MemberError> for ReadFailure {
+    fn from(e: MemberError) -> ReadFailure {
         match e {
-            MemberError::Io(e) => Failure::Io(e),
-            MemberError::Torn => Failure::Damaged(Cause::Torn),
-            MemberError::Corrupt => Failure::Damaged(Cause::Corrupt),
-            MemberError::Checksum => Failure::Damaged(Cause::Checksum),
+            MemberError::Io(e) => ReadFailure::Io(e),
+            MemberError::Torn => ReadFailure::Damaged(DamageCause::Torn),
+            MemberError::Corrupt => ReadFailure::Damaged(DamageCause::Corrupt),
+            MemberError::Checksum => ReadFailure::Damaged(DamageCause::Checksum),
         }
     }
 }
 
-impl From<Failure> for io::Error {
-    fn from(failure: Failure) -> io::Error {
+impl From<ReadFailure> for io::Error {
+    fn from(failure: ReadFailure) -> io::Error {
         match failure {
-            Failure::Io(e) => e,
-            Failure::Damaged(Cause::Torn) | Failure::DamagedUpToHere(Cause::Torn) => {
-                io::Error::new(io::ErrorKind::UnexpectedEof, Cause::Torn.to_string())
+            ReadFailure::Io(e) => e,
+            ReadFailure::Damaged(DamageCause::Torn) | ReadFailure::DamagedUpToHere(DamageCause::Torn) => {
+                io::Error::new(io::ErrorKind::UnexpectedEof, DamageCause::Torn.to_string())
             }
-            Failure::Damaged(cause) | Failure::DamagedUpToHere(cause) => {
+            ReadFailure::Damaged(cause) | ReadFailure::DamagedUpToHere(cause) => {
                 io::Error::new(io::ErrorKind::InvalidData, cause.to_string())
             }
         }

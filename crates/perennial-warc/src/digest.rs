@@ -13,15 +13,15 @@ use sha2::{Sha256, Sha512};
 
 /// The SHA-1 of some bytes in the field's usual form: `sha1:` and 32 letters of base 32.
 pub fn sha1_label(bytes: &[u8]) -> String {
-    label_of(Sha1::digest(bytes).as_ref())
+    to_sha1_label(Sha1::digest(bytes).as_ref())
 }
 
-fn label_of(hash: &[u8]) -> String {
+fn to_sha1_label(hash: &[u8]) -> String {
     format!("sha1:{}", BASE32.encode(hash))
 }
 
 /// What tells a payload from every other: `sha256:` and 52 letters of base 32.
-fn content_of(hash: &[u8]) -> String {
+fn to_content_label(hash: &[u8]) -> String {
     format!("sha256:{}", BASE32_NOPAD.encode(hash))
 }
 
@@ -31,7 +31,7 @@ pub fn named_content(claimed: &str) -> Option<String> {
     let (algorithm, value) = claimed.split_once(':')?;
     let is_sha256 = matches!(Hasher::for_algorithm(algorithm), Some(Hasher::Sha256(_)));
     let hash = decode_value(value.trim(), 32).filter(|_| is_sha256)?;
-    Some(content_of(&hash))
+    Some(to_content_label(&hash))
 }
 
 /// Whether a label can only belong to another payload than the one with these digests.
@@ -103,7 +103,7 @@ impl PayloadHasher {
     /// The digests of all bytes, and the verdict on the claim.
     pub fn finish_checked(self) -> (PayloadDigests, DigestVerdict) {
         let (sha1, sha256) = (self.sha1.finalize(), self.sha256.finalize());
-        let digests = PayloadDigests { sha1: label_of(&sha1), content: content_of(&sha256) };
+        let digests = PayloadDigests { sha1: to_sha1_label(&sha1), content: to_content_label(&sha256) };
         let Some(claimed) = self.claimed else { return (digests, DigestVerdict::Absent) };
         let hash = match (Hasher::for_label(&claimed), self.other) {
             (Some(Hasher::Sha1(_)), _) => sha1.to_vec(),
@@ -132,7 +132,7 @@ impl Sha1Stream {
 
     /// The label of all bytes so far.
     pub fn label(&self) -> String {
-        label_of(self.0.clone().finalize().as_ref())
+        to_sha1_label(self.0.clone().finalize().as_ref())
     }
 }
 

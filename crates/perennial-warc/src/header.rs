@@ -274,7 +274,7 @@ impl RecordHeader {
     /// no version line. Lines without a colon are passed over, as every reader does.
     pub(super) fn parse_into(&mut self, head: &[u8]) -> bool {
         self.clear();
-        let mut lines = Lines(head);
+        let mut lines = HeaderLines(head);
         let Some(version) = lines.next().and_then(parse_version) else { return false };
         self.version = version;
         for line in lines {
@@ -312,9 +312,9 @@ fn parse_version(line: &[u8]) -> Option<WarcVersion> {
 }
 
 /// Lines without their ends, whether CRLF or LF.
-struct Lines<'a>(&'a [u8]);
+struct HeaderLines<'a>(&'a [u8]);
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for HeaderLines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

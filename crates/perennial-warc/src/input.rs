@@ -17,7 +17,7 @@ const FIRST_READ: usize = 16 * 1024;
 const RESCAN_FACTOR: u64 = 4;
 const RESCAN_START: u64 = 64 << 20;
 
-pub(super) struct Input<R> {
+pub(super) struct InputWindow<R> {
     source: R,
     seek: Option<fn(&mut R, u64) -> io::Result<()>>,
     buffer: Vec<u8>,
@@ -29,19 +29,28 @@ pub(super) struct Input<R> {
     rescanned: u64,
 }
 
-impl<R: Read> Input<R> {
-    pub(super) fn new(source: R) -> Input<R> {
-        Input { source, seek: None, buffer: Vec::new(), base: 0, pos: 0, end: 0, furthest: 0, rescanned: 0 }
+impl<R: Read> InputWindow<R> {
+    pub(super) fn new(source: R) -> InputWindow<R> {
+        InputWindow {
+            source,
+            seek: None,
+            buffer: Vec::new(),
+            base: 0,
+            pos: 0,
+            end: 0,
+            furthest: 0,
+            rescanned: 0,
+        }
     }
 
     /// For a source that can seek. Offsets are those of the source.
-    pub(super) fn seekable(mut source: R) -> io::Result<Input<R>>
+    pub(super) fn seekable(mut source: R) -> io::Result<InputWindow<R>>
     where
         R: Seek,
     {
         let base = source.stream_position()?;
         let seek = |source: &mut R, offset: u64| source.seek(SeekFrom::Start(offset)).map(drop);
-        Ok(Input { seek: Some(seek), base, furthest: base, ..Input::new(source) })
+        Ok(InputWindow { seek: Some(seek), base, furthest: base, ..InputWindow::new(source) })
     }
 
     pub(super) fn into_inner(self) -> R {
@@ -53,7 +62,7 @@ impl<R: Read> Input<R> {
         self.base + self.pos as u64
     }
 
-    /// Unread bytes in the window; empty before the first [`Input::fill`].
+    /// Unread bytes in the window; empty before the first [`InputWindow::fill`].
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.pos..self.end]
     }
@@ -134,7 +143,7 @@ impl<R: Read> Input<R> {
         spent <= allowance
     }
 
-    /// Like [`Input::rewind_to`]; when the offset is out of reach, goes back to the oldest byte in the window.
+    /// Like [`InputWindow::rewind_to`]; when the offset is out of reach, goes back to the oldest byte in the window.
     pub(super) fn rewind_towards(&mut self, offset: u64) -> io::Result<()> {
         if !self.rewind_to(offset)? && self.base > offset {
             self.rewind_to(self.base)?;
@@ -150,7 +159,7 @@ mod tests {
     #[test]
     fn bytes_come_in_order_and_history_stays() {
         let data: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
-        let mut input = Input::new(&data[..]);
+        let mut input = InputWindow::new(&data[..]);
         let mut seen = Vec::new();
         loop {
             if input.bytes().is_empty() && !input.fill().unwrap() {
@@ -172,7 +181,7 @@ mod tests {
     fn who_wants_little_reads_little() {
         let data = vec![7u8; 2_000_000];
         let mut cursor = io::Cursor::new(&data);
-        let mut input = Input::seekable(&mut cursor).unwrap();
+        let mut input = InputWindow::seekable(&mut cursor).unwrap();
         assert_eq!(input.ensure(500).unwrap().len(), FIRST_READ);
         assert_eq!(input.ensure(FIRST_READ + 1).unwrap()[..3], [7; 3]);
         let n_asked = input.ensure(1_000_000).unwrap().len();
@@ -184,7 +193,7 @@ mod tests {
         let data = vec![7u8; 2_000_000];
         let mut cursor = io::Cursor::new(&data);
         cursor.set_position(10);
-        let mut input = Input::seekable(cursor).unwrap();
+        let mut input = InputWindow::seekable(cursor).unwrap();
         assert_eq!(input.offset(), 10);
         while input.fill().unwrap() {
             let n = input.bytes().len();

@@ -76,14 +76,14 @@ pub mod time;
 mod writer;
 
 pub use compress::Compression;
-pub use damage::{Cause, Damage};
+pub use damage::{Damage, DamageCause};
 pub use digest::{
     DigestChecker, DigestVerdict, PayloadDigests, PayloadHasher, Sha1Stream, contradicts, named_content,
     sha1_label,
 };
 pub use header::{RecordHeader, RecordType, Truncation, WarcVersion};
-pub use reader::{Extent, Record, WarcItem, WarcReader};
-pub use writer::{NewRecord, RecordId, RecordIds, RevisitProfile, WarcWriter, Written};
+pub use reader::{Record, RecordExtent, WarcItem, WarcReader};
+pub use writer::{NewRecord, RecordId, RecordIds, RevisitProfile, WarcWriter, WrittenRecord};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 
-use super::input::Input;
+use super::input::InputWindow;
 
 const OUT: usize = 128 * 1024;
 const MIN_OUT: usize = 16 * 1024;
@@ -30,7 +30,7 @@ pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MemberKind {
     Plain,
     Gzip,
     Zstd,
@@ -55,15 +55,15 @@ impl From<io::Error> for MemberError {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Filled {
+pub(super) enum FillResult {
     More,
     /// The member ended without an error.
     End,
 }
 
-pub(super) struct Members<R> {
-    pub(super) input: Input<R>,
-    kind: Kind,
+pub(super) struct MemberReader<R> {
+    pub(super) input: InputWindow<R>,
+    kind: MemberKind,
     /// Where the current member starts in the file.
     start: u64,
     /// Decompressed bytes of the member that were consumed.
@@ -83,10 +83,10 @@ pub(super) struct Members<R> {
     late_dictionary: bool,
 }
 
-impl<R: Read> Members<R> {
-    pub(super) fn new(input: Input<R>) -> Members<R> {
-        Members {
-            kind: Kind::Plain,
+impl<R: Read> MemberReader<R> {
+    pub(super) fn new(input: InputWindow<R>) -> MemberReader<R> {
+        MemberReader {
+            kind: MemberKind::Plain,
             start: input.offset(),
             input,
             consumed: 0,
@@ -111,10 +111,10 @@ impl<R: Read> Members<R> {
     }
 
     pub(super) fn has_late_dictionary(&self) -> bool {
-        self.late_dictionary && self.kind == Kind::Zstd
+        self.late_dictionary && self.kind == MemberKind::Zstd
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> MemberKind {
         self.kind
     }
 
@@ -128,7 +128,7 @@ impl<R: Read> Members<R> {
     }
 
     /// Starts the member at the input's position: `None` at the end of the input.
-    pub(super) fn open(&mut self) -> Result<Option<Kind>, MemberError> {
+    pub(super) fn open(&mut self) -> Result<Option<MemberKind>, MemberError> {
         (self.out_pos, self.out_end, self.consumed) = (0, 0, 0);
         (self.ended, self.bad_checksum) = (false, false);
         loop {
@@ -139,17 +139,17 @@ impl<R: Read> Members<R> {
                 return Ok(None);
             }
             if head.starts_with(&GZIP_MAGIC) {
-                self.kind = Kind::Gzip;
+                self.kind = MemberKind::Gzip;
                 self.open_gzip()?;
             } else if head.starts_with(&ZSTD_MAGIC) {
-                self.kind = Kind::Zstd;
+                self.kind = MemberKind::Zstd;
                 self.open_zstd()?;
             } else if is_skippable(head) {
-                self.kind = Kind::Zstd;
+                self.kind = MemberKind::Zstd;
                 self.skip_frame()?;
                 continue;
             } else {
-                self.kind = Kind::Plain;
+                self.kind = MemberKind::Plain;
             }
             return Ok(Some(self.kind));
         }
@@ -242,7 +242,7 @@ impl<R: Read> Members<R> {
     /// Decompressed bytes in the window.
     pub(super) fn window(&self) -> &[u8] {
         match self.kind {
-            Kind::Plain => self.input.bytes(),
+            MemberKind::Plain => self.input.bytes(),
             _ => &self.out[self.out_pos..self.out_end],
         }
     }
@@ -250,26 +250,26 @@ impl<R: Read> Members<R> {
     pub(super) fn consume(&mut self, n: usize) {
         self.consumed += n as u64;
         match self.kind {
-            Kind::Plain => self.input.consume(n),
+            MemberKind::Plain => self.input.consume(n),
             _ => self.out_pos = (self.out_pos + n).min(self.out_end),
         }
     }
 
     /// Adds decompressed bytes to the window.
-    pub(super) fn fill(&mut self) -> Result<Filled, MemberError> {
+    pub(super) fn fill(&mut self) -> Result<FillResult, MemberError> {
         self.fill_at_most(usize::MAX)
     }
 
     /// Adds at most `limit` decompressed bytes to the window, for a look at the start of a member.
-    pub(super) fn fill_at_most(&mut self, limit: usize) -> Result<Filled, MemberError> {
+    pub(super) fn fill_at_most(&mut self, limit: usize) -> Result<FillResult, MemberError> {
         if self.ended {
-            return if self.bad_checksum { Err(MemberError::Checksum) } else { Ok(Filled::End) };
+            return if self.bad_checksum { Err(MemberError::Checksum) } else { Ok(FillResult::End) };
         }
         match self.kind {
-            Kind::Plain if self.input.fill()? => Ok(Filled::More),
-            Kind::Plain => Ok(Filled::End),
-            Kind::Gzip => self.fill_gzip(limit),
-            Kind::Zstd => self.fill_zstd(limit),
+            MemberKind::Plain if self.input.fill()? => Ok(FillResult::More),
+            MemberKind::Plain => Ok(FillResult::End),
+            MemberKind::Gzip => self.fill_gzip(limit),
+            MemberKind::Zstd => self.fill_zstd(limit),
         }
     }
 
@@ -292,7 +292,7 @@ impl<R: Read> Members<R> {
         }
     }
 
-    fn fill_gzip(&mut self, limit: usize) -> Result<Filled, MemberError> {
+    fn fill_gzip(&mut self, limit: usize) -> Result<FillResult, MemberError> {
         self.room();
         loop {
             if self.input.bytes().is_empty() && !self.input.fill()? {
@@ -314,7 +314,7 @@ impl<R: Read> Members<R> {
             match status {
                 Err(_) => return Err(MemberError::Corrupt),
                 Ok(Status::StreamEnd) => return self.close_gzip(n_out),
-                Ok(_) if n_out > 0 => return Ok(Filled::More),
+                Ok(_) if n_out > 0 => return Ok(FillResult::More),
                 // If input was consumed without output, more input may help. If neither moved, nothing will.
                 Ok(_) if n_in == 0 && !self.input.fill()? => return Err(MemberError::Torn),
                 Ok(Status::BufError) if n_in == 0 && self.input.bytes().len() > 2 * OUT => {
@@ -325,7 +325,7 @@ impl<R: Read> Members<R> {
         }
     }
 
-    fn close_gzip(&mut self, n_out: usize) -> Result<Filled, MemberError> {
+    fn close_gzip(&mut self, n_out: usize) -> Result<FillResult, MemberError> {
         let trailer = self.input.ensure(8)?;
         let Some(&[a, b, c, d, e, f, g, h]) = trailer.get(..8) else { return Err(MemberError::Torn) };
         self.input.consume(8);
@@ -334,10 +334,10 @@ impl<R: Read> Members<R> {
         self.bad_checksum =
             crc != u32::from_le_bytes([a, b, c, d]) || self.n_out != u32::from_le_bytes([e, f, g, h]);
         // The last bytes are returned anyway. The verdict comes with the next call.
-        if n_out > 0 { Ok(Filled::More) } else { self.fill_at_most(0) }
+        if n_out > 0 { Ok(FillResult::More) } else { self.fill_at_most(0) }
     }
 
-    fn fill_zstd(&mut self, limit: usize) -> Result<Filled, MemberError> {
+    fn fill_zstd(&mut self, limit: usize) -> Result<FillResult, MemberError> {
         self.room();
         loop {
             let Some(decoder) = &mut self.zstd else { return Err(MemberError::Corrupt) };
@@ -349,10 +349,10 @@ impl<R: Read> Members<R> {
             self.out_end += status.bytes_written;
             if status.remaining == 0 {
                 self.ended = true;
-                return Ok(if status.bytes_written > 0 { Filled::More } else { Filled::End });
+                return Ok(if status.bytes_written > 0 { FillResult::More } else { FillResult::End });
             }
             if status.bytes_written > 0 {
-                return Ok(Filled::More);
+                return Ok(FillResult::More);
             }
             if !self.input.bytes().is_empty() && status.bytes_read == 0 {
                 return Err(MemberError::Corrupt);
@@ -366,7 +366,7 @@ impl<R: Read> Members<R> {
     /// Goes back to `position` decompressed bytes behind the start of the current member; `false` when it
     /// is out of reach.
     pub(super) fn rewind_within(&mut self, position: u64) -> Result<bool, MemberError> {
-        if self.kind == Kind::Plain {
+        if self.kind == MemberKind::Plain {
             let reached = self.input.rewind_to(self.start + position)?;
             if reached {
                 self.consumed = position;
@@ -382,7 +382,7 @@ impl<R: Read> Members<R> {
         while self.consumed < position {
             let n = (self.window().len() as u64).min(position - self.consumed) as usize;
             self.consume(n);
-            if self.window().is_empty() && self.fill()? == Filled::End {
+            if self.window().is_empty() && self.fill()? == FillResult::End {
                 break;
             }
         }
@@ -399,7 +399,7 @@ fn is_skippable(head: &[u8]) -> bool {
 }
 
 /// Length of the gzip header at the input's position, RFC 1952 section 2.3.
-fn gzip_header_len<R: Read>(input: &mut Input<R>) -> Result<usize, MemberError> {
+fn gzip_header_len<R: Read>(input: &mut InputWindow<R>) -> Result<usize, MemberError> {
     let Some(&flags) = input.ensure(10)?.get(3) else { return Err(MemberError::Torn) };
     if flags & 0xe0 != 0 {
         return Err(MemberError::Corrupt);

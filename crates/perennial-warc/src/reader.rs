@@ -7,11 +7,11 @@
 
 use std::io::{self, BufRead, Read, Seek};
 
-use super::damage::{Cause, Damage, Failure};
+use super::damage::{Damage, DamageCause, ReadFailure};
 use super::digest::{DigestChecker, DigestVerdict};
 use super::header::{RecordHeader, WarcVersion};
-use super::input::Input;
-use super::member::{Filled, GZIP_MAGIC, Kind, MemberError, Members, ZSTD_MAGIC};
+use super::input::InputWindow;
+use super::member::{FillResult, GZIP_MAGIC, MemberError, MemberKind, MemberReader, ZSTD_MAGIC};
 use super::start::{find_record_start, is_warc_start, parse_arc_line};
 use crate::http::{HttpHead, find_head_end};
 
@@ -43,11 +43,11 @@ pub(super) const LOOK_AHEAD: usize = 24;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct WarcReader<R> {
-    pub(super) members: Members<R>,
-    pub(super) place: Place,
+    pub(super) members: MemberReader<R>,
+    pub(super) place: ReaderState,
     pub(super) header: RecordHeader,
     http: HttpHead,
-    pub(super) current: Current,
+    pub(super) current: CurrentRecord,
     /// How many members held exactly one record, and whether any held more, which tells how the file was made.
     pub(super) n_single_members: u64,
     pub(super) any_shared_member: bool,
@@ -56,7 +56,7 @@ pub struct WarcReader<R> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ReaderState {
     /// Between two members.
     Outside,
     /// Inside a member, between two records.
@@ -69,14 +69,14 @@ pub(super) enum Place {
 
 /// The record being read.
 #[derive(Debug, Default)]
-pub(super) struct Current {
+pub(super) struct CurrentRecord {
     pub(super) offset: u64,
     /// Decompressed position of the block in its member.
     pub(super) block_start: u64,
     remaining: u64,
     pub(super) length: u64,
     http_head_read: bool,
-    failure: Option<Cause>,
+    failure: Option<DamageCause>,
 }
 
 /// What the reader found next.
@@ -89,11 +89,11 @@ pub enum WarcItem<'a, R> {
 
 /// Where a record stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct RecordExtent {
     /// Offset of the record, or of the compressed member that holds it.
     pub offset: u64,
     /// Length of the compressed member; of a plain record, its head and block without the blank lines after
-    /// them, as index files have it. 0 when [`Extent::shared`].
+    /// them, as index files have it. 0 when [`RecordExtent::shared`].
     pub length: u64,
     /// Whether the member holds other records too. Then the file must be written again before all of it can be indexed.
     pub shared: bool,
@@ -105,7 +105,7 @@ pub struct Extent {
 impl<R: Read> WarcReader<R> {
     /// Reads from the present position of the source. Offsets count from there.
     pub fn new(source: R) -> WarcReader<R> {
-        WarcReader::over(Input::new(source))
+        WarcReader::over(InputWindow::new(source))
     }
 
     /// The same for a source that can seek: offsets are those of the source, and the search for sound
@@ -114,16 +114,16 @@ impl<R: Read> WarcReader<R> {
     where
         R: Seek,
     {
-        Ok(WarcReader::over(Input::seekable(source)?))
+        Ok(WarcReader::over(InputWindow::seekable(source)?))
     }
 
-    fn over(input: Input<R>) -> WarcReader<R> {
+    fn over(input: InputWindow<R>) -> WarcReader<R> {
         WarcReader {
-            members: Members::new(input),
-            place: Place::Outside,
+            members: MemberReader::new(input),
+            place: ReaderState::Outside,
             header: RecordHeader::default(),
             http: HttpHead::default(),
-            current: Current::default(),
+            current: CurrentRecord::default(),
             n_single_members: 0,
             any_shared_member: false,
             any_sound_plain: false,
@@ -149,13 +149,13 @@ impl<R: Read> WarcReader<R> {
     /// The record that the last item was, as far as it was read; for whoever keeps the reader and reads on later. `None` when
     /// there is none, or when it was finished.
     pub fn current_record(&mut self) -> Option<Record<'_, R>> {
-        (self.place == Place::Block).then_some(Record { reader: self })
+        (self.place == ReaderState::Block).then_some(Record { reader: self })
     }
 
     /// The next record or damaged stretch; `None` at the end. What was left of the last record is passed
     /// over, and damage found there is reported first. Fails only when the source does.
     pub fn next_item(&mut self) -> io::Result<Option<WarcItem<'_, R>>> {
-        if self.place == Place::Block
+        if self.place == ReaderState::Block
             && let Err(damage) = self.finish_record()?
         {
             return Ok(Some(WarcItem::Damage(damage)));
@@ -171,13 +171,13 @@ impl<R: Read> WarcReader<R> {
     fn start_record(&mut self) -> io::Result<Option<Result<(), Damage>>> {
         loop {
             match self.place {
-                Place::End => return Ok(None),
-                Place::Outside => {
+                ReaderState::End => return Ok(None),
+                ReaderState::Outside => {
                     if let Some(damage) = self.open_member()? {
                         return Ok(Some(Err(damage)));
                     }
                 }
-                Place::Between | Place::Block => {
+                ReaderState::Between | ReaderState::Block => {
                     let start = self.record_offset();
                     match self.read_head() {
                         Ok(true) => return Ok(Some(Ok(()))),
@@ -193,8 +193,8 @@ impl<R: Read> WarcReader<R> {
         let start = self.members.input.offset();
         self.records_in_member = 0;
         match self.members.open() {
-            Ok(None) => self.place = Place::End,
-            Ok(Some(_)) => self.place = Place::Between,
+            Ok(None) => self.place = ReaderState::End,
+            Ok(Some(_)) => self.place = ReaderState::Between,
             Err(failure) => return self.recover(start, failure.into()).map(Some),
         }
         Ok(None)
@@ -202,25 +202,25 @@ impl<R: Read> WarcReader<R> {
 
     /// Handles the end of a member.
     fn leave_member(&mut self) {
-        if self.members.kind() != Kind::Plain {
+        if self.members.kind() != MemberKind::Plain {
             match self.records_in_member {
                 0 => {}
                 1 => self.n_single_members += 1,
                 _ => self.any_shared_member = true,
             }
         }
-        self.place = Place::Outside;
+        self.place = ReaderState::Outside;
     }
 
     pub(super) fn record_offset(&self) -> u64 {
         match self.members.kind() {
-            Kind::Plain => self.members.input.offset(),
+            MemberKind::Plain => self.members.input.offset(),
             _ => self.members.start(),
         }
     }
 
     /// Reads a record's head; `false` when the member has no more records.
-    fn read_head(&mut self) -> Result<bool, Failure> {
+    fn read_head(&mut self) -> Result<bool, ReadFailure> {
         if !self.skip_blank_lines()? {
             return Ok(false);
         }
@@ -229,30 +229,30 @@ impl<R: Read> WarcReader<R> {
             self.members.end_plain();
             return Ok(false);
         }
-        self.current = Current { offset: self.record_offset(), ..Current::default() };
+        self.current = CurrentRecord { offset: self.record_offset(), ..CurrentRecord::default() };
         if is_warc_start(self.members.window()) {
             self.read_warc_head()?
         } else {
             self.read_arc_head()?
         }
-        let Some(length) = self.header.content_length() else { return Err(Cause::NoLength.into()) };
+        let Some(length) = self.header.content_length() else { return Err(DamageCause::NoLength.into()) };
         self.current.length = length;
         self.current.remaining = length;
         self.current.block_start = self.members.consumed();
         self.records_in_member += 1;
-        self.place = Place::Block;
+        self.place = ReaderState::Block;
         Ok(true)
     }
 
     fn at_compressed_member(&self) -> bool {
         let window = self.members.window();
-        self.members.kind() == Kind::Plain
+        self.members.kind() == MemberKind::Plain
             && (window.starts_with(&GZIP_MAGIC) || window.starts_with(&ZSTD_MAGIC))
     }
 
     /// Makes at least `n` bytes available if the member has them.
     fn ensure(&mut self, n: usize) -> Result<(), MemberError> {
-        while self.members.window().len() < n && self.members.fill()? == Filled::More {}
+        while self.members.window().len() < n && self.members.fill()? == FillResult::More {}
         Ok(())
     }
 
@@ -266,13 +266,13 @@ impl<R: Read> WarcReader<R> {
                 return Ok(true);
             }
             self.members.consume(n);
-            if self.members.fill()? == Filled::End {
+            if self.members.fill()? == FillResult::End {
                 return Ok(false);
             }
         }
     }
 
-    fn read_warc_head(&mut self) -> Result<(), Failure> {
+    fn read_warc_head(&mut self) -> Result<(), ReadFailure> {
         let mut searched = 0;
         let end = loop {
             let window = self.members.window();
@@ -281,50 +281,50 @@ impl<R: Read> WarcReader<R> {
             }
             searched = window.len();
             if searched > MAX_HEAD {
-                return Err(Cause::HeadTooLong.into());
+                return Err(DamageCause::HeadTooLong.into());
             }
-            if self.members.fill()? == Filled::End {
-                let is_plain = self.members.kind() == Kind::Plain;
-                return Err(if is_plain { Cause::Torn } else { Cause::HeadCut }.into());
+            if self.members.fill()? == FillResult::End {
+                let is_plain = self.members.kind() == MemberKind::Plain;
+                return Err(if is_plain { DamageCause::Torn } else { DamageCause::HeadCut }.into());
             }
         };
         let head = &self.members.window()[..end];
         if let Some(at) = find_record_start(&head[5..], false, WarcVersion::Warc11) {
             self.members.consume(5 + at);
-            return Err(Failure::DamagedUpToHere(Cause::HeadCut));
+            return Err(ReadFailure::DamagedUpToHere(DamageCause::HeadCut));
         }
         self.header.parse_into(head);
         self.members.consume(end);
         Ok(())
     }
 
-    fn read_arc_head(&mut self) -> Result<(), Failure> {
+    fn read_arc_head(&mut self) -> Result<(), ReadFailure> {
         let line_end = loop {
             let window = self.members.window();
             let line = &window[..window.len().min(MAX_FIRST_LINE)];
             match memchr::memchr(b'\n', line) {
                 Some(end) => break end,
-                None if line.len() == MAX_FIRST_LINE => return Err(Cause::Garbage.into()),
-                None if self.members.fill()? == Filled::End => return Err(Cause::Garbage.into()),
+                None if line.len() == MAX_FIRST_LINE => return Err(DamageCause::Garbage.into()),
+                None if self.members.fill()? == FillResult::End => return Err(DamageCause::Garbage.into()),
                 None => {}
             }
         };
         if !parse_arc_line(&self.members.window()[..line_end], &mut self.header) {
-            return Err(Cause::Garbage.into());
+            return Err(DamageCause::Garbage.into());
         }
         self.members.consume(line_end + 1);
         Ok(())
     }
 
     /// Passes over the rest of the record and checks that it ends where it should.
-    fn finish_record(&mut self) -> io::Result<Result<Extent, Damage>> {
+    fn finish_record(&mut self) -> io::Result<Result<RecordExtent, Damage>> {
         match self.end_of_record() {
             Ok(extent) => Ok(Ok(extent)),
             Err(failure) => Ok(Err(self.recover(self.current.offset, failure)?)),
         }
     }
 
-    fn end_of_record(&mut self) -> Result<Extent, Failure> {
+    fn end_of_record(&mut self) -> Result<RecordExtent, ReadFailure> {
         while self.current.remaining > 0 {
             let n = self.block_window()?.len();
             self.consume_block(n);
@@ -333,21 +333,21 @@ impl<R: Read> WarcReader<R> {
         let plain_end = self.members.input.offset();
         let block_end = self.members.consumed();
         let more = self.skip_blank_lines()?;
-        self.place = Place::Between;
+        self.place = ReaderState::Between;
         // A record that ends with its two line ends is sound, whatever follows.
         let ended_well = self.members.consumed() - block_end >= 4;
         if more && !ended_well && !self.at_record_start()? {
-            return Err(Cause::WrongLength.into());
+            return Err(DamageCause::WrongLength.into());
         }
-        if self.members.kind() == Kind::Plain {
+        if self.members.kind() == MemberKind::Plain {
             self.any_sound_plain = true;
-            return Ok(Extent { offset, length: plain_end - offset, shared: false, by_offset: true });
+            return Ok(RecordExtent { offset, length: plain_end - offset, shared: false, by_offset: true });
         }
         let by_offset = self.records_in_member == 1 && !self.members.has_late_dictionary();
         if more || self.records_in_member > 1 {
-            return Ok(Extent { offset, length: 0, shared: true, by_offset });
+            return Ok(RecordExtent { offset, length: 0, shared: true, by_offset });
         }
-        Ok(Extent { offset, length: self.members.input.offset() - offset, shared: false, by_offset })
+        Ok(RecordExtent { offset, length: self.members.input.offset() - offset, shared: false, by_offset })
     }
 
     fn at_record_start(&mut self) -> Result<bool, MemberError> {
@@ -362,7 +362,9 @@ impl<R: Read> WarcReader<R> {
         while line_end.is_none() {
             let window = self.members.window();
             line_end = memchr::memchr(b'\n', &window[..window.len().min(MAX_FIRST_LINE)]);
-            if line_end.is_none() && (window.len() >= MAX_FIRST_LINE || self.members.fill()? == Filled::End) {
+            if line_end.is_none()
+                && (window.len() >= MAX_FIRST_LINE || self.members.fill()? == FillResult::End)
+            {
                 return Ok(false);
             }
         }
@@ -371,20 +373,22 @@ impl<R: Read> WarcReader<R> {
     }
 
     /// The rest of the block as far as it is in the window; at least a byte while any is left.
-    fn block_window(&mut self) -> Result<&[u8], Failure> {
+    fn block_window(&mut self) -> Result<&[u8], ReadFailure> {
         if let Some(cause) = self.current.failure {
             return Err(cause.into());
         }
         if self.current.remaining > 0 && self.members.window().is_empty() {
             let failure = match self.members.fill() {
-                Ok(Filled::More) => None,
+                Ok(FillResult::More) => None,
                 // At the end of a plain file a torn record cannot be told from a wrong length.
-                Ok(Filled::End) if self.members.kind() == Kind::Plain => Some(Cause::Torn.into()),
-                Ok(Filled::End) => Some(Cause::WrongLength.into()),
-                Err(e) => Some(Failure::from(e)),
+                Ok(FillResult::End) if self.members.kind() == MemberKind::Plain => {
+                    Some(DamageCause::Torn.into())
+                }
+                Ok(FillResult::End) => Some(DamageCause::WrongLength.into()),
+                Err(e) => Some(ReadFailure::from(e)),
             };
             if let Some(failure) = failure {
-                if let Failure::Damaged(cause) = failure {
+                if let ReadFailure::Damaged(cause) = failure {
                     self.current.failure = Some(cause);
                 }
                 return Err(failure);
@@ -453,7 +457,7 @@ impl<R: Read> Record<'_, R> {
                 break n.min(MAX_HEAD);
             }
             searched = n;
-            if !matches!(reader.members.fill(), Ok(Filled::More)) {
+            if !matches!(reader.members.fill(), Ok(FillResult::More)) {
                 break n;
             }
         };
@@ -465,7 +469,7 @@ impl<R: Read> Record<'_, R> {
 
     /// Passes over the rest of the block and says where the record stands, or what is wrong with it. Until
     /// then a record may still prove damaged.
-    pub fn finish(self) -> io::Result<Result<Extent, Damage>> {
+    pub fn finish(self) -> io::Result<Result<RecordExtent, Damage>> {
         self.reader.finish_record()
     }
 

@@ -5,10 +5,10 @@
 
 use std::io::{self, Read};
 
-use super::damage::{Cause, Damage, Failure};
+use super::damage::{Damage, DamageCause, ReadFailure};
 use super::header::WarcVersion;
-use super::member::{Filled, GZIP_MAGIC, Kind, MemberError, ZSTD_MAGIC};
-use super::reader::{LOOK_AHEAD, MAX_FIRST_LINE, Place, WarcReader};
+use super::member::{FillResult, GZIP_MAGIC, MemberError, MemberKind, ZSTD_MAGIC};
+use super::reader::{LOOK_AHEAD, MAX_FIRST_LINE, ReaderState, WarcReader};
 use super::start::{find_member_start, find_record_start, is_arc_like, is_warc_start};
 
 /// Bytes of a compressed member that are looked at to see whether a record begins in it.
@@ -16,28 +16,28 @@ const GLANCE: usize = 64;
 
 impl<R: Read> WarcReader<R> {
     /// After damage that began at `start`: goes to the next record and says what was passed over.
-    pub(super) fn recover(&mut self, start: u64, failure: Failure) -> io::Result<Damage> {
+    pub(super) fn recover(&mut self, start: u64, failure: ReadFailure) -> io::Result<Damage> {
         let (cause, at_next) = match failure {
-            Failure::Io(e) => return Err(e),
-            Failure::Damaged(cause) => (cause, false),
-            Failure::DamagedUpToHere(cause) => (cause, true),
+            ReadFailure::Io(e) => return Err(e),
+            ReadFailure::Damaged(cause) => (cause, false),
+            ReadFailure::DamagedUpToHere(cause) => (cause, true),
         };
         match self.members.kind() {
-            Kind::Plain if at_next => self.place = Place::Between,
-            Kind::Plain => self.resume_in_plain(cause)?,
+            MemberKind::Plain if at_next => self.place = ReaderState::Between,
+            MemberKind::Plain => self.resume_in_plain(cause)?,
             _ => self.resume_in_compressed(start, cause, at_next)?,
         }
-        let resumed = if self.place == Place::Between { self.record_offset() } else { self.offset() };
+        let resumed = if self.place == ReaderState::Between { self.record_offset() } else { self.offset() };
         Ok(Damage { offset: start, length: resumed.saturating_sub(start), cause })
     }
 
-    fn resume_in_plain(&mut self, cause: Cause) -> io::Result<()> {
-        if matches!(cause, Cause::WrongLength | Cause::Torn) && self.current.length > 0 {
+    fn resume_in_plain(&mut self, cause: DamageCause) -> io::Result<()> {
+        if matches!(cause, DamageCause::WrongLength | DamageCause::Torn) && self.current.length > 0 {
             // The block may hold sound records, so the search begins at its start.
             if let Err(MemberError::Io(e)) = self.members.rewind_within(self.current.block_start) {
                 return Err(e);
             }
-        } else if cause != Cause::NoLength {
+        } else if cause != DamageCause::NoLength {
             self.members.consume(1);
         }
         // A body may hold a whole archive of the other kind. The records before tell which kind the file itself is.
@@ -48,15 +48,15 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    fn resume_in_compressed(&mut self, start: u64, cause: Cause, at_next: bool) -> io::Result<()> {
+    fn resume_in_compressed(&mut self, start: u64, cause: DamageCause, at_next: bool) -> io::Result<()> {
         match cause {
-            Cause::Torn | Cause::Corrupt => return self.search_input(start + 1, false),
-            Cause::Checksum => return self.resume_after_member(start),
+            DamageCause::Torn | DamageCause::Corrupt => return self.search_input(start + 1, false),
+            DamageCause::Checksum => return self.resume_after_member(start),
             _ => {}
         }
         let position = match cause {
-            Cause::WrongLength => self.current.block_start,
-            Cause::NoLength => self.members.consumed(),
+            DamageCause::WrongLength => self.current.block_start,
+            DamageCause::NoLength => self.members.consumed(),
             _ => self.members.consumed() + u64::from(!at_next),
         };
         // A torn member may have taken the bytes of the members behind it, so it is searched only if it is sound.
@@ -85,7 +85,7 @@ impl<R: Read> WarcReader<R> {
         }
         let resume = self.swallowed_members(start, end)?.unwrap_or(end);
         self.members.input.rewind_to(resume)?;
-        self.place = Place::Outside;
+        self.place = ReaderState::Outside;
         Ok(())
     }
 
@@ -121,7 +121,7 @@ impl<R: Read> WarcReader<R> {
         loop {
             let start = self.offset();
             match self.members.open() {
-                Ok(Some(Kind::Gzip | Kind::Zstd)) if start < end => {}
+                Ok(Some(MemberKind::Gzip | MemberKind::Zstd)) if start < end => {}
                 Err(MemberError::Io(e)) => return Err(e),
                 _ => return Ok(Some(start)),
             }
@@ -129,9 +129,9 @@ impl<R: Read> WarcReader<R> {
                 let n = self.members.window().len();
                 self.members.consume(n);
                 match self.members.fill() {
-                    Ok(Filled::More) => {}
-                    Ok(Filled::End) if self.offset() == end => return Ok(None),
-                    Ok(Filled::End) => break,
+                    Ok(FillResult::More) => {}
+                    Ok(FillResult::End) if self.offset() == end => return Ok(None),
+                    Ok(FillResult::End) => break,
                     Err(MemberError::Io(e)) => return Err(e),
                     Err(_) => return Ok(Some(start)),
                 }
@@ -145,9 +145,9 @@ impl<R: Read> WarcReader<R> {
             let n = self.members.window().len();
             self.members.consume(n);
             match self.members.fill() {
-                Ok(Filled::More) => {}
-                Ok(Filled::End) => {
-                    self.place = Place::Outside;
+                Ok(FillResult::More) => {}
+                Ok(FillResult::End) => {
+                    self.place = ReaderState::Outside;
                     return Ok(true);
                 }
                 Err(e) => return self.resume_after_failed_scan(start, e).map(|()| false),
@@ -157,7 +157,7 @@ impl<R: Read> WarcReader<R> {
 
     /// Looks for a record's first line in the rest of the member.
     fn scan_member(&mut self, start: u64) -> io::Result<()> {
-        self.place = Place::Between;
+        self.place = ReaderState::Between;
         let mut at_line_start = false;
         loop {
             let window = self.members.window();
@@ -171,11 +171,11 @@ impl<R: Read> WarcReader<R> {
                 self.members.consume(n);
             }
             match self.members.fill() {
-                Ok(Filled::More) => {}
-                Ok(Filled::End) => {
+                Ok(FillResult::More) => {}
+                Ok(FillResult::End) => {
                     let n = self.members.window().len();
                     self.members.consume(n);
-                    self.place = Place::Outside;
+                    self.place = ReaderState::Outside;
                     return Ok(());
                 }
                 Err(e) => return self.resume_after_failed_scan(start, e),
@@ -212,7 +212,7 @@ impl<R: Read> WarcReader<R> {
             let at_line_start = self.members.input.previous() == Some(b'\n');
             let bytes = self.members.input.ensure(LOOK_AHEAD)?;
             if bytes.is_empty() {
-                self.place = Place::End;
+                self.place = ReaderState::End;
                 return Ok(());
             }
             let Some(at) = find_member_start(bytes, plain_too, at_line_start) else {
@@ -235,8 +235,8 @@ impl<R: Read> WarcReader<R> {
     fn record_begins_here(&mut self) -> io::Result<bool> {
         self.records_in_member = 0;
         match self.members.open() {
-            Ok(Some(Kind::Plain)) => {
-                self.place = Place::Between;
+            Ok(Some(MemberKind::Plain)) => {
+                self.place = ReaderState::Between;
                 return Ok(true);
             }
             Ok(Some(_)) => {}
@@ -246,14 +246,15 @@ impl<R: Read> WarcReader<R> {
         }
         while self.members.window().len() < LOOK_AHEAD {
             match self.members.fill_at_most(GLANCE) {
-                Ok(Filled::More) => {}
-                Ok(Filled::End) | Err(MemberError::Torn | MemberError::Corrupt | MemberError::Checksum) => {
+                Ok(FillResult::More) => {}
+                Ok(FillResult::End)
+                | Err(MemberError::Torn | MemberError::Corrupt | MemberError::Checksum) => {
                     break;
                 }
                 Err(MemberError::Io(e)) => return Err(e),
             }
         }
-        self.place = Place::Between;
+        self.place = ReaderState::Between;
         let window = self.members.window();
         Ok(is_warc_start(window) || is_arc_like(window))
     }

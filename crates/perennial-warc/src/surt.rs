@@ -6,6 +6,8 @@
 
 use std::net::Ipv4Addr;
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode, percent_encode};
+
 /// The key of a URL.
 pub fn surt(url: &str) -> String {
     if url.is_empty() {
@@ -14,7 +16,7 @@ pub fn surt(url: &str) -> String {
     if url.starts_with("filedesc") {
         return url.to_string();
     }
-    match Parts::parse(url.as_bytes()) {
+    match UrlParts::parse(url.as_bytes()) {
         Some(parts) => String::from_utf8_lossy(&parts.canonicalise().key()).into_owned(),
         None => url.to_string(),
     }
@@ -86,7 +88,7 @@ fn successor(prefix: &[u8]) -> Vec<u8> {
     vec![255; prefix.len() + 1]
 }
 
-struct Parts {
+struct UrlParts {
     scheme: Vec<u8>,
     host: Option<Vec<u8>>,
     port: Option<u16>,
@@ -94,9 +96,9 @@ struct Parts {
     query: Option<Vec<u8>>,
 }
 
-impl Parts {
+impl UrlParts {
     /// Splits as RFC 2396, appendix B does; `None` where the package raises an error.
-    fn parse(url: &[u8]) -> Option<Parts> {
+    fn parse(url: &[u8]) -> Option<UrlParts> {
         let url: Vec<u8> =
             trim_python(url).iter().copied().filter(|b| !matches!(b, b'\n' | b'\r' | b'\t')).collect();
         if url.is_empty() {
@@ -116,7 +118,7 @@ impl Parts {
             None => (&b""[..], rest),
         };
         let (host, port) = split_netloc(netloc)?;
-        let mut parts = Parts {
+        let mut parts = UrlParts {
             scheme: scheme.to_vec(),
             host: (!host.is_empty()).then_some(host),
             port: port.filter(|&p| p != 0),
@@ -139,7 +141,7 @@ impl Parts {
         self.path = Some(path);
     }
 
-    fn canonicalise(mut self) -> Parts {
+    fn canonicalise(mut self) -> UrlParts {
         self.query = self.query.map(|q| escape_once(&unescape_repeatedly(&q)));
         self.host = self.host.filter(|h| !h.is_empty()).map(|h| canonical_host(&h));
         let has_host = self.host.as_ref().is_some_and(|h| !h.is_empty());
@@ -259,7 +261,7 @@ fn split_netloc(netloc: &[u8]) -> Option<(Vec<u8>, Option<u16>)> {
 fn unescape_repeatedly(bytes: &[u8]) -> Vec<u8> {
     let mut current = bytes.to_vec();
     loop {
-        let next = unescape(&current);
+        let next: Vec<u8> = percent_decode(&current).collect();
         if next.len() == current.len() {
             return current;
         }
@@ -267,37 +269,11 @@ fn unescape_repeatedly(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-fn unescape(bytes: &[u8]) -> Vec<u8> {
-    let hex = |b: u8| (b as char).to_digit(16);
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let pair = (byte == b'%').then(|| Some((hex(*bytes.get(at + 1)?)?, hex(*bytes.get(at + 2)?)?)));
-        match pair.flatten() {
-            Some((high, low)) => {
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            None => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    out
-}
+/// What stays as it is: printable ASCII but `#` and `%`.
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'#').add(b'%');
 
-/// Escapes what is not printable ASCII, and blank, `#` and `%`.
 fn escape_once(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    for &byte in bytes {
-        if byte.is_ascii_graphic() && byte != b'#' && byte != b'%' {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
-    out
+    percent_encode(bytes, ESCAPED).to_string().into_bytes()
 }
 
 fn canonical_host(host: &[u8]) -> Vec<u8> {
@@ -308,7 +284,7 @@ fn canonical_host(host: &[u8]) -> Vec<u8> {
         host = ascii.into_bytes();
     }
     let host = collapse_dots(&host);
-    match ipv4_of(&host) {
+    match parse_ipv4(&host) {
         Some(address) => address.to_string().into_bytes(),
         None => escape_once(&host.to_ascii_lowercase()).to_ascii_lowercase(),
     }
@@ -352,7 +328,7 @@ fn collapse_dots(host: &[u8]) -> Vec<u8> {
 
 /// One number, or two to four parts as the C library's `inet_aton` reads them: the last fills what is left,
 /// a leading zero means octal.
-fn ipv4_of(host: &[u8]) -> Option<Ipv4Addr> {
+fn parse_ipv4(host: &[u8]) -> Option<Ipv4Addr> {
     if !host.is_empty() && host.iter().all(u8::is_ascii_digit) {
         let number =
             host.iter().fold(0u32, |n, &digit| n.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')));

@@ -12,19 +12,19 @@ const COMPRESSIONS: [Compression; 4] =
 
 /// One thing the reader reported, with everything that can be compared.
 #[derive(Debug, Clone, PartialEq)]
-enum Seen {
+enum ReadResult {
     Record {
         id: String,
         fields: Vec<(String, String)>,
         block: Vec<u8>,
-        extent: Extent,
+        extent: RecordExtent,
     },
     /// A record that turned out damaged after its head was read.
     Broken(String, Damage),
     Damage(Damage),
 }
 
-fn read_all(bytes: &[u8], seekable: bool) -> Vec<Seen> {
+fn read_all(bytes: &[u8], seekable: bool) -> Vec<ReadResult> {
     let source = std::io::Cursor::new(bytes);
     if seekable { walk(WarcReader::seekable(source).unwrap()) } else { walk(WarcReader::new(source)) }
 }
@@ -41,19 +41,19 @@ impl Read for Trickle<'_> {
     }
 }
 
-fn walk<R: Read>(mut reader: WarcReader<R>) -> Vec<Seen> {
+fn walk<R: Read>(mut reader: WarcReader<R>) -> Vec<ReadResult> {
     let mut seen = Vec::new();
     while let Some(item) = reader.next_item().unwrap() {
         seen.push(match item {
-            WarcItem::Damage(damage) => Seen::Damage(damage),
+            WarcItem::Damage(damage) => ReadResult::Damage(damage),
             WarcItem::Record(mut record) => {
                 let id = record.header().record_id().unwrap_or("").to_string();
                 let fields = record.header().fields().map(|(n, v)| (n.to_string(), v.to_string())).collect();
                 let mut block = Vec::new();
                 let _ = record.read_to_end(&mut block);
                 match record.finish().unwrap() {
-                    Ok(extent) => Seen::Record { id, fields, block, extent },
-                    Err(damage) => Seen::Broken(id, damage),
+                    Ok(extent) => ReadResult::Record { id, fields, block, extent },
+                    Err(damage) => ReadResult::Broken(id, damage),
                 }
             }
         });
@@ -62,19 +62,19 @@ fn walk<R: Read>(mut reader: WarcReader<R>) -> Vec<Seen> {
     seen
 }
 
-fn sound_ids(seen: &[Seen]) -> Vec<String> {
+fn sound_ids(seen: &[ReadResult]) -> Vec<String> {
     seen.iter()
         .filter_map(|s| match s {
-            Seen::Record { id, .. } => Some(id.clone()),
+            ReadResult::Record { id, .. } => Some(id.clone()),
             _ => None,
         })
         .collect()
 }
 
 /// What a test writes: a kind by number, an address, a body.
-type Plan = (u8, String, Vec<u8>);
+type RecordPlan = (u8, String, Vec<u8>);
 
-fn write_plans(plans: &[Plan], compression: Compression) -> (Vec<u8>, Vec<Written>, Vec<String>) {
+fn write_plans(plans: &[RecordPlan], compression: Compression) -> (Vec<u8>, Vec<WrittenRecord>, Vec<String>) {
     let mut writer = WarcWriter::new(Vec::new(), 0, compression).unwrap();
     let mut ids = RecordIds::new(7);
     let (mut written, mut names) = (Vec::new(), Vec::new());
@@ -95,7 +95,7 @@ fn write_plans(plans: &[Plan], compression: Compression) -> (Vec<u8>, Vec<Writte
                 b"HTTP/1.1 200 OK\r\n\r\n",
                 Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"),
             )
-            .refers_to(url, date, None),
+            .refers_to(url, date),
         };
         written.push(writer.write(&record).unwrap());
         names.push(id.to_string());
@@ -103,7 +103,7 @@ fn write_plans(plans: &[Plan], compression: Compression) -> (Vec<u8>, Vec<Writte
     (writer.into_inner(), written, names)
 }
 
-fn plans(max_body: usize) -> impl Strategy<Value = Vec<Plan>> {
+fn plans(max_body: usize) -> impl Strategy<Value = Vec<RecordPlan>> {
     let body = prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..max_body),
         "(abc|def|\r\n|<p>|WARC|/1.0){0,60}".prop_map(String::into_bytes),
@@ -122,7 +122,7 @@ proptest! {
         prop_assert_eq!(sound_ids(&seen), names);
         prop_assert_eq!(seen.len(), plans.len());
         for ((seen, written), (kind, _, body)) in seen.iter().zip(&written).zip(&plans) {
-            let Seen::Record { fields, block, extent, .. } = seen else { unreachable!() };
+            let ReadResult::Record { fields, block, extent, .. } = seen else { unreachable!() };
             prop_assert_eq!((extent.offset, extent.length, extent.shared), (written.offset, written.length, false));
             if kind % 6 < 4 {
                 prop_assert!(block.ends_with(body));
@@ -141,7 +141,7 @@ proptest! {
             bytes[at] ^= 0x10;
         }
         // The size of the window decides when damage is seen, but not which records are sound.
-        let sound = |seen: Vec<Seen>| seen.into_iter().filter(|s| matches!(s, Seen::Record { .. })).collect::<Vec<_>>();
+        let sound = |seen: Vec<ReadResult>| seen.into_iter().filter(|s| matches!(s, ReadResult::Record { .. })).collect::<Vec<_>>();
         prop_assert_eq!(sound(walk(WarcReader::new(Trickle(&bytes, step)))), sound(read_all(&bytes, true)));
     }
 
@@ -178,8 +178,8 @@ proptest! {
         let torn_at = written.get(n_whole).map_or(at as u64, |w| w.offset);
         if torn_at < at as u64 {
             let damage = seen.iter().find_map(|s| match s {
-                Seen::Damage(d) | Seen::Broken(_, d) => Some(*d),
-                Seen::Record { .. } => None,
+                ReadResult::Damage(d) | ReadResult::Broken(_, d) => Some(*d),
+                ReadResult::Record { .. } => None,
             });
             prop_assert_eq!(damage.map(|d| (d.offset, d.offset + d.length)), Some((torn_at, at as u64)));
         }
@@ -204,7 +204,7 @@ proptest! {
         let dirty = [&bytes[..at], &garbage, &bytes[at..]].concat();
         let seen = read_all(&dirty, seekable);
         prop_assert_eq!(sound_ids(&seen), names);
-        let damage = seen.iter().find_map(|s| match s { Seen::Damage(d) => Some(d.cause), _ => None });
+        let damage = seen.iter().find_map(|s| match s { ReadResult::Damage(d) => Some(d.cause), _ => None });
         prop_assert_eq!(damage.is_some(), true);
     }
 
@@ -240,7 +240,7 @@ proptest! {
         prop_assert_eq!(sound_ids(&seen), names);
         prop_assert_eq!(seen.len(), plans.len());
         for s in &seen {
-            let Seen::Record { extent, .. } = s else { unreachable!() };
+            let ReadResult::Record { extent, .. } = s else { unreachable!() };
             prop_assert_eq!(extent.shared, plans.len() > 1);
         }
     }
@@ -277,7 +277,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 /// All records but one are sound and in order; that one may be. In a plain file a record whose wrong length ends by
 /// chance where another record ends has that record in its block. Then its digest must be wrong.
-fn expect_all_but(names: &[String], hit: usize, seen: &[Seen]) -> Result<(), TestCaseError> {
+fn expect_all_but(names: &[String], hit: usize, seen: &[ReadResult]) -> Result<(), TestCaseError> {
     let sound = sound_ids(seen);
     let mut others = names.to_vec();
     let lost = others.remove(hit);
@@ -289,9 +289,9 @@ fn expect_all_but(names: &[String], hit: usize, seen: &[Seen]) -> Result<(), Tes
 }
 
 /// The records that are in the block of another one of which the digest is wrong.
-fn names_in_block_of(id: &str, seen: &[Seen]) -> Vec<String> {
-    let is_it = |s: &&Seen| matches!(s, Seen::Record { id: other, .. } if other == id);
-    let Some(Seen::Record { fields, block, .. }) = seen.iter().find(is_it) else { return Vec::new() };
+fn names_in_block_of(id: &str, seen: &[ReadResult]) -> Vec<String> {
+    let is_it = |s: &&ReadResult| matches!(s, ReadResult::Record { id: other, .. } if other == id);
+    let Some(ReadResult::Record { fields, block, .. }) = seen.iter().find(is_it) else { return Vec::new() };
     if fields.iter().any(|(n, v)| n == "WARC-Block-Digest" && *v == sha1_label(block)) {
         return Vec::new();
     }

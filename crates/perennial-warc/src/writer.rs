@@ -233,14 +233,9 @@ impl<'a> NewRecord<'a> {
         self.field("WARC-Truncated", why.as_str())
     }
 
-    /// Where a revisit's body is stored; the record's id where it is known, as `<urn:uuid:...>`.
-    pub fn refers_to(self, url: &'a str, date: Timestamp, id: Option<&'a str>) -> NewRecord<'a> {
-        let record =
-            self.field("WARC-Refers-To-Target-URI", url).field("WARC-Refers-To-Date", date.to_rfc3339());
-        match id {
-            Some(id) => record.field("WARC-Refers-To", id),
-            None => record,
-        }
+    /// Where a revisit's body is stored.
+    pub fn refers_to(self, url: &'a str, date: Timestamp) -> NewRecord<'a> {
+        self.field("WARC-Refers-To-Target-URI", url).field("WARC-Refers-To-Date", date.to_rfc3339())
     }
 
     /// Digests that are known already, as labels. They are not computed again. A streamed body needs them, because they
@@ -323,7 +318,7 @@ fn push_field(head: &mut Vec<u8>, name: &str, value: &str) {
 
 /// Where a record was written, and what it turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenRecord {
     /// Offset of its member in the file.
     pub offset: u64,
     /// Length of its member; of a plain record, head and block without the blank lines after them.
@@ -380,7 +375,7 @@ impl<W: Write> WarcWriter<W> {
 
     /// Writes a record whose block is in memory. It reaches the output in one piece unless it is large, but
     /// is not flushed.
-    pub fn write(&mut self, record: &NewRecord<'_>) -> io::Result<Written> {
+    pub fn write(&mut self, record: &NewRecord<'_>) -> io::Result<WrittenRecord> {
         let body: &[u8] = &record.body;
         let digests = record.compute_digests();
         self.write_block(record, body.len() as u64, digests, &mut { body })
@@ -393,9 +388,9 @@ impl<W: Write> WarcWriter<W> {
         record: &NewRecord<'_>,
         length: u64,
         body: &mut impl Read,
-    ) -> io::Result<Written> {
+    ) -> io::Result<WrittenRecord> {
         let digests = (record.block_digest.clone(), record.payload_digest.clone());
-        let mut body = Exactly { source: body, remaining: length };
+        let mut body = ExactBody { source: body, remaining: length };
         self.write_block(record, length, digests, &mut body)
     }
 
@@ -405,7 +400,7 @@ impl<W: Write> WarcWriter<W> {
         body_length: u64,
         (block_digest, payload_digest): (Option<String>, Option<String>),
         body: &mut dyn BlockSource,
-    ) -> io::Result<Written> {
+    ) -> io::Result<WrittenRecord> {
         let block_length = record.head.len() as u64 + body_length;
         let head = record.head_bytes(block_length, &block_digest, &payload_digest);
         self.compressor.start(head.len() as u64 + block_length + 4)?;
@@ -420,7 +415,7 @@ impl<W: Write> WarcWriter<W> {
         };
         let offset = self.offset;
         self.offset += n_written;
-        Ok(Written { offset, length, block_digest, payload_digest })
+        Ok(WrittenRecord { offset, length, block_digest, payload_digest })
     }
 }
 
@@ -435,12 +430,12 @@ impl BlockSource for &[u8] {
     }
 }
 
-struct Exactly<'a, R> {
+struct ExactBody<'a, R> {
     source: &'a mut R,
     remaining: u64,
 }
 
-impl<R: Read> BlockSource for Exactly<'_, R> {
+impl<R: Read> BlockSource for ExactBody<'_, R> {
     fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64> {
         let mut buffer = vec![0; COPY];
         let mut n_written = 0;

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use perennial_archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody};
 use perennial_core::time::{Span, Timestamp};
 
 /// Captures that share a commit.
@@ -60,7 +60,7 @@ fn append(writer: &mut ArchiveWriter, n: u64, n_pages: u64, n_links: u64) -> any
         ip: None,
         request_head: b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
         response_head: head.as_bytes(),
-        body: Body::Bytes(body.as_bytes()),
+        body: ExchangeBody::Bytes(body.as_bytes()),
         truncated: None,
         metadata: &[],
         derived: &[],

@@ -60,7 +60,7 @@ fn write_sample(pages: &Path) -> anyhow::Result<Vec<u8>> {
             Some((_, origin_url, origin_date)) => {
                 let profile = RevisitProfile::IdenticalPayloadDigest;
                 let record = NewRecord::revisit(id, date, url, profile, head.as_bytes(), Some(&digest));
-                out.write(&record.refers_to(origin_url, *origin_date, None))?;
+                out.write(&record.refers_to(origin_url, *origin_date))?;
             }
             None => {
                 out.write(&NewRecord::response(id, date, url, head.as_bytes(), &body))?;

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
-use perennial_archive::store::{LookRow, ShownText, Texts};
+use perennial_archive::store::{ObservationRow, ShownText, Texts};
 use perennial_archive::{Archive, ArchiveWriter};
 use perennial_core::page::segment::BlockRole;
 use perennial_core::rng::Rng;
@@ -86,7 +86,7 @@ fn main() -> anyhow::Result<()> {
                         said.iter().map(|text| ShownText { text, role: BlockRole::Main }).collect();
                     let before = look.checked_sub(1).map(time);
                     // One version in four is worth indexing, as in archives of news.
-                    let row = LookRow { time: time(look), before, is_indexed: look % 4 == 0 };
+                    let row = ObservationRow { time: time(look), before, is_indexed: look % 4 == 0 };
                     commit.show(*page, &row, &shown)?;
                 }
                 commit.set_seen(*page, time(VERSIONS_PER_PAGE - 1), VERSIONS_PER_PAGE)?;

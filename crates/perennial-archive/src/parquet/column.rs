@@ -1,7 +1,7 @@
 //! The values of one column in a row group -> a page: which values are there, and those that are.
 
-use super::thrift::{Struct, varint};
-use super::{ColumnKind, Value};
+use super::thrift::{ThriftStruct, varint};
+use super::{ColumnKind, ParquetValue};
 
 /// Names of the format.
 const PLAIN: i32 = 0;
@@ -16,7 +16,7 @@ const LEVEL: i32 = 3;
 
 /// Values of a column that are not written yet.
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(super) struct ColumnBuffer {
     kind: ColumnKind,
     /// How often in a row a value is there, or missing, alternately; it begins with those that are there.
     runs: Vec<u32>,
@@ -27,32 +27,32 @@ pub(super) struct Buffer {
 
 /// What the footer says of a page.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk {
+pub(super) struct ColumnChunk {
     n: usize,
     codec: i32,
     pub(super) n_bytes_plain: usize,
     n_bytes: usize,
 }
 
-impl Buffer {
-    pub(super) fn new(kind: ColumnKind) -> Buffer {
-        Buffer { kind, runs: vec![0], n: 0, n_truths: 0, plain: Vec::new() }
+impl ColumnBuffer {
+    pub(super) fn new(kind: ColumnKind) -> ColumnBuffer {
+        ColumnBuffer { kind, runs: vec![0], n: 0, n_truths: 0, plain: Vec::new() }
     }
 
     /// Whether a value is one of this column.
-    pub(super) fn takes(&self, value: &Value<'_>) -> bool {
+    pub(super) fn takes(&self, value: &ParquetValue<'_>) -> bool {
         match value {
-            Value::Missing => true,
-            Value::Truth(_) => self.kind == ColumnKind::Truth,
-            Value::Whole(_) => self.kind == ColumnKind::Whole,
-            Value::Number(_) => self.kind == ColumnKind::Number,
-            Value::Text(text) => self.kind == ColumnKind::Text && u32::try_from(text.len()).is_ok(),
-            Value::Time(_) => self.kind == ColumnKind::Time,
+            ParquetValue::Missing => true,
+            ParquetValue::Truth(_) => self.kind == ColumnKind::Truth,
+            ParquetValue::Whole(_) => self.kind == ColumnKind::Whole,
+            ParquetValue::Number(_) => self.kind == ColumnKind::Number,
+            ParquetValue::Text(text) => self.kind == ColumnKind::Text && u32::try_from(text.len()).is_ok(),
+            ParquetValue::Time(_) => self.kind == ColumnKind::Time,
         }
     }
 
-    pub(super) fn push(&mut self, value: &Value<'_>) {
-        let is_there = *value != Value::Missing;
+    pub(super) fn push(&mut self, value: &ParquetValue<'_>) {
+        let is_there = *value != ParquetValue::Missing;
         // Runs of values that are there stand at even places.
         if (self.runs.len() % 2 == 1) != is_there {
             self.runs.push(0);
@@ -62,8 +62,8 @@ impl Buffer {
         }
         self.n += 1;
         match value {
-            Value::Missing => {}
-            Value::Truth(truth) => {
+            ParquetValue::Missing => {}
+            ParquetValue::Truth(truth) => {
                 if self.n_truths.is_multiple_of(8) {
                     self.plain.push(0);
                 }
@@ -72,10 +72,10 @@ impl Buffer {
                 }
                 self.n_truths += 1;
             }
-            Value::Whole(number) => self.plain.extend(number.to_le_bytes()),
-            Value::Number(number) => self.plain.extend(number.to_le_bytes()),
-            Value::Time(time) => self.plain.extend(time.as_millis().to_le_bytes()),
-            Value::Text(text) => {
+            ParquetValue::Whole(number) => self.plain.extend(number.to_le_bytes()),
+            ParquetValue::Number(number) => self.plain.extend(number.to_le_bytes()),
+            ParquetValue::Time(time) => self.plain.extend(time.as_millis().to_le_bytes()),
+            ParquetValue::Text(text) => {
                 self.plain.extend((text.len() as u32).to_le_bytes());
                 self.plain.extend_from_slice(text.as_bytes());
             }
@@ -87,7 +87,7 @@ impl Buffer {
     }
 
     /// The page with its head, and what the footer says of it. The buffer is empty afterwards.
-    pub(super) fn end_page(&mut self) -> (Chunk, Vec<u8>) {
+    pub(super) fn end_page(&mut self) -> (ColumnChunk, Vec<u8>) {
         let mut levels = Vec::new();
         for (place, run) in self.runs.iter().enumerate().filter(|(_, run)| **run > 0) {
             varint(&mut levels, u64::from(*run) << 1);
@@ -102,15 +102,15 @@ impl Buffer {
         let codec = if packed.is_some() { ZSTD } else { UNCOMPRESSED };
         let body = packed.unwrap_or(body);
 
-        let mut data = Struct::default();
+        let mut data = ThriftStruct::default();
         data.i32(1, self.n as i32).i32(2, PLAIN).i32(3, RLE).i32(4, RLE);
-        let mut head = Struct::default();
+        let mut head = ThriftStruct::default();
         head.i32(1, DATA_PAGE).i32(2, n_plain as i32).i32(3, body.len() as i32).inner(5, data);
         let mut page = head.end();
         let n_head = page.len();
         page.extend(body);
-        let chunk = Chunk { n: self.n, codec, n_bytes_plain: n_head + n_plain, n_bytes: page.len() };
-        *self = Buffer::new(self.kind);
+        let chunk = ColumnChunk { n: self.n, codec, n_bytes_plain: n_head + n_plain, n_bytes: page.len() };
+        *self = ColumnBuffer::new(self.kind);
         (chunk, page)
     }
 
@@ -125,18 +125,18 @@ impl Buffer {
     }
 
     /// What the footer says of the column: by the names of old, and by those of today.
-    pub(super) fn schema(&self, name: &str) -> Struct {
-        let mut element = Struct::default();
+    pub(super) fn schema(&self, name: &str) -> ThriftStruct {
+        let mut element = ThriftStruct::default();
         element.i32(1, self.physical()).i32(3, OPTIONAL).binary(4, name.as_bytes());
-        let mut logical = Struct::default();
+        let mut logical = ThriftStruct::default();
         match self.kind {
             ColumnKind::Text => {
-                logical.inner(1, Struct::default());
+                logical.inner(1, ThriftStruct::default());
                 element.i32(6, 0).inner(10, logical);
             }
             ColumnKind::Time => {
-                let (mut unit, mut time) = (Struct::default(), Struct::default());
-                unit.inner(1, Struct::default());
+                let (mut unit, mut time) = (ThriftStruct::default(), ThriftStruct::default());
+                unit.inner(1, ThriftStruct::default());
                 time.truth(1, true).inner(2, unit);
                 logical.inner(8, time);
                 element.i32(6, 9).inner(10, logical);
@@ -147,9 +147,9 @@ impl Buffer {
     }
 
     /// What the footer says of a page of it.
-    pub(super) fn metadata(&self, name: &str, offset: u64, chunk: &Chunk) -> Struct {
+    pub(super) fn metadata(&self, name: &str, offset: u64, chunk: &ColumnChunk) -> ThriftStruct {
         let (plain, packed) = (chunk.n_bytes_plain as i64, chunk.n_bytes as i64);
-        let mut column = Struct::default();
+        let mut column = ThriftStruct::default();
         column
             .i32(1, self.physical())
             .i32s(2, &[PLAIN, RLE])
@@ -159,7 +159,7 @@ impl Buffer {
             .i64(6, plain)
             .i64(7, packed)
             .i64(9, offset as i64);
-        let mut written = Struct::default();
+        let mut written = ThriftStruct::default();
         written.i64(2, offset as i64).inner(3, column);
         written
     }

@@ -14,8 +14,8 @@ mod thrift;
 
 use thiserror::Error;
 
-use self::column::{Buffer, Chunk};
-use self::thrift::Struct;
+use self::column::{ColumnBuffer, ColumnChunk};
+use self::thrift::ThriftStruct;
 use perennial_core::time::Timestamp;
 
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -40,7 +40,7 @@ pub enum ColumnKind {
 
 /// A value of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Value<'a> {
+pub enum ParquetValue<'a> {
     /// Nothing.
     Missing,
     /// A truth.
@@ -69,10 +69,10 @@ pub enum RowError {
 /// Writes one table.
 #[derive(Debug)]
 pub struct ParquetWriter {
-    columns: Vec<(String, Buffer)>,
+    columns: Vec<(String, ColumnBuffer)>,
     n_pending: usize,
     n_rows: u64,
-    groups: Vec<Group>,
+    groups: Vec<RowGroup>,
     /// Bytes of the file so far.
     offset: u64,
     /// Bytes that were made and not taken.
@@ -80,16 +80,16 @@ pub struct ParquetWriter {
 }
 
 #[derive(Debug)]
-struct Group {
+struct RowGroup {
     n_rows: usize,
     /// Where each column's page begins, and the page.
-    chunks: Vec<(u64, Chunk)>,
+    chunks: Vec<(u64, ColumnChunk)>,
 }
 
 impl ParquetWriter {
     /// A table with these columns.
     pub fn new(columns: &[(&str, ColumnKind)]) -> ParquetWriter {
-        let buffer = |(name, kind): &(&str, ColumnKind)| ((*name).to_owned(), Buffer::new(*kind));
+        let buffer = |(name, kind): &(&str, ColumnKind)| ((*name).to_owned(), ColumnBuffer::new(*kind));
         ParquetWriter {
             columns: columns.iter().map(buffer).collect(),
             n_pending: 0,
@@ -101,7 +101,7 @@ impl ParquetWriter {
     }
 
     /// Adds a row. A row that cannot be written is left out.
-    pub fn push(&mut self, row: &[Value<'_>]) -> Result<(), RowError> {
+    pub fn push(&mut self, row: &[ParquetValue<'_>]) -> Result<(), RowError> {
         if row.len() != self.columns.len() {
             return Err(RowError::Width(row.len(), self.columns.len()));
         }
@@ -147,11 +147,11 @@ impl ParquetWriter {
         }
         let n_rows = std::mem::take(&mut self.n_pending);
         self.n_rows += n_rows as u64;
-        self.groups.push(Group { n_rows, chunks });
+        self.groups.push(RowGroup { n_rows, chunks });
     }
 
     fn footer(&self) -> Vec<u8> {
-        let mut root = Struct::default();
+        let mut root = ThriftStruct::default();
         root.binary(4, b"rows").i32(5, self.columns.len() as i32);
         let schema =
             std::iter::once(root).chain(self.columns.iter().map(|(name, column)| column.schema(name)));
@@ -160,11 +160,11 @@ impl ParquetWriter {
             let chunks =
                 chunks.map(|((offset, chunk), (name, column))| column.metadata(name, *offset, chunk));
             let total = group.chunks.iter().map(|(_, chunk)| chunk.n_bytes_plain as i64).sum();
-            let mut written = Struct::default();
+            let mut written = ThriftStruct::default();
             written.structs(1, chunks).i64(2, total).i64(3, group.n_rows as i64);
             written
         });
-        let mut file = Struct::default();
+        let mut file = ThriftStruct::default();
         file.i32(1, 1)
             .structs(2, schema)
             .i64(3, self.n_rows as i64)

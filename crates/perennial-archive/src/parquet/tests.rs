@@ -6,17 +6,17 @@ use super::*;
 
 /// What a field of the compact protocol has.
 #[derive(Clone, Debug, PartialEq)]
-enum Field {
+enum ThriftField {
     Truth(bool),
     Int(i64),
     Bytes(Vec<u8>),
-    List(Vec<Field>),
-    Struct(Vec<(i16, Field)>),
+    List(Vec<ThriftField>),
+    Struct(Vec<(i16, ThriftField)>),
 }
 
-impl Field {
-    fn at(&self, number: i16) -> &Field {
-        let Field::Struct(fields) = self else { panic!("no struct: {self:?}") };
+impl ThriftField {
+    fn at(&self, number: i16) -> &ThriftField {
+        let ThriftField::Struct(fields) = self else { panic!("no struct: {self:?}") };
         &fields
             .iter()
             .find(|(known, _)| *known == number)
@@ -25,24 +25,24 @@ impl Field {
     }
 
     fn int(&self) -> i64 {
-        let Field::Int(value) = self else { panic!("{self:?}") };
+        let ThriftField::Int(value) = self else { panic!("{self:?}") };
         *value
     }
 
-    fn list(&self) -> &[Field] {
-        let Field::List(values) = self else { panic!("{self:?}") };
+    fn list(&self) -> &[ThriftField] {
+        let ThriftField::List(values) = self else { panic!("{self:?}") };
         values
     }
 
     fn text(&self) -> String {
-        let Field::Bytes(bytes) = self else { panic!("{self:?}") };
+        let ThriftField::Bytes(bytes) = self else { panic!("{self:?}") };
         String::from_utf8(bytes.clone()).unwrap()
     }
 }
 
-struct Reader<'b>(&'b [u8]);
+struct ThriftReader<'b>(&'b [u8]);
 
-impl Reader<'_> {
+impl ThriftReader<'_> {
     fn byte(&mut self) -> u8 {
         let (first, rest) = self.0.split_first().unwrap();
         self.0 = rest;
@@ -67,33 +67,33 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, kind: u8) -> Field {
+    fn value(&mut self, kind: u8) -> ThriftField {
         match kind {
-            1 | 2 => Field::Truth(kind == 1),
+            1 | 2 => ThriftField::Truth(kind == 1),
             5 | 6 => {
                 let value = self.varint();
-                Field::Int((value >> 1) as i64 ^ -((value & 1) as i64))
+                ThriftField::Int((value >> 1) as i64 ^ -((value & 1) as i64))
             }
             8 => {
                 let n = self.varint() as usize;
-                Field::Bytes(self.bytes(n))
+                ThriftField::Bytes(self.bytes(n))
             }
             9 => {
                 let head = self.byte();
                 let n = if head >> 4 == 15 { self.varint() as usize } else { usize::from(head >> 4) };
-                Field::List((0..n).map(|_| self.value(head & 15)).collect())
+                ThriftField::List((0..n).map(|_| self.value(head & 15)).collect())
             }
             12 => self.fields(),
             kind => panic!("kind {kind}"),
         }
     }
 
-    fn fields(&mut self) -> Field {
+    fn fields(&mut self) -> ThriftField {
         let (mut found, mut number) = (Vec::new(), 0);
         loop {
             let head = self.byte();
             if head == 0 {
-                return Field::Struct(found);
+                return ThriftField::Struct(found);
             }
             assert!(head >> 4 > 0, "numbers grow");
             number += i16::from(head >> 4);
@@ -103,7 +103,7 @@ impl Reader<'_> {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Read {
+enum CellValue {
     Missing,
     Truth(bool),
     Whole(i64),
@@ -111,10 +111,10 @@ enum Read {
     Text(String),
 }
 
-fn page_values(file: &[u8], column: &Field) -> Vec<Read> {
+fn page_values(file: &[u8], column: &ThriftField) -> Vec<CellValue> {
     let metadata = column.at(3);
     let (offset, total) = (metadata.at(9).int() as usize, metadata.at(7).int() as usize);
-    let mut reader = Reader(&file[offset..offset + total]);
+    let mut reader = ThriftReader(&file[offset..offset + total]);
     let head = reader.fields();
     let body = reader.bytes(head.at(3).int() as usize);
     assert!(reader.0.is_empty(), "the page ends where the footer says");
@@ -128,7 +128,8 @@ fn page_values(file: &[u8], column: &Field) -> Vec<Read> {
     };
     assert_eq!(body.len(), n_plain);
     let n_levels = u32::from_le_bytes(body[..4].try_into().unwrap()) as usize;
-    let (mut levels, mut values) = (Reader(&body[4..4 + n_levels]), Reader(&body[4 + n_levels..]));
+    let (mut levels, mut values) =
+        (ThriftReader(&body[4..4 + n_levels]), ThriftReader(&body[4 + n_levels..]));
     let mut is_there = Vec::new();
     while !levels.0.is_empty() {
         let run = levels.varint();
@@ -140,19 +141,19 @@ fn page_values(file: &[u8], column: &Field) -> Vec<Read> {
     let (mut read, mut n_truths, mut bits) = (Vec::new(), 0, 0);
     for is_there in is_there {
         read.push(match (is_there, metadata.at(1).int()) {
-            (false, _) => Read::Missing,
+            (false, _) => CellValue::Missing,
             (true, 0) => {
                 if n_truths % 8 == 0 {
                     bits = values.byte();
                 }
                 n_truths += 1;
-                Read::Truth(bits >> ((n_truths - 1) % 8) & 1 == 1)
+                CellValue::Truth(bits >> ((n_truths - 1) % 8) & 1 == 1)
             }
-            (true, 2) => Read::Whole(i64::from_le_bytes(values.bytes(8).try_into().unwrap())),
-            (true, 5) => Read::Number(u64::from_le_bytes(values.bytes(8).try_into().unwrap())),
+            (true, 2) => CellValue::Whole(i64::from_le_bytes(values.bytes(8).try_into().unwrap())),
+            (true, 5) => CellValue::Number(u64::from_le_bytes(values.bytes(8).try_into().unwrap())),
             (true, _) => {
                 let n = u32::from_le_bytes(values.bytes(4).try_into().unwrap()) as usize;
-                Read::Text(String::from_utf8(values.bytes(n)).unwrap())
+                CellValue::Text(String::from_utf8(values.bytes(n)).unwrap())
             }
         });
     }
@@ -161,16 +162,16 @@ fn page_values(file: &[u8], column: &Field) -> Vec<Read> {
 }
 
 /// All columns of a file, and how many row groups it has.
-fn read(file: &[u8]) -> (Vec<(String, Vec<Read>)>, usize) {
+fn read(file: &[u8]) -> (Vec<(String, Vec<CellValue>)>, usize) {
     assert!(file.starts_with(MAGIC) && file.ends_with(MAGIC));
     let tail = file.len() - 8;
     let n_footer = u32::from_le_bytes(file[tail..tail + 4].try_into().unwrap()) as usize;
-    let mut reader = Reader(&file[tail - n_footer..tail]);
+    let mut reader = ThriftReader(&file[tail - n_footer..tail]);
     let footer = reader.fields();
     assert!(reader.0.is_empty());
     let schema = footer.at(2).list();
     assert_eq!(schema[0].at(5).int() as usize, schema.len() - 1);
-    let mut columns: Vec<(String, Vec<Read>)> =
+    let mut columns: Vec<(String, Vec<CellValue>)> =
         schema[1..].iter().map(|element| (element.at(4).text(), Vec::new())).collect();
     for group in footer.at(4).list() {
         for (chunk, (name, values)) in group.at(1).list().iter().zip(&mut columns) {
@@ -192,18 +193,18 @@ const COLUMNS: [(&str, ColumnKind); 5] = [
     ("time", ColumnKind::Time),
 ];
 
-type Row = (Option<bool>, Option<i64>, Option<f64>, Option<String>, Option<i64>);
+type TestRow = (Option<bool>, Option<i64>, Option<f64>, Option<String>, Option<i64>);
 
-fn write(rows: &[Row]) -> Vec<u8> {
+fn write(rows: &[TestRow]) -> Vec<u8> {
     let mut writer = ParquetWriter::new(&COLUMNS);
     let mut file = Vec::new();
     for (truth, whole, number, text, time) in rows {
         let row = [
-            truth.map_or(Value::Missing, Value::Truth),
-            whole.map_or(Value::Missing, Value::Whole),
-            number.map_or(Value::Missing, Value::Number),
-            text.as_deref().map_or(Value::Missing, Value::Text),
-            time.map_or(Value::Missing, |millis| Value::Time(Timestamp::from_millis(millis))),
+            truth.map_or(ParquetValue::Missing, ParquetValue::Truth),
+            whole.map_or(ParquetValue::Missing, ParquetValue::Whole),
+            number.map_or(ParquetValue::Missing, ParquetValue::Number),
+            text.as_deref().map_or(ParquetValue::Missing, ParquetValue::Text),
+            time.map_or(ParquetValue::Missing, |millis| ParquetValue::Time(Timestamp::from_millis(millis))),
         ];
         writer.push(&row).unwrap();
         file.extend(writer.take());
@@ -212,16 +213,16 @@ fn write(rows: &[Row]) -> Vec<u8> {
     file
 }
 
-fn expected(rows: &[Row]) -> [Vec<Read>; 5] {
-    let of = |value: &dyn Fn(&Row) -> Option<Read>| {
-        rows.iter().map(|row| value(row).unwrap_or(Read::Missing)).collect::<Vec<_>>()
+fn expected(rows: &[TestRow]) -> [Vec<CellValue>; 5] {
+    let of = |value: &dyn Fn(&TestRow) -> Option<CellValue>| {
+        rows.iter().map(|row| value(row).unwrap_or(CellValue::Missing)).collect::<Vec<_>>()
     };
     [
-        of(&|row| row.0.map(Read::Truth)),
-        of(&|row| row.1.map(Read::Whole)),
-        of(&|row| row.2.map(|number| Read::Number(number.to_bits()))),
-        of(&|row| row.3.clone().map(Read::Text)),
-        of(&|row| row.4.map(Read::Whole)),
+        of(&|row| row.0.map(CellValue::Truth)),
+        of(&|row| row.1.map(CellValue::Whole)),
+        of(&|row| row.2.map(|number| CellValue::Number(number.to_bits()))),
+        of(&|row| row.3.clone().map(CellValue::Text)),
+        of(&|row| row.4.map(CellValue::Whole)),
     ]
 }
 
@@ -239,7 +240,7 @@ fn an_empty_table_has_its_columns() {
 fn a_long_table_has_several_row_groups() {
     let row =
         |n: i64| (Some(n % 3 == 0), Some(n), Some(n as f64 / 7.0), Some(n.to_string()), Some(n * 1_000));
-    let rows: Vec<Row> = (0..250_000).map(row).collect();
+    let rows: Vec<TestRow> = (0..250_000).map(row).collect();
     let (columns, n_groups) = read(&write(&rows));
     assert_eq!(n_groups, 3);
     for ((_, values), expected) in columns.into_iter().zip(expected(&rows)) {
@@ -250,11 +251,14 @@ fn a_long_table_has_several_row_groups() {
 #[test]
 fn a_row_that_does_not_fit_is_refused_whole() {
     let mut writer = ParquetWriter::new(&[("a", ColumnKind::Whole), ("b", ColumnKind::Text)]);
-    assert_eq!(writer.push(&[Value::Whole(1)]), Err(RowError::Width(1, 2)));
-    assert_eq!(writer.push(&[Value::Whole(1), Value::Whole(1)]), Err(RowError::Kind("b".into())));
-    writer.push(&[Value::Whole(2), Value::Text("x")]).unwrap();
+    assert_eq!(writer.push(&[ParquetValue::Whole(1)]), Err(RowError::Width(1, 2)));
+    assert_eq!(
+        writer.push(&[ParquetValue::Whole(1), ParquetValue::Whole(1)]),
+        Err(RowError::Kind("b".into()))
+    );
+    writer.push(&[ParquetValue::Whole(2), ParquetValue::Text("x")]).unwrap();
     let (columns, _) = read(&writer.finish());
-    assert_eq!(columns[0].1, [Read::Whole(2)]);
+    assert_eq!(columns[0].1, [CellValue::Whole(2)]);
 }
 
 proptest! {

@@ -8,12 +8,12 @@ const STRUCT: u8 = 12;
 
 /// A struct that is being written; its fields must come in order of their numbers.
 #[derive(Debug, Default)]
-pub(super) struct Struct {
+pub(super) struct ThriftStruct {
     bytes: Vec<u8>,
     last: i16,
 }
 
-impl Struct {
+impl ThriftStruct {
     /// The bytes, with the mark of the end.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.bytes.push(0);
@@ -27,41 +27,41 @@ impl Struct {
     }
 
     /// A whole number, or one of few names.
-    pub(super) fn i32(&mut self, number: i16, value: i32) -> &mut Struct {
+    pub(super) fn i32(&mut self, number: i16, value: i32) -> &mut ThriftStruct {
         self.field(number, I32);
         varint(&mut self.bytes, zigzag(i64::from(value)));
         self
     }
 
     /// A long whole number.
-    pub(super) fn i64(&mut self, number: i16, value: i64) -> &mut Struct {
+    pub(super) fn i64(&mut self, number: i16, value: i64) -> &mut ThriftStruct {
         self.field(number, I64);
         varint(&mut self.bytes, zigzag(value));
         self
     }
 
     /// A truth, which the kind of the field says.
-    pub(super) fn truth(&mut self, number: i16, value: bool) -> &mut Struct {
+    pub(super) fn truth(&mut self, number: i16, value: bool) -> &mut ThriftStruct {
         self.field(number, if value { 1 } else { 2 });
         self
     }
 
     /// A text.
-    pub(super) fn binary(&mut self, number: i16, value: &[u8]) -> &mut Struct {
+    pub(super) fn binary(&mut self, number: i16, value: &[u8]) -> &mut ThriftStruct {
         self.field(number, BINARY);
         binary(&mut self.bytes, value);
         self
     }
 
     /// A struct inside this one.
-    pub(super) fn inner(&mut self, number: i16, value: Struct) -> &mut Struct {
+    pub(super) fn inner(&mut self, number: i16, value: ThriftStruct) -> &mut ThriftStruct {
         self.field(number, STRUCT);
         self.bytes.extend(value.end());
         self
     }
 
     /// Names from a list of few.
-    pub(super) fn i32s(&mut self, number: i16, values: &[i32]) -> &mut Struct {
+    pub(super) fn i32s(&mut self, number: i16, values: &[i32]) -> &mut ThriftStruct {
         self.field(number, LIST);
         list(&mut self.bytes, values.len(), I32);
         values.iter().for_each(|value| varint(&mut self.bytes, zigzag(i64::from(*value))));
@@ -69,7 +69,7 @@ impl Struct {
     }
 
     /// One text in a list.
-    pub(super) fn one_binary(&mut self, number: i16, value: &[u8]) -> &mut Struct {
+    pub(super) fn one_binary(&mut self, number: i16, value: &[u8]) -> &mut ThriftStruct {
         self.field(number, LIST);
         list(&mut self.bytes, 1, BINARY);
         binary(&mut self.bytes, value);
@@ -77,8 +77,12 @@ impl Struct {
     }
 
     /// Structs.
-    pub(super) fn structs(&mut self, number: i16, values: impl IntoIterator<Item = Struct>) -> &mut Struct {
-        let values: Vec<Struct> = values.into_iter().collect();
+    pub(super) fn structs(
+        &mut self,
+        number: i16,
+        values: impl IntoIterator<Item = ThriftStruct>,
+    ) -> &mut ThriftStruct {
+        let values: Vec<ThriftStruct> = values.into_iter().collect();
         self.field(number, LIST);
         list(&mut self.bytes, values.len(), STRUCT);
         values.into_iter().for_each(|value| self.bytes.extend(value.end()));

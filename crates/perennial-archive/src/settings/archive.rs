@@ -106,6 +106,6 @@ impl Default for WarcTable {
 
 fn file_name_start(text: &str) -> Result<String, String> {
     let is_safe = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c));
-    let cure = || "it begins file names: use letters, digits, _ and .".to_owned();
-    is_safe.then(|| text.to_owned()).ok_or_else(cure)
+    let hint = || "it begins file names: use letters, digits, _ and .".to_owned();
+    is_safe.then(|| text.to_owned()).ok_or_else(hint)
 }

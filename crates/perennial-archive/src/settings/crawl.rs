@@ -67,7 +67,7 @@ pub struct CrawlTable {
     /// The most pages of one host whose addresses differ only in numbers and values.
     pub max_pages_per_shape: u32,
     /// The budget of all sites together.
-    pub allowance: Allowance,
+    pub allowance: BudgetTable,
     /// What the crawl serves on sites that have no goal of their own.
     pub goal: Goal,
     /// Whether quiet hours save visits for busy ones; `None`: under goals that take pictures, where the budget is given for a day or longer.
@@ -78,7 +78,7 @@ pub struct CrawlTable {
 
 /// A budget of visits and bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Allowance {
+pub struct BudgetTable {
     /// Visits of pages in a period.
     pub visits: Option<Budget>,
     /// Bytes of bodies in a day, those of requisites included.
@@ -111,7 +111,7 @@ impl Default for CrawlTable {
             max_redirects: 10,
             max_depth: 100,
             max_pages_per_shape: 100_000,
-            allowance: Allowance::default(),
+            allowance: BudgetTable::default(),
             goal: Goal::default(),
             varying_budget: None,
             floor: None,
@@ -167,7 +167,7 @@ impl CrawlTable {
             max_pages_per_shape: reader
                 .whole("max_pages_per_shape", 1..=MOST)
                 .unwrap_or(usual.max_pages_per_shape),
-            allowance: Allowance::read(reader),
+            allowance: BudgetTable::read(reader),
             goal: reader.parsed("goal", parse_goal).unwrap_or(usual.goal),
             varying_budget: reader.maybe("varying_budget"),
             floor: reader.number("floor", 0.0..=1.0).map(|share| share as f32),
@@ -175,10 +175,10 @@ impl CrawlTable {
     }
 }
 
-impl Allowance {
+impl BudgetTable {
     /// The keys that `[crawl]` and `[[site]]` share.
-    pub(super) fn read(reader: &mut TableReader<'_, '_>) -> Allowance {
-        Allowance { visits: reader.parsed("budget", budget), bytes_per_day: reader.bytes("bytes_per_day") }
+    pub(super) fn read(reader: &mut TableReader<'_, '_>) -> BudgetTable {
+        BudgetTable { visits: reader.parsed("budget", budget), bytes_per_day: reader.bytes("bytes_per_day") }
     }
 }
 

@@ -32,13 +32,14 @@ use toml_edit::{Document, DocumentMut, Table};
 
 use crate::disk::write_whole;
 pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
-pub use crawl::{Allowance, CrawlTable};
-pub use notify::{NotifyRule, Security, Shape, SmtpTable, Target, put_rule};
-pub use parts::{Parts, PinnedPart};
-use reader::{Key, Notes, TableReader};
+pub use crawl::{BudgetTable, CrawlTable};
+pub use notify::{NoticeReceiver, NotifyRule, SmtpSecurity, SmtpTable, WebFormat, put_rule};
+pub use parts::{PageParts, PinnedPart};
+
 pub use reader::{Mistakes, nearest};
-pub use site::{Keep, Renderer, Seed, Seeds};
-pub use write::{Edited, change, follow, unfollow};
+use reader::{ReadingLog, SettingKey, TableReader};
+pub use site::{PageRenderer, Seed, Seeds, VersionRetention};
+pub use write::{SiteEdit, change, follow, unfollow};
 
 /// What `perennial init` writes.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -87,9 +88,10 @@ impl Settings {
 
     /// Reads and checks the text of a file; `path` is for messages.
     pub fn parse(path: &Path, text: &str) -> anyhow::Result<Settings> {
-        let document = Document::parse(text).map_err(|error| Mistakes::of_syntax(path, text, &error))?;
+        let document =
+            Document::parse(text).map_err(|error| Mistakes::from_syntax_error(path, text, &error))?;
         refuse_later_format(path, document.as_table())?;
-        let mut notes = Notes::new(text);
+        let mut notes = ReadingLog::new(text);
         let settings = notes.read(FILE, Some(document.as_table()), None, Settings::read);
         match notes.into_mistakes(path, known_keys) {
             Some(mistakes) => Err(mistakes.into()),
@@ -121,10 +123,10 @@ fn refuse_later_format(path: &Path, root: &Table) -> anyhow::Result<()> {
 }
 
 /// Every table's keys: those that reading asks for.
-fn known_keys() -> BTreeSet<Key> {
+fn known_keys() -> BTreeSet<SettingKey> {
     let text = "[[site]]\nurl = \"https://example.org/\"\n[[notify]]\nname = \"a\"\nto = \"email:a@b\"\n";
     let Ok(document) = Document::parse(text) else { return BTreeSet::new() };
-    let mut notes = Notes::new(text);
+    let mut notes = ReadingLog::new(text);
     notes.read(FILE, Some(document.as_table()), None, Settings::read);
     notes.into_keys()
 }
@@ -137,7 +139,8 @@ pub fn edit<T>(
 ) -> anyhow::Result<T> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let settings = Settings::parse(path, &text)?;
-    let mut document: DocumentMut = text.parse().map_err(|error| Mistakes::of_syntax(path, &text, &error))?;
+    let mut document: DocumentMut =
+        text.parse().map_err(|error| Mistakes::from_syntax_error(path, &text, &error))?;
     let done = change(&mut document, &settings)?;
     let after = document.to_string();
     if after == text {
@@ -307,7 +310,7 @@ mod tests {
         let site = |line: &str| format!("[[site]]\nurl = \"https://example.org/\"\n{line}\n");
         let warc = |line: &str| format!("[warc]\n{line}\n");
         let notify = |lines: &str| format!("[[notify]]\nname = \"n\"\n{lines}\n");
-        for (text, told) in [
+        for (text, message) in [
             (warc("prefix = \"../x\""), "line 2: prefix = \"../x\": it begins file names: use letters"),
             (warc("gzip_level = 0"), "line 2: gzip_level = 0: write a whole number from 1 to 9"),
             (warc("gzip_level = 10"), "from 1 to 9"),
@@ -378,7 +381,7 @@ mod tests {
             ("[smtp]\nsecurity = \"ssl\"\n".into(), "choose starttls, tls or none"),
         ] {
             let mistakes = mistakes(&text);
-            assert!(mistakes.contains(told), "{text}\ngives {mistakes}\nand not {told}");
+            assert!(mistakes.contains(message), "{text}\ngives {mistakes}\nand not {message}");
             assert_eq!(mistakes.lines().count(), 1, "{mistakes}");
         }
     }
@@ -393,8 +396,8 @@ mod tests {
 
     #[test]
     fn a_wrong_address_hides_no_other_mistake() {
-        let told = mistakes("[[site]]\nurl = \"ftp://a.org/\"\nkeep = \"some\"\nignore = [\"a:b\"]\n");
-        assert_eq!(told.lines().count(), 3, "{told}");
+        let message = mistakes("[[site]]\nurl = \"ftp://a.org/\"\nkeep = \"some\"\nignore = [\"a:b\"]\n");
+        assert_eq!(message.lines().count(), 3, "{message}");
     }
 
     #[test]
@@ -445,9 +448,9 @@ mod tests {
         ) {
             let text = lines.join("\n");
             if let Err(error) = parse(&text) {
-                let told = error.to_string();
-                let is_told = told.lines().all(|line| line.starts_with("perennial.toml "));
-                proptest::prop_assert!(is_told && !told.is_empty(), "{text}\n{told}");
+                let message = error.to_string();
+                let has_lines = message.lines().all(|line| line.starts_with("perennial.toml "));
+                proptest::prop_assert!(has_lines && !message.is_empty(), "{text}\n{message}");
             }
         }
     }

@@ -5,15 +5,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::Context;
 use perennial_core::notice::{ChangeCondition, ChangeKind, OperationFilter, PageFilter, Wording};
 use perennial_core::url::canonical;
-use toml_edit::{Array, ArrayOfTables, Item, Table, value};
+use toml_edit::{Array, Item, Table, value};
 use url::Url;
 
 use super::reader::TableReader;
 use super::site::parse_selector;
-use super::write::replace;
+use super::write::{replace, tables};
 use super::{edit, one_of};
 
 /// `[[notify]]`: which changes are told, and where to.
@@ -22,7 +21,7 @@ pub struct NotifyRule {
     /// What the rule is called. What was sent is remembered under this name.
     pub name: String,
     /// Where its notices go.
-    pub to: Target,
+    pub to: NoticeReceiver,
     /// Which changes.
     pub condition: ChangeCondition,
     /// Where `perennial serve` answers, for links in notices.
@@ -33,9 +32,9 @@ pub struct NotifyRule {
 
 /// Where notices go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum NoticeReceiver {
     /// An address that is sent each notice.
-    Web(Shape, Url),
+    Web(WebFormat, Url),
     /// A program, which gets each notice on its standard input, and its arguments.
     Command(Vec<String>),
     /// An e-mail address.
@@ -44,7 +43,7 @@ pub enum Target {
 
 /// What an address is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum WebFormat {
     /// The notice as JSON.
     Webhook,
     /// What incoming webhooks of Slack, Mattermost and others take.
@@ -55,59 +54,62 @@ pub enum Shape {
     Apprise,
 }
 
-impl Shape {
-    const NAMES: [(&'static str, Shape); 4] = [
-        ("webhook", Shape::Webhook),
-        ("slack", Shape::Slack),
-        ("ntfy", Shape::Ntfy),
-        ("apprise", Shape::Apprise),
+impl WebFormat {
+    const NAMES: [(&'static str, WebFormat); 4] = [
+        ("webhook", WebFormat::Webhook),
+        ("slack", WebFormat::Slack),
+        ("ntfy", WebFormat::Ntfy),
+        ("apprise", WebFormat::Apprise),
     ];
 }
 
 /// What a target may look like.
-const TARGET_CURE: &str = "write webhook:, slack:, ntfy: or apprise: and an address such as https://hooks.example/x, \
+const RECEIVER_HINT: &str = "write webhook:, slack:, ntfy: or apprise: and an address such as https://hooks.example/x, \
     email:you@example.org, or command: and a program with its arguments";
 
-impl FromStr for Target {
+impl FromStr for NoticeReceiver {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Target, String> {
-        let cure = || TARGET_CURE.to_owned();
-        let (kind, rest) = text.split_once(':').ok_or_else(cure)?;
+    fn from_str(text: &str) -> Result<NoticeReceiver, String> {
+        let hint = || RECEIVER_HINT.to_owned();
+        let (kind, rest) = text.split_once(':').ok_or_else(hint)?;
         match kind {
-            "http" | "https" => parse_web(text).map(|url| Target::Web(Shape::Webhook, url)).ok_or_else(cure),
+            "http" | "https" => {
+                parse_web(text).map(|url| NoticeReceiver::Web(WebFormat::Webhook, url)).ok_or_else(hint)
+            }
             "command" => {
                 let words: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
-                (!words.is_empty()).then_some(Target::Command(words)).ok_or_else(cure)
+                (!words.is_empty()).then_some(NoticeReceiver::Command(words)).ok_or_else(hint)
             }
-            "email" | "mailto" => parse_mailbox(rest).map(Target::Email),
+            "email" | "mailto" => parse_mailbox(rest).map(NoticeReceiver::Email),
             _ => {
-                let shape = one_of(kind, &Shape::NAMES).map_err(|_| cure())?;
-                let url = parse_web(rest).ok_or_else(cure)?;
-                match shape == Shape::Ntfy && topic_of(&url).is_none() {
+                let shape = one_of(kind, &WebFormat::NAMES).map_err(|_| hint())?;
+                let url = parse_web(rest).ok_or_else(hint)?;
+                match shape == WebFormat::Ntfy && ntfy_topic(&url).is_none() {
                     true => Err("name the topic, as in ntfy:https://ntfy.example/my-topic".to_owned()),
-                    false => Ok(Target::Web(shape, url)),
+                    false => Ok(NoticeReceiver::Web(shape, url)),
                 }
             }
         }
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for NoticeReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Web(shape, url) => {
-                let name = Shape::NAMES.iter().find(|(_, named)| named == shape).map_or("", |(name, _)| name);
+            NoticeReceiver::Web(shape, url) => {
+                let name =
+                    WebFormat::NAMES.iter().find(|(_, named)| named == shape).map_or("", |(name, _)| name);
                 write!(f, "{name}:{url}")
             }
-            Target::Command(words) => write!(f, "command:{}", words.join(" ")),
-            Target::Email(address) => write!(f, "email:{address}"),
+            NoticeReceiver::Command(words) => write!(f, "command:{}", words.join(" ")),
+            NoticeReceiver::Email(address) => write!(f, "email:{address}"),
         }
     }
 }
 
 /// The topic that an address of ntfy names: the last part of its path.
-pub fn topic_of(url: &Url) -> Option<&str> {
+pub fn ntfy_topic(url: &Url) -> Option<&str> {
     url.path_segments()?.next_back().filter(|topic| !topic.is_empty())
 }
 
@@ -133,10 +135,10 @@ pub fn parse_place(text: &str) -> Result<PageFilter, String> {
         return Ok(PageFilter::Page(url.into()));
     }
     let is_host = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/');
-    let cure = || {
+    let hint = || {
         "write the host of a site, such as example.org, or a page as https://example.org/prices".to_owned()
     };
-    is_host.then(|| PageFilter::Site(text.to_ascii_lowercase())).ok_or_else(cure)
+    is_host.then(|| PageFilter::Site(text.to_ascii_lowercase())).ok_or_else(hint)
 }
 
 /// The name of a rule.
@@ -199,7 +201,7 @@ pub struct SmtpTable {
     /// `host:port`; `None`: no e-mail can be sent.
     pub server: Option<(String, u16)>,
     /// How the connection is protected.
-    pub security: Security,
+    pub security: SmtpSecurity,
     /// Who sends; empty: the first recipient.
     pub from: String,
     /// The name to log in with; empty: nobody logs in.
@@ -210,7 +212,7 @@ pub struct SmtpTable {
 
 /// How a connection to a mail server is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Security {
+pub enum SmtpSecurity {
     /// Plain first, then TLS; nothing is sent where the server refuses TLS.
     #[default]
     StartTls,
@@ -222,8 +224,8 @@ pub enum Security {
 
 impl SmtpTable {
     pub(super) fn read(reader: &mut TableReader<'_, '_>) -> SmtpTable {
-        const CHOICES: [(&str, Security); 3] =
-            [("starttls", Security::StartTls), ("tls", Security::Tls), ("none", Security::None)];
+        const CHOICES: [(&str, SmtpSecurity); 3] =
+            [("starttls", SmtpSecurity::StartTls), ("tls", SmtpSecurity::Tls), ("none", SmtpSecurity::None)];
         SmtpTable {
             server: reader.parsed("server", parse_server),
             security: reader.parsed("security", |text| one_of(text, &CHOICES)).unwrap_or_default(),
@@ -251,13 +253,7 @@ fn parse_server(text: &str) -> Result<(String, u16), String> {
 /// Writes a rule into perennial.toml. One of the same name is changed in its place.
 pub fn put_rule(path: &Path, rule: &NotifyRule) -> anyhow::Result<()> {
     edit(path, |document, settings| {
-        let item = document.entry("notify").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-        if let Ok(tables) = std::mem::take(item).into_array_of_tables() {
-            *item = Item::ArrayOfTables(tables);
-        }
-        let tables = item
-            .as_array_of_tables_mut()
-            .context("`notify` in perennial.toml is no list of tables: write [[notify]]")?;
+        let tables = tables(document, "notify")?;
         let name = |table: &Table| table.get("name").and_then(Item::as_str).map(str::to_owned);
         let table = to_toml(rule);
         let found = tables.iter().position(|table| name(table).as_deref() == Some(&rule.name));
@@ -324,9 +320,9 @@ mod tests {
             "command:/usr/bin/tell --loud",
             "email:a.b+c@example.org",
         ] {
-            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<NoticeReceiver>().unwrap().to_string(), text);
         }
-        assert_eq!("https://a.org/".parse::<Target>().unwrap().to_string(), "webhook:https://a.org/");
+        assert_eq!("https://a.org/".parse::<NoticeReceiver>().unwrap().to_string(), "webhook:https://a.org/");
         for text in [
             "",
             "slack:",
@@ -337,7 +333,7 @@ mod tests {
             "email:a@b\r\nX: y",
             "x:y",
         ] {
-            assert!(text.parse::<Target>().is_err(), "{text}");
+            assert!(text.parse::<NoticeReceiver>().is_err(), "{text}");
         }
     }
 

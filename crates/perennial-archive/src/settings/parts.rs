@@ -19,17 +19,17 @@ pub struct PinnedPart {
 
 /// Pinned and ignored parts of a site's pages, by CSS selectors.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Parts {
+pub struct PageParts {
     pin: Vec<PinnedPart>,
     ignore: Vec<Selector>,
     /// How pages are segmented; `None` where no part is named.
     config: Option<SegmentConfig>,
 }
 
-impl Parts {
+impl PageParts {
     /// Blocks that stand mostly inside a match of `pin` have its share of their page's importance; those that name no share have, all
     /// together, [`PINNED_SHARE`]. What matches `ignore` is left out of the tree.
-    pub fn new(pin: Vec<PinnedPart>, ignore: Vec<Selector>) -> Parts {
+    pub fn new(pin: Vec<PinnedPart>, ignore: Vec<Selector>) -> PageParts {
         let with_share = |part: &PinnedPart| {
             part.importance.map(|importance| Pin { selector: part.selector.clone(), importance })
         };
@@ -42,7 +42,7 @@ impl Parts {
             ..SegmentConfig::default()
         };
         let is_usual = pin.is_empty() && ignore.is_empty();
-        Parts { pin, ignore, config: (!is_usual).then_some(config) }
+        PageParts { pin, ignore, config: (!is_usual).then_some(config) }
     }
 
     /// The parts that count most.
@@ -61,27 +61,27 @@ impl Parts {
     }
 
     /// The same with another pin; one of the same selector is replaced.
-    pub fn with_pin(&self, pinned: PinnedPart) -> Parts {
+    pub fn with_pin(&self, pinned: PinnedPart) -> PageParts {
         let is_other = |part: &&PinnedPart| part.selector.to_string() != pinned.selector.to_string();
         let mut pin: Vec<PinnedPart> = self.pin.iter().filter(is_other).cloned().collect();
         pin.push(pinned);
-        Parts::new(pin, self.ignore.clone())
+        PageParts::new(pin, self.ignore.clone())
     }
 
     /// The same with another part that is ignored.
-    pub fn with_ignored(&self, selector: Selector) -> Parts {
+    pub fn with_ignored(&self, selector: Selector) -> PageParts {
         let mut ignore = self.ignore.clone();
         if !ignore.iter().any(|other| other.to_string() == selector.to_string()) {
             ignore.push(selector);
         }
-        Parts::new(self.pin.clone(), ignore)
+        PageParts::new(self.pin.clone(), ignore)
     }
 
     /// The same without what this selector names.
-    pub fn without(&self, selector: &Selector) -> Parts {
+    pub fn without(&self, selector: &Selector) -> PageParts {
         let is_other = |other: &Selector| other.to_string() != selector.to_string();
         let pin = self.pin.iter().filter(|part| is_other(&part.selector)).cloned().collect();
-        Parts::new(pin, self.ignore.iter().filter(|other| is_other(other)).cloned().collect())
+        PageParts::new(pin, self.ignore.iter().filter(|other| is_other(other)).cloned().collect())
     }
 }
 
@@ -93,18 +93,18 @@ pub fn parse_share(text: &str) -> Result<f32, String> {
 
 /// A selector, or a table with a selector and its share of the importance.
 pub(super) fn parse_pin(value: &Value) -> Result<PinnedPart, String> {
-    const CURE: &str = "write \"#headlines\" or { selector = \"#headlines\", importance = 0.5 }";
+    const HINT: &str = "write \"#headlines\" or { selector = \"#headlines\", importance = 0.5 }";
     if let Some(text) = value.as_str() {
         return Ok(PinnedPart { selector: parse_selector(text)?, importance: None });
     }
-    let table = value.as_inline_table().ok_or(CURE)?;
+    let table = value.as_inline_table().ok_or(HINT)?;
     let share = match table.get("importance") {
         Some(Value::Float(number)) => Some(*number.value()),
         Some(Value::Integer(number)) => Some(*number.value() as f64),
         _ => None,
     };
-    let selector = table.get("selector").and_then(Value::as_str).ok_or(CURE)?;
-    let share = share.filter(|_| table.len() == 2).ok_or(CURE)?;
+    let selector = table.get("selector").and_then(Value::as_str).ok_or(HINT)?;
+    let share = share.filter(|_| table.len() == 2).ok_or(HINT)?;
     Ok(PinnedPart { selector: parse_selector(selector)?, importance: Some(parse_share(&share.to_string())?) })
 }
 

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Span;
-use toml_edit::{Array, Item, TableLike, TomlError, Value};
+use toml_edit::{Item, TableLike, TomlError, Value};
 
 use perennial_core::schedule::units::parse_bytes;
 
 /// More mistakes than this are counted, not told.
-const MAX_TOLD: usize = 20;
+const MAX_REPORTED: usize = 20;
 /// Letters of a wrong value that are shown.
 const MAX_SHOWN: usize = 60;
 /// A key that is longer is like no other.
@@ -27,13 +27,13 @@ const MAX_SECS: f64 = 1e9;
 pub struct Mistakes {
     path: PathBuf,
     /// Lines, counted from 1, and what is wrong there.
-    told: Vec<(usize, String)>,
+    mistakes: Vec<(usize, String)>,
     n_more: usize,
 }
 
 impl fmt::Display for Mistakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, (line, text)) in self.told.iter().enumerate() {
+        for (n, (line, text)) in self.mistakes.iter().enumerate() {
             let between = if n > 0 { "\n" } else { "" };
             write!(f, "{between}{} line {line}: {text}", self.path.display())?;
         }
@@ -48,20 +48,20 @@ impl std::error::Error for Mistakes {}
 
 impl Mistakes {
     /// A file that is no TOML. Its parser stops at the first mistake.
-    pub(super) fn of_syntax(path: &Path, text: &str, error: &TomlError) -> Mistakes {
+    pub(super) fn from_syntax_error(path: &Path, text: &str, error: &TomlError) -> Mistakes {
         let start = error.span().map_or(0, |span| span.start);
-        let told = vec![(line_of(text, start), error.message().trim().replace('\n', ", "))];
-        Mistakes { path: path.to_path_buf(), told, n_more: 0 }
+        let mistakes = vec![(line_number(text, start), error.message().trim().replace('\n', ", "))];
+        Mistakes { path: path.to_path_buf(), mistakes, n_more: 0 }
     }
 }
 
 /// The line, counted from 1, of a byte.
-fn line_of(text: &str, at: usize) -> usize {
+fn line_number(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
 /// What is wrong at one place.
-enum Wrong {
+enum Mistake {
     /// In words.
     Value(String),
     /// A key that a table does not know.
@@ -69,24 +69,24 @@ enum Wrong {
 }
 
 /// What is noted while a file is read.
-pub(super) struct Notes<'a> {
+pub(super) struct ReadingLog<'a> {
     text: &'a str,
     /// Bytes at which something is wrong, and what.
-    wrong: Vec<(usize, Wrong)>,
+    wrong: Vec<(usize, Mistake)>,
     /// Every key that was asked for, with its table.
-    keys: BTreeSet<Key>,
+    keys: BTreeSet<SettingKey>,
 }
 
 /// A table's name and a key in it.
-pub(super) type Key = (&'static str, &'static str);
+pub(super) type SettingKey = (&'static str, &'static str);
 
-impl<'a> Notes<'a> {
-    pub(super) fn new(text: &'a str) -> Notes<'a> {
-        Notes { text, wrong: Vec::new(), keys: BTreeSet::new() }
+impl<'a> ReadingLog<'a> {
+    pub(super) fn new(text: &'a str) -> ReadingLog<'a> {
+        ReadingLog { text, wrong: Vec::new(), keys: BTreeSet::new() }
     }
 
     /// Every key that was asked for, with its table.
-    pub(super) fn into_keys(self) -> BTreeSet<Key> {
+    pub(super) fn into_keys(self) -> BTreeSet<SettingKey> {
         self.keys
     }
 
@@ -105,7 +105,7 @@ impl<'a> Notes<'a> {
             if !asked.contains(&key) {
                 let span = table.and_then(|table| table.get_key_value(key)?.0.span()).or(item.span());
                 let at = span.map_or(0, |span| span.start);
-                self.wrong.push((at, Wrong::Key { table: name, key: key.to_owned() }));
+                self.wrong.push((at, Mistake::Key { table: name, key: key.to_owned() }));
             }
         }
         self.keys.extend(asked.into_iter().map(|key| (name, key)));
@@ -113,7 +113,7 @@ impl<'a> Notes<'a> {
     }
 
     fn wrong(&mut self, span: Option<Range<usize>>, text: String) {
-        self.wrong.push((span.map_or(0, |span| span.start), Wrong::Value(text)));
+        self.wrong.push((span.map_or(0, |span| span.start), Mistake::Value(text)));
     }
 
     /// The text of a value, cut where it is long.
@@ -128,34 +128,35 @@ impl<'a> Notes<'a> {
     pub(super) fn into_mistakes(
         mut self,
         path: &Path,
-        all_keys: impl FnOnce() -> BTreeSet<Key>,
+        all_keys: impl FnOnce() -> BTreeSet<SettingKey>,
     ) -> Option<Mistakes> {
         if self.wrong.is_empty() {
             return None;
         }
         let keys = all_keys();
         self.wrong.sort_by_key(|(at, _)| *at);
-        let n_more = self.wrong.len().saturating_sub(MAX_TOLD);
-        let told = self.wrong.iter().take(MAX_TOLD);
-        let told = told.map(|(at, wrong)| (line_of(self.text, *at), wrong.in_words(&keys))).collect();
-        Some(Mistakes { path: path.to_path_buf(), told, n_more })
+        let n_more = self.wrong.len().saturating_sub(MAX_REPORTED);
+        let mistakes = self.wrong.iter().take(MAX_REPORTED);
+        let mistakes =
+            mistakes.map(|(at, wrong)| (line_number(self.text, *at), wrong.message(&keys))).collect();
+        Some(Mistakes { path: path.to_path_buf(), mistakes, n_more })
     }
 }
 
-impl Wrong {
-    fn in_words(&self, keys: &BTreeSet<Key>) -> String {
+impl Mistake {
+    fn message(&self, keys: &BTreeSet<SettingKey>) -> String {
         let (table, key) = match self {
-            Wrong::Value(text) => return text.clone(),
-            Wrong::Key { table, key } => (table, key),
+            Mistake::Value(text) => return text.clone(),
+            Mistake::Key { table, key } => (table, key),
         };
         let own = keys.iter().filter(|(of, _)| of == table).map(|(_, key)| *key);
         let elsewhere = keys.iter().find(|(of, name)| name == key && of.starts_with('[')).map(|(of, _)| *of);
-        let cure = match (elsewhere, nearest(key, own)) {
+        let hint = match (elsewhere, nearest(key, own)) {
             (Some(table), _) => format!("it belongs below {table}"),
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => "docs/settings.md names those that there are".to_owned(),
         };
-        format!("`{}` is not a setting of {table}: {cure}", shorten(key, MAX_SHOWN))
+        format!("`{}` is not a setting of {table}: {hint}", shorten(key, MAX_SHOWN))
     }
 }
 
@@ -165,28 +166,9 @@ pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
     if n_letters > MAX_KEY {
         return None;
     }
-    let distances = candidates.map(|candidate| (distance(word, candidate), candidate));
+    let distances = candidates.map(|candidate| (strsim::osa_distance(word, candidate), candidate));
     let (least, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
     (least <= (n_letters / 3).max(1)).then_some(candidate)
-}
-
-/// Letters to insert, to delete, to replace, or neighbours to swap, until one word is the other.
-fn distance(before: &str, after: &str) -> usize {
-    let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=after.len()).collect()];
-    for (i, letter) in before.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, other) in after.iter().enumerate() {
-            let replaced = rows[i][j] + usize::from(letter != other);
-            let mut least = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && before[i - 1] == *other && after[j - 1] == *letter {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[before.len()][after.len()]
 }
 
 /// Reads one table, key by key. A key that is not there gives the default, and so does one whose value is wrong, because
@@ -195,7 +177,7 @@ pub(super) struct TableReader<'n, 'a> {
     table: Option<&'a dyn TableLike>,
     /// Where the table begins.
     span: Option<Range<usize>>,
-    notes: &'n mut Notes<'a>,
+    notes: &'n mut ReadingLog<'a>,
     asked: Vec<&'static str>,
 }
 
@@ -206,33 +188,33 @@ impl<'a> TableReader<'_, 'a> {
     }
 
     /// Notes that the value of a key is wrong, and what would be right.
-    pub(super) fn refuse(&mut self, key: &str, cure: &str) {
+    pub(super) fn refuse(&mut self, key: &str, hint: &str) {
         let span = self.table.and_then(|table| table.get(key)).and_then(Item::span);
-        self.refuse_at(key, span, cure);
+        self.refuse_at(key, span, hint);
     }
 
-    fn refuse_at(&mut self, key: &str, span: Option<Range<usize>>, cure: &str) {
+    fn refuse_at(&mut self, key: &str, span: Option<Range<usize>>, hint: &str) {
         let source = self.notes.source(span.clone());
-        self.notes.wrong(span, format!("{key} = {source}: {cure}"));
+        self.notes.wrong(span, format!("{key} = {source}: {hint}"));
     }
 
     /// The value of a key, if it is there and `convert` makes something of it; else the cure is noted.
     fn value<T>(
         &mut self,
         key: &'static str,
-        cure: impl FnOnce() -> String,
+        hint: impl FnOnce() -> String,
         convert: impl FnOnce(&Item) -> Option<T>,
     ) -> Option<T> {
         let item = self.item(key)?;
         let value = convert(item);
         if value.is_none() {
-            self.refuse_at(key, item.span(), &cure());
+            self.refuse_at(key, item.span(), &hint());
         }
         value
     }
 
     pub(super) fn bool(&mut self, key: &'static str, default: bool) -> bool {
-        self.value(key, || "write true or false".into(), Item::as_bool).unwrap_or(default)
+        self.maybe(key).unwrap_or(default)
     }
 
     /// The same where nothing is not the same as false.
@@ -253,15 +235,15 @@ impl<'a> TableReader<'_, 'a> {
         key: &'static str,
         range: RangeInclusive<i64>,
     ) -> Option<T> {
-        let cure = || format!("write a whole number from {} to {}", range.start(), range.end());
+        let hint = || format!("write a whole number from {} to {}", range.start(), range.end());
         let number = |item: &Item| T::try_from(item.as_integer().filter(|n| range.contains(n))?).ok();
-        self.value(key, cure, number)
+        self.value(key, hint, number)
     }
 
     /// A number, whole or not.
     pub(super) fn number(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
-        let cure = || format!("write a number from {} to {}", range.start(), range.end());
-        self.value(key, cure, |item| number_of(item).filter(|number| range.contains(number)))
+        let hint = || format!("write a number from {} to {}", range.start(), range.end());
+        self.value(key, hint, |item| as_number(item).filter(|number| range.contains(number)))
     }
 
     /// A length of time in units of `unit_secs`.
@@ -281,8 +263,8 @@ impl<'a> TableReader<'_, 'a> {
             Some(text) => parse_bytes(text).ok(),
             None => u64::try_from(item.as_integer()?).ok(),
         };
-        let cure = || "write a number of bytes above 0, such as 1000, \"200MB\" or \"1GiB\"".into();
-        self.value(key, cure, |item| bytes(item).filter(|bytes| *bytes > 0))
+        let hint = || "write a number of bytes above 0, such as 1000, \"200MB\" or \"1GiB\"".into();
+        self.value(key, hint, |item| bytes(item).filter(|bytes| *bytes > 0))
     }
 
     /// Text that `parse` understands; its error names what would be right.
@@ -296,18 +278,13 @@ impl<'a> TableReader<'_, 'a> {
             Some(text) => parse(text),
             None => Err("write it as text in quotes".to_owned()),
         };
-        parsed.map_err(|cure| self.refuse_at(key, item.span(), &cure)).ok()
+        parsed.map_err(|hint| self.refuse_at(key, item.span(), &hint)).ok()
     }
 
     /// A list of texts that `parse` understands.
     pub(super) fn list<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
-        let Some(item) = self.item(key) else { return Vec::new() };
-        let Some(array) = item.as_array() else {
-            self.refuse_at(key, item.span(), "write a list of texts, such as [\"one\", \"another\"]");
-            return Vec::new();
-        };
         let text = |value: &Value| value.as_str().ok_or("write it as text in quotes").map(str::to_owned);
-        self.elements(key, array, |value| parse(&text(value)?))
+        self.elements(key, "a list of texts", |value| parse(&text(value)?))
     }
 
     /// The same, where a single text may stand without brackets.
@@ -316,14 +293,9 @@ impl<'a> TableReader<'_, 'a> {
         key: &'static str,
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> Vec<T> {
-        let Some(item) = self.item(key) else { return Vec::new() };
-        let Some(text) = item.as_str() else { return self.list(key, parse) };
-        match parse(text) {
-            Ok(value) => vec![value],
-            Err(cure) => {
-                self.refuse_at(key, item.span(), &cure);
-                Vec::new()
-            }
+        match self.table.and_then(|table| table.get(key)?.as_str()) {
+            Some(_) => self.parsed(key, parse).into_iter().collect(),
+            None => self.list(key, parse),
         }
     }
 
@@ -333,25 +305,25 @@ impl<'a> TableReader<'_, 'a> {
         key: &'static str,
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Vec<T> {
-        let Some(item) = self.item(key) else { return Vec::new() };
-        let Some(array) = item.as_array() else {
-            self.refuse_at(key, item.span(), "write a list, such as [\"one\", \"another\"]");
-            return Vec::new();
-        };
-        self.elements(key, array, parse)
+        self.elements(key, "a list", parse)
     }
 
     fn elements<T>(
         &mut self,
-        key: &str,
-        array: &Array,
+        key: &'static str,
+        what: &str,
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Vec<T> {
+        let Some(item) = self.item(key) else { return Vec::new() };
+        let Some(array) = item.as_array() else {
+            self.refuse_at(key, item.span(), &format!("write {what}, such as [\"one\", \"another\"]"));
+            return Vec::new();
+        };
         let mut values = Vec::with_capacity(array.len());
         for element in array {
             match parse(element) {
                 Ok(value) => values.push(value),
-                Err(cure) => self.refuse_at(key, element.span(), &cure),
+                Err(hint) => self.refuse_at(key, element.span(), &hint),
             }
         }
         values
@@ -414,7 +386,7 @@ impl<'a> TableReader<'_, 'a> {
     }
 }
 
-fn number_of(item: &Item) -> Option<f64> {
+fn as_number(item: &Item) -> Option<f64> {
     match item.as_value()? {
         Value::Integer(number) => Some(*number.value() as f64),
         Value::Float(number) => Some(*number.value()).filter(|number| number.is_finite()),

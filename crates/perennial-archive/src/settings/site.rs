@@ -16,10 +16,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use url::Url;
 
-use super::crawl::{Allowance, parse_goal};
+use super::crawl::{BudgetTable, parse_goal};
 use super::holidays::Holiday;
 use super::one_of;
-use super::parts::{Parts, parse_pin};
+use super::parts::{PageParts, parse_pin};
 use super::reader::TableReader;
 
 /// Weights lie within these bounds.
@@ -42,17 +42,17 @@ pub struct Seed {
     /// What the crawl serves on it; `None`: as on the others.
     pub goal: Option<Goal>,
     /// What renders its pages.
-    pub renderer: Renderer,
+    pub renderer: PageRenderer,
     /// Whether its host may have a private or loopback address.
     pub allow_private: bool,
     /// Whether its pages are not visited for now.
     pub paused: bool,
     /// The budget of its pages.
-    pub allowance: Allowance,
+    pub allowance: BudgetTable,
     /// Which versions are stored in full.
-    pub keep: Keep,
+    pub keep: VersionRetention,
     /// Pinned and ignored parts of its pages.
-    pub parts: Parts,
+    pub parts: PageParts,
     /// Feeds that are followed for it, beside those that its pages name.
     pub feeds: Vec<Url>,
     /// Words by which the user groups sites.
@@ -61,7 +61,7 @@ pub struct Seed {
 
 /// What renders the pages of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Renderer {
+pub enum PageRenderer {
     /// A browser where a page is empty without its scripts, else the embedded engine.
     #[default]
     Auto,
@@ -71,14 +71,17 @@ pub enum Renderer {
     Chromium,
 }
 
-impl Renderer {
-    const NAMES: [(&'static str, Renderer); 3] =
-        [("auto", Renderer::Auto), ("layout", Renderer::Layout), ("chromium", Renderer::Chromium)];
+impl PageRenderer {
+    const NAMES: [(&'static str, PageRenderer); 3] = [
+        ("auto", PageRenderer::Auto),
+        ("layout", PageRenderer::Layout),
+        ("chromium", PageRenderer::Chromium),
+    ];
 }
 
 /// Which versions of a page are stored in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Keep {
+pub enum VersionRetention {
     /// Every version.
     #[default]
     All,
@@ -86,47 +89,48 @@ pub enum Keep {
     Important,
 }
 
-impl Keep {
-    const NAMES: [(&'static str, Keep); 2] = [("all", Keep::All), ("important", Keep::Important)];
+impl VersionRetention {
+    const NAMES: [(&'static str, VersionRetention); 2] =
+        [("all", VersionRetention::All), ("important", VersionRetention::Important)];
 }
 
-impl FromStr for Renderer {
+impl FromStr for PageRenderer {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Renderer, String> {
-        one_of(text, &Renderer::NAMES)
+    fn from_str(text: &str) -> Result<PageRenderer, String> {
+        one_of(text, &PageRenderer::NAMES)
     }
 }
 
-impl FromStr for Keep {
+impl FromStr for VersionRetention {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Keep, String> {
-        one_of(text, &Keep::NAMES)
+    fn from_str(text: &str) -> Result<VersionRetention, String> {
+        one_of(text, &VersionRetention::NAMES)
     }
 }
 
-impl fmt::Display for Renderer {
+impl fmt::Display for PageRenderer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name_of(*self, &Renderer::NAMES))
+        f.write_str(choice_name(*self, &PageRenderer::NAMES))
     }
 }
 
-impl fmt::Display for Keep {
+impl fmt::Display for VersionRetention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(name_of(*self, &Keep::NAMES))
+        f.write_str(choice_name(*self, &VersionRetention::NAMES))
     }
 }
 
-fn name_of<T: PartialEq>(choice: T, names: &[(&'static str, T)]) -> &'static str {
+fn choice_name<T: PartialEq>(choice: T, names: &[(&'static str, T)]) -> &'static str {
     names.iter().find(|(_, named)| *named == choice).map_or("", |(name, _)| name)
 }
 
 /// Clocks by zone: sites share few, and each takes a while to make.
 #[derive(Default)]
-struct Zones(HashMap<String, Arc<LocalClock>>);
+struct ClockCache(HashMap<String, Arc<LocalClock>>);
 
-impl Zones {
+impl ClockCache {
     fn clock(&mut self, zone: &str) -> Result<Arc<LocalClock>, String> {
         if let Some(clock) = self.0.get(zone) {
             return Ok(clock.clone());
@@ -139,7 +143,7 @@ impl Zones {
 
 /// The address of a seed in its canonical form; https where no scheme is given.
 pub fn parse_address(text: &str) -> Result<Url, String> {
-    let cure = || format!("`{text}` is not an http or https address: write it like https://example.org/");
+    let hint = || format!("`{text}` is not an http or https address: write it like https://example.org/");
     // `mailto:x@y` would otherwise be read as the user `mailto:x` of host y.
     let is_other = match text.trim().split_once(':') {
         Some((scheme, rest)) => {
@@ -149,7 +153,7 @@ pub fn parse_address(text: &str) -> Result<Url, String> {
         }
         None => false,
     };
-    canonical::parse(text).filter(|_| !is_other).ok_or_else(cure)
+    canonical::parse(text).filter(|_| !is_other).ok_or_else(hint)
 }
 
 /// A regular expression; the error is one line.
@@ -200,12 +204,12 @@ impl Seed {
             clock: None,
             holidays: Vec::new(),
             goal: None,
-            renderer: Renderer::default(),
+            renderer: PageRenderer::default(),
             allow_private: false,
             paused: false,
-            allowance: Allowance::default(),
-            keep: Keep::default(),
-            parts: Parts::default(),
+            allowance: BudgetTable::default(),
+            keep: VersionRetention::default(),
+            parts: PageParts::default(),
             feeds: Vec::new(),
             tags: Vec::new(),
         }
@@ -224,7 +228,7 @@ impl Seed {
     }
 
     /// `None`: its address is missing or wrong, which is noted as a mistake.
-    fn read(reader: &mut TableReader<'_, '_>, max_depth: u32, zones: &mut Zones) -> Option<Seed> {
+    fn read(reader: &mut TableReader<'_, '_>, max_depth: u32, zones: &mut ClockCache) -> Option<Seed> {
         if !reader.has("url") {
             reader.lacks("[[site]] needs a url, such as url = \"https://example.org/\"");
         }
@@ -241,9 +245,9 @@ impl Seed {
             renderer: reader.parsed("renderer", str::parse).unwrap_or_default(),
             allow_private: reader.bool("allow_private", false),
             paused: reader.bool("paused", false),
-            allowance: Allowance::read(reader),
+            allowance: BudgetTable::read(reader),
             keep: reader.parsed("keep", str::parse).unwrap_or_default(),
-            parts: Parts::new(reader.values("pin", parse_pin), reader.list("ignore", parse_selector)),
+            parts: PageParts::new(reader.values("pin", parse_pin), reader.list("ignore", parse_selector)),
             feeds: reader.list("feeds", parse_address),
             tags: reader.list("tags", parse_tag),
             depth,
@@ -344,7 +348,7 @@ pub struct Seeds {
 impl Seeds {
     /// Every `[[site]]` of the file.
     pub(super) fn read(reader: &mut TableReader<'_, '_>, max_depth: u32) -> Seeds {
-        let (mut zones, mut known) = (Zones::default(), HashSet::new());
+        let (mut zones, mut known) = (ClockCache::default(), HashSet::new());
         let all = reader.tables("site", "[[site]]", |reader| {
             let seed = Seed::read(reader, max_depth, &mut zones)?;
             if !known.insert(seed.scope.seed.clone()) {

@@ -17,7 +17,7 @@ use super::site::Seed;
 
 /// What an edit did to a site.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Edited {
+pub struct SiteEdit {
     /// The site.
     pub url: Url,
     /// Whether it was not followed before.
@@ -27,12 +27,12 @@ pub struct Edited {
 }
 
 /// Writes seeds into perennial.toml. One whose address is there already is changed in its place, where it differs. Says what was changed.
-pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<Vec<Edited>> {
+pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<Vec<SiteEdit>> {
     edit(path, |document, settings| {
-        let sites = sites_of(document)?;
+        let sites = tables(document, "site")?;
         let mut places = HashMap::new();
         for (at, table) in sites.iter().enumerate() {
-            places.extend(address_of(table).map(|url| (url, at)));
+            places.extend(site_url(table).map(|url| (url, at)));
         }
         let mut edited = Vec::with_capacity(seeds.len());
         for seed in seeds {
@@ -42,7 +42,7 @@ pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<Vec<Edited>> {
             edited.push(match (place, known.map(to_toml)) {
                 (Some(table), Some(before)) => {
                     replace(table, &before, &after);
-                    Edited { url, is_new: false, changed: differences(&before, &after) }
+                    SiteEdit { url, is_new: false, changed: differences(&before, &after) }
                 }
                 // The same address twice among those that are new: the later one holds.
                 (Some(table), None) => {
@@ -54,7 +54,7 @@ pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<Vec<Edited>> {
                     let usual = to_toml(&Seed::of_host(url.clone()));
                     let changed = differences(&usual, &after);
                     sites.push(after);
-                    Edited { url, is_new: true, changed }
+                    SiteEdit { url, is_new: true, changed }
                 }
             });
         }
@@ -63,7 +63,7 @@ pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<Vec<Edited>> {
 }
 
 /// Changes sites that are followed; if one is not, nothing is changed. Says what was changed.
-pub fn change(path: &Path, urls: &[Url], change: impl Fn(&Seed) -> Seed) -> anyhow::Result<Vec<Edited>> {
+pub fn change(path: &Path, urls: &[Url], change: impl Fn(&Seed) -> Seed) -> anyhow::Result<Vec<SiteEdit>> {
     let settings = super::Settings::load(path)?;
     let changed = |url: &Url| settings.seeds.with_url(url).map(&change).with_context(|| not_followed(url));
     follow(path, &urls.iter().map(changed).collect::<anyhow::Result<Vec<Seed>>>()?)
@@ -109,43 +109,47 @@ fn merged(before: &Array, after: &Array) -> Array {
 /// The settings in which two tables differ, for people.
 fn differences(before: &Table, after: &Table) -> Vec<String> {
     let text = |item: &Item| item.to_string().trim().to_owned();
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     for (key, item) in after {
         match before.get(key).map(text) {
             Some(was) if was == text(item) => {}
-            Some(was) => told.push(format!("{key} = {} (was {was})", text(item))),
-            None => told.push(format!("{key} = {}", text(item))),
+            Some(was) => changes.push(format!("{key} = {} (was {was})", text(item))),
+            None => changes.push(format!("{key} = {}", text(item))),
         }
     }
     let gone = before.iter().filter(|(key, _)| !after.contains_key(key));
-    told.extend(gone.map(|(key, item)| format!("{key} as usual (was {})", text(item))));
-    told
+    changes.extend(gone.map(|(key, item)| format!("{key} as usual (was {})", text(item))));
+    changes
 }
 
 /// Takes seeds out of perennial.toml; if one is not there, nothing is changed.
 pub fn unfollow(path: &Path, urls: &[Url]) -> anyhow::Result<()> {
     edit(path, |document, _| {
-        let sites = sites_of(document)?;
-        let followed: HashSet<Url> = sites.iter().filter_map(address_of).collect();
+        let sites = tables(document, "site")?;
+        let followed: HashSet<Url> = sites.iter().filter_map(site_url).collect();
         if let Some(stranger) = urls.iter().find(|url| !followed.contains(url)) {
             bail!(not_followed(stranger));
         }
         let urls: HashSet<&Url> = urls.iter().collect();
-        sites.retain(|table| address_of(table).is_none_or(|url| !urls.contains(&url)));
+        sites.retain(|table| site_url(table).is_none_or(|url| !urls.contains(&url)));
         Ok(())
     })
 }
 
-/// All `[[site]]`, also where they are written as one list.
-fn sites_of(document: &mut DocumentMut) -> anyhow::Result<&mut ArrayOfTables> {
-    let item = document.entry("site").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+/// All tables of a name, also where they are written as one list.
+pub(super) fn tables<'d>(
+    document: &'d mut DocumentMut,
+    name: &'static str,
+) -> anyhow::Result<&'d mut ArrayOfTables> {
+    let item = document.entry(name).or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
     if let Ok(tables) = std::mem::take(item).into_array_of_tables() {
         *item = Item::ArrayOfTables(tables);
     }
-    item.as_array_of_tables_mut().context("`site` in perennial.toml is no list of tables: write [[site]]")
+    let tables = item.as_array_of_tables_mut();
+    tables.with_context(|| format!("`{name}` in perennial.toml is not a list of tables; write [[{name}]]"))
 }
 
-fn address_of(table: &Table) -> Option<Url> {
+fn site_url(table: &Table) -> Option<Url> {
     canonical::parse(table.get("url")?.as_str()?)
 }
 
@@ -194,7 +198,7 @@ mod tests {
 
     use super::*;
     use crate::settings::site::{parse_address, parse_holiday, parse_pattern, parse_selector, parse_zone};
-    use crate::settings::{Allowance, Keep, Parts, PinnedPart, Renderer};
+    use crate::settings::{BudgetTable, PageParts, PageRenderer, PinnedPart, VersionRetention};
 
     fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -220,10 +224,10 @@ mod tests {
             clock: Some(parse_zone("Europe/Paris").unwrap()),
             holidays: vec![parse_holiday("DE").unwrap(), parse_holiday("2026-12-24").unwrap()],
             goal: Some(Goal::EveryPage),
-            renderer: Renderer::Chromium,
+            renderer: PageRenderer::Chromium,
             allow_private: true,
             paused: true,
-            allowance: Allowance {
+            allowance: BudgetTable {
                 visits: Some(
                     perennial_core::schedule::units::parse_budget(
                         "2.5/90s",
@@ -233,10 +237,10 @@ mod tests {
                 ),
                 bytes_per_day: Some(1_500_000),
             },
-            keep: Keep::Important,
+            keep: VersionRetention::Important,
             feeds: vec![parse_address("http://feeds.a.org/f?x=1").unwrap()],
             tags: vec!["news".to_owned(), "a \"b\"".to_owned()],
-            parts: Parts::new(
+            parts: PageParts::new(
                 vec![
                     PinnedPart { selector: parse_selector("#a > .b").unwrap(), importance: None },
                     PinnedPart { selector: parse_selector("[x=\"y\"]").unwrap(), importance: Some(0.3) },
@@ -288,7 +292,7 @@ mod tests {
         let paused = change(&path, &this, |seed| Seed { paused: true, ..seed.clone() }).unwrap();
         assert_eq!(
             paused,
-            [Edited { url: url.clone(), is_new: false, changed: vec!["paused = true".into()] }]
+            [SiteEdit { url: url.clone(), is_new: false, changed: vec!["paused = true".into()] }]
         );
         let expected = text.replace("]\n\n# the other", "]\npaused = true\n\n# the other");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);

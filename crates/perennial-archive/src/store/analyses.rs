@@ -10,9 +10,10 @@ use perennial_core::page::segment::BlockTree;
 use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
 use super::observations::ANALYSED;
+use super::rows::{Columns, Statements};
 use super::{
     CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, NewTree, PackedTree, Store, read_capture, unpack_noise,
 };
@@ -179,13 +180,21 @@ pub struct ChangeFilter<'a> {
     pub min_importance: f64,
 }
 
+impl ChangeFilter<'_> {
+    /// The bounds in time as plain numbers, which an index can serve.
+    pub(super) fn span(&self) -> (i64, i64) {
+        let since = self.since.map_or(i64::MIN, Timestamp::as_millis);
+        (since, self.until.map_or(i64::MAX, Timestamp::as_millis))
+    }
+}
+
 /// Observations of pages that were not analysed.
 const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
      WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
 
 /// The number in the state file. The reported importance is stored beside it.
-fn code_of(status: ChangeStatus) -> i64 {
+fn change_status_code(status: ChangeStatus) -> i64 {
     match status {
         ChangeStatus::New => 0,
         ChangeStatus::Unchanged => 1,
@@ -200,7 +209,7 @@ fn code_of(status: ChangeStatus) -> i64 {
 }
 
 /// From the number in the state file and the importance beside it.
-pub(super) fn status_of(code: i64, importance: f64) -> ChangeStatus {
+pub(super) fn parse_change_status(code: i64, importance: f64) -> ChangeStatus {
     match code {
         0 => ChangeStatus::New,
         1 => ChangeStatus::Unchanged,
@@ -219,17 +228,17 @@ impl Commit<'_> {
     /// Stores an analysis. Those of one page must come in order of time, and the page's state after the last of them.
     pub fn put_analysis(&self, analysis: &Analysis) -> anyhow::Result<()> {
         let Analysis { page, time, status, .. } = *analysis;
-        self.transaction
-            .prepare_cached(
-                "INSERT OR REPLACE INTO lessons
-                     (page, time, before, seen, importance, n_operations, noise, is_indexed, title, title_before)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-            )?
-            .execute(params![
+        let sql = "INSERT OR REPLACE INTO lessons
+                (page, time, before, seen, importance, n_operations, noise, is_indexed, title,
+                title_before)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        self.transaction.run(
+            sql,
+            params![
                 page.0,
                 time.as_millis(),
                 analysis.before.map(Timestamp::as_millis),
-                code_of(status),
+                change_status_code(status),
                 status.reported_importance().get(),
                 analysis.n_operations as i64,
                 analysis.noise_of_operations,
@@ -237,7 +246,8 @@ impl Commit<'_> {
                 // Most observations change nothing and need no title of their own.
                 analysis.title.as_ref().filter(|_| status.observed_importance() > Importance::NONE),
                 analysis.title_before
-            ])?;
+            ],
+        )?;
         match &analysis.tree {
             Some(tree) => self.put_tree(page, time, tree),
             None => Ok(()),
@@ -246,13 +256,13 @@ impl Commit<'_> {
 
     /// Stores what the next observation of a page is compared with. Its tree is stored with the analysis that found it.
     pub fn put_page_state(&self, page: PageId, state: &PageState) -> anyhow::Result<()> {
-        self.transaction
-            .prepare_cached(
-                "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered,
-                     shown_identity, shown_time, was_page, title)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-            )?
-            .execute(params![
+        let sql = "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total,
+            gathered,
+                shown_identity, shown_time, was_page, title)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        self.transaction.run(
+            sql,
+            params![
                 page.0,
                 state.time.as_millis(),
                 state.tree.as_ref().map(|(time, _)| time.as_millis()),
@@ -265,8 +275,8 @@ impl Commit<'_> {
                 state.shown.as_ref().map(|shown| shown.time.as_millis()),
                 state.was_page,
                 state.title
-            ])?;
-        Ok(())
+            ],
+        )
     }
 
     /// Deletes the analyses of a page, before they are made again from its first capture on.
@@ -283,42 +293,35 @@ impl Store {
     /// How many observations of pages were not analysed.
     pub fn count_backlog(&self) -> anyhow::Result<u64> {
         let sql = format!("SELECT count(*) {BACKLOG} {ANALYSED}");
-        Ok(self.connection().query_row(&sql, [], |row| row.get::<_, i64>(0))? as u64)
+        self.connection.count(&sql, [])
     }
 
     /// The pages that have such observations, with the earliest of them.
     pub fn backlog(&self) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
         let sql = format!("SELECT c.page, min(c.time) {BACKLOG} {ANALYSED} GROUP BY c.page ORDER BY c.page");
-        let mut statement = self.connection().prepare(&sql)?;
-        let pages =
-            statement.query_map([], |row| Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?))))?;
-        Ok(pages.collect::<rusqlite::Result<_>>()?)
+        self.connection.rows(&sql, [], |row| Ok((PageId(row.get(0)?), row.time(1)?)))
     }
 
     /// The captures of a page after an instant that are observations, or all, in order of time.
     pub fn observed_captures(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
-             WHERE c.page = ?1 AND c.time > ?2 AND c.answer IS NOT NULL AND c.answer < 4 ORDER BY c.time, c.id"
+                WHERE c.page = ?1 AND c.time > ?2 AND c.answer IS NOT NULL AND c.answer < 4
+                ORDER BY c.time, c.id"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
         let after = after.map_or(i64::MIN, Timestamp::as_millis);
-        let captures = statement.query_map(params![page.0, after], read_capture)?;
-        Ok(captures.collect::<rusqlite::Result<_>>()?)
+        self.connection.rows(&sql, params![page.0, after], read_capture)
     }
 
     /// What the next observation of a page is compared with, if any was analysed.
     pub fn page_state(&self, page: PageId) -> anyhow::Result<Option<PageState>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page, title, tree_time
-             FROM known WHERE page = ?1",
-        )?;
-        let read = |row: &Row<'_>| Ok((read_state(row)?, row.get::<_, Option<i64>>(10)?));
-        let Some((mut state, tree_time)) = statement.query_row([page.0], read).optional()? else {
-            return Ok(None);
-        };
-        if let Some(tree_time) = tree_time {
-            state.tree = self.last_packed_tree(page)?.filter(|(time, _)| time.as_millis() == tree_time);
+        let sql =
+            "SELECT time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page,
+            title, tree_time FROM known WHERE page = ?1";
+        let read = |row: &Row<'_>| Ok((read_state(row)?, row.optional_time(10)?));
+        let Some((mut state, tree_time)) = self.connection.row(sql, [page.0], read)? else { return Ok(None) };
+        if tree_time.is_some() {
+            state.tree = self.last_packed_tree(page)?.filter(|(time, _)| Some(*time) == tree_time);
         }
         Ok(Some(state))
     }
@@ -331,13 +334,12 @@ impl Store {
         before: Timestamp,
         after: Timestamp,
     ) -> anyhow::Result<Option<(f64, Vec<f64>)>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT l.importance, l.noise FROM lessons l JOIN pages p ON p.id = l.page
-             WHERE p.url = ?1 AND l.before / 1000 = ?2 / 1000 AND l.time / 1000 = ?3 / 1000 AND l.seen BETWEEN 1 AND 3",
-        )?;
         let times = params![url, before.as_millis(), after.as_millis()];
         let read = |row: &Row<'_>| Ok((row.get(0)?, noise_in(row, 1)?));
-        Ok(statement.query_row(times, read).optional()?)
+        let sql = "SELECT l.importance, l.noise FROM lessons l JOIN pages p ON p.id = l.page
+            WHERE p.url = ?1 AND l.before / 1000 = ?2 / 1000 AND l.time / 1000 = ?3 / 1000
+            AND l.seen BETWEEN 1 AND 3";
+        self.connection.row(sql, times, read)
     }
 
     /// The observations of a page after an instant that were analysed, or all, in order of time.
@@ -346,44 +348,31 @@ impl Store {
         page: PageId,
         after: Option<Timestamp>,
     ) -> anyhow::Result<Vec<AnalysedObservation>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT l.time, l.before, l.seen, l.importance, l.is_indexed,
-               EXISTS (SELECT 1 FROM past_trees t WHERE t.page = l.page AND t.time = l.time)
-                 OR EXISTS (SELECT 1 FROM trees t WHERE t.page = l.page AND t.time = l.time)
-             FROM lessons l WHERE l.page = ?1 AND l.time > ?2 ORDER BY l.time",
-        )?;
-        let observations =
-            statement.query_map(params![page.0, after.map_or(i64::MIN, Timestamp::as_millis)], |row| {
-                Ok(AnalysedObservation {
-                    time: Timestamp::from_millis(row.get(0)?),
-                    before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
-                    status: status_of(row.get(2)?, row.get(3)?),
-                    is_indexed: row.get(4)?,
-                    has_tree: row.get(5)?,
-                })
-            })?;
-        Ok(observations.collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT l.time, l.before, l.seen, l.importance, l.is_indexed,
+              EXISTS (SELECT 1 FROM past_trees t WHERE t.page = l.page AND t.time = l.time)
+                OR EXISTS (SELECT 1 FROM trees t WHERE t.page = l.page AND t.time = l.time)
+            FROM lessons l WHERE l.page = ?1 AND l.time > ?2 ORDER BY l.time";
+        self.connection.rows(sql, params![page.0, after.map_or(i64::MIN, Timestamp::as_millis)], |row| {
+            Ok(AnalysedObservation {
+                time: row.time(0)?,
+                before: row.optional_time(1)?,
+                status: parse_change_status(row.get(2)?, row.get(3)?),
+                is_indexed: row.get(4)?,
+                has_tree: row.get(5)?,
+            })
+        })
     }
 
     /// How many analyses a page has up to an instant.
     pub fn count_analyses(&self, page: PageId, until: Timestamp) -> anyhow::Result<u64> {
-        let mut statement = self
-            .connection()
-            .prepare_cached("SELECT count(*) FROM lessons WHERE page = ?1 AND time <= ?2")?;
-        let count: i64 = statement.query_row(params![page.0, until.as_millis()], |row| row.get(0))?;
-        Ok(count as u64)
+        let sql = "SELECT count(*) FROM lessons WHERE page = ?1 AND time <= ?2";
+        self.connection.count(sql, params![page.0, until.as_millis()])
     }
 
     /// Every page that has analyses, with the last of them and their number.
     pub fn analysed_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
-        let mut statement = self
-            .connection()
-            .prepare("SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page")?;
-        let pages = statement.query_map([], |row| {
-            let n_analyses: i64 = row.get(2)?;
-            Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?), n_analyses as u64))
-        })?;
-        Ok(pages.collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page";
+        self.connection.rows(sql, [], |row| Ok((PageId(row.get(0)?), row.time(1)?, row.count(2)?)))
     }
 
     /// Calls `each` with the changes that pass the filter, oldest first.
@@ -397,25 +386,19 @@ impl Store {
             Some(_) => "l.page = (SELECT id FROM pages WHERE url = ?2)",
             None => "?2 IS NULL",
         };
-        let mut statement = self.connection().prepare_cached(&format!(
-            "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page JOIN sites s ON s.id = p.site
-             WHERE {IS_CHANGE} AND l.importance >= ?1
+        let sql = format!(
+            "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page
+             JOIN sites s ON s.id = p.site WHERE {IS_CHANGE} AND l.importance >= ?1
                AND {page} AND (?3 IS NULL OR s.host = ?3) AND l.time >= ?4 AND l.time < ?5
              ORDER BY l.time, l.page"
-        ))?;
-        // Plain bounds, which the index of times can serve.
-        let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
-        let until = filter.until.map_or(i64::MAX, Timestamp::as_millis);
-        let mut rows =
-            statement.query(params![filter.min_importance, filter.url, filter.host, since, until])?;
-        while let Some(row) = rows.next()? {
-            each(read_change(row)?)?;
-        }
-        Ok(())
+        );
+        let (since, until) = filter.span();
+        let values = params![filter.min_importance, filter.url, filter.host, since, until];
+        self.connection.each_row(&sql, values, |row| each(read_change(row)?))
     }
 
     /// The changes of a page after an instant, or all, up to another one, oldest first.
-    pub fn changes_of(
+    pub fn page_changes(
         &self,
         page: PageId,
         after: Option<Timestamp>,
@@ -423,36 +406,22 @@ impl Store {
     ) -> anyhow::Result<Vec<ChangeRow>> {
         let sql = format!(
             "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page
-             WHERE l.page = ?1 AND l.time > ?2 AND l.time <= ?3 AND {IS_CHANGE} ORDER BY l.time"
+                WHERE l.page = ?1 AND l.time > ?2 AND l.time <= ?3 AND {IS_CHANGE} ORDER BY l.time"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
         let after = after.map_or(i64::MIN, Timestamp::as_millis);
-        let rows = statement.query_map(params![page.0, after, until.as_millis()], read_change)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.connection.rows(&sql, params![page.0, after, until.as_millis()], read_change)
     }
 
     /// The last observation of a page that was analysed.
     pub fn last_analysed(&self, page: PageId) -> anyhow::Result<Option<Timestamp>> {
-        let mut statement =
-            self.connection().prepare_cached("SELECT max(time) FROM lessons WHERE page = ?1")?;
-        let last: Option<i64> = statement.query_row([page.0], |row| row.get(0))?;
-        Ok(last.map(Timestamp::from_millis))
+        self.connection.time("SELECT max(time) FROM lessons WHERE page = ?1", [page.0])
     }
 
     /// The pages with an analysis of an observation after an instant, or with any.
     pub fn pages_analysed_after(&self, after: Option<Timestamp>) -> anyhow::Result<Vec<PageId>> {
-        let mut statement =
-            self.connection().prepare("SELECT DISTINCT page FROM lessons WHERE time > ?1 ORDER BY page")?;
         let after = after.map_or(i64::MIN, Timestamp::as_millis);
-        let pages = statement.query_map([after], |row| row.get(0).map(PageId))?;
-        Ok(pages.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// When the latest capture was made.
-    pub fn latest_capture_time(&self) -> anyhow::Result<Option<Timestamp>> {
-        let latest: Option<i64> =
-            self.connection().query_row("SELECT max(last_seen) FROM pages", [], |row| row.get(0))?;
-        Ok(latest.map(Timestamp::from_millis))
+        let sql = "SELECT DISTINCT page FROM lessons WHERE time > ?1 ORDER BY page";
+        self.connection.rows(sql, [after], |row| row.get(0).map(PageId))
     }
 }
 
@@ -486,9 +455,9 @@ pub(super) fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
     Ok(ChangeRow {
         page: PageId(row.get(0)?),
         url: row.get(1)?,
-        time: Timestamp::from_millis(row.get(2)?),
-        before: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
-        status: status_of(row.get(4)?, row.get(5)?),
+        time: row.time(2)?,
+        before: row.optional_time(3)?,
+        status: parse_change_status(row.get(4)?, row.get(5)?),
         n_operations: row.get::<_, i64>(6)? as usize,
         noise: noise_in(row, 7)?,
         title: row.get(8)?,
@@ -508,7 +477,7 @@ fn read_state(row: &Row<'_>) -> rusqlite::Result<PageState> {
     let time = |column| row.get(column).map(Timestamp::from_millis);
     let identity =
         |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?.map(Identity::parse));
-    let shown_time = row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis);
+    let shown_time = row.optional_time(7)?;
     Ok(PageState {
         was_page: row.get(8)?,
         title: row.get(9)?,
@@ -544,8 +513,8 @@ mod tests {
             ChangeStatus::Returned,
         ];
         for status in with_importance.map(|status| status(importance)).into_iter().chain(others) {
-            let code = code_of(status);
-            assert_eq!(status_of(code, status.reported_importance().get()), status);
+            let code = change_status_code(status);
+            assert_eq!(parse_change_status(code, status.reported_importance().get()), status);
             assert_eq!(holds(IS_NEW_VERSION, code), status.is_new_version(), "{status:?}");
             let is_later = status.is_new_version() && status != ChangeStatus::New;
             assert_eq!(holds(IS_LATER_VERSION, code), is_later, "{status:?}");

@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use super::analyses::{CHANGE_COLUMNS, IS_CHANGE, read_change};
+use super::rows::{Columns, Statements};
 use super::{ChangeFilter, ChangeRow, Store};
 
 /// In a span with no more observations the changes are sorted; in a longer one the index of importance is walked until enough are found.
@@ -93,17 +94,11 @@ const BY_IMPORTANCE: &str = "lessons l INDEXED BY lessons_importance CROSS JOIN 
 
 /// Where changes are read. One page and the pages of one site are found by their numbers, so that only their own analyses are
 /// read; all others by time, in whose order they are wanted.
-fn source_of(filter: &ChangeFilter<'_>) -> &'static str {
+fn change_tables(filter: &ChangeFilter<'_>) -> &'static str {
     match (filter.url, filter.host) {
         (None, None) => "lessons l INDEXED BY lessons_time CROSS JOIN pages p ON p.id = l.page",
         _ => "pages p CROSS JOIN lessons l ON l.page = p.id",
     }
-}
-
-/// Plain bounds, which an index can serve.
-fn span_of(filter: &ChangeFilter<'_>) -> (i64, i64) {
-    let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
-    (since, filter.until.map_or(i64::MAX, Timestamp::as_millis))
 }
 
 impl Store {
@@ -117,15 +112,8 @@ impl Store {
     ) -> anyhow::Result<Vec<ChangeKey>> {
         let (behind, by) = order.sql();
         if !self.is_sorted_by(filter, order)? {
-            let from = source_of(filter);
-            return self.keys_where(
-                from,
-                if after.is_some() { behind } else { ALL },
-                by,
-                filter,
-                after,
-                limit,
-            );
+            let behind = if after.is_some() { behind } else { ALL };
+            return self.keys_where(change_tables(filter), behind, by, filter, after, limit);
         }
         // Those as important as the place come first, so that each of the two stretches of the index begins where it must.
         let mut keys = Vec::new();
@@ -149,11 +137,10 @@ impl Store {
         if order != ChangeOrder::Strongest || filter.url.is_some() || filter.host.is_some() {
             return Ok(false);
         }
-        let (since, until) = span_of(filter);
-        let mut statement = self.connection().prepare_cached(
-            "SELECT count(*) > ?3 FROM (SELECT 1 FROM lessons WHERE time >= ?1 AND time < ?2 LIMIT ?3 + 1)",
-        )?;
-        Ok(statement.query_row(params![since, until, FEW_LOOKS], |row| row.get(0))?)
+        let (since, until) = filter.span();
+        let sql = "SELECT count(*) > ?3 FROM (SELECT 1 FROM lessons WHERE time >= ?1 AND time < ?2
+            LIMIT ?3 + 1)";
+        self.connection.value(sql, params![since, until, FEW_LOOKS])
     }
 
     fn keys_where(
@@ -170,46 +157,41 @@ impl Store {
             (None, Some(_)) => "?2 IS NULL AND p.site = (SELECT id FROM sites WHERE host = ?3)",
             (None, None) => "?2 IS ?3",
         };
-        let mut statement = self.connection().prepare_cached(&format!(
+        let sql = format!(
             "SELECT l.time, l.page, l.importance FROM {from}
-             WHERE l.seen NOT IN (1, 5) AND {IS_CHANGE} AND l.importance >= ?1 AND {place} AND l.time >= ?4 AND l.time < ?5
-               AND {behind}
+             WHERE l.seen NOT IN (1, 5) AND {IS_CHANGE} AND l.importance >= ?1 AND {place}
+               AND l.time >= ?4 AND l.time < ?5 AND {behind}
              ORDER BY {by} LIMIT ?9"
-        ))?;
-        let (since, until) = span_of(filter);
-        let keys = statement.query_map(
-            params![
-                filter.min_importance,
-                filter.url,
-                filter.host,
-                since,
-                until,
-                after.map(|key| key.time.as_millis()),
-                after.map(|key| key.page.0),
-                after.map(|key| key.importance),
-                i64::try_from(limit).unwrap_or(i64::MAX)
-            ],
-            |row| {
-                let (time, page) = (Timestamp::from_millis(row.get(0)?), PageId(row.get(1)?));
-                Ok(ChangeKey { time, page, importance: row.get(2)? })
-            },
-        )?;
-        Ok(keys.collect::<rusqlite::Result<_>>()?)
+        );
+        let (since, until) = filter.span();
+        let values = params![
+            filter.min_importance,
+            filter.url,
+            filter.host,
+            since,
+            until,
+            after.map(|key| key.time.as_millis()),
+            after.map(|key| key.page.0),
+            after.map(|key| key.importance),
+            i64::try_from(limit).unwrap_or(i64::MAX)
+        ];
+        self.connection.rows(&sql, values, |row| {
+            Ok(ChangeKey { time: row.time(0)?, page: PageId(row.get(1)?), importance: row.get(2)? })
+        })
     }
 
     /// The change that an observation showed, if it showed one.
     pub fn change_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<ChangeRow>> {
-        let mut statement = self.connection().prepare_cached(&format!(
+        let sql = format!(
             "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page
-             WHERE l.page = ?1 AND l.time = ?2 AND {IS_CHANGE}"
-        ))?;
-        Ok(statement.query_row(params![page.0, time.as_millis()], read_change).optional()?)
+                WHERE l.page = ?1 AND l.time = ?2 AND {IS_CHANGE}"
+        );
+        self.connection.row(&sql, params![page.0, time.as_millis()], read_change)
     }
 
     /// How many observations were analysed.
     pub fn count_all_analyses(&self) -> anyhow::Result<u64> {
-        let n: i64 = self.connection().query_row("SELECT count(*) FROM lessons", [], |row| row.get(0))?;
-        Ok(n as u64)
+        self.connection.count("SELECT count(*) FROM lessons", [])
     }
 }
 

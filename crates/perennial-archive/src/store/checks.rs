@@ -2,6 +2,7 @@
 
 use super::Store;
 use super::query::confirms_left_out;
+use super::rows::Statements;
 
 const CHECKS: &[(&str, &str)] = &[
     (
@@ -30,11 +31,8 @@ const CHECKS: &[(&str, &str)] = &[
 impl Store {
     /// Where the state contradicts itself, in words.
     pub fn contradictions(&self) -> anyhow::Result<Vec<String>> {
-        let words = |sql: &str| -> anyhow::Result<Vec<String>> {
-            let mut statement = self.connection().prepare(sql)?;
-            let found = statement.query_map([], |row| row.get(0))?;
-            Ok(found.collect::<Result<_, _>>()?)
-        };
+        let words =
+            |sql: &str| -> anyhow::Result<Vec<String>> { self.connection.rows(sql, [], |row| row.get(0)) };
         let mut found = words("PRAGMA quick_check(20)")?;
         found.retain(|line| line != "ok");
         for (what, sql) in CHECKS {

@@ -7,8 +7,9 @@
 use perennial_core::feed::{FeedFormat, PollHints};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
+use super::rows::{Columns, Statements};
 use super::{Commit, Store};
 
 /// What one capture of a feed says.
@@ -70,7 +71,7 @@ impl ItemRow {
 
 /// A feed as the state knows it.
 #[derive(Clone, Debug)]
-pub struct KnownFeed {
+pub struct StoredFeed {
     /// Its number.
     pub page: PageId,
     /// Its address.
@@ -111,7 +112,7 @@ pub struct KnownFeed {
 
 /// An item as the state knows it.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct KnownItem {
+pub struct StoredItem {
     /// Address of its feed.
     pub feed: String,
     /// What tells it from other items of the feed.
@@ -164,7 +165,7 @@ pub struct AnnouncedPage {
 
 /// Whether an item of a capture is news.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum ItemStatus {
     /// The feed was never read before: nobody can tell.
     FirstRead,
     /// It was not there before.
@@ -181,19 +182,17 @@ impl Commit<'_> {
         let time = time.as_millis();
         let PollHints { ttl_minutes, skip_hours, skip_days, update_period_secs, update_frequency } =
             feed.pace;
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO feeds (page, format, title, skip_hours, skip_days, first_read, last_read)
-                 VALUES (?1, '', '', 0, 0, ?2, ?2) ON CONFLICT (page) DO UPDATE SET first_read = min(first_read, ?2)",
-            )?
-            .execute(params![page, time])?;
-        self.transaction
-            .prepare_cached(
-                "UPDATE feeds SET format = ?2, title = ?3, channel = ?4, hub = ?5, updated = ?6, ttl_minutes = ?7, skip_hours = ?8,
-                     skip_days = ?9, period_secs = ?10, frequency = ?11, last_read = ?12
-                 WHERE page = ?1 AND last_read <= ?12",
-            )?
-            .execute(params![
+        let sql = "INSERT INTO feeds (page, format, title, skip_hours, skip_days, first_read, last_read)
+            VALUES (?1, '', '', 0, 0, ?2, ?2) ON CONFLICT (page) DO UPDATE
+            SET first_read = min(first_read, ?2)";
+        self.transaction.run(sql, params![page, time])?;
+        let sql = "UPDATE feeds SET format = ?2, title = ?3, channel = ?4, hub = ?5, updated = ?6,
+            ttl_minutes = ?7, skip_hours = ?8,
+                skip_days = ?9, period_secs = ?10, frequency = ?11, last_read = ?12
+            WHERE page = ?1 AND last_read <= ?12";
+        self.transaction.run(
+            sql,
+            params![
                 page,
                 feed.format.name(),
                 feed.title,
@@ -206,10 +205,12 @@ impl Commit<'_> {
                 update_period_secs,
                 update_frequency,
                 time
-            ])?;
-        self.transaction
-            .prepare_cached("INSERT OR REPLACE INTO feed_reads (feed, time, n_items) VALUES (?1, ?2, ?3)")?
-            .execute(params![page, time, feed.items.len() as i64])?;
+            ],
+        )?;
+        self.transaction.run(
+            "INSERT OR REPLACE INTO feed_reads (feed, time, n_items) VALUES (?1, ?2, ?3)",
+            params![page, time, feed.items.len() as i64],
+        )?;
         feed.items.iter().try_for_each(|item| self.put_item(page, time, item))
     }
 
@@ -218,26 +219,29 @@ impl Commit<'_> {
             Some(link) => Some(self.announced_page(link, feed, Timestamp::from_millis(time))?),
             None => None,
         };
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO items (feed, key, page, title, summary, author, categories, published, updated, comments, comment_feed,
-                     digest, changed, first_seen, last_seen)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?13)
-                 ON CONFLICT (feed, key) DO UPDATE SET
-                     page = CASE WHEN last_seen <= ?13 THEN coalesce(?3, page) ELSE page END,
-                     title = CASE WHEN last_seen <= ?13 THEN ?4 ELSE title END,
-                     summary = CASE WHEN last_seen <= ?13 THEN ?5 ELSE summary END,
-                     author = CASE WHEN last_seen <= ?13 THEN ?6 ELSE author END,
-                     categories = CASE WHEN last_seen <= ?13 THEN ?7 ELSE categories END,
-                     published = CASE WHEN last_seen <= ?13 THEN coalesce(?8, published) ELSE coalesce(published, ?8) END,
-                     updated = CASE WHEN last_seen <= ?13 THEN coalesce(?9, updated) ELSE coalesce(updated, ?9) END,
-                     comments = CASE WHEN last_seen <= ?13 THEN coalesce(?10, comments) ELSE comments END,
-                     comment_feed = CASE WHEN last_seen <= ?13 THEN coalesce(?11, comment_feed) ELSE comment_feed END,
-                     changed = CASE WHEN last_seen < ?13 AND digest <> ?12 THEN ?13 ELSE changed END,
-                     digest = CASE WHEN last_seen <= ?13 THEN ?12 ELSE digest END,
-                     first_seen = min(first_seen, ?13), last_seen = max(last_seen, ?13)",
-            )?
-            .execute(params![
+        let sql = "INSERT INTO items (feed, key, page, title, summary, author, categories, published,
+            updated, comments, comment_feed,
+                digest, changed, first_seen, last_seen)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?13)
+            ON CONFLICT (feed, key) DO UPDATE SET
+                page = CASE WHEN last_seen <= ?13 THEN coalesce(?3, page) ELSE page END,
+                title = CASE WHEN last_seen <= ?13 THEN ?4 ELSE title END,
+                summary = CASE WHEN last_seen <= ?13 THEN ?5 ELSE summary END,
+                author = CASE WHEN last_seen <= ?13 THEN ?6 ELSE author END,
+                categories = CASE WHEN last_seen <= ?13 THEN ?7 ELSE categories END,
+                published = CASE WHEN last_seen <= ?13 THEN coalesce(?8, published)
+                ELSE coalesce(published, ?8) END,
+                updated = CASE WHEN last_seen <= ?13 THEN coalesce(?9, updated)
+                ELSE coalesce(updated, ?9) END,
+                comments = CASE WHEN last_seen <= ?13 THEN coalesce(?10, comments) ELSE comments END,
+                comment_feed = CASE WHEN last_seen <= ?13 THEN coalesce(?11, comment_feed)
+                ELSE comment_feed END,
+                changed = CASE WHEN last_seen < ?13 AND digest <> ?12 THEN ?13 ELSE changed END,
+                digest = CASE WHEN last_seen <= ?13 THEN ?12 ELSE digest END,
+                first_seen = min(first_seen, ?13), last_seen = max(last_seen, ?13)";
+        self.transaction.run(
+            sql,
+            params![
                 feed,
                 item.key,
                 page,
@@ -251,35 +255,29 @@ impl Commit<'_> {
                 item.comment_feed,
                 item.digest,
                 time
-            ])?;
-        Ok(())
+            ],
+        )
     }
 
     /// Whether an item was news in the capture of its feed at `time`.
-    pub fn news(&self, feed: PageId, key: &str, time: Timestamp) -> anyhow::Result<News> {
+    pub fn news(&self, feed: PageId, key: &str, time: Timestamp) -> anyhow::Result<ItemStatus> {
         let time = Timestamp::from_secs(time.as_secs()).as_millis();
-        let found: Option<(i64, i64, i64)> = self
-            .transaction
-            .prepare_cached(
-                "SELECT f.first_read, i.first_seen, i.changed FROM items i JOIN feeds f ON f.page = i.feed
-                 WHERE i.feed = ?1 AND i.key = ?2",
-            )?
-            .query_row(params![feed.0, key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .optional()?;
-        Ok(match found {
-            Some((first_read, ..)) if first_read >= time => News::FirstRead,
-            Some((_, first_seen, _)) if first_seen >= time => News::New,
-            Some((.., changed)) if changed >= time => News::Edited,
+        let sql = "SELECT f.first_read >= ?3, i.first_seen >= ?3, i.changed >= ?3 FROM items i
+            JOIN feeds f ON f.page = i.feed WHERE i.feed = ?1 AND i.key = ?2";
+        let read = |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?]);
+        Ok(match self.transaction.row(sql, params![feed.0, key, time], read)? {
             // A payload that another address had first is a revisit here, and its items are not in the state.
-            None => News::FirstRead,
-            Some(_) => News::Known,
+            None | Some([true, _, _]) => ItemStatus::FirstRead,
+            Some([_, true, _]) => ItemStatus::New,
+            Some([_, _, true]) => ItemStatus::Edited,
+            Some(_) => ItemStatus::Known,
         })
     }
 }
 
 /// How much is asked of a feed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Detail {
+enum FeedDetail {
     /// What polling needs.
     Polling,
     /// Its items counted too.
@@ -288,8 +286,8 @@ enum Detail {
 
 impl Store {
     /// Every feed that was ever read, by address, with counts of its items.
-    pub fn feeds(&self) -> anyhow::Result<Vec<KnownFeed>> {
-        let mut feeds = self.feeds_in(Detail::Counts)?;
+    pub fn feeds(&self) -> anyhow::Result<Vec<StoredFeed>> {
+        let mut feeds = self.feeds_in(FeedDetail::Counts)?;
         for feed in &mut feeds {
             feed.n_gaps = self.count_gaps(feed.page)?;
         }
@@ -297,127 +295,111 @@ impl Store {
     }
 
     /// The same without counts of items and gaps, which take a while where there are many.
-    pub fn feeds_to_poll(&self) -> anyhow::Result<Vec<KnownFeed>> {
-        self.feeds_in(Detail::Polling)
+    pub fn feeds_to_poll(&self) -> anyhow::Result<Vec<StoredFeed>> {
+        self.feeds_in(FeedDetail::Polling)
     }
 
-    fn feeds_in(&self, detail: Detail) -> anyhow::Result<Vec<KnownFeed>> {
+    fn feeds_in(&self, detail: FeedDetail) -> anyhow::Result<Vec<StoredFeed>> {
         let count = |what: &str| match detail {
-            Detail::Counts => format!("(SELECT count({what}) FROM items i WHERE i.feed = f.page)"),
-            Detail::Polling => "0".to_owned(),
+            FeedDetail::Counts => format!("(SELECT count({what}) FROM items i WHERE i.feed = f.page)"),
+            FeedDetail::Polling => "0".to_owned(),
         };
-        let mut statement = self.connection().prepare(&format!(
-            "SELECT f.page, p.url, c.seed, f.format, f.title, f.channel, f.ttl_minutes, f.skip_hours, f.skip_days, f.period_secs,
-                 f.frequency, f.updated IS NOT NULL, f.first_read, f.last_read,
+        let [n_items, n_published, n_updated] = ["*", "published", "updated"].map(count);
+        let sql = format!(
+            "SELECT f.page, p.url, c.seed, f.format, f.title, f.channel, f.ttl_minutes, f.skip_hours, f.skip_days,
+                 f.period_secs, f.frequency, f.updated IS NOT NULL, f.first_read, f.last_read,
                  (SELECT count(*) FROM feed_reads r WHERE r.feed = f.page),
-                 (SELECT n_items FROM feed_reads r WHERE r.feed = f.page ORDER BY time DESC LIMIT 1), {}, {}, {}, c.visited, f.hub
-             FROM feeds f JOIN pages p ON p.id = f.page LEFT JOIN crawl_pages c ON c.page = f.page ORDER BY p.url",
-            count("*"),
-            count("published"),
-            count("updated")
-        ))?;
-        let rows = statement.query_map([], read_feed)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+                 (SELECT n_items FROM feed_reads r WHERE r.feed = f.page ORDER BY time DESC LIMIT 1),
+                 {n_items}, {n_published}, {n_updated}, c.visited, f.hub
+             FROM feeds f JOIN pages p ON p.id = f.page
+             LEFT JOIN crawl_pages c ON c.page = f.page ORDER BY p.url"
+        );
+        self.connection.rows(&sql, [], read_feed)
     }
 
     /// Reads in a row of a feed without an item in common: something was lost between them.
     fn count_gaps(&self, feed: PageId) -> anyhow::Result<u64> {
-        let mut reads = self
-            .connection()
-            .prepare_cached("SELECT time FROM feed_reads WHERE feed = ?1 AND n_items > 0 ORDER BY time")?;
-        let reads: Vec<i64> =
-            reads.query_map([feed.0], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        let mut items =
-            self.connection().prepare_cached("SELECT first_seen, last_seen FROM items WHERE feed = ?1")?;
-        let mut rows = items.query([feed.0])?;
-        let mut spans = Vec::new();
-        while let Some(row) = rows.next()? {
-            spans.push((row.get(0)?, row.get(1)?));
-        }
+        let sql = "SELECT time FROM feed_reads WHERE feed = ?1 AND n_items > 0 ORDER BY time";
+        let reads: Vec<i64> = self.connection.rows(sql, [feed.0], |row| row.get(0))?;
+        let sql = "SELECT first_seen, last_seen FROM items WHERE feed = ?1";
+        let spans: Vec<_> = self.connection.rows(sql, [feed.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(n_gaps(&reads, &spans))
     }
 
     /// When the items of a feed were published, or first seen where the feed does not say; the latest `limit` of them, ascending. Items
     /// that stood in the feed when it was first read and have no date are left out: nobody knows when they came.
     pub fn item_times(&self, feed: PageId, limit: usize) -> anyhow::Result<Vec<Timestamp>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT time FROM (SELECT coalesce(i.published, i.updated, nullif(i.first_seen, f.first_read)) AS time FROM items i
-                 JOIN feeds f ON f.page = i.feed WHERE i.feed = ?1) WHERE time IS NOT NULL ORDER BY time DESC LIMIT ?2",
-        )?;
-        let rows = statement
-            .query_map(params![feed.0, limit as i64], |row| row.get(0).map(Timestamp::from_millis))?;
-        let mut times: Vec<Timestamp> = rows.collect::<rusqlite::Result<_>>()?;
+        let sql = "SELECT time FROM (SELECT coalesce(i.published, i.updated, nullif(i.first_seen, f.first_read)) AS time
+                FROM items i JOIN feeds f ON f.page = i.feed WHERE i.feed = ?1)
+            WHERE time IS NOT NULL ORDER BY time DESC LIMIT ?2";
+        let values = params![feed.0, limit as i64];
+        let mut times: Vec<Timestamp> = self.connection.rows(sql, values, |row| row.time(0))?;
         times.reverse();
         Ok(times)
     }
 
     /// The item that announced a page last, if any did after `since`.
-    pub fn item_of_page(&self, page: PageId, since: Option<Timestamp>) -> anyhow::Result<Option<KnownItem>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT p.url, i.key, q.url, i.title, i.summary, i.published, i.first_seen FROM items i JOIN pages p ON p.id = i.feed
-             LEFT JOIN pages q ON q.id = i.page
-             WHERE i.page = ?1 AND max(i.changed, i.first_seen, coalesce(i.updated, 0)) > ?2 ORDER BY i.changed DESC LIMIT 1",
-        )?;
+    pub fn page_item(&self, page: PageId, since: Option<Timestamp>) -> anyhow::Result<Option<StoredItem>> {
         let since = since.map_or(i64::MIN, Timestamp::as_millis);
-        Ok(statement.query_row(params![page.0, since], read_item).optional()?)
+        let sql = "SELECT p.url, i.key, q.url, i.title, i.summary, i.published, i.first_seen FROM items i
+            JOIN pages p ON p.id = i.feed
+            LEFT JOIN pages q ON q.id = i.page
+            WHERE i.page = ?1 AND max(i.changed, i.first_seen, coalesce(i.updated, 0)) > ?2
+            ORDER BY i.changed DESC LIMIT 1";
+        self.connection.row(sql, params![page.0, since], read_item)
     }
 
     /// The captured pages that items announced, the latest first; of several items of a page the first counts.
     pub fn announced_pages(&self, filter: &AnnouncedFilter<'_>) -> anyhow::Result<Vec<AnnouncedPage>> {
-        let mut statement = self.connection().prepare(&format!(
-            "{ANNOUNCED} AND (?1 IS NULL OR s.host = ?1) AND (?2 IS NULL OR p.url = ?2)
-             GROUP BY i.page HAVING min(i.first_seen) >= ?3
-             ORDER BY coalesce(i.published, i.first_seen) DESC, i.id LIMIT ?4 OFFSET ?5"
-        ))?;
         let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
         let limit = filter.limit.map_or(-1, |limit| limit as i64);
-        let rows = statement
-            .query_map(params![filter.site, filter.feed, since, limit, filter.skip as i64], read_announced)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let sql = format!(
+            "{ANNOUNCED} AND (?1 IS NULL OR s.host = ?1) AND (?2 IS NULL OR p.url = ?2)
+                GROUP BY i.page HAVING min(i.first_seen) >= ?3
+                ORDER BY coalesce(i.published, i.first_seen) DESC, i.id LIMIT ?4 OFFSET ?5"
+        );
+        self.connection.rows(
+            &sql,
+            params![filter.site, filter.feed, since, limit, filter.skip as i64],
+            read_announced,
+        )
     }
 
     /// What announced a page first.
     pub fn announced_page(&self, page: PageId) -> anyhow::Result<Option<AnnouncedPage>> {
-        let mut statement =
-            self.connection().prepare_cached(&format!("{ANNOUNCED} AND i.page = ?1 GROUP BY i.page"))?;
-        Ok(statement.query_row([page.0], read_announced).optional()?)
+        self.connection.row(&format!("{ANNOUNCED} AND i.page = ?1 GROUP BY i.page"), [page.0], read_announced)
     }
 
     /// The items of a feed that were known at an instant, the latest first: first seen by then, or published by then and seen later.
-    pub fn items_at(&self, feed: PageId, at: Timestamp, limit: usize) -> anyhow::Result<Vec<KnownItem>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT p.url, i.key, q.url, i.title, i.summary, i.published, i.first_seen FROM items i JOIN pages p ON p.id = i.feed
-             LEFT JOIN pages q ON q.id = i.page WHERE i.feed = ?1 AND coalesce(i.published, i.first_seen) <= ?2
-             ORDER BY coalesce(i.published, i.first_seen) DESC, i.id LIMIT ?3",
-        )?;
-        let rows = statement.query_map(params![feed.0, at.as_millis(), limit as i64], read_item)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    pub fn items_at(&self, feed: PageId, at: Timestamp, limit: usize) -> anyhow::Result<Vec<StoredItem>> {
+        let sql = "SELECT p.url, i.key, q.url, i.title, i.summary, i.published, i.first_seen FROM items i
+            JOIN pages p ON p.id = i.feed
+            LEFT JOIN pages q ON q.id = i.page WHERE i.feed = ?1
+            AND coalesce(i.published, i.first_seen) <= ?2
+            ORDER BY coalesce(i.published, i.first_seen) DESC, i.id LIMIT ?3";
+        self.connection.rows(sql, params![feed.0, at.as_millis(), limit as i64], read_item)
     }
 
     /// Pages that items announced as new or changed, and when, up to `until`. What stood in a feed when it was first read counts by its date
     /// alone: nobody knows when it came.
     pub fn announced_by_items(&self, until: Timestamp) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
-        let mut statement = self.connection().prepare(
-            "SELECT page, max(time) FROM (SELECT i.page AS page,
-                 max(coalesce(i.published, 0), CASE WHEN i.changed > f.first_read THEN i.changed ELSE 0 END) AS time
-                 FROM items i JOIN feeds f ON f.page = i.feed WHERE i.page IS NOT NULL)
-             WHERE time > 0 AND time <= ?1 GROUP BY page",
-        )?;
-        let rows = statement.query_map([until.as_millis()], |row| {
-            Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?)))
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT page, max(time) FROM (SELECT i.page AS page,
+                max(coalesce(i.published, 0), CASE WHEN i.changed > f.first_read THEN i.changed
+                ELSE 0 END) AS time
+                FROM items i JOIN feeds f ON f.page = i.feed WHERE i.page IS NOT NULL)
+            WHERE time > 0 AND time <= ?1 GROUP BY page";
+        self.connection.rows(sql, [until.as_millis()], |row| Ok((PageId(row.get(0)?), row.time(1)?)))
     }
 
     /// Feeds that are followed and were asked for, and never gave anything that can be read.
     pub fn count_unread_feeds(&self) -> anyhow::Result<usize> {
         let sql = "SELECT count(*) FROM crawl_pages c WHERE c.kind = -1 AND c.visited IS NOT NULL
             AND NOT EXISTS (SELECT 1 FROM feeds f WHERE f.page = c.page)";
-        Ok(self.connection().query_row(sql, [], |row| row.get::<_, i64>(0))?.max(0) as usize)
+        Ok(self.connection.count(sql, [])? as usize)
     }
 }
 
-fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
+fn read_feed(row: &Row<'_>) -> rusqlite::Result<StoredFeed> {
     let pace = PollHints {
         ttl_minutes: row.get(6)?,
         skip_hours: row.get(7)?,
@@ -425,8 +407,7 @@ fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
         update_period_secs: row.get(9)?,
         update_frequency: row.get(10)?,
     };
-    let count = |at: usize| row.get::<_, i64>(at).map(|n| n.max(0) as u64);
-    Ok(KnownFeed {
+    Ok(StoredFeed {
         page: PageId(row.get(0)?),
         url: row.get(1)?,
         seed: row.get(2)?,
@@ -435,15 +416,15 @@ fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
         channel: row.get(5)?,
         pace,
         has_updated: row.get(11)?,
-        first_read: Timestamp::from_millis(row.get(12)?),
-        last_read: Timestamp::from_millis(row.get(13)?),
-        n_reads: count(14)?,
-        n_held: count(15)?,
-        n_items: count(16)?,
-        n_published: count(17)?,
-        n_updated: count(18)?,
+        first_read: row.time(12)?,
+        last_read: row.time(13)?,
+        n_reads: row.count(14)?,
+        n_held: row.count(15)?,
+        n_items: row.count(16)?,
+        n_published: row.count(17)?,
+        n_updated: row.count(18)?,
         n_gaps: 0,
-        visited: row.get::<_, Option<i64>>(19)?.map(Timestamp::from_millis),
+        visited: row.optional_time(19)?,
         hub: row.get(20)?,
     })
 }
@@ -459,23 +440,20 @@ fn read_announced(row: &Row<'_>) -> rusqlite::Result<AnnouncedPage> {
         feed: row.get(2)?,
         title: row.get(3)?,
         summary: row.get(4)?,
-        published: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_millis),
-        first_seen: Timestamp::from_millis(row.get(6)?),
+        published: row.optional_time(5)?,
+        first_seen: row.time(6)?,
     })
 }
 
-fn read_item(row: &Row<'_>) -> rusqlite::Result<KnownItem> {
-    let time = |at: usize| {
-        row.get::<_, Option<i64>>(at).map(|time| time.map(|time| Timestamp::from_millis(time).to_rfc3339()))
-    };
-    Ok(KnownItem {
+fn read_item(row: &Row<'_>) -> rusqlite::Result<StoredItem> {
+    Ok(StoredItem {
         feed: row.get(0)?,
         key: row.get(1)?,
         link: row.get(2)?,
         title: row.get(3)?,
         summary: row.get(4)?,
-        published: time(5)?,
-        first_seen: time(6)?.unwrap_or_default(),
+        published: row.optional_time(5)?.map(Timestamp::to_rfc3339),
+        first_seen: row.time(6)?.to_rfc3339(),
     })
 }
 

@@ -12,8 +12,9 @@ use perennial_core::http::response::{Identity, Validators};
 use perennial_core::http::validator::ValidatorTrust;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
+use super::rows::{Columns, Statements};
 use super::{Commit, Store};
 
 /// What the crawl fetches an address as.
@@ -66,7 +67,7 @@ impl PageKind {
 /// How the last visit ended, as stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ending {
+pub enum VisitEnding {
     /// The content differed from that before, or was the first.
     Changed,
     /// The content was the same.
@@ -79,33 +80,33 @@ pub enum Ending {
     Redirected,
 }
 
-impl Ending {
+impl VisitEnding {
     /// Reads the stored number.
-    pub fn from_code(code: i64) -> Ending {
+    pub fn from_code(code: i64) -> VisitEnding {
         match code {
-            0 => Ending::Changed,
-            1 => Ending::Unchanged,
-            3 => Ending::Gone,
-            4 => Ending::Redirected,
-            _ => Ending::Failed,
+            0 => VisitEnding::Changed,
+            1 => VisitEnding::Unchanged,
+            3 => VisitEnding::Gone,
+            4 => VisitEnding::Redirected,
+            _ => VisitEnding::Failed,
         }
     }
 
     /// Its name in the log.
     pub fn name(self) -> &'static str {
         match self {
-            Ending::Changed => "changed",
-            Ending::Unchanged => "unchanged",
-            Ending::Failed => "failed",
-            Ending::Gone => "gone",
-            Ending::Redirected => "redirected",
+            VisitEnding::Changed => "changed",
+            VisitEnding::Unchanged => "unchanged",
+            VisitEnding::Failed => "failed",
+            VisitEnding::Gone => "gone",
+            VisitEnding::Redirected => "redirected",
         }
     }
 }
 
 /// Everything that a visit of an address needs.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct VisitTarget {
     /// Its number.
     pub page: PageId,
     /// Its host's number.
@@ -134,10 +135,10 @@ pub struct Target {
     pub trust: ValidatorTrust,
 }
 
-impl Target {
+impl VisitTarget {
     /// An address one link from its seed that was never visited.
-    pub fn unvisited(page: PageId, site: SiteId, url: String, kind: PageKind, seed: i64) -> Target {
-        Target {
+    pub fn unvisited(page: PageId, site: SiteId, url: String, kind: PageKind, seed: i64) -> VisitTarget {
+        VisitTarget {
             page,
             site,
             url,
@@ -173,7 +174,7 @@ pub struct FrontierPage {
     /// When the last visit ended.
     pub visited: Option<Timestamp>,
     /// How the last visit ended.
-    pub ending: Option<Ending>,
+    pub ending: Option<VisitEnding>,
     /// Visits that failed in a row.
     pub n_failures: u16,
 }
@@ -186,7 +187,7 @@ pub struct VisitRow<'a> {
     /// When the visit ended.
     pub at: Timestamp,
     /// How the visit ended.
-    pub ending: Ending,
+    pub ending: VisitEnding,
     /// Failures in a row, this one included.
     pub n_failures: u16,
     /// Digest and validators of a full answer; `None` keeps those of the answer before.
@@ -213,7 +214,7 @@ pub struct Discovery {
     /// When it changed according to a sitemap or a feed.
     pub changed: Option<Timestamp>,
     /// The item of the feed that names it.
-    pub item: Option<Box<NamedBy>>,
+    pub item: Option<Box<NamingItem>>,
 }
 
 impl Discovery {
@@ -225,7 +226,7 @@ impl Discovery {
 
 /// An item of a feed that names a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NamedBy {
+pub struct NamingItem {
     /// What tells it from other items of its feed.
     pub key: String,
     /// Its headline.
@@ -235,40 +236,32 @@ pub struct NamedBy {
 impl Commit<'_> {
     /// The numbers of the seeds. A new seed gets the next number; a seed keeps its number.
     pub fn seed_numbers(&self, urls: &[String]) -> anyhow::Result<Vec<i64>> {
-        let mut put = self.transaction.prepare_cached(
-            "INSERT INTO crawl_seeds (url) VALUES (?1) ON CONFLICT (url) DO UPDATE SET url = url RETURNING id",
-        )?;
-        let numbers = urls.iter().map(|url| put.query_row([url], |row| row.get(0)));
-        Ok(numbers.collect::<rusqlite::Result<_>>()?)
+        let sql = "INSERT INTO crawl_seeds (url) VALUES (?1) ON CONFLICT (url) DO UPDATE SET url = url RETURNING id";
+        urls.iter().map(|url| self.transaction.value(sql, [url])).collect()
     }
 
     /// Adds an address, or makes a requisite a page when a link leads to it. Gives its numbers.
     pub fn put_discovery(&mut self, found: &Discovery) -> anyhow::Result<(PageId, SiteId)> {
         let (page, site) = self.page_and_site(&found.url)?;
+        let sql = "INSERT INTO crawl_pages (page, kind, seed, depth, n_redirects)
+            VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT (page) DO UPDATE SET kind = min(kind, ?2), depth = min(depth, ?4), seed = ?3
+            WHERE kind > ?2 OR (kind = ?2 AND depth > ?4)";
         self.transaction
-            .prepare_cached(
-                "INSERT INTO crawl_pages (page, kind, seed, depth, n_redirects) VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT (page) DO UPDATE SET kind = min(kind, ?2), depth = min(depth, ?4), seed = ?3
-                 WHERE kind > ?2 OR (kind = ?2 AND depth > ?4)",
-            )?
-            .execute(params![page.0, found.kind.code(), found.seed, found.depth, found.n_redirects])?;
+            .run(sql, params![page.0, found.kind.code(), found.seed, found.depth, found.n_redirects])?;
         Ok((page, site))
     }
 
     /// Adds an address of which there may be captures: the last one counts as the last visit.
     pub fn backfill(&mut self, found: &Discovery) -> anyhow::Result<()> {
         let (page, _) = self.put_discovery(found)?;
-        self.transaction
-            .prepare_cached(
-                "UPDATE crawl_pages SET visited = c.time,
-                     ending = CASE c.answer WHEN 3 THEN 3 WHEN 4 THEN 2 ELSE 1 END,
-                     n_failures = CASE c.answer WHEN 4 THEN 1 ELSE 0 END
-                 FROM (SELECT time, answer FROM captures WHERE page = ?1 AND answer IS NOT NULL
-                       ORDER BY time DESC, id DESC LIMIT 1) c
-                 WHERE page = ?1 AND visited IS NULL",
-            )?
-            .execute([page.0])?;
-        Ok(())
+        let sql = "UPDATE crawl_pages SET visited = c.time,
+                ending = CASE c.answer WHEN 3 THEN 3 WHEN 4 THEN 2 ELSE 1 END,
+                n_failures = CASE c.answer WHEN 4 THEN 1 ELSE 0 END
+            FROM (SELECT time, answer FROM captures WHERE page = ?1 AND answer IS NOT NULL
+                  ORDER BY time DESC, id DESC LIMIT 1) c
+            WHERE page = ?1 AND visited IS NULL";
+        self.transaction.run(sql, [page.0])
     }
 
     /// Stores how a visit ended.
@@ -276,15 +269,14 @@ impl Commit<'_> {
         let (digest, validators) = visit.payload.unzip();
         let etag = validators.and_then(|validators| validators.etag.as_deref());
         let last_modified = validators.and_then(|validators| validators.last_modified.as_deref());
-        self.transaction
-            .prepare_cached(
-                "UPDATE crawl_pages SET visited = ?2, ending = ?3, n_failures = ?4, trust = ?5,
-                     etag = CASE WHEN ?6 IS NULL THEN etag ELSE ?7 END,
-                     last_modified = CASE WHEN ?6 IS NULL THEN last_modified ELSE ?8 END,
-                     digest = coalesce(?6, digest), identity = coalesce(?9, identity)
-                 WHERE page = ?1",
-            )?
-            .execute(params![
+        let sql = "UPDATE crawl_pages SET visited = ?2, ending = ?3, n_failures = ?4, trust = ?5,
+                etag = CASE WHEN ?6 IS NULL THEN etag ELSE ?7 END,
+                last_modified = CASE WHEN ?6 IS NULL THEN last_modified ELSE ?8 END,
+                digest = coalesce(?6, digest), identity = coalesce(?9, identity)
+            WHERE page = ?1";
+        self.transaction.run(
+            sql,
+            params![
                 visit.page.0,
                 visit.at.as_millis(),
                 visit.ending as i64,
@@ -294,69 +286,52 @@ impl Commit<'_> {
                 etag,
                 last_modified,
                 visit.identity.map(Identity::to_string),
-            ])?;
-        Ok(())
+            ],
+        )
     }
 
     /// Stores when the next fetch from a host may start.
     pub fn put_host(&self, site: SiteId, state: &HostState) -> anyhow::Result<()> {
-        self.transaction
-            .prepare_cached(
-                "INSERT OR REPLACE INTO crawl_hosts (site, ready_at, n_troubles) VALUES (?1, ?2, ?3)",
-            )?
-            .execute(params![site.0, state.ready_at.as_millis(), state.n_troubles])?;
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO crawl_hosts (site, ready_at, n_troubles) VALUES (?1, ?2, ?3)";
+        self.transaction.run(sql, params![site.0, state.ready_at.as_millis(), state.n_troubles])
     }
 
     /// Begins a pass over everything (`--once`), or continues one that did not end. One that began in the future, by a clock that
     /// was ahead, is not continued. Gives its number and start.
     pub fn begin_pass(&self, now: Timestamp) -> anyhow::Result<(i64, Timestamp)> {
-        let open = self
-            .transaction
-            .query_row(
-                "SELECT id, started FROM crawl_passes WHERE ended IS NULL AND started <= ?1 ORDER BY id DESC LIMIT 1",
-                [now.as_millis()],
-                |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))),
-            )
-            .optional()?;
-        if let Some(open) = open {
+        let sql = "SELECT id, started FROM crawl_passes WHERE ended IS NULL AND started <= ?1
+            ORDER BY id DESC LIMIT 1";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.time(1)?));
+        if let Some(open) = self.transaction.row(sql, [now.as_millis()], read)? {
             return Ok(open);
         }
-        self.transaction.execute("INSERT INTO crawl_passes (started) VALUES (?1)", [now.as_millis()])?;
-        Ok((self.transaction.last_insert_rowid(), now))
+        let sql = "INSERT INTO crawl_passes (started) VALUES (?1)";
+        Ok((self.transaction.insert(sql, [now.as_millis()])?, now))
     }
 
     /// Notes that a pass is complete.
     pub fn end_pass(&self, pass: i64, now: Timestamp) -> anyhow::Result<()> {
         let sql = "UPDATE crawl_passes SET ended = ?2 WHERE id = ?1";
-        self.transaction.execute(sql, params![pass, now.as_millis()])?;
-        Ok(())
+        self.transaction.run(sql, params![pass, now.as_millis()])
     }
 
     /// Whether the frontier has an address as a page.
     pub fn is_followed(&self, url: &str) -> anyhow::Result<bool> {
-        let mut statement = self.transaction.prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE p.url = ?1)",
-        )?;
-        Ok(statement.query_row([url], |row| row.get(0))?)
+        let sql = "SELECT EXISTS (SELECT 1 FROM crawl_pages c JOIN pages p ON p.id = c.page
+            WHERE p.url = ?1)";
+        self.transaction.value(sql, [url])
     }
 
     /// The number of an address that the frontier has.
     pub fn followed_page(&self, url: &str) -> anyhow::Result<Option<PageId>> {
-        let mut statement = self.transaction.prepare_cached(
-            "SELECT p.id FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE p.url = ?1",
-        )?;
-        Ok(statement.query_row([url], |row| row.get(0).map(PageId)).optional()?)
+        let sql = "SELECT p.id FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE p.url = ?1";
+        self.transaction.row(sql, [url], |row| row.get(0).map(PageId))
     }
 
     /// Whether a visit of the page has ended.
     pub fn was_visited(&self, page: PageId) -> anyhow::Result<bool> {
-        let visited: Option<Option<i64>> = self
-            .transaction
-            .prepare_cached("SELECT visited FROM crawl_pages WHERE page = ?1")?
-            .query_row([page.0], |row| row.get(0))
-            .optional()?;
-        Ok(visited.flatten().is_some())
+        let visited = self.transaction.time("SELECT visited FROM crawl_pages WHERE page = ?1", [page.0])?;
+        Ok(visited.is_some())
     }
 }
 
@@ -372,48 +347,35 @@ pub struct CapturedUrl {
 impl Store {
     /// Captured URLs that are not in the frontier, in order of their numbers.
     pub fn captured_outside_frontier(&self) -> anyhow::Result<Vec<CapturedUrl>> {
-        let mut statement = self.connection().prepare(
-            "SELECT p.url, p.kind FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
-             WHERE f.page IS NULL AND p.first_seen IS NOT NULL AND p.kind IS NOT NULL ORDER BY p.id",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok(CapturedUrl { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT p.url, p.kind FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
+            WHERE f.page IS NULL AND p.first_seen IS NOT NULL AND p.kind IS NOT NULL ORDER BY p.id";
+        self.connection
+            .rows(sql, [], |row| Ok(CapturedUrl { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) }))
     }
 
     /// The states of all hosts that had troubles.
     pub fn host_states(&self) -> anyhow::Result<HashMap<SiteId, HostState>> {
-        let mut statement =
-            self.connection().prepare("SELECT site, ready_at, n_troubles FROM crawl_hosts")?;
-        let rows = statement.query_map([], |row| {
-            let state = HostState { ready_at: Timestamp::from_millis(row.get(1)?), n_troubles: row.get(2)? };
+        self.connection.rows("SELECT site, ready_at, n_troubles FROM crawl_hosts", [], |row| {
+            let state = HostState { ready_at: row.time(1)?, n_troubles: row.get(2)? };
             Ok((SiteId(row.get(0)?), state))
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// Everything that a visit of a page needs; `None` when the frontier has no such page.
-    pub fn target(&self, page: PageId) -> anyhow::Result<Option<Target>> {
-        self.connection()
-            .prepare_cached(
-                "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.n_redirects, c.visited, c.n_failures, c.digest,
-                     c.etag, c.last_modified, c.trust, c.identity
-                 FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE c.page = ?1",
-            )?
-            .query_row([page.0], read_target)
-            .optional()
-            .context("cannot read the crawl's state")
+    pub fn target(&self, page: PageId) -> anyhow::Result<Option<VisitTarget>> {
+        let sql =
+            "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.n_redirects, c.visited, c.n_failures,
+                c.digest, c.etag, c.last_modified, c.trust, c.identity
+            FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE c.page = ?1";
+        self.connection.row(sql, [page.0], read_target).context("cannot read the crawl's state")
     }
 
     /// Calls `each` with every address of the frontier, in the order in which they were found.
     pub fn each_frontier_page(&self, mut each: impl FnMut(FrontierPage)) -> anyhow::Result<()> {
-        let mut statement = self.connection().prepare(
-            "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.visited, c.ending, c.n_failures
-             FROM crawl_pages c JOIN pages p ON p.id = c.page ORDER BY c.page",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        let sql = "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.visited, c.ending,
+            c.n_failures
+            FROM crawl_pages c JOIN pages p ON p.id = c.page ORDER BY c.page";
+        self.connection.each_row(sql, [], |row| {
             each(FrontierPage {
                 page: PageId(row.get(0)?),
                 site: SiteId(row.get(1)?),
@@ -421,50 +383,42 @@ impl Store {
                 kind: PageKind::from_code(row.get(3)?),
                 seed: row.get(4)?,
                 depth: row.get(5)?,
-                visited: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_millis),
-                ending: row.get::<_, Option<i64>>(7)?.map(Ending::from_code),
+                visited: row.optional_time(6)?,
+                ending: row.get::<_, Option<i64>>(7)?.map(VisitEnding::from_code),
                 n_failures: row.get(8)?,
             });
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// When the latest visit of all pages ended. A virtual clock continues there.
     pub fn last_visit(&self) -> anyhow::Result<Option<Timestamp>> {
-        self.time_of("SELECT max(visited) FROM crawl_pages")
+        self.connection.time("SELECT max(visited) FROM crawl_pages", [])
     }
 
     /// When the first capture of all pages was made.
     pub fn first_capture(&self) -> anyhow::Result<Option<Timestamp>> {
-        self.time_of("SELECT min(first_seen) FROM pages")
+        self.connection.time("SELECT min(first_seen) FROM pages", [])
     }
 
     /// When the last capture of all pages was made.
     pub fn last_capture(&self) -> anyhow::Result<Option<Timestamp>> {
-        self.time_of("SELECT max(last_seen) FROM pages")
-    }
-
-    fn time_of(&self, sql: &str) -> anyhow::Result<Option<Timestamp>> {
-        let millis: Option<i64> = self.connection().query_row(sql, [], |row| row.get(0))?;
-        Ok(millis.map(Timestamp::from_millis))
+        self.connection.time("SELECT max(last_seen) FROM pages", [])
     }
 
     /// The numbers of all seeds by address, also of those that are no longer followed.
     pub fn seeds(&self) -> anyhow::Result<HashMap<String, i64>> {
-        let mut statement = self.connection().prepare("SELECT url, id FROM crawl_seeds")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.connection.rows("SELECT url, id FROM crawl_seeds", [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// The host of a site.
-    pub fn host_of(&self, site: SiteId) -> anyhow::Result<Option<String>> {
-        let mut statement = self.connection().prepare_cached("SELECT host FROM sites WHERE id = ?1")?;
-        Ok(statement.query_row([site.0], |row| row.get(0)).optional()?)
+    pub fn site_host(&self, site: SiteId) -> anyhow::Result<Option<String>> {
+        self.connection.row("SELECT host FROM sites WHERE id = ?1", [site.0], |row| row.get(0))
     }
 }
 
-fn read_target(row: &Row<'_>) -> rusqlite::Result<Target> {
-    Ok(Target {
+fn read_target(row: &Row<'_>) -> rusqlite::Result<VisitTarget> {
+    Ok(VisitTarget {
         page: PageId(row.get(0)?),
         site: SiteId(row.get(1)?),
         url: row.get(2)?,
@@ -472,7 +426,7 @@ fn read_target(row: &Row<'_>) -> rusqlite::Result<Target> {
         seed: row.get(4)?,
         depth: row.get(5)?,
         n_redirects: row.get(6)?,
-        visited: row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis),
+        visited: row.optional_time(7)?,
         n_failures: row.get(8)?,
         digest: row.get(9)?,
         validators: Validators { etag: row.get(10)?, last_modified: row.get(11)? },

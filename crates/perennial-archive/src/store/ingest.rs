@@ -10,17 +10,19 @@ use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::time::Timestamp;
 use perennial_core::url::canonical::site_name;
 use perennial_core::url::{PageId, SiteId};
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Transaction, params};
 
 use super::feeds::FeedRow;
 use super::frontier::PageKind;
 use super::observations::answer_code;
+use super::quarantine::QuarantinedRecord;
+use super::rows::Statements;
 use super::{Store, encode_targets};
 
 /// What kind of record a capture is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum CaptureKind {
     /// An HTTP response with its payload.
     Response,
     /// A response whose payload is in an earlier record.
@@ -31,19 +33,19 @@ pub enum Kind {
     Metadata,
 }
 
-impl Kind {
+impl CaptureKind {
     /// The number in the state file.
     pub fn code(self) -> i64 {
         self as i64
     }
 
     /// From the number in the state file.
-    pub fn from_code(code: i64) -> Kind {
+    pub fn from_code(code: i64) -> CaptureKind {
         match code {
-            1 => Kind::Revisit,
-            2 => Kind::Resource,
-            3 => Kind::Metadata,
-            _ => Kind::Response,
+            1 => CaptureKind::Revisit,
+            2 => CaptureKind::Resource,
+            3 => CaptureKind::Metadata,
+            _ => CaptureKind::Response,
         }
     }
 }
@@ -58,7 +60,7 @@ pub struct CaptureRow {
     /// The date of the record, in whole seconds.
     pub time: Timestamp,
     /// The kind of record.
-    pub kind: Kind,
+    pub kind: CaptureKind,
     /// HTTP status, if there was HTTP.
     pub status: Option<u16>,
     /// Media type as in the index.
@@ -151,7 +153,7 @@ pub struct FileRow {
 
 /// What a commit did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Ingested {
+pub struct CommitCounts {
     /// Captures that were not known before.
     pub n_captures: u64,
     /// Captures that the archive had already: same address, time, kind and payload.
@@ -160,8 +162,21 @@ pub struct Ingested {
 
 impl Store {
     /// Stores captures of one file and how far the file is committed, in one transaction.
-    pub fn commit(&mut self, file: &FileRow, rows: &[CaptureRow]) -> anyhow::Result<Ingested> {
+    pub fn commit(&mut self, file: &FileRow, rows: &[CaptureRow]) -> anyhow::Result<CommitCounts> {
         self.commit_with(file, rows, |_| Ok(()))
+    }
+
+    /// As [`Store::commit`], with what a scan of the file set aside.
+    pub fn commit_scan(
+        &mut self,
+        file: &FileRow,
+        rows: &[CaptureRow],
+        quarantined: &[QuarantinedRecord],
+    ) -> anyhow::Result<CommitCounts> {
+        let set_aside = |commit: &mut Commit<'_>| {
+            quarantined.iter().try_for_each(|quarantined| commit.set_aside(&file.name, quarantined))
+        };
+        self.commit_with(file, rows, set_aside)
     }
 
     /// As [`Store::commit`]; `also` writes results of the crawl and the analysis in the same transaction.
@@ -170,10 +185,14 @@ impl Store {
         file: &FileRow,
         rows: &[CaptureRow],
         also: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Ingested> {
+    ) -> anyhow::Result<CommitCounts> {
         self.write(|commit| {
-            let file_id = put_file(commit.transaction, file)?;
-            let mut done = Ingested::default();
+            let sql = "INSERT INTO files (name, state, committed, source_digest) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (name) DO UPDATE SET state = ?2, committed = ?3, source_digest = ?4 RETURNING id";
+            let values =
+                params![file.name, file.state.name(), file.committed_bytes as i64, file.source_digest];
+            let file_id = commit.transaction.value(sql, values)?;
+            let mut done = CommitCounts::default();
             for row in rows {
                 match commit.capture(file_id, row)? {
                     true => done.n_captures += 1,
@@ -187,7 +206,7 @@ impl Store {
 
     /// Runs `work` in one transaction: all that it writes is stored, or nothing.
     pub fn write<T>(&mut self, work: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let transaction = self.connection_mut().transaction()?;
+        let transaction = self.connection.transaction()?;
         let done = work(&mut Commit::new(&transaction))?;
         transaction.commit()?;
         Ok(done)
@@ -199,9 +218,9 @@ impl Store {
         &mut self,
         work: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        self.connection().pragma_update(None, "synchronous", "FULL")?;
+        self.connection.pragma_update(None, "synchronous", "FULL")?;
         let done = self.write(work);
-        self.connection().pragma_update(None, "synchronous", "NORMAL")?;
+        self.connection.pragma_update(None, "synchronous", "NORMAL")?;
         done
     }
 
@@ -209,8 +228,7 @@ impl Store {
     pub fn forget_file(&mut self, name: &str) -> anyhow::Result<()> {
         self.write_synced(|commit| {
             commit.forget_set_aside(name)?;
-            commit.transaction.execute("DELETE FROM files WHERE name = ?1", [name])?;
-            Ok(())
+            commit.transaction.run("DELETE FROM files WHERE name = ?1", [name])
         })
     }
 
@@ -218,19 +236,6 @@ impl Store {
     pub fn page_id(&mut self, url: &str, surt: &str) -> anyhow::Result<PageId> {
         self.write(|commit| Ok(PageId(commit.page(url, surt)?)))
     }
-}
-
-fn put_file(transaction: &Transaction<'_>, file: &FileRow) -> rusqlite::Result<i64> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO files (name, state, committed, source_digest) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (name) DO UPDATE SET state = ?2, committed = ?3, source_digest = ?4
-             RETURNING id",
-        )?
-        .query_row(
-            params![file.name, file.state.name(), file.committed_bytes as i64, file.source_digest],
-            |row| row.get(0),
-        )
 }
 
 /// An open transaction. Captures are written here, the frontier in `frontier`, spending in `spent`, lessons
@@ -252,7 +257,7 @@ impl<'t> Commit<'t> {
 
     /// The numbers of a page and its site; a new address gets the next numbers.
     pub(super) fn page_and_site(&mut self, url: &str) -> anyhow::Result<(PageId, SiteId)> {
-        let site = self.site(&site_of(url))?;
+        let site = self.site(&parse_site_name(url))?;
         let page = self.page(url, &perennial_warc::surt::surt(url))?;
         Ok((PageId(page), site))
     }
@@ -267,7 +272,9 @@ impl<'t> Commit<'t> {
         self.touch_page(page, row)?;
         // A version that was left out is none of which the archive has the payload, nor is a 304 that confirms it.
         let is_left_out = row.answer == Some(ResponseKind::NotModified) && row.identity.is_some();
-        if matches!(row.kind, Kind::Response | Kind::Revisit | Kind::Resource) && !is_left_out {
+        if matches!(row.kind, CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Resource)
+            && !is_left_out
+        {
             self.put_version(page, capture, row)?;
         }
         if let Some(links) = &row.links {
@@ -282,81 +289,62 @@ impl<'t> Commit<'t> {
         Ok(true)
     }
 
-    fn is_known(&self, page: u32, file: i64, row: &CaptureRow) -> rusqlite::Result<bool> {
-        self.transaction
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM captures WHERE page = ?1 AND time = ?2 AND kind = ?3 AND digest = ?4
-                         AND content IS ?7)
-                     OR EXISTS (SELECT 1 FROM captures WHERE file = ?5 AND offset = ?6)",
-            )?
-            .query_row(
-                params![
-                    page,
-                    row.time.as_millis(),
-                    row.kind.code(),
-                    row.digest,
-                    file,
-                    row.offset as i64,
-                    row.content
-                ],
-                |found| found.get(0),
-            )
+    fn is_known(&self, page: u32, file: i64, row: &CaptureRow) -> anyhow::Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM captures WHERE page = ?1 AND time = ?2 AND kind = ?3 AND digest = ?4
+                AND content IS ?7)
+            OR EXISTS (SELECT 1 FROM captures WHERE file = ?5 AND offset = ?6)";
+        let (time, kind, offset) = (row.time.as_millis(), row.kind.code(), row.offset as i64);
+        self.transaction.value(sql, params![page, time, kind, row.digest, file, offset, row.content])
     }
 
-    fn put_capture(&self, page: u32, file: i64, row: &CaptureRow) -> rusqlite::Result<i64> {
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO captures (page, time, kind, status, mime, digest, file, offset, length, group_offset,
-                     group_length, answer, identity, content)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-            )?
-            .insert(params![
-                page,
-                row.time.as_millis(),
-                row.kind.code(),
-                row.status,
-                row.mime,
-                row.digest,
-                file,
-                row.offset as i64,
-                row.length as i64,
-                row.group_offset as i64,
-                row.group_length as i64,
-                row.answer.map(answer_code),
-                row.identity.as_ref().map(Identity::to_string),
-                row.content,
-            ])
+    fn put_capture(&self, page: u32, file: i64, row: &CaptureRow) -> anyhow::Result<i64> {
+        let sql = "INSERT INTO captures (page, time, kind, status, mime, digest, file, offset, length, group_offset,
+                group_length, answer, identity, content)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+        let values = params![
+            page,
+            row.time.as_millis(),
+            row.kind.code(),
+            row.status,
+            row.mime,
+            row.digest,
+            file,
+            row.offset as i64,
+            row.length as i64,
+            row.group_offset as i64,
+            row.group_length as i64,
+            row.answer.map(answer_code),
+            row.identity.as_ref().map(Identity::to_string),
+            row.content,
+        ];
+        self.transaction.insert(sql, values)
     }
 
     /// Revisits and metadata say nothing of the media type; it stays as the payload's record had it.
-    fn touch_page(&self, page: u32, row: &CaptureRow) -> rusqlite::Result<usize> {
-        let mime = row.mime.as_deref().filter(|_| matches!(row.kind, Kind::Response | Kind::Resource));
-        self.transaction
-            .prepare_cached(
-                "UPDATE pages SET n_captures = n_captures + 1,
-                     first_seen = min(coalesce(first_seen, ?2), ?2),
-                     mime = CASE WHEN coalesce(last_seen, ?2) <= ?2 OR mime IS NULL THEN coalesce(?3, mime) ELSE mime END,
-                     status = CASE WHEN coalesce(last_seen, ?2) <= ?2 THEN coalesce(?4, status) ELSE status END,
-                     last_seen = max(coalesce(last_seen, ?2), ?2),
-                     kind = min(coalesce(kind, ?5), coalesce(?5, kind))
-                 WHERE id = ?1",
-            )?
-            .execute(params![page, row.time.as_millis(), mime, row.status, row.purpose.map(PageKind::code)])
+    fn touch_page(&self, page: u32, row: &CaptureRow) -> anyhow::Result<()> {
+        let mime =
+            row.mime.as_deref().filter(|_| matches!(row.kind, CaptureKind::Response | CaptureKind::Resource));
+        let sql = "UPDATE pages SET n_captures = n_captures + 1,
+                first_seen = min(coalesce(first_seen, ?2), ?2),
+                mime = CASE WHEN coalesce(last_seen, ?2) <= ?2 OR mime IS NULL THEN coalesce(?3, mime) ELSE mime END,
+                status = CASE WHEN coalesce(last_seen, ?2) <= ?2 THEN coalesce(?4, status) ELSE status END,
+                last_seen = max(coalesce(last_seen, ?2), ?2),
+                kind = min(coalesce(kind, ?5), coalesce(?5, kind))
+            WHERE id = ?1";
+        let purpose = row.purpose.map(PageKind::code);
+        self.transaction.run(sql, params![page, row.time.as_millis(), mime, row.status, purpose])
     }
 
-    fn put_version(&self, page: u32, capture: i64, row: &CaptureRow) -> rusqlite::Result<usize> {
-        let origin = (row.kind != Kind::Revisit && row.is_sound).then_some(capture);
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO versions (page, digest, content, first_time, last_time, n_captures, origin)
-                     VALUES (?1, ?2, coalesce(?5, ''), ?3, ?3, 1, ?4)
-                 ON CONFLICT (page, digest, content) DO UPDATE SET
-                     first_time = min(first_time, ?3), last_time = max(last_time, ?3),
-                     n_captures = n_captures + 1,
-                     origin = CASE WHEN ?4 IS NOT NULL AND (origin IS NULL
-                         OR ?3 < (SELECT time FROM captures WHERE id = origin)) THEN ?4 ELSE origin END",
-            )?
-            .execute(params![page, row.digest, row.time.as_millis(), origin, row.content])
+    fn put_version(&self, page: u32, capture: i64, row: &CaptureRow) -> anyhow::Result<()> {
+        let origin = (row.kind != CaptureKind::Revisit && row.is_sound).then_some(capture);
+        let sql = "INSERT INTO versions (page, digest, content, first_time, last_time, n_captures, origin)
+                VALUES (?1, ?2, coalesce(?5, ''), ?3, ?3, 1, ?4)
+            ON CONFLICT (page, digest, content) DO UPDATE SET
+                first_time = min(first_time, ?3), last_time = max(last_time, ?3),
+                n_captures = n_captures + 1,
+                origin = CASE WHEN ?4 IS NOT NULL AND (origin IS NULL
+                    OR ?3 < (SELECT time FROM captures WHERE id = origin)) THEN ?4 ELSE origin END";
+        self.transaction.run(sql, params![page, row.digest, row.time.as_millis(), origin, row.content])
     }
 
     /// Every address that any version linked to becomes a page; the graph keeps the latest version's links.
@@ -368,13 +356,9 @@ impl<'t> Commit<'t> {
                 targets.push(target);
             }
         }
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO links (page, time, targets) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (page) DO UPDATE SET time = ?2, targets = ?3 WHERE time <= ?2",
-            )?
-            .execute(params![page, time.as_millis(), encode_targets(&mut targets)])?;
-        Ok(())
+        let sql = "INSERT INTO links (page, time, targets) VALUES (?1, ?2, ?3)
+            ON CONFLICT (page) DO UPDATE SET time = ?2, targets = ?3 WHERE time <= ?2";
+        self.transaction.run(sql, params![page, time.as_millis(), encode_targets(&mut targets)])
     }
 
     /// The number of a page that a feed announces. A new one remembers the capture of the feed.
@@ -391,27 +375,15 @@ impl<'t> Commit<'t> {
         if let Some(&page) = self.pages.get(url) {
             return Ok(page);
         }
-        let known = self
-            .transaction
-            .prepare_cached("SELECT id FROM pages WHERE url = ?1")?
-            .query_row([url], |row| row.get(0))
-            .optional()?;
+        let known = self.transaction.row("SELECT id FROM pages WHERE url = ?1", [url], |row| row.get(0))?;
         let page: u32 = match known {
             Some(page) => page,
             None => {
-                let site = self.site(&site_of(url))?;
-                let id = self
-                    .transaction
-                    .prepare_cached(
-                        "INSERT INTO pages (url, surt, site, linked_from, linked_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-                    )?
-                    .insert(params![
-                        url,
-                        surt,
-                        site.0,
-                        from.map(|(page, _)| page),
-                        from.map(|(_, time)| time.as_millis())
-                    ])?;
+                let site = self.site(&parse_site_name(url))?;
+                let sql =
+                    "INSERT INTO pages (url, surt, site, linked_from, linked_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+                let (linked_from, linked_at) = from.map(|(page, time)| (page, time.as_millis())).unzip();
+                let id = self.transaction.insert(sql, params![url, surt, site.0, linked_from, linked_at])?;
                 u32::try_from(id).map_err(|_| anyhow::anyhow!("an archive holds at most 2^32 pages"))?
             }
         };
@@ -422,19 +394,14 @@ impl<'t> Commit<'t> {
         Ok(page)
     }
 
-    fn site(&mut self, host: &str) -> rusqlite::Result<SiteId> {
+    fn site(&mut self, host: &str) -> anyhow::Result<SiteId> {
         if let Some(&site) = self.sites.get(host) {
             return Ok(SiteId(site));
         }
-        let known = self
-            .transaction
-            .prepare_cached("SELECT id FROM sites WHERE host = ?1")?
-            .query_row([host], |row| row.get(0))
-            .optional()?;
+        let known = self.transaction.row("SELECT id FROM sites WHERE host = ?1", [host], |row| row.get(0))?;
         let site: u32 = match known {
             Some(site) => site,
-            None => self.transaction.prepare_cached("INSERT INTO sites (host) VALUES (?1)")?.insert([host])?
-                as u32,
+            None => self.transaction.insert("INSERT INTO sites (host) VALUES (?1)", [host])? as u32,
         };
         if self.sites.len() >= MAX_REMEMBERED {
             self.sites.clear();
@@ -445,6 +412,6 @@ impl<'t> Commit<'t> {
 }
 
 /// The name of a URL's site; empty for `urn:` and the like.
-pub fn site_of(url: &str) -> String {
+pub fn parse_site_name(url: &str) -> String {
     url::Url::parse(url).ok().and_then(|url| site_name(&url)).unwrap_or_default()
 }

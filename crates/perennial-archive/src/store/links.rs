@@ -1,49 +1,44 @@
 //! Links between pages <-> the table `links`: one row of compressed page numbers a page.
 
-use rusqlite::params;
+use rusqlite::Row;
 
 use super::Store;
+use super::rows::Statements;
 
 impl Store {
     /// Calls `each` with every link between two captured pages, by their numbers, as the latest version of the source has
     /// it.
     pub fn each_link(&self, mut each: impl FnMut(u32, u32)) -> anyhow::Result<()> {
         let captured = self.captured_pages()?;
-        let mut statement = self.connection().prepare("SELECT page, targets FROM links ORDER BY page")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        self.connection.each_row("SELECT page, targets FROM links ORDER BY page", [], |row| {
             let source: u32 = row.get(0)?;
             for target in decode_targets(row.get_ref(1)?.as_blob()?) {
                 if captured.get(target as usize).is_some_and(|is_captured| *is_captured) {
                     each(source, target);
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// The pages that the latest version of a page links to.
-    pub fn links_of(&self, page: u32) -> anyhow::Result<Vec<u32>> {
-        let mut statement = self.connection().prepare_cached("SELECT targets FROM links WHERE page = ?1")?;
-        let mut rows = statement.query(params![page])?;
-        match rows.next()? {
-            Some(row) => Ok(decode_targets(row.get_ref(0)?.as_blob()?).collect()),
-            None => Ok(Vec::new()),
-        }
+    pub fn page_links(&self, page: u32) -> anyhow::Result<Vec<u32>> {
+        let read = |row: &Row<'_>| Ok(decode_targets(row.get_ref(0)?.as_blob()?).collect());
+        let targets = self.connection.row("SELECT targets FROM links WHERE page = ?1", [page], read)?;
+        Ok(targets.unwrap_or_default())
     }
 
     /// Which pages were captured, by page number.
     fn captured_pages(&self) -> anyhow::Result<Vec<bool>> {
-        let mut statement = self.connection().prepare("SELECT id FROM pages WHERE first_seen IS NOT NULL")?;
-        let mut rows = statement.query([])?;
         let mut captured = Vec::new();
-        while let Some(row) = rows.next()? {
+        self.connection.each_row("SELECT id FROM pages WHERE first_seen IS NOT NULL", [], |row| {
             let page = row.get::<_, u32>(0)? as usize;
             if page >= captured.len() {
                 captured.resize(page + 1, false);
             }
             captured[page] = true;
-        }
+            Ok(())
+        })?;
         Ok(captured)
     }
 }

@@ -13,65 +13,72 @@
 //! | `analyses`, `trees`, `packed` | results of analyses and their block trees <-> rows and bytes |
 //! | `observations`, `steps` | captures and analyses -> observations of a page; steps from version to version |
 //! | `changes`, `overview` | a list of changes that continues at a cursor; what the dashboard shows of a page or site |
-//! | `frontier`, `spent`, `checkpoint` | URLs between visits, visits and bytes spent, scheduler state <-> tables |
+//! | `frontier`, `spent`, `bearings` | URLs between visits, visits and bytes spent, scheduler state <-> tables |
+//! | `rows` | cached statements -> rows |
 //! | `feeds`, `links`, `runs` | feeds and items, the link graph, files of the index <-> tables |
-//! | `aside` | records that could not be imported or analysed <-> the quarantine table |
+//! | `quarantined` | records that could not be imported or analysed <-> the quarantine table |
 //! | `checks` | the state -> pages for which an invariant does not hold |
 //! | `texts` | passages and when they were on a page <-> `search.db` |
 //! | `outbox` | notices on their way <-> `outbox.db` |
 //! | `sql` | documented views, read by the user's own statements within bounds |
 
 mod analyses;
-mod around;
-mod aside;
 mod changes;
 mod checkpoint;
 mod checks;
-mod chosen;
+mod export_selection;
 mod feeds;
 mod frontier;
 mod ingest;
+mod key_range;
 mod links;
 mod observations;
 mod outbox;
 mod overview;
-mod packed;
+mod quarantine;
 mod query;
 mod reading;
-mod replace;
+mod replacement;
+mod rows;
 mod runs;
 mod schema;
-mod spent;
+mod spending;
 mod sql;
-mod steps;
 mod texts;
+mod tree_packing;
 mod trees;
+mod version_steps;
 
 pub use analyses::{
     AnalysedObservation, Analysis, ChangeFilter, ChangeRow, NewsItem, PageState, ShownVersion,
 };
-pub use aside::{AsideReason, SetAside, SetAsideCounts};
 pub use changes::{ChangeKey, ChangeOrder};
-pub use chosen::{Chosen, Group};
-pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
-pub use frontier::{CapturedUrl, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, VisitRow};
-pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
+pub use export_selection::{ExchangeGroup, ExportSelection};
+pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, ItemStatus, StoredFeed, StoredItem};
+pub use frontier::{
+    CapturedUrl, Discovery, FrontierPage, NamingItem, PageKind, VisitEnding, VisitRow, VisitTarget,
+};
+pub use ingest::{
+    CaptureKind, CaptureRow, Commit, CommitCounts, FileRow, FileState, LinkTarget, parse_site_name,
+};
 use links::encode_targets;
-pub use observations::{Observation, ObservationOrder, Selection};
-pub use outbox::{NewNotice, Outbox, RuleState, TakenIn, Waiting};
-pub use overview::{AnalysisCounts, AnalysisDay, AnalysisLine, Failing, SitePage};
-pub use packed::{pack_noise, unpack_noise};
+pub use observations::{Observation, ObservationOrder, ObservationSelection};
+pub use outbox::{NewNotice, Outbox, PageNotices, PendingNotice, RuleState};
+pub use overview::{AnalysisCounts, AnalysisDay, AnalysisRow, FailingHost, SitePage};
+pub use quarantine::{QuarantineCounts, QuarantineReason, QuarantinedRecord};
+pub use query::{ArchiveCounts, Capture, CaptureFilter, LatestPayload, PageRow, VersionRow};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
-pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};
-pub use replace::remove_state;
-pub use runs::Run;
-use schema::NoRecords;
-pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
-pub use spent::OVERALL;
-pub use sql::{Cell, Rows, SqlLimits, each_view_row, query_views, sql_views};
-pub use steps::{Step, Steps};
-pub use texts::{FoundStay, LookRow, ShownText, StayFilter, TextCommit, TextCounts, Texts, Turn};
+pub use replacement::remove_state;
+pub use runs::IndexRun;
+pub use schema::{RecordLocation, RecordSource, SCHEMA_VERSION, ScannedRecord};
+pub use spending::OVERALL;
+pub use sql::{SqlLimits, SqlRows, SqlValue, each_view_row, query_views, sql_views};
+pub use texts::{
+    ObservationRow, PresenceEdge, PresenceFilter, PresenceHit, ShownText, TextCommit, TextCounts, Texts,
+};
+pub use tree_packing::{pack_noise, unpack_noise};
 pub use trees::{NewTree, PackedTree, TreeReader};
+pub use version_steps::{VersionStep, VersionSteps};
 
 use std::path::Path;
 
@@ -97,11 +104,11 @@ pub struct Store {
 impl Store {
     /// Opens for writing, creates or migrates the schema. The caller holds the archive's write lock.
     pub fn open_write(path: &Path) -> anyhow::Result<Store> {
-        Store::open_write_with(path, &NoRecords)
+        Store::open_write_with(path, None)
     }
 
     /// The same where the WARC files can be read, which know what states of earlier schemas lack.
-    pub fn open_write_with(path: &Path, records: &dyn Records) -> anyhow::Result<Store> {
+    pub fn open_write_with(path: &Path, records: Option<&dyn RecordSource>) -> anyhow::Result<Store> {
         let connection =
             Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -132,14 +139,6 @@ impl Store {
         // Or a kept statement with a bound LIMIT is planned anew whenever it is bound, which costs more than it runs.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(Store { connection, _copy: copy })
-    }
-
-    fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    fn connection_mut(&mut self) -> &mut Connection {
-        &mut self.connection
     }
 }
 

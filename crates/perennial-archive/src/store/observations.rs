@@ -10,7 +10,8 @@ use perennial_core::url::{PageId, SiteId};
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
 
-use super::analyses::status_of;
+use super::analyses::parse_change_status;
+use super::rows::{Columns, Statements};
 use super::{IDENTITY, Store};
 
 /// Pages that people read: those that a crawl visited as pages, and where no crawl visited them, HTML.
@@ -21,7 +22,7 @@ pub(super) const ANALYSED: &str = "p.kind <= 0";
 
 /// Which pages' observations.
 #[derive(Clone, Copy, Debug)]
-pub enum Selection<'a> {
+pub enum ObservationSelection<'a> {
     /// Of all pages that people read.
     Pages,
     /// Of the pages of this host, or of the page with this address. A host without a port stands for that host on any
@@ -65,7 +66,7 @@ pub(super) fn answer_code(kind: ResponseKind) -> i64 {
 }
 
 /// From the number in the state file.
-pub(super) fn answer_of(code: i64) -> ResponseKind {
+pub(super) fn parse_answer(code: i64) -> ResponseKind {
     match code {
         0 => ResponseKind::Content,
         1 => ResponseKind::NotModified,
@@ -76,7 +77,7 @@ pub(super) fn answer_of(code: i64) -> ResponseKind {
 }
 
 /// A page whose observations are asked for.
-struct Watched {
+struct ObservedPage {
     page: PageId,
     site: SiteId,
     /// Whether every capture of it is an observation with an analysis, so that the analyses alone tell everything.
@@ -88,7 +89,7 @@ impl Store {
     /// pages are read alone where they tell everything, which is a sixth of the work.
     pub fn observations(
         &self,
-        selection: Selection<'_>,
+        selection: ObservationSelection<'_>,
         order: ObservationOrder,
         until: Timestamp,
         mut each: impl FnMut(Observation) -> anyhow::Result<()>,
@@ -96,12 +97,14 @@ impl Store {
         let pages = self.watched(selection)?;
         match (order, selection) {
             (ObservationOrder::ByPage, _) => {
-                pages.iter().try_for_each(|page| self.observations_of(page, until, &mut each))
+                pages.iter().try_for_each(|page| self.page_observations(page, until, &mut each))
             }
-            (ObservationOrder::ByTime, Selection::Pages) => self.observations_by_time(&pages, until, each),
+            (ObservationOrder::ByTime, ObservationSelection::Pages) => {
+                self.observations_by_time(&pages, until, each)
+            }
             // Those of a site are few enough to be sorted here.
-            (ObservationOrder::ByTime, Selection::Of(_)) => {
-                sorted(|each| pages.iter().try_for_each(|page| self.observations_of(page, until, each)))?
+            (ObservationOrder::ByTime, ObservationSelection::Of(_)) => {
+                sorted(|each| pages.iter().try_for_each(|page| self.page_observations(page, until, each)))?
                     .into_iter()
                     .try_for_each(each)
             }
@@ -109,47 +112,46 @@ impl Store {
     }
 
     /// The pages by number.
-    fn watched(&self, selection: Selection<'_>) -> anyhow::Result<Vec<Watched>> {
-        let (filter, only) = self.filter_of(selection)?;
-        let mut statement = self.connection().prepare(&format!(
+    fn watched(&self, selection: ObservationSelection<'_>) -> anyhow::Result<Vec<ObservedPage>> {
+        let (filter, only) = self.page_condition(selection)?;
+        let sql = format!(
             "SELECT p.id, p.site, p.n_captures = (SELECT count(*) FROM lessons l WHERE l.page = p.id)
-             FROM pages p WHERE p.n_captures > 0 AND {filter} ORDER BY p.id"
-        ))?;
-        let pages = statement.query_map(params_from_iter(only), |row| {
-            Ok(Watched { page: PageId(row.get(0)?), site: SiteId(row.get(1)?), is_analysed: row.get(2)? })
-        })?;
-        Ok(pages.collect::<rusqlite::Result<_>>()?)
+                FROM pages p WHERE p.n_captures > 0 AND {filter} ORDER BY p.id"
+        );
+        self.connection.rows(&sql, params_from_iter(only), |row| {
+            Ok(ObservedPage {
+                page: PageId(row.get(0)?),
+                site: SiteId(row.get(1)?),
+                is_analysed: row.get(2)?,
+            })
+        })
     }
 
     /// The observations of one page in order of time.
-    fn observations_of(
+    fn page_observations(
         &self,
-        watched: &Watched,
+        watched: &ObservedPage,
         until: Timestamp,
         each: &mut dyn FnMut(Observation) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         if !watched.is_analysed {
             return self.observations_by_captures(watched, until, each);
         }
-        let mut statement = self.connection().prepare_cached(
-            "SELECT time, seen, importance FROM lessons WHERE page = ?1 AND time < ?2 ORDER BY time",
-        )?;
-        let mut rows = statement.query(params![watched.page.0, until.as_millis()])?;
-        while let Some(row) = rows.next()? {
-            let status = status_of(row.get(1)?, row.get(2)?);
-            each(watched.observation(Timestamp::from_millis(row.get(0)?), status, true))?;
-        }
-        Ok(())
+        let sql = "SELECT time, seen, importance FROM lessons WHERE page = ?1 AND time < ?2 ORDER BY time";
+        self.connection.each_row(sql, params![watched.page.0, until.as_millis()], |row| {
+            let status = parse_change_status(row.get(1)?, row.get(2)?);
+            each(watched.observation(row.time(0)?, status, true))
+        })
     }
 
     /// The same for a page with captures that are no observations, or were not analysed.
     fn observations_by_captures(
         &self,
-        watched: &Watched,
+        watched: &ObservedPage,
         until: Timestamp,
         each: &mut dyn FnMut(Observation) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut statement = self.connection().prepare_cached(&format!(
+        let mut statement = self.connection.prepare_cached(&format!(
             "SELECT c.time, c.answer, {IDENTITY}, l.seen, l.importance
              FROM captures c LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
              WHERE c.page = ?1 AND c.time < ?2 AND c.answer IS NOT NULL AND c.answer < 4 ORDER BY c.time, c.id"
@@ -157,14 +159,14 @@ impl Store {
         let mut rows = statement.query(params![watched.page.0, until.as_millis()])?;
         let (mut last, mut before, mut was_page) = (None, None::<Identity>, false);
         while let Some(row) = rows.next()? {
-            let time = Timestamp::from_millis(row.get(0)?);
+            let time = row.time(0)?;
             if last.replace(time) == Some(time) {
                 continue;
             }
-            let (answer, identity) = (answer_of(row.get(1)?), Identity::parse(row.get_ref(2)?.as_str()?));
+            let (answer, identity) = (parse_answer(row.get(1)?), Identity::parse(row.get_ref(2)?.as_str()?));
             let analysed: Option<i64> = row.get(3)?;
             let status = match analysed {
-                Some(code) => Some(status_of(code, row.get(4)?)),
+                Some(code) => Some(parse_change_status(code, row.get(4)?)),
                 None => {
                     let before = before.as_ref().map(|identity| PreviousAnswer { identity, was_page });
                     ChangeStatus::between(before, answer, &identity)
@@ -182,7 +184,7 @@ impl Store {
     /// The observations of all these pages in order of time. Only those that the analyses do not tell are held in memory.
     fn observations_by_time(
         &self,
-        pages: &[Watched],
+        pages: &[ObservedPage],
         until: Timestamp,
         mut each: impl FnMut(Observation) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
@@ -192,7 +194,7 @@ impl Store {
         })?
         .into_iter()
         .peekable();
-        let mut statement = self.connection().prepare_cached(
+        let mut statement = self.connection.prepare_cached(
             "SELECT page, time, seen, importance FROM lessons WHERE time < ?1 ORDER BY time, page",
         )?;
         let mut rows = statement.query([until.as_millis()])?;
@@ -200,8 +202,8 @@ impl Store {
             let page = PageId(row.get(0)?);
             let Ok(place) = pages.binary_search_by_key(&page, |known| known.page) else { continue };
             let Some(watched) = pages.get(place).filter(|known| known.is_analysed) else { continue };
-            let status = status_of(row.get(2)?, row.get(3)?);
-            let observation = watched.observation(Timestamp::from_millis(row.get(1)?), status, true);
+            let status = parse_change_status(row.get(2)?, row.get(3)?);
+            let observation = watched.observation(row.time(1)?, status, true);
             while let Some(other) =
                 others.next_if(|other| (other.time, other.page) < (observation.time, observation.page))
             {
@@ -213,8 +215,8 @@ impl Store {
     }
 
     /// The condition in SQL and what it compares with.
-    fn filter_of(&self, selection: Selection<'_>) -> anyhow::Result<(String, Option<Value>)> {
-        let Selection::Of(name) = selection else { return Ok((PAGES.to_owned(), None)) };
+    fn page_condition(&self, selection: ObservationSelection<'_>) -> anyhow::Result<(String, Option<Value>)> {
+        let ObservationSelection::Of(name) = selection else { return Ok((PAGES.to_owned(), None)) };
         if let Some(page) = self.page(name)? {
             return Ok(("p.id = ?1".to_owned(), Some(Value::from(i64::from(page.id.0)))));
         }
@@ -223,7 +225,7 @@ impl Store {
     }
 }
 
-impl Watched {
+impl ObservedPage {
     fn observation(&self, time: Timestamp, status: ChangeStatus, is_analysed: bool) -> Observation {
         Observation { page: self.page, site: self.site, time, status, is_analysed }
     }

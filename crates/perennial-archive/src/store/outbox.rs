@@ -8,10 +8,11 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
-use super::reading::uri_path;
+use super::reading::open_read_only;
+use super::rows::{Columns, Statements};
 use super::{BUSY_TIMEOUT, url_hash};
 
 const OUTBOX_VERSION: i64 = 1;
@@ -66,7 +67,7 @@ pub struct NewNotice {
 
 /// What was taken in of a page.
 #[derive(Clone, Debug)]
-pub struct TakenIn {
+pub struct PageNotices {
     /// Its address.
     pub url: String,
     /// The last look at it.
@@ -77,7 +78,7 @@ pub struct TakenIn {
 
 /// A notice that waits to be sent.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct PendingNotice {
     /// Its number.
     pub id: i64,
     /// The notice as JSON.
@@ -142,74 +143,52 @@ impl Outbox {
         if !path.exists() {
             return Ok(None);
         }
-        let open = |suffix: &str| -> rusqlite::Result<Outbox> {
-            let uri = format!("file:{}{suffix}", uri_path(path));
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-            let connection = Connection::open_with_flags(uri, flags)?;
-            connection.busy_timeout(BUSY_TIMEOUT)?;
-            connection.query_row("SELECT count(*) FROM rules", [], |row| row.get::<_, i64>(0))?;
-            Ok(Outbox { connection })
-        };
-        // On a medium that cannot be written nobody else writes it either.
-        let outbox = open("").or_else(|_| open("?immutable=1"));
-        Ok(Some(outbox.with_context(|| format!("cannot read {}", path.display()))?))
+        let connection = open_read_only(path)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        Ok(Some(Outbox { connection }))
     }
 
     /// Begins with rules that are new, which hear of what is captured after `latest`, and forgets those that are not there any more,
     /// with what they had to send. Gives the number of notices that were forgotten.
     pub fn keep_rules(&mut self, names: &[&str], latest: Option<Timestamp>) -> anyhow::Result<usize> {
         let transaction = self.connection.transaction()?;
-        let known: Vec<String> = {
-            let mut statement = transaction.prepare("SELECT name FROM rules")?;
-            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?
-        };
+        let known: Vec<String> = transaction.rows("SELECT name FROM rules", [], |row| row.get(0))?;
         let mut n_forgotten = 0;
         for gone in known.iter().filter(|name| !names.contains(&name.as_str())) {
             transaction.execute("DELETE FROM rules WHERE name = ?1", [gone])?;
             n_forgotten +=
                 transaction.execute("DELETE FROM notices WHERE rule = ?1 AND sent IS NULL", [gone])?;
         }
-        let mut begin = transaction.prepare("INSERT OR IGNORE INTO rules (name, since) VALUES (?1, ?2)")?;
         for name in names {
-            begin.execute(params![name, latest.map(Timestamp::as_millis)])?;
+            let sql = "INSERT OR IGNORE INTO rules (name, since) VALUES (?1, ?2)";
+            transaction.run(sql, params![name, latest.map(Timestamp::as_millis)])?;
         }
-        drop(begin);
         transaction.commit()?;
         Ok(n_forgotten)
     }
 
     /// The last capture before a rule was there; `None`: it hears of everything.
     pub fn since(&self, rule: &str) -> anyhow::Result<Option<Timestamp>> {
-        let mut statement = self.connection.prepare_cached("SELECT since FROM rules WHERE name = ?1")?;
-        let since: Option<Option<i64>> = statement.query_row([rule], |row| row.get(0)).optional()?;
-        Ok(since.flatten().map(Timestamp::from_millis))
+        self.connection.time("SELECT since FROM rules WHERE name = ?1", [rule])
     }
 
     /// The last look at a page that was taken in.
     pub fn seen(&self, url: &str) -> anyhow::Result<Option<Timestamp>> {
-        let mut statement = self.connection.prepare_cached("SELECT until FROM seen WHERE page = ?1")?;
-        let until = statement.query_row([url_hash(url) as i64], |row| row.get(0)).optional()?;
-        Ok(until.map(Timestamp::from_millis))
+        self.connection.time("SELECT until FROM seen WHERE page = ?1", [url_hash(url) as i64])
     }
 
     /// Puts what was taken in of pages into the outbox, as one commit. A look that was taken in before stays as it was.
-    pub fn put(&mut self, taken: &[TakenIn]) -> anyhow::Result<()> {
+    pub fn put(&mut self, taken: &[PageNotices]) -> anyhow::Result<()> {
         let transaction = self.connection.transaction()?;
         for page in taken {
             let hash = url_hash(&page.url) as i64;
             for notice in &page.notices {
-                transaction
-                    .prepare_cached(
-                        "INSERT OR IGNORE INTO notices (rule, page, time, body) VALUES (?1, ?2, ?3, ?4)",
-                    )?
-                    .execute(params![notice.rule, hash, notice.time.as_millis(), notice.body])?;
+                let sql = "INSERT OR IGNORE INTO notices (rule, page, time, body) VALUES (?1, ?2, ?3, ?4)";
+                transaction.run(sql, params![notice.rule, hash, notice.time.as_millis(), notice.body])?;
             }
-            transaction
-                .prepare_cached(
-                    "INSERT INTO seen (page, until) VALUES (?1, ?2)
-                     ON CONFLICT (page) DO UPDATE SET until = max(until, excluded.until)",
-                )?
-                .execute(params![hash, page.until.as_millis()])?;
+            let sql = "INSERT INTO seen (page, until) VALUES (?1, ?2)
+                ON CONFLICT (page) DO UPDATE SET until = max(until, excluded.until)";
+            transaction.run(sql, params![hash, page.until.as_millis()])?;
         }
         Ok(transaction.commit()?)
     }
@@ -222,53 +201,45 @@ impl Outbox {
         now: Timestamp,
         is_asked: bool,
         after: i64,
-    ) -> anyhow::Result<Option<Waiting>> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT n.id, n.body, n.n_tries FROM notices n JOIN rules r ON r.name = n.rule
-             WHERE n.rule = ?1 AND n.sent IS NULL AND (?3 OR n.due <= ?2 AND r.ready_at <= ?2) AND n.id > ?4
-               AND NOT EXISTS (SELECT 1 FROM notices m
-                 WHERE m.rule = n.rule AND m.page = n.page AND m.sent IS NULL AND m.id < n.id)
-             ORDER BY n.id LIMIT 1",
-        )?;
-        let read = |row: &Row<'_>| Ok(Waiting { id: row.get(0)?, body: row.get(1)?, n_tries: row.get(2)? });
+    ) -> anyhow::Result<Option<PendingNotice>> {
+        let read =
+            |row: &Row<'_>| Ok(PendingNotice { id: row.get(0)?, body: row.get(1)?, n_tries: row.get(2)? });
         let values = params![rule, now.as_millis(), is_asked, after];
-        Ok(statement.query_row(values, read).optional()?)
+        let sql = "SELECT n.id, n.body, n.n_tries FROM notices n JOIN rules r ON r.name = n.rule
+            WHERE n.rule = ?1 AND n.sent IS NULL AND (?3 OR n.due <= ?2 AND r.ready_at <= ?2)
+            AND n.id > ?4
+              AND NOT EXISTS (SELECT 1 FROM notices m
+                WHERE m.rule = n.rule AND m.page = n.page AND m.sent IS NULL AND m.id < n.id)
+            ORDER BY n.id LIMIT 1";
+        self.connection.row(sql, values, read)
     }
 
     /// When the next notice of a rule may be sent; `None` when none waits.
     pub fn next_due(&self, rule: &str) -> anyhow::Result<Option<Timestamp>> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT max(r.ready_at, (SELECT min(n.due) FROM notices n WHERE n.rule = r.name AND n.sent IS NULL
-               AND NOT EXISTS (SELECT 1 FROM notices m
-                 WHERE m.rule = n.rule AND m.page = n.page AND m.sent IS NULL AND m.id < n.id)))
-             FROM rules r WHERE r.name = ?1",
-        )?;
-        let due: Option<Option<i64>> = statement.query_row([rule], |row| row.get(0)).optional()?;
-        Ok(due.flatten().map(Timestamp::from_millis))
+        let sql = "SELECT max(r.ready_at, (SELECT min(n.due) FROM notices n WHERE n.rule = r.name
+            AND n.sent IS NULL
+              AND NOT EXISTS (SELECT 1 FROM notices m
+                WHERE m.rule = n.rule AND m.page = n.page AND m.sent IS NULL AND m.id < n.id)))
+            FROM rules r WHERE r.name = ?1";
+        self.connection.time(sql, [rule])
     }
 
     /// Failures of a rule in a row.
     pub fn n_failures(&self, rule: &str) -> anyhow::Result<u32> {
-        let mut statement = self.connection.prepare_cached("SELECT n_failures FROM rules WHERE name = ?1")?;
-        Ok(statement.query_row([rule], |row| row.get(0)).optional()?.unwrap_or_default())
+        let sql = "SELECT n_failures FROM rules WHERE name = ?1";
+        Ok(self.connection.row(sql, [rule], |row| row.get(0))?.unwrap_or_default())
     }
 
     /// A notice was taken by whom it is for.
     pub fn put_sent(&mut self, rule: &str, id: i64, now: Timestamp) -> anyhow::Result<()> {
         let transaction = self.connection.transaction()?;
         let now = now.as_millis();
-        transaction
-            .prepare_cached("UPDATE notices SET sent = ?2, n_tries = n_tries + 1 WHERE id = ?1")?
-            .execute(params![id, now])?;
-        transaction
-            .prepare_cached(
-                "UPDATE rules SET n_sent = n_sent + 1, last_sent = ?2, n_failures = 0, ready_at = 0, error = NULL
-                 WHERE name = ?1",
-            )?
-            .execute(params![rule, now])?;
-        transaction
-            .prepare_cached("DELETE FROM notices WHERE sent IS NOT NULL AND id <= ?1 - ?2")?
-            .execute(params![id, MAX_SENT])?;
+        let sql = "UPDATE notices SET sent = ?2, n_tries = n_tries + 1 WHERE id = ?1";
+        transaction.run(sql, params![id, now])?;
+        let sql = "UPDATE rules SET n_sent = n_sent + 1, last_sent = ?2, n_failures = 0, ready_at = 0,
+            error = NULL WHERE name = ?1";
+        transaction.run(sql, params![rule, now])?;
+        transaction.run("DELETE FROM notices WHERE sent IS NOT NULL AND id <= ?1 - ?2", [id, MAX_SENT])?;
         Ok(transaction.commit()?)
     }
 
@@ -283,38 +254,32 @@ impl Outbox {
     ) -> anyhow::Result<()> {
         let transaction = self.connection.transaction()?;
         let again = again.as_millis();
-        transaction
-            .prepare_cached("UPDATE notices SET n_tries = n_tries + 1, due = ?2 WHERE id = ?1")?
-            .execute(params![id, again])?;
-        transaction
-            .prepare_cached(
-                "UPDATE rules SET error = ?2, n_failures = n_failures + (NOT ?3),
-                   ready_at = CASE WHEN ?3 THEN ready_at ELSE ?4 END WHERE name = ?1",
-            )?
-            .execute(params![rule, error, is_own_fault, again])?;
+        transaction.run("UPDATE notices SET n_tries = n_tries + 1, due = ?2 WHERE id = ?1", [id, again])?;
+        let sql = "UPDATE rules SET error = ?2, n_failures = n_failures + (NOT ?3),
+              ready_at = CASE WHEN ?3 THEN ready_at ELSE ?4 END WHERE name = ?1";
+        transaction.run(sql, params![rule, error, is_own_fault, again])?;
         Ok(transaction.commit()?)
     }
 
     /// Where each rule stands, by name.
     pub fn states(&self) -> anyhow::Result<Vec<RuleState>> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT name, n_sent, last_sent, n_failures, ready_at, error,
-               (SELECT count(*) FROM notices WHERE rule = name AND sent IS NULL)
-             FROM rules ORDER BY name",
-        )?;
-        let time = |millis: i64| Timestamp::from_millis(millis).to_rfc3339();
-        let rows = statement.query_map([], |row| {
+        let sql = "SELECT name, n_sent, last_sent, n_failures, ready_at, error,
+              (SELECT count(*) FROM notices WHERE rule = name AND sent IS NULL)
+            FROM rules ORDER BY name";
+        self.connection.rows(sql, [], |row| {
             Ok(RuleState {
                 name: row.get(0)?,
-                n_sent: row.get::<_, i64>(1)? as u64,
-                last_sent: row.get::<_, Option<i64>>(2)?.map(time),
+                n_sent: row.count(1)?,
+                last_sent: row.optional_time(2)?.map(Timestamp::to_rfc3339),
                 n_failures: row.get(3)?,
-                ready_at: row.get::<_, Option<i64>>(4)?.filter(|at| *at > 0).map(time),
+                ready_at: row
+                    .optional_time(4)?
+                    .filter(|at| *at > Timestamp::EPOCH)
+                    .map(Timestamp::to_rfc3339),
                 error: row.get(5)?,
-                n_waiting: row.get::<_, i64>(6)? as u64,
+                n_waiting: row.count(6)?,
             })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
     }
 }
 
@@ -326,10 +291,10 @@ mod tests {
         Timestamp::from_secs(secs)
     }
 
-    fn taken(url: &str, times: &[i64]) -> TakenIn {
+    fn taken(url: &str, times: &[i64]) -> PageNotices {
         let notice =
             |secs: &i64| NewNotice { rule: "r".into(), time: at(*secs), body: format!("{url}@{secs}") };
-        TakenIn {
+        PageNotices {
             url: url.into(),
             until: at(*times.last().unwrap()),
             notices: times.iter().map(notice).collect(),

@@ -5,10 +5,11 @@ use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::params;
 
-use super::analyses::{IS_LATER_VERSION, IS_NEW_VERSION, status_of};
+use super::analyses::{IS_LATER_VERSION, IS_NEW_VERSION, parse_change_status};
 use super::observations::PAGES;
+use super::rows::{Columns, Statements};
 use super::{OVERALL, Store};
 
 /// Milliseconds of an hour.
@@ -16,7 +17,7 @@ const HOUR_MILLIS: i64 = 3_600_000;
 
 /// An analysed observation, as a page of the server shows it.
 #[derive(Clone, Debug)]
-pub struct AnalysisLine {
+pub struct AnalysisRow {
     /// When the observation was.
     pub time: Timestamp,
     /// The observation before.
@@ -80,7 +81,7 @@ pub struct SitePage {
 
 /// Addresses of a site whose last visit brought nothing.
 #[derive(Clone, Debug)]
-pub struct Failing {
+pub struct FailingHost {
     /// The host.
     pub host: String,
     /// Pages that were visited.
@@ -99,17 +100,13 @@ pub struct Failing {
 
 impl Store {
     /// The site of a page.
-    pub fn site_of_page(&self, page: PageId) -> anyhow::Result<Option<SiteId>> {
-        let mut statement = self.connection().prepare_cached("SELECT site FROM pages WHERE id = ?1")?;
-        Ok(statement.query_row([page.0], |row| row.get(0).map(SiteId)).optional()?)
+    pub fn page_site(&self, page: PageId) -> anyhow::Result<Option<SiteId>> {
+        self.connection.row("SELECT site FROM pages WHERE id = ?1", [page.0], |row| row.get(0).map(SiteId))
     }
 
     /// When a site was captured first.
-    pub fn first_capture_of_site(&self, site: SiteId) -> anyhow::Result<Option<Timestamp>> {
-        let mut statement =
-            self.connection().prepare_cached("SELECT min(first_seen) FROM pages WHERE site = ?1")?;
-        let first: Option<i64> = statement.query_row([site.0], |row| row.get(0))?;
-        Ok(first.map(Timestamp::from_millis))
+    pub fn site_first_capture(&self, site: SiteId) -> anyhow::Result<Option<Timestamp>> {
+        self.connection.time("SELECT min(first_seen) FROM pages WHERE site = ?1", [site.0])
     }
 
     /// The analyses of a page in a stretch of time, the latest first, at most `limit`.
@@ -119,129 +116,119 @@ impl Store {
         from: Timestamp,
         until: Timestamp,
         limit: usize,
-    ) -> anyhow::Result<Vec<AnalysisLine>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT time, before, seen, importance, n_operations, is_indexed, title FROM lessons
-             WHERE page = ?1 AND time >= ?2 AND time < ?3 ORDER BY time DESC LIMIT ?4",
-        )?;
+    ) -> anyhow::Result<Vec<AnalysisRow>> {
         let values = params![page.0, from.as_millis(), until.as_millis(), limit as i64];
-        let lines = statement.query_map(values, |row| {
-            Ok(AnalysisLine {
-                time: Timestamp::from_millis(row.get(0)?),
-                before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
-                status: status_of(row.get(2)?, row.get(3)?),
+        let sql = "SELECT time, before, seen, importance, n_operations, is_indexed, title FROM lessons
+            WHERE page = ?1 AND time >= ?2 AND time < ?3 ORDER BY time DESC LIMIT ?4";
+        self.connection.rows(sql, values, |row| {
+            Ok(AnalysisRow {
+                time: row.time(0)?,
+                before: row.optional_time(1)?,
+                status: parse_change_status(row.get(2)?, row.get(3)?),
                 n_operations: row.get::<_, i64>(4)? as usize,
                 is_indexed: row.get(5)?,
                 title: row.get(6)?,
             })
-        })?;
-        Ok(lines.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// The analyses of a page by UTC day, earliest first.
     pub fn analysis_days(&self, page: PageId, from: Timestamp) -> anyhow::Result<Vec<AnalysisDay>> {
         let sql = format!(
-            "SELECT l.time / 86400000, count(*), sum({IS_NEW_VERSION}), max(l.importance * ({IS_LATER_VERSION})),
-                 sum(l.importance * ({IS_LATER_VERSION}))
-             FROM lessons l WHERE l.page = ?1 AND l.time >= ?2 GROUP BY 1 ORDER BY 1"
+            "SELECT l.time / 86400000, count(*), sum({IS_NEW_VERSION}),
+                max(l.importance * ({IS_LATER_VERSION})),
+                    sum(l.importance * ({IS_LATER_VERSION}))
+                FROM lessons l WHERE l.page = ?1 AND l.time >= ?2 GROUP BY 1 ORDER BY 1"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let days = statement.query_map(params![page.0, from.as_millis()], |row| {
+        self.connection.rows(&sql, params![page.0, from.as_millis()], |row| {
             Ok(AnalysisDay {
                 number: row.get(0)?,
-                n_looks: row.get::<_, i64>(1)? as u64,
-                n_changes: row.get::<_, i64>(2)? as u64,
+                n_looks: row.count(1)?,
+                n_changes: row.count(2)?,
                 strongest: row.get(3)?,
                 total: row.get(4)?,
             })
-        })?;
-        Ok(days.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// How many analyses of a page say what.
     pub fn analysis_counts(&self, page: PageId) -> anyhow::Result<AnalysisCounts> {
         let sql = format!(
-            "SELECT count(*), coalesce(sum({IS_NEW_VERSION}), 0), coalesce(sum(l.seen = 2), 0), coalesce(sum(l.is_indexed), 0)
-             FROM lessons l WHERE l.page = ?1"
+            "SELECT count(*), sum({IS_NEW_VERSION}), sum(l.seen = 2), sum(l.is_indexed) FROM lessons l WHERE l.page = ?1"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        Ok(statement.query_row([page.0], |row| {
-            let count = |column| row.get::<_, i64>(column).map(|n| n as u64);
+        let counts = self.connection.row(&sql, [page.0], |row| {
             Ok(AnalysisCounts {
-                n_looks: count(0)?,
-                n_changes: count(1)?,
-                n_noise: count(2)?,
-                n_indexed: count(3)?,
+                n_looks: row.count(0)?,
+                n_changes: row.count(1)?,
+                n_noise: row.count(2)?,
+                n_indexed: row.count(3)?,
             })
-        })?)
+        })?;
+        Ok(counts.unwrap_or_default())
     }
 
     /// The importance from which versions of a page are indexed, as of its last observation; 0 before its first analysis.
     pub fn index_threshold(&self, page: PageId) -> anyhow::Result<f64> {
-        let mut statement = self
-            .connection()
-            .prepare_cached("SELECT first, total, gathered, time FROM known WHERE page = ?1")?;
-        let time = |row: &Row<'_>, column| row.get(column).map(Timestamp::from_millis);
-        let threshold = statement.query_row([page.0], |row| {
-            let sums = IndexSums { first: time(row, 0)?, total: row.get(1)?, gathered: row.get(2)? };
-            Ok(sums.threshold(time(row, 3)?))
-        });
-        Ok(threshold.optional()?.unwrap_or_default())
+        let sql = "SELECT first, total, gathered, time FROM known WHERE page = ?1";
+        let threshold = self.connection.row(sql, [page.0], |row| {
+            let sums = IndexSums { first: row.time(0)?, total: row.get(1)?, gathered: row.get(2)? };
+            Ok(sums.threshold(row.time(3)?))
+        })?;
+        Ok(threshold.unwrap_or_default())
     }
 
     /// The pages of a host that people read, at most `limit` of those first found; those with most important change first.
-    pub fn pages_of_site(&self, host: &str, limit: usize) -> anyhow::Result<Vec<SitePage>> {
+    pub fn site_pages(&self, host: &str, limit: usize) -> anyhow::Result<Vec<SitePage>> {
         let sql = format!(
             "SELECT * FROM (
-               SELECT p.id, p.url, k.title, p.n_captures, p.last_seen, p.status, coalesce(k.total, 0) AS total
-               FROM pages p LEFT JOIN known k ON k.page = p.id
-               WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND p.n_captures > 0 AND {PAGES} LIMIT ?2)
-             ORDER BY total DESC, id"
+                  SELECT p.id, p.url, k.title, p.n_captures, p.last_seen, p.status, coalesce(k.total,
+                  0) AS total
+                  FROM pages p LEFT JOIN known k ON k.page = p.id
+                  WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND p.n_captures > 0 AND {PAGES}
+                  LIMIT ?2)
+                ORDER BY total DESC, id"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let pages = statement.query_map(params![host, limit as i64], |row| {
+        self.connection.rows(&sql, params![host, limit as i64], |row| {
             Ok(SitePage {
                 page: PageId(row.get(0)?),
                 url: row.get(1)?,
                 title: row.get(2)?,
-                n_captures: row.get::<_, i64>(3)? as u64,
-                last_seen: Timestamp::from_millis(row.get::<_, Option<i64>>(4)?.unwrap_or_default()),
+                n_captures: row.count(3)?,
+                last_seen: row.optional_time(4)?.unwrap_or(Timestamp::EPOCH),
                 status: row.get(5)?,
                 total: row.get(6)?,
             })
-        })?;
-        Ok(pages.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// Calls `each` with the time and importance of the latest changes of a host's pages since an instant, at most `limit`.
-    pub fn each_change_of_site(
+    pub fn each_site_change(
         &self,
         host: &str,
         since: Timestamp,
         limit: usize,
         mut each: impl FnMut(Timestamp, f64),
     ) -> anyhow::Result<()> {
-        let mut statement = self.connection().prepare_cached(&format!(
+        let sql = format!(
             "SELECT l.time, l.importance FROM pages p JOIN lessons l ON l.page = p.id
-             WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND l.time >= ?2 AND {IS_LATER_VERSION}
-             LIMIT ?3"
-        ))?;
-        let mut rows = statement.query(params![host, since.as_millis(), limit as i64])?;
-        while let Some(row) = rows.next()? {
-            each(Timestamp::from_millis(row.get(0)?), row.get(1)?);
-        }
-        Ok(())
+                WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND l.time >= ?2
+                AND {IS_LATER_VERSION}
+                LIMIT ?3"
+        );
+        self.connection.each_row(&sql, params![host, since.as_millis(), limit as i64], |row| {
+            each(row.time(0)?, row.get(1)?);
+            Ok(())
+        })
     }
 
     /// The captures that came last, of pages that people read, the latest first.
     pub fn latest_captures(&self, limit: usize) -> anyhow::Result<Vec<(Timestamp, String)>> {
-        let mut statement = self.connection().prepare_cached(&format!(
-            "SELECT c.time, p.url FROM (SELECT page, time, id FROM captures ORDER BY id DESC LIMIT 500) c
-             JOIN pages p ON p.id = c.page WHERE {PAGES} ORDER BY c.id DESC LIMIT ?1"
-        ))?;
-        let rows = statement
-            .query_map([limit as i64], |row| Ok((Timestamp::from_millis(row.get(0)?), row.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let sql = format!(
+            "SELECT c.time, p.url FROM (SELECT page, time, id FROM captures ORDER BY id DESC
+                LIMIT 500) c
+                JOIN pages p ON p.id = c.page WHERE {PAGES} ORDER BY c.id DESC LIMIT ?1"
+        );
+        self.connection.rows(&sql, [limit as i64], |row| Ok((row.time(0)?, row.get(1)?)))
     }
 
     /// Visits of pages that were spent in each of the hours up to an instant, earliest first; the last hour is that of the instant.
@@ -249,44 +236,39 @@ impl Store {
         let last = until.as_millis().div_euclid(HOUR_MILLIS);
         let first = last - n_hours as i64 + 1;
         let mut hours = vec![0; n_hours];
-        let mut statement = self.connection().prepare_cached(
-            "SELECT start / 3600000, sum(n_visits) FROM crawl_spent WHERE seed = ?1 AND start >= ?2 AND start < ?3 GROUP BY 1",
-        )?;
+        let sql = "SELECT start / 3600000, sum(n_visits) FROM crawl_spent
+            WHERE seed = ?1 AND start >= ?2 AND start < ?3 GROUP BY 1";
         let values = params![OVERALL, first * HOUR_MILLIS, (last + 1) * HOUR_MILLIS];
-        let mut rows = statement.query(values)?;
-        while let Some(row) = rows.next()? {
-            let (hour, n): (i64, i64) = (row.get(0)?, row.get(1)?);
-            if let Some(place) = usize::try_from(hour - first).ok().and_then(|at| hours.get_mut(at)) {
-                *place = n as u64;
+        self.connection.each_row(sql, values, |row| {
+            let at = usize::try_from(row.get::<_, i64>(0)? - first).ok();
+            if let Some(n_visits) = at.and_then(|at| hours.get_mut(at)) {
+                *n_visits = row.count(1)?;
             }
-        }
+            Ok(())
+        })?;
         Ok(hours)
     }
 
     /// The hosts of which some pages bring nothing, most failing first. Reads the whole frontier.
-    pub fn failing_hosts(&self, limit: usize) -> anyhow::Result<Vec<Failing>> {
-        let mut statement = self.connection().prepare(
-            "SELECT s.host, count(*), sum(c.ending = 2), sum(c.ending = 3),
-                 max(CASE WHEN c.ending = 2 THEN c.n_failures ELSE 0 END),
-                 max(CASE WHEN c.ending IN (2, 3) THEN c.visited END), max(h.ready_at)
-             FROM crawl_pages c JOIN pages p ON p.id = c.page JOIN sites s ON s.id = p.site
-             LEFT JOIN crawl_hosts h ON h.site = p.site AND h.n_troubles > 0
-             WHERE c.kind = 0 AND c.visited IS NOT NULL GROUP BY s.id
-             HAVING sum(c.ending = 2) > 0 OR 2 * sum(c.ending = 3) >= count(*)
-             ORDER BY 3 DESC, 4 DESC, 1 LIMIT ?1",
-        )?;
-        let rows = statement.query_map([limit as i64], |row| {
-            let count = |column| row.get::<_, Option<i64>>(column).map(|n| n.unwrap_or_default() as u64);
-            Ok(Failing {
+    pub fn failing_hosts(&self, limit: usize) -> anyhow::Result<Vec<FailingHost>> {
+        let sql = "SELECT s.host, count(*), sum(c.ending = 2), sum(c.ending = 3),
+                max(CASE WHEN c.ending = 2 THEN c.n_failures ELSE 0 END),
+                max(CASE WHEN c.ending IN (2, 3) THEN c.visited END), max(h.ready_at)
+            FROM crawl_pages c JOIN pages p ON p.id = c.page JOIN sites s ON s.id = p.site
+            LEFT JOIN crawl_hosts h ON h.site = p.site AND h.n_troubles > 0
+            WHERE c.kind = 0 AND c.visited IS NOT NULL GROUP BY s.id
+            HAVING sum(c.ending = 2) > 0 OR 2 * sum(c.ending = 3) >= count(*)
+            ORDER BY 3 DESC, 4 DESC, 1 LIMIT ?1";
+        self.connection.rows(sql, [limit as i64], |row| {
+            Ok(FailingHost {
                 host: row.get(0)?,
-                n_visited: count(1)?,
-                n_failed: count(2)?,
-                n_gone: count(3)?,
-                n_in_a_row: count(4)?,
-                last: Timestamp::from_millis(row.get::<_, Option<i64>>(5)?.unwrap_or_default()),
-                ready_at: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_millis),
+                n_visited: row.count(1)?,
+                n_failed: row.count(2)?,
+                n_gone: row.count(3)?,
+                n_in_a_row: row.count(4)?,
+                last: row.optional_time(5)?.unwrap_or(Timestamp::EPOCH),
+                ready_at: row.optional_time(6)?,
             })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
     }
 }

@@ -4,12 +4,14 @@ use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::notice::PageFilter;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
-use rusqlite::{OptionalExtension, Row, params, params_from_iter};
+use rusqlite::types::Value;
+use rusqlite::{Row, params, params_from_iter};
 use serde::Serialize;
 
-use super::ingest::{FileRow, FileState, Kind};
-use super::observations::{PAGES, answer_of};
-use super::{SetAsideCounts, Store};
+use super::ingest::{CaptureKind, FileRow, FileState};
+use super::observations::{PAGES, parse_answer};
+use super::rows::{Columns, Statements};
+use super::{QuarantineCounts, Store};
 
 /// One capture with the address of its page and its place in the WARC files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +22,7 @@ pub struct Capture {
     pub url: String,
     pub surt: String,
     pub time: Timestamp,
-    pub kind: Kind,
+    pub kind: CaptureKind,
     pub status: Option<u16>,
     pub mime: Option<String>,
     /// Payload digest as the index has it.
@@ -41,24 +43,24 @@ pub struct Capture {
 impl Capture {
     /// Whether its own record shows nothing to a reader: a 304, or the delta of a version that was left out.
     pub fn shows_nothing(&self) -> bool {
-        self.is_delta() || self.kind == Kind::Revisit && self.status == Some(304)
+        self.is_delta() || self.kind == CaptureKind::Revisit && self.status == Some(304)
     }
 
     /// Whether it is a version that was left out, of which the delta is stored.
     pub fn is_delta(&self) -> bool {
-        self.kind == Kind::Metadata && self.answer == Some(ResponseKind::Content)
+        self.kind == CaptureKind::Metadata && self.answer == Some(ResponseKind::Content)
     }
 
     /// Whether its record shows a page, by itself or as a revisit that other tools follow.
     pub fn is_whole(&self) -> bool {
         let is_delivered = self.status.is_some_and(|status| (200..300).contains(&status));
-        self.kind <= Kind::Revisit && is_delivered && self.answer != Some(ResponseKind::Failed)
+        self.kind <= CaptureKind::Revisit && is_delivered && self.answer != Some(ResponseKind::Failed)
     }
 }
 
 /// Which captures: all conditions that are given must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Filter {
+pub struct CaptureFilter {
     /// Host of the page, with its port if not the scheme's own.
     pub site: Option<String>,
     /// Address of the page.
@@ -71,7 +73,7 @@ pub struct Filter {
     pub until: Option<Timestamp>,
 }
 
-impl Filter {
+impl CaptureFilter {
     /// Where these captures are.
     pub fn place(&self) -> PageFilter {
         match (&self.page, &self.site) {
@@ -111,7 +113,7 @@ pub struct VersionRow {
 
 /// What an archive holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Counts {
+pub struct ArchiveCounts {
     /// Hosts with at least one captured page.
     pub n_sites: u64,
     /// Pages that people read with at least one capture.
@@ -141,7 +143,7 @@ pub struct Counts {
     /// RFC 3339.
     pub last_capture: Option<String>,
     /// What could not be taken in, trusted or analysed.
-    pub set_aside: SetAsideCounts,
+    pub set_aside: QuarantineCounts,
 }
 
 /// The payload that a 304 stands for.
@@ -247,17 +249,17 @@ pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
         page: PageId(row.get(1)?),
         url: row.get(2)?,
         surt: row.get(3)?,
-        time: Timestamp::from_millis(row.get(4)?),
-        kind: Kind::from_code(row.get(5)?),
+        time: row.time(4)?,
+        kind: CaptureKind::from_code(row.get(5)?),
         status: row.get(6)?,
         mime: row.get(7)?,
         digest: row.get(8)?,
         file: row.get(9)?,
-        offset: row.get::<_, i64>(10)? as u64,
-        length: row.get::<_, i64>(11)? as u64,
-        group_offset: row.get::<_, i64>(12)? as u64,
-        group_length: row.get::<_, i64>(13)? as u64,
-        answer: row.get::<_, Option<i64>>(14)?.map(answer_of),
+        offset: row.count(10)?,
+        length: row.count(11)?,
+        group_offset: row.count(12)?,
+        group_length: row.count(13)?,
+        answer: row.get::<_, Option<i64>>(14)?.map(parse_answer),
         identity: Identity::parse(row.get_ref(15)?.as_str()?),
         content: row.get(16)?,
     })
@@ -265,15 +267,9 @@ pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
 
 impl Store {
     /// Counts everything.
-    pub fn counts(&self) -> anyhow::Result<Counts> {
-        let count = |sql: &str| -> rusqlite::Result<u64> {
-            self.connection().query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| n as u64)
-        };
-        let edge = |sql: &str| -> rusqlite::Result<Option<String>> {
-            let millis: Option<i64> = self.connection().query_row(sql, [], |row| row.get(0))?;
-            Ok(millis.map(|millis| Timestamp::from_millis(millis).to_rfc3339()))
-        };
-        Ok(Counts {
+    pub fn counts(&self) -> anyhow::Result<ArchiveCounts> {
+        let count = |sql: &str| self.connection.count(sql, []);
+        Ok(ArchiveCounts {
             n_sites: count("SELECT count(DISTINCT site) FROM pages WHERE n_captures > 0")?,
             n_pages: count(&format!("SELECT count(*) FROM pages p WHERE n_captures > 0 AND {PAGES}"))?,
             n_pages_linked_only: count("SELECT count(*) FROM pages WHERE n_captures = 0")?,
@@ -295,8 +291,8 @@ impl Store {
             n_pages_with_links: count("SELECT count(*) FROM links")?,
             n_files: count("SELECT count(*) FROM files")?,
             warc_bytes: count("SELECT coalesce(sum(committed), 0) FROM files")?,
-            first_capture: edge("SELECT min(first_seen) FROM pages")?,
-            last_capture: edge("SELECT max(last_seen) FROM pages")?,
+            first_capture: self.first_capture()?.map(Timestamp::to_rfc3339),
+            last_capture: self.last_capture()?.map(Timestamp::to_rfc3339),
             set_aside: self.count_set_aside()?,
         })
     }
@@ -304,116 +300,96 @@ impl Store {
     /// Host, captured pages that people read, captures of every site that has some, largest first. Documents that a browser drew have no host: they are
     /// captures of the pages that they show.
     pub fn sites(&self) -> anyhow::Result<Vec<(String, u64, u64)>> {
-        let mut statement = self.connection().prepare(&format!(
-            "SELECT s.host, count(CASE WHEN {PAGES} THEN 1 END), sum(p.n_captures) FROM pages p JOIN sites s ON s.id = p.site
+        let sql = format!(
+            "SELECT s.host, count(CASE WHEN {PAGES} THEN 1 END), sum(p.n_captures) FROM pages p
+             JOIN sites s ON s.id = p.site
              WHERE p.n_captures > 0 AND s.host <> '' GROUP BY s.id ORDER BY 2 DESC, 1"
-        ))?;
-        let rows = statement.query_map([], |row| {
-            Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        );
+        self.connection.rows(&sql, [], |row| Ok((row.get(0)?, row.count(1)?, row.count(2)?)))
     }
 
     /// A page by its address.
     pub fn page(&self, url: &str) -> anyhow::Result<Option<PageRow>> {
-        let found = self
-            .connection()
-            .prepare_cached(
-                "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages WHERE url = ?1",
-            )?
-            .query_row([url], read_page)
-            .optional()?;
-        Ok(found)
+        let sql =
+            "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages WHERE url = ?1";
+        self.connection.row(sql, [url], read_page)
     }
 
     /// Calls `each` with every captured page, in order of their numbers.
     pub fn each_page(&self, mut each: impl FnMut(PageRow) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut statement = self.connection().prepare(
-            "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages
-             WHERE n_captures > 0 ORDER BY id",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            each(read_page(row)?)?;
-        }
-        Ok(())
+        let sql = "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages
+            WHERE n_captures > 0 ORDER BY id";
+        self.connection.each_row(sql, [], |row| each(read_page(row)?))
     }
 
     /// The address of a page; empty when there is no such page.
-    pub fn url_of(&self, page: PageId) -> anyhow::Result<String> {
-        let mut statement = self.connection().prepare_cached("SELECT url FROM pages WHERE id = ?1")?;
-        Ok(statement.query_row([page.0], |row| row.get(0)).optional()?.unwrap_or_default())
+    pub fn page_url(&self, page: PageId) -> anyhow::Result<String> {
+        let url = self.connection.row("SELECT url FROM pages WHERE id = ?1", [page.0], |row| row.get(0))?;
+        Ok(url.unwrap_or_default())
     }
 
     /// A page's title as it was last shown, if it was analysed and has one.
-    pub fn title_of(&self, page: PageId) -> anyhow::Result<Option<String>> {
-        let mut statement = self.connection().prepare_cached("SELECT title FROM known WHERE page = ?1")?;
-        Ok(statement.query_row([page.0], |row| row.get(0)).optional()?.flatten())
+    pub fn page_title(&self, page: PageId) -> anyhow::Result<Option<String>> {
+        let sql = "SELECT title FROM known WHERE page = ?1";
+        Ok(self.connection.row(sql, [page.0], |row| row.get(0))?.flatten())
     }
 
     /// All pages of a host, in order of their numbers.
-    pub fn pages_of_host(&self, host: &str) -> anyhow::Result<Vec<PageId>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT p.id FROM pages p JOIN sites s ON s.id = p.site WHERE s.host = ?1 ORDER BY p.id",
-        )?;
-        let pages = statement.query_map([host], |row| row.get(0).map(PageId))?;
-        Ok(pages.collect::<rusqlite::Result<_>>()?)
+    pub fn host_pages(&self, host: &str) -> anyhow::Result<Vec<PageId>> {
+        let sql = "SELECT p.id FROM pages p JOIN sites s ON s.id = p.site WHERE s.host = ?1 ORDER BY p.id";
+        self.connection.rows(sql, [host], |row| row.get(0).map(PageId))
     }
 
     /// Calls `each` with every captured page that people read, with its site and address, in order of their numbers.
     pub fn each_document(&self, mut each: impl FnMut(PageId, SiteId, &str)) -> anyhow::Result<()> {
-        let mut statement = self.connection().prepare(&format!(
+        let sql = format!(
             "SELECT p.id, p.site, p.url FROM pages p
-             WHERE p.first_seen IS NOT NULL AND {PAGES} ORDER BY p.id"
-        ))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+                WHERE p.first_seen IS NOT NULL AND {PAGES} ORDER BY p.id"
+        );
+        self.connection.each_row(&sql, [], |row| {
             each(PageId(row.get(0)?), SiteId(row.get(1)?), row.get_ref(2)?.as_str()?);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// A capture by its number.
     pub fn capture(&self, id: i64) -> anyhow::Result<Option<Capture>> {
         let sql = format!("SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id = ?1");
-        Ok(self.connection().prepare_cached(&sql)?.query_row([id], read_capture).optional()?)
+        self.connection.row(&sql, [id], read_capture)
     }
 
     /// All captures of a page, earliest first.
-    pub fn captures_of(&self, page: PageId) -> anyhow::Result<Vec<Capture>> {
+    pub fn page_captures(&self, page: PageId) -> anyhow::Result<Vec<Capture>> {
         let sql =
             format!("SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 ORDER BY c.time, c.id");
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let rows = statement.query_map([page.0], read_capture)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.connection.rows(&sql, [page.0], read_capture)
     }
 
     /// All versions of a page, by first appearance. Revisits that name their payload by its digest alone count for it.
-    pub fn versions_of(&self, page: PageId) -> anyhow::Result<Vec<VersionRow>> {
-        let mut statement = self.connection().prepare_cached(
-            "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin,
-                 CASE WHEN v.content > '' THEN v.content ELSE (SELECT w.content FROM versions w WHERE w.page = v.page
-                     AND w.digest = v.digest AND w.content > '' ORDER BY w.content LIMIT 1) END AS content
-                 FROM versions v WHERE v.page = ?1)
-             SELECT digest, content, min(first_time), max(last_time), sum(n_captures), max(origin) FROM named
-             GROUP BY digest, content ORDER BY min(first_time), max(origin), digest",
-        )?;
-        let rows = statement.query_map([page.0], |row| {
+    pub fn page_versions(&self, page: PageId) -> anyhow::Result<Vec<VersionRow>> {
+        let sql = "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin,
+                CASE WHEN v.content > '' THEN v.content ELSE (SELECT w.content FROM versions w
+                WHERE w.page = v.page
+                    AND w.digest = v.digest AND w.content > '' ORDER BY w.content LIMIT 1) END AS content
+                FROM versions v WHERE v.page = ?1)
+            SELECT digest, content, min(first_time), max(last_time), sum(n_captures), max(origin)
+            FROM named
+            GROUP BY digest, content ORDER BY min(first_time), max(origin), digest";
+        self.connection.rows(sql, [page.0], |row| {
             Ok(VersionRow {
                 digest: row.get(0)?,
                 content: row.get(1)?,
-                first_time: Timestamp::from_millis(row.get(2)?),
-                last_time: Timestamp::from_millis(row.get(3)?),
-                n_captures: row.get::<_, i64>(4)? as u64,
+                first_time: row.time(2)?,
+                last_time: row.time(3)?,
+                n_captures: row.count(4)?,
                 origin: row.get(5)?,
             })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// A capture whose record was checked and holds this payload: of the same page if there is one, else the first of
     /// any. Both digests must agree, and the SHA-256 decides.
-    pub fn origin_of(&self, url: &str, digest: &str, content: &str) -> anyhow::Result<Option<Capture>> {
+    pub fn payload_origin(&self, url: &str, digest: &str, content: &str) -> anyhow::Result<Option<Capture>> {
         self.origin_where("v.content = ?2", url, digest, content)
     }
 
@@ -433,12 +409,11 @@ impl Store {
         for (place, values) in [(here, &[digest, content, url][..]), ("", &[digest, content])] {
             let sql = format!(
                 "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id = (
-                     SELECT v.origin FROM versions v CROSS JOIN captures o ON o.id = v.origin
-                     WHERE {place} v.digest = ?1 AND {condition} AND v.origin IS NOT NULL AND o.kind = 0
-                     ORDER BY v.content, v.origin LIMIT 1)"
+                    SELECT v.origin FROM versions v CROSS JOIN captures o ON o.id = v.origin
+                    WHERE {place} v.digest = ?1 AND {condition} AND v.origin IS NOT NULL AND o.kind = 0
+                    ORDER BY v.content, v.origin LIMIT 1)"
             );
-            let mut statement = self.connection().prepare_cached(&sql)?;
-            let found = statement.query_row(params_from_iter(values), read_capture).optional()?;
+            let found = self.connection.row(&sql, params_from_iter(values), read_capture)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -447,24 +422,23 @@ impl Store {
     }
 
     /// Whether a digest of the index is that of the payload with this content.
-    pub fn is_digest_of(&self, digest: &str, content: &str) -> anyhow::Result<bool> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM versions WHERE digest = ?1 AND content = ?2 AND origin IS NOT NULL)",
-        )?;
-        Ok(statement.query_row([digest, content], |row| row.get(0))?)
+    pub fn digest_matches(&self, digest: &str, content: &str) -> anyhow::Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM versions WHERE digest = ?1 AND content = ?2
+            AND origin IS NOT NULL)";
+        self.connection.value(sql, [digest, content])
     }
 
     /// Digests and time of the latest capture of an address that brought or confirmed a payload: what a 304
     /// stands for. An error page in between does not count.
     pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<LatestPayload>> {
-        let mut statement = self.connection().prepare_cached(LATEST_PAYLOAD)?;
         let read = |row: &Row<'_>| {
-            let time = Timestamp::from_millis(row.get(2)?);
+            let time = row.time(2)?;
             let payload =
                 LatestPayload { digest: row.get(0)?, content: row.get(1)?, time, left_out: row.get(3)? };
             Ok((payload, PageId(row.get(4)?)))
         };
-        let Some((mut latest, page)) = statement.query_row([url], read).optional()? else { return Ok(None) };
+        let found = self.connection.row(LATEST_PAYLOAD, [url], read)?;
+        let Some((mut latest, page)) = found else { return Ok(None) };
         if let Some(left_out) = &latest.left_out {
             latest.time = self.time_of_delta(page, left_out, latest.time)?;
         }
@@ -473,93 +447,82 @@ impl Store {
 
     /// When the delta of a left-out version was stored that a look at this time confirms.
     fn time_of_delta(&self, page: PageId, left_out: &str, time: Timestamp) -> anyhow::Result<Timestamp> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT max(time) FROM captures WHERE page = ?1 AND time <= ?2 AND kind = 3 AND identity = ?3",
-        )?;
         let values = params![page.0, time.as_millis(), left_out];
-        let found: Option<i64> = statement.query_row(values, |row| row.get(0))?;
-        Ok(found.map_or(time, Timestamp::from_millis))
+        let sql = "SELECT max(time) FROM captures WHERE page = ?1 AND time <= ?2 AND kind = 3
+            AND identity = ?3";
+        Ok(self.connection.time(sql, values)?.unwrap_or(time))
     }
 
     /// A capture of the same page whose record shows the payload that a revisit names. Work: one look into the versions.
-    pub fn whole_capture_of(&self, revisit: &Capture) -> anyhow::Result<Option<Capture>> {
-        let mut statement = self.connection().prepare_cached(WHOLE_CAPTURE)?;
+    pub fn whole_capture_for(&self, revisit: &Capture) -> anyhow::Result<Option<Capture>> {
         let read = |row: &Row<'_>| {
             Ok(Capture {
                 id: row.get(0)?,
-                time: Timestamp::from_millis(row.get(1)?),
-                kind: Kind::from_code(row.get(2)?),
+                time: row.time(1)?,
+                kind: CaptureKind::from_code(row.get(2)?),
                 status: row.get(3)?,
                 mime: row.get(4)?,
                 content: row.get(5)?,
-                answer: row.get::<_, Option<i64>>(6)?.map(answer_of),
+                answer: row.get::<_, Option<i64>>(6)?.map(parse_answer),
                 file: row.get(7)?,
-                offset: row.get::<_, i64>(8)? as u64,
-                length: row.get::<_, i64>(9)? as u64,
-                group_offset: row.get::<_, i64>(10)? as u64,
-                group_length: row.get::<_, i64>(11)? as u64,
+                offset: row.count(8)?,
+                length: row.count(9)?,
+                group_offset: row.count(10)?,
+                group_length: row.count(11)?,
                 // Page and payload are the same.
                 ..revisit.clone()
             })
         };
         let values = params![revisit.page.0, revisit.digest, revisit.content];
-        Ok(statement.query_row(values, read).optional()?)
+        self.connection.row(WHOLE_CAPTURE, values, read)
     }
 
     /// The last capture of a page at or before an instant whose record shows the page.
     pub fn whole_capture_before(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time <= ?2 AND {WHOLE}
-             ORDER BY c.time DESC, c.id DESC LIMIT 1"
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time <= ?2
+                AND {WHOLE}
+                ORDER BY c.time DESC, c.id DESC LIMIT 1"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        Ok(statement.query_row(params![page.0, time.as_millis()], read_capture).optional()?)
+        self.connection.row(&sql, params![page.0, time.as_millis()], read_capture)
     }
 
     /// Whether a capture showed a version that was left out: its delta, or a 304 that confirms it.
     pub fn is_left_out(&self, capture: &Capture) -> anyhow::Result<bool> {
         let sql = format!("SELECT {DELTA} OR {CONFIRMS} FROM captures c WHERE c.id = ?1");
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        Ok(statement.query_row([capture.id], |row| row.get::<_, Option<bool>>(0))?.unwrap_or_default())
+        Ok(self.connection.value::<Option<bool>>(&sql, [capture.id])?.unwrap_or_default())
     }
 
     /// How often a page showed a version that was left out.
-    pub fn n_left_out_looks(&self, page: PageId, content: &str) -> anyhow::Result<u64> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT count(*) FROM captures WHERE page = ?1 AND answer <= 1 AND identity = ?2",
-        )?;
-        Ok(statement.query_row(params![page.0, content], |row| row.get::<_, i64>(0))? as u64)
+    pub fn n_left_out_observations(&self, page: PageId, content: &str) -> anyhow::Result<u64> {
+        let sql = "SELECT count(*) FROM captures WHERE page = ?1 AND answer <= 1 AND identity = ?2";
+        self.connection.count(sql, params![page.0, content])
     }
 
     /// True when a capture of the address had this payload.
     pub fn has_version(&self, url: &str, digest: &str, content: Option<&str>) -> anyhow::Result<bool> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM versions v JOIN pages p ON p.id = v.page
-             WHERE p.url = ?1 AND v.digest = ?2 AND v.content IN (coalesce(?3, ''), ''))",
-        )?;
-        Ok(statement.query_row(params![url, digest, content], |row| row.get(0))?)
+        let sql = "SELECT EXISTS (SELECT 1 FROM versions v JOIN pages p ON p.id = v.page
+            WHERE p.url = ?1 AND v.digest = ?2 AND v.content IN (coalesce(?3, ''), ''))";
+        self.connection.value(sql, params![url, digest, content])
     }
 
     /// True when a capture's record begins there.
     pub fn has_capture_at(&self, file: &str, offset: u64) -> anyhow::Result<bool> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM captures WHERE file = (SELECT id FROM files WHERE name = ?1) AND offset = ?2)",
-        )?;
-        Ok(statement.query_row(params![file, offset as i64], |row| row.get(0))?)
+        let sql = "SELECT EXISTS (SELECT 1 FROM captures WHERE file = (SELECT id FROM files
+            WHERE name = ?1) AND offset = ?2)";
+        self.connection.value(sql, params![file, offset as i64])
     }
 
     /// True when there is a capture of this address and second with this payload.
     pub fn has_capture(&self, url: &str, time: Timestamp, digest: &str) -> anyhow::Result<bool> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM captures c JOIN pages p ON p.id = c.page
-             WHERE p.url = ?1 AND c.time = ?2 AND c.digest = ?3)",
-        )?;
         let millis = Timestamp::from_secs(time.as_secs()).as_millis();
-        Ok(statement.query_row(params![url, millis, digest], |row| row.get(0))?)
+        let sql = "SELECT EXISTS (SELECT 1 FROM captures c JOIN pages p ON p.id = c.page
+            WHERE p.url = ?1 AND c.time = ?2 AND c.digest = ?3)";
+        self.connection.value(sql, params![url, millis, digest])
     }
 
     /// The capture of an address closest to an instant that brought or confirmed a payload, also one that was left out.
-    pub fn closest_look(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+    pub fn closest_observation(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         self.closest_where(&format!("({PAYLOAD} OR {DELTA})"), url, time)
     }
 
@@ -571,104 +534,79 @@ impl Store {
     fn closest_where(&self, what: &str, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND {what}
-             ORDER BY abs(c.time - ?2), c.id LIMIT 1"
+                ORDER BY abs(c.time - ?2), c.id LIMIT 1"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        Ok(statement.query_row(params![url, time.as_millis()], read_capture).optional()?)
+        self.connection.row(&sql, params![url, time.as_millis()], read_capture)
     }
 
     /// The capture of an address at an instant.
     pub fn capture_at(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.time = ?2 ORDER BY c.id LIMIT 1"
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.time = ?2
+                ORDER BY c.id LIMIT 1"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        Ok(statement.query_row(params![url, time.as_millis()], read_capture).optional()?)
+        self.connection.row(&sql, params![url, time.as_millis()], read_capture)
     }
 
     /// The latest capture of an address before or at an instant.
     pub fn latest_capture(&self, url: &str, until: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.time <= ?2
-             ORDER BY c.time DESC, c.id DESC LIMIT 1"
+                ORDER BY c.time DESC, c.id DESC LIMIT 1"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        Ok(statement.query_row(params![url, until.as_millis()], read_capture).optional()?)
+        self.connection.row(&sql, params![url, until.as_millis()], read_capture)
     }
 
     /// Calls `each` with every capture that passes the filter, in the order of the index.
     pub fn each_capture(
         &self,
-        filter: &Filter,
+        filter: &CaptureFilter,
         mut each: impl FnMut(Capture) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         // Only the conditions that are given go into the text, so that SQLite can plan for them.
         let mut sql = format!("SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE 1");
-        let mut values: Vec<rusqlite::types::Value> = Vec::new();
-        let mut add = |condition: &str, value: rusqlite::types::Value| {
-            values.push(value);
-            sql.push_str(&format!(" AND {condition} ?{}", values.len()));
-        };
+        let mut values: Vec<Value> = Vec::new();
         if let Some(site) = &filter.site {
-            add("p.site = (SELECT id FROM sites WHERE host = ", site.clone().into());
-            sql.push(')');
+            sql.push_str(" AND p.site = (SELECT id FROM sites WHERE host = ?)");
+            values.push(site.clone().into());
         }
-        let mut add = |condition: &str, value: rusqlite::types::Value| {
-            values.push(value);
-            sql.push_str(&format!(" AND {condition} ?{}", values.len()));
-        };
         if let Some(page) = &filter.page {
-            add("p.url IN (", page.clone().into());
-            for part in &filter.parts {
-                values.push(part.clone().into());
-                sql.push_str(&format!(", ?{}", values.len()));
-            }
-            sql.push(')');
+            sql.push_str(&format!(" AND p.url IN (?{})", ", ?".repeat(filter.parts.len())));
+            values.extend([page].into_iter().chain(&filter.parts).map(|url| Value::from(url.clone())));
         }
-        let mut add = |condition: &str, value: rusqlite::types::Value| {
-            values.push(value);
-            sql.push_str(&format!(" AND {condition} ?{}", values.len()));
-        };
         if let Some(since) = filter.since {
-            add("c.time >=", since.as_millis().into());
+            sql.push_str(" AND c.time >= ?");
+            values.push(since.as_millis().into());
         }
         if let Some(until) = filter.until {
-            add("c.time <", until.as_millis().into());
+            sql.push_str(" AND c.time < ?");
+            values.push(until.as_millis().into());
         }
         sql.push_str(" ORDER BY p.surt, c.time, c.id");
-        let mut statement = self.connection().prepare(&sql)?;
-        let mut rows = statement.query(params_from_iter(values))?;
-        while let Some(row) = rows.next()? {
-            each(read_capture(row)?)?;
-        }
-        Ok(())
+        self.connection.each_row(&sql, params_from_iter(values), |row| each(read_capture(row)?))
     }
 
     /// The captures in one file from an offset on, in the order of their places, at most `limit`.
     pub fn captures_in(&self, file: &str, from: u64, limit: usize) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
-             WHERE c.file = (SELECT id FROM files WHERE name = ?1) AND c.offset >= ?2 ORDER BY c.offset LIMIT ?3"
+                WHERE c.file = (SELECT id FROM files WHERE name = ?1) AND c.offset >= ?2 ORDER BY c.offset
+                LIMIT ?3"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let rows = statement.query_map(params![file, from as i64, limit as i64], read_capture)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.connection.rows(&sql, params![file, from as i64, limit as i64], read_capture)
     }
 
     /// All WARC files that the state knows, in the order in which they came.
     pub fn files(&self) -> anyhow::Result<Vec<FileRow>> {
-        let mut statement = self
-            .connection()
-            .prepare("SELECT name, state, committed, source_digest FROM files ORDER BY id")?;
-        let rows = statement.query_map([], |row| {
+        let sql = "SELECT name, state, committed, source_digest FROM files ORDER BY id";
+        self.connection.rows(sql, [], |row| {
             Ok(FileRow {
                 name: row.get(0)?,
                 state: FileState::from_name(&row.get::<_, String>(1)?),
-                committed_bytes: row.get::<_, i64>(2)? as u64,
+                committed_bytes: row.count(2)?,
                 source_digest: row.get(3)?,
             })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 }
 
@@ -680,7 +618,7 @@ pub(super) fn read_page(row: &Row<'_>) -> rusqlite::Result<PageRow> {
         surt: row.get(2)?,
         first_seen: time(row.get(3)?),
         last_seen: time(row.get(4)?),
-        n_captures: row.get::<_, i64>(5)? as u64,
+        n_captures: row.count(5)?,
         mime: row.get(6)?,
         status: row.get(7)?,
     })

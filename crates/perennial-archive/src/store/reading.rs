@@ -28,11 +28,11 @@ impl Store {
                 path.display()
             );
         }
-        let opened = Opened::at(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let opened = OpenState::at(path).with_context(|| format!("cannot read {}", path.display()))?;
         match opened.version {
             SCHEMA_VERSION => opened.into_store(),
             version if version < SCHEMA_VERSION => opened
-                .brought_up_to_date()
+                .migrated_copy()
                 .with_context(|| format!("cannot read {}, whose schema is {version}", path.display())),
             version => bail!(
                 "{} has schema {version}, this program reads {SCHEMA_VERSION}: install a later perennial",
@@ -81,15 +81,15 @@ impl Store {
 }
 
 /// A state file of any schema, open for reading.
-struct Opened {
+struct OpenState {
     connection: Connection,
     version: u32,
     copy: Option<TempDir>,
 }
 
-impl Opened {
-    fn at(path: &Path) -> anyhow::Result<Opened> {
-        let error = match Opened::with(path, "", None) {
+impl OpenState {
+    fn at(path: &Path) -> anyhow::Result<OpenState> {
+        let error = match OpenState::with(path, "", None) {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
@@ -100,21 +100,21 @@ impl Opened {
         ) {
             return Err(error.into());
         }
-        if length_of(&wal_of(path))? == 0 {
-            return Ok(Opened::with(path, "?immutable=1", None)?);
+        if file_length(&wal_path(path))? == 0 {
+            return Ok(OpenState::with(path, "?immutable=1", None)?);
         }
         let copy = copy_with_wal(path)?;
         let copied = copy.path().join("state.db");
-        Ok(Opened::with(&copied, "", Some(copy))?)
+        Ok(OpenState::with(&copied, "", Some(copy))?)
     }
 
-    fn with(path: &Path, options: &str, copy: Option<TempDir>) -> rusqlite::Result<Opened> {
+    fn with(path: &Path, options: &str, copy: Option<TempDir>) -> rusqlite::Result<OpenState> {
         // A connection is used by one thread at a time, so that it needs no lock of its own.
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(format!("file:{}{options}", uri_path(path)), flags)?;
         let version = schema::version(&connection)?;
-        Ok(Opened { connection, version, copy })
+        Ok(OpenState { connection, version, copy })
     }
 
     fn into_store(self) -> anyhow::Result<Store> {
@@ -122,22 +122,22 @@ impl Opened {
     }
 
     /// A copy of the state as it is now, with today's schema. New columns that only the WARC files could fill are empty.
-    fn brought_up_to_date(self) -> anyhow::Result<Store> {
+    fn migrated_copy(self) -> anyhow::Result<Store> {
         let copy = tempfile::tempdir()?;
         let path = copy.path().join("state.db");
         self.connection.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
         drop(Store::open_write(&path)?);
-        Opened::with(&path, "", Some(copy))?.into_store()
+        OpenState::with(&path, "", Some(copy))?.into_store()
     }
 }
 
-fn wal_of(path: &Path) -> PathBuf {
+fn wal_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_os_string();
     name.push("-wal");
     name.into()
 }
 
-fn length_of(path: &Path) -> io::Result<u64> {
+fn file_length(path: &Path) -> io::Result<u64> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(metadata.len()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
@@ -151,7 +151,7 @@ fn copy_with_wal(path: &Path) -> anyhow::Result<TempDir> {
     for _ in 0..COPY_ATTEMPTS {
         let before = stamps(path)?;
         fs::copy(path, copy.path().join("state.db"))?;
-        fs::copy(wal_of(path), copy.path().join("state.db-wal"))?;
+        fs::copy(wal_path(path), copy.path().join("state.db-wal"))?;
         if stamps(path)? == before {
             return Ok(copy);
         }
@@ -161,10 +161,22 @@ fn copy_with_wal(path: &Path) -> anyhow::Result<TempDir> {
 
 fn stamps(path: &Path) -> io::Result<[(u64, SystemTime); 2]> {
     let stamp = |path: &Path| fs::metadata(path).and_then(|file| Ok((file.len(), file.modified()?)));
-    Ok([stamp(path)?, stamp(&wal_of(path))?])
+    Ok([stamp(path)?, stamp(&wal_path(path))?])
+}
+
+/// Opens a database that is not a state file for reading. If it cannot be read beside a writer, it lies on a medium that nobody
+/// can write, and is read as a file that never changes.
+pub(super) fn open_read_only(path: &Path) -> anyhow::Result<Connection> {
+    let open = |options: &str| -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(format!("file:{}{options}", uri_path(path)), flags)?;
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+        Ok(connection)
+    };
+    open("").or_else(|_| open("?immutable=1")).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// A path as SQLite's `file:` addresses want it.
-pub(super) fn uri_path(path: &Path) -> String {
+fn uri_path(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

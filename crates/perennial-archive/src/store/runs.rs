@@ -3,11 +3,12 @@
 use perennial_warc::surt::KeyRange;
 use rusqlite::params;
 
+use super::rows::{Columns, Statements};
 use super::{CAPTURE_COLUMNS, Capture, Commit, Store, read_capture};
 
 /// One sorted file of the index.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct IndexRun {
     /// Its name in `index/`.
     pub name: String,
     /// Number of the first capture in it.
@@ -20,49 +21,41 @@ pub struct Run {
 
 impl Store {
     /// The files of the index, oldest captures first.
-    pub fn runs(&self) -> anyhow::Result<Vec<Run>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT name, first_capture, last_capture, bytes FROM runs ORDER BY first_capture",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok(Run {
+    pub fn runs(&self) -> anyhow::Result<Vec<IndexRun>> {
+        let sql = "SELECT name, first_capture, last_capture, bytes FROM runs ORDER BY first_capture";
+        self.connection.rows(sql, [], |row| {
+            Ok(IndexRun {
                 name: row.get(0)?,
                 first_capture: row.get(1)?,
                 last_capture: row.get(2)?,
-                bytes: row.get::<_, i64>(3)? as u64,
+                bytes: row.count(3)?,
             })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        })
     }
 
     /// Names a run, in place of those that were merged into it; on disk when this returns if there are any, because their files go
     /// next.
-    pub fn put_run(&mut self, run: &Run, merged: &[Run]) -> anyhow::Result<()> {
+    pub fn put_run(&mut self, run: &IndexRun, merged: &[IndexRun]) -> anyhow::Result<()> {
         let put = |commit: &mut Commit<'_>| {
             for run in merged {
                 commit.transaction.execute("DELETE FROM runs WHERE name = ?1", [&run.name])?;
             }
-            commit.transaction.execute(
-                "INSERT OR REPLACE INTO runs (name, first_capture, last_capture, bytes) VALUES (?1, ?2, ?3, ?4)",
-                params![run.name, run.first_capture, run.last_capture, run.bytes as i64],
-            )?;
-            Ok(())
+            let sql = "INSERT OR REPLACE INTO runs (name, first_capture, last_capture, bytes) VALUES (?1, ?2, ?3, ?4)";
+            let values = params![run.name, run.first_capture, run.last_capture, run.bytes as i64];
+            commit.transaction.run(sql, values)
         };
         if merged.is_empty() { self.write(put) } else { self.write_synced(put) }
     }
 
     /// Takes this run and all behind it out of the state: their captures are in the tail again.
-    pub fn forget_runs_from(&mut self, run: &Run) -> anyhow::Result<()> {
-        self.write_synced(|commit| {
-            commit.transaction.execute("DELETE FROM runs WHERE first_capture >= ?1", [run.first_capture])?;
-            Ok(())
-        })
+    pub fn forget_runs_from(&mut self, run: &IndexRun) -> anyhow::Result<()> {
+        let sql = "DELETE FROM runs WHERE first_capture >= ?1";
+        self.write_synced(|commit| commit.transaction.run(sql, [run.first_capture]))
     }
 
     /// The number of the latest capture; 0 when there is none.
     pub fn last_capture_number(&self) -> anyhow::Result<i64> {
-        let mut statement = self.connection().prepare_cached("SELECT coalesce(max(id), 0) FROM captures")?;
-        Ok(statement.query_row([], |row| row.get(0))?)
+        self.connection.value("SELECT coalesce(max(id), 0) FROM captures", [])
     }
 
     /// Calls `each` with the captures numbered `from..=to`, in the order of the index.
@@ -73,29 +66,20 @@ impl Store {
         mut each: impl FnMut(Capture) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file
-             WHERE c.id BETWEEN ?1 AND ?2 ORDER BY p.surt, c.time, c.id"
+            "SELECT {CAPTURE_COLUMNS} FROM captures c JOIN pages p ON p.id = c.page
+                JOIN files f ON f.id = c.file
+                WHERE c.id BETWEEN ?1 AND ?2 ORDER BY p.surt, c.time, c.id"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let mut rows = statement.query([from, to])?;
-        while let Some(row) = rows.next()? {
-            each(read_capture(row)?)?;
-        }
-        Ok(())
+        self.connection.each_row(&sql, [from, to], |row| each(read_capture(row)?))
     }
 
     /// Whether the pages of a range have more captures than `n`, of all times. Work: at most a thousand pages.
     pub fn has_more_captures_in_keys(&self, range: &KeyRange, n: u64) -> anyhow::Result<bool> {
         const MAX_PAGES: i64 = 1_000;
-        let mut statement = self.connection().prepare_cached(
-            "SELECT count(*), coalesce(sum(n_captures), 0) FROM (SELECT n_captures FROM pages
-             WHERE surt >= CAST(?1 AS TEXT) AND surt < CAST(?2 AS TEXT) LIMIT ?3)",
-        )?;
-        let (n_pages, n_captures): (i64, i64) = statement
-            .query_row(params![first_key(range), range.end, MAX_PAGES], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
-        Ok(n_pages == MAX_PAGES || n_captures as u64 > n)
+        let sql =
+            "SELECT count(*) = ?3 OR coalesce(sum(n_captures), 0) > ?4 FROM (SELECT n_captures FROM pages
+             WHERE surt >= CAST(?1 AS TEXT) AND surt < CAST(?2 AS TEXT) LIMIT ?3)";
+        self.connection.value(sql, params![first_key(range), range.end, MAX_PAGES, n as i64])
     }
 
     /// Calls `each` with the captures numbered `from..=to` whose index keys may belong to the range, and perhaps with
@@ -109,16 +93,13 @@ impl Store {
     ) -> anyhow::Result<()> {
         // The join is crossed so that SQLite begins with the pages.
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM pages p CROSS JOIN captures c ON c.page = p.id JOIN files f ON f.id = c.file
-             WHERE p.surt >= CAST(?1 AS TEXT) AND p.surt < CAST(?2 AS TEXT) AND c.id BETWEEN ?3 AND ?4
-             ORDER BY p.surt, c.time, c.id"
+            "SELECT {CAPTURE_COLUMNS} FROM pages p CROSS JOIN captures c ON c.page = p.id
+                JOIN files f ON f.id = c.file
+                WHERE p.surt >= CAST(?1 AS TEXT) AND p.surt < CAST(?2 AS TEXT) AND c.id BETWEEN ?3 AND ?4
+                ORDER BY p.surt, c.time, c.id"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let mut rows = statement.query(params![first_key(range), range.end, from, to])?;
-        while let Some(row) = rows.next()? {
-            each(read_capture(row)?)?;
-        }
-        Ok(())
+        self.connection
+            .each_row(&sql, params![first_key(range), range.end, from, to], |row| each(read_capture(row)?))
     }
 }
 

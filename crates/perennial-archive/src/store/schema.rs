@@ -7,8 +7,9 @@ use anyhow::bail;
 use perennial_core::http::response::Identity;
 use rusqlite::{Connection, params};
 
-use super::aside::SetAside;
-use super::ingest::{CaptureRow, Kind};
+use super::ingest::{CaptureKind, CaptureRow};
+use super::quarantine::QuarantinedRecord;
+use super::rows::Columns;
 use super::trees;
 
 /// Each step runs once, in order; `user_version` counts those done.
@@ -377,11 +378,11 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
 
 /// Where a record is, and of what.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RecordPlace {
+pub struct RecordLocation {
     /// Address of the page.
     pub url: String,
     /// Which kind of record.
-    pub kind: Kind,
+    pub kind: CaptureKind,
     /// The WARC file.
     pub file: String,
     /// Where in it.
@@ -390,44 +391,29 @@ pub struct RecordPlace {
 
 /// What a scan of a WARC file found in it.
 #[derive(Clone, Debug)]
-pub enum Checked {
+pub enum ScannedRecord {
     /// A capture, its digests computed.
     Capture(Box<CaptureRow>),
     /// Something that is set aside.
-    SetAside(SetAside),
+    Quarantined(QuarantinedRecord),
 }
 
 /// What steps of the schema ask of the WARC files.
-pub trait Records {
+pub trait RecordSource {
     /// What tells the answer at a place from another where that is not its digest.
-    fn identity_at(&self, place: &RecordPlace) -> Option<Identity>;
-
-    /// Whether there are WARC files to read. A reader brings a copy of the state over without them.
-    fn can_be_checked(&self) -> bool;
+    fn identity_at(&self, place: &RecordLocation) -> Option<Identity>;
 
     /// Reads a file and tells everything in it.
-    fn check(&self, file: &str, each: &mut dyn FnMut(Checked) -> anyhow::Result<()>) -> anyhow::Result<()>;
+    fn check(
+        &self,
+        file: &str,
+        each: &mut dyn FnMut(ScannedRecord) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()>;
 }
 
-/// Where no WARC files can be read.
-pub(super) struct NoRecords;
-
-impl Records for NoRecords {
-    fn identity_at(&self, _: &RecordPlace) -> Option<Identity> {
-        None
-    }
-
-    fn can_be_checked(&self) -> bool {
-        false
-    }
-
-    fn check(&self, _: &str, _: &mut dyn FnMut(Checked) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-/// Does the steps that are not done yet, each in a transaction of its own.
-pub(super) fn migrate(connection: &mut Connection, records: &dyn Records) -> anyhow::Result<()> {
+/// Does the steps that are not done yet, each in a transaction of its own. A reader brings a copy of the state over without the WARC
+/// files.
+pub(super) fn migrate(connection: &mut Connection, records: Option<&dyn RecordSource>) -> anyhow::Result<()> {
     let done = version(connection)?;
     if done > SCHEMA_VERSION {
         bail!("its schema is {done}, this program knows {SCHEMA_VERSION}: install a later perennial");
@@ -435,14 +421,13 @@ pub(super) fn migrate(connection: &mut Connection, records: &dyn Records) -> any
     for (step, number) in STEPS.iter().zip(1u32..).skip(done as usize) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(step)?;
-        if number == 5 {
-            fill_identities(&transaction, records)?;
-        }
-        if number == CHECKED_SINCE && records.can_be_checked() {
-            check_captures(&transaction, records)?;
+        match (records, number) {
+            (Some(records), 5) => fill_identities(&transaction, records)?,
+            (Some(records), CHECKED_SINCE) => check_captures(&transaction, records)?,
+            _ => {}
         }
         if number == TREES_APART_SINCE {
-            trees::bring_over(&transaction)?;
+            trees::migrate_trees(&transaction)?;
             transaction.execute_batch("DROP TABLE trees_9")?;
         }
         transaction.pragma_update(None, "user_version", number)?;
@@ -457,7 +442,7 @@ pub(super) fn migrate(connection: &mut Connection, records: &dyn Records) -> any
 
 /// What step 5 cannot know: where redirects lead, and which payloads were left out. Their records say it; one that cannot
 /// be read stays as it is.
-fn fill_identities(transaction: &Connection, records: &dyn Records) -> rusqlite::Result<()> {
+fn fill_identities(transaction: &Connection, records: &dyn RecordSource) -> rusqlite::Result<()> {
     let mut statement = transaction.prepare(
         "SELECT c.id, p.url, c.kind, f.name, c.offset FROM captures c JOIN pages p ON p.id = c.page
          JOIN files f ON f.id = c.file WHERE c.answer = 2 OR c.kind = 3 AND c.answer = 0",
@@ -465,11 +450,11 @@ fn fill_identities(transaction: &Connection, records: &dyn Records) -> rusqlite:
     let mut update = transaction.prepare("UPDATE captures SET identity = ?2 WHERE id = ?1")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let place = RecordPlace {
+        let place = RecordLocation {
             url: row.get(1)?,
-            kind: Kind::from_code(row.get(2)?),
+            kind: CaptureKind::from_code(row.get(2)?),
             file: row.get(3)?,
-            offset: row.get::<_, i64>(4)? as u64,
+            offset: row.count(4)?,
         };
         if let Some(identity) = records.identity_at(&place) {
             update.execute(params![row.get::<_, i64>(0)?, identity.to_string()])?;
@@ -479,13 +464,13 @@ fn fill_identities(transaction: &Connection, records: &dyn Records) -> rusqlite:
 }
 
 /// What step 7 cannot know: every record is read once, and what it claimed of itself is replaced by what its bytes say.
-fn check_captures(transaction: &Connection, records: &dyn Records) -> anyhow::Result<()> {
+fn check_captures(transaction: &Connection, records: &dyn RecordSource) -> anyhow::Result<()> {
     let mut files = transaction.prepare("SELECT id, name FROM files")?;
     let files: Vec<(i64, String)> =
         files.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
     let mut n_corrected = 0;
     for (file, name) in &files {
-        n_corrected += check_captures_of(transaction, records, *file, name)?;
+        n_corrected += check_file_captures(transaction, records, *file, name)?;
     }
     n_corrected += set_long_addresses_aside(transaction)?;
     transaction.execute_batch(VERSIONS_ANEW)?;
@@ -497,9 +482,9 @@ fn check_captures(transaction: &Connection, records: &dyn Records) -> anyhow::Re
 }
 
 /// Gives the number of captures whose digest in the index was wrong.
-fn check_captures_of(
+fn check_file_captures(
     transaction: &Connection,
-    records: &dyn Records,
+    records: &dyn RecordSource,
     file: i64,
     name: &str,
 ) -> anyhow::Result<usize> {
@@ -509,18 +494,18 @@ fn check_captures_of(
     let mut correct = transaction.prepare(
         "UPDATE captures SET digest = ?3, content = ?4, mime = ?5 WHERE file = ?1 AND offset = ?2",
     )?;
-    let mut aside = transaction
+    let mut quarantined = transaction
         .prepare("INSERT OR REPLACE INTO set_aside (file, offset, reason, what) VALUES (?1, ?2, ?3, ?4)")?;
     records.check(name, &mut |found| {
         match found {
-            Checked::Capture(row) => {
+            ScannedRecord::Capture(row) => {
                 let is_wrong: bool =
                     wrong.query_row(params![file, row.offset as i64, row.digest], |row| row.get(0))?;
                 n_corrected += usize::from(is_wrong);
                 correct.execute(params![file, row.offset as i64, row.digest, row.content, row.mime])?;
             }
-            Checked::SetAside(SetAside { offset, reason, what }) => {
-                aside.execute(params![file, offset as i64, reason.name(), what])?;
+            ScannedRecord::Quarantined(QuarantinedRecord { offset, reason, what }) => {
+                quarantined.execute(params![file, offset as i64, reason.name(), what])?;
             }
         }
         Ok(())

@@ -30,15 +30,15 @@ macro_rules! time {
 }
 
 /// A view: its name, its columns with what they mean, and where they come from.
-struct View {
+struct SqlView {
     name: &'static str,
     /// Name and expression of each column.
     columns: &'static [(&'static str, &'static str)],
     from: &'static str,
 }
 
-const VIEWS: &[View] = &[
-    View {
+const VIEWS: &[SqlView] = &[
+    SqlView {
         name: "sites",
         columns: &[
             ("site", "s.host"),
@@ -47,7 +47,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.sites s",
     },
-    View {
+    SqlView {
         name: "pages",
         columns: &[
             ("url", "p.url"),
@@ -66,7 +66,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.pages p JOIN main.sites s ON s.id = p.site LEFT JOIN main.known k ON k.page = p.id",
     },
-    View {
+    SqlView {
         name: "captures",
         columns: &[
             ("url", "p.url"),
@@ -85,7 +85,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.captures c JOIN main.pages p ON p.id = c.page JOIN main.sites s ON s.id = p.site JOIN main.files f ON f.id = c.file",
     },
-    View {
+    SqlView {
         name: "versions",
         columns: &[
             ("url", "p.url"),
@@ -97,7 +97,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.versions v JOIN main.pages p ON p.id = v.page JOIN main.sites s ON s.id = p.site",
     },
-    View {
+    SqlView {
         name: "looks",
         columns: &[
             ("url", "p.url"),
@@ -110,7 +110,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.lessons l JOIN main.pages p ON p.id = l.page JOIN main.sites s ON s.id = p.site",
     },
-    View {
+    SqlView {
         name: "changes",
         columns: &[
             ("url", "p.url"),
@@ -126,7 +126,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.lessons l JOIN main.pages p ON p.id = l.page JOIN main.sites s ON s.id = p.site",
     },
-    View {
+    SqlView {
         name: "feeds",
         columns: &[
             ("url", "p.url"),
@@ -139,7 +139,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.feeds f JOIN main.pages p ON p.id = f.page",
     },
-    View {
+    SqlView {
         name: "items",
         columns: &[
             ("feed", "p.url"),
@@ -157,7 +157,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.items i JOIN main.pages p ON p.id = i.feed LEFT JOIN main.pages q ON q.id = i.page",
     },
-    View {
+    SqlView {
         name: "objects",
         columns: &[
             ("url", "q.url"),
@@ -170,7 +170,7 @@ const VIEWS: &[View] = &[
         ],
         from: "main.items i JOIN main.pages q ON q.id = i.page",
     },
-    View {
+    SqlView {
         name: "visits",
         columns: &[
             ("url", "p.url"),
@@ -198,7 +198,7 @@ const KIND: &str =
     "CASE WHEN l.seen = 0 THEN 'new' WHEN l.seen = 6 THEN 'vanished' WHEN l.seen = 7 THEN 'redirected'
     WHEN l.seen = 8 THEN 'returned' WHEN l.title_before IS NOT NULL THEN 'retitled' ELSE 'edited' END";
 
-impl View {
+impl SqlView {
     fn sql(&self) -> String {
         let columns: Vec<String> =
             self.columns.iter().map(|(name, expression)| format!("{expression} AS {name}")).collect();
@@ -225,7 +225,7 @@ pub struct SqlLimits {
 
 /// One value of an answer.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Cell {
+pub enum SqlValue {
     /// Nothing.
     Null,
     /// A whole number.
@@ -240,35 +240,35 @@ pub enum Cell {
 
 /// What a statement gave.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Rows {
+pub struct SqlRows {
     /// Names of the columns.
     pub columns: Vec<String>,
     /// The rows.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<SqlValue>>,
     /// Whether there are more, which the limits kept out.
     pub is_cut: bool,
 }
 
 /// The views with their columns, as docs/sql.md lists them.
 pub fn sql_views() -> Vec<(&'static str, Vec<&'static str>)> {
-    let names = |view: &View| view.columns.iter().map(|(name, _)| *name).collect();
+    let names = |view: &SqlView| view.columns.iter().map(|(name, _)| *name).collect();
     VIEWS.iter().map(|view| (view.name, names(view))).collect()
 }
 
 /// Asks the views of a state one statement.
-pub fn query_views(state: &Path, sql: &str, limits: SqlLimits) -> anyhow::Result<Rows> {
+pub fn query_views(state: &Path, sql: &str, limits: SqlLimits) -> anyhow::Result<SqlRows> {
     let Store { mut connection, _copy } = Store::open_read(state)?;
     prepare(&mut connection, limits)?;
     let deadline = Instant::now() + limits.time;
     connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))?;
-    read(&connection, sql, limits).map_err(|error| in_words(error, limits))
+    read(&connection, sql, limits).map_err(|error| explain(error, limits))
 }
 
 /// Makes the views and shuts everything else.
 fn prepare(connection: &mut Connection, limits: SqlLimits) -> anyhow::Result<()> {
     // What a statement sorts and gathers counts against the bound of memory.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.execute_batch(&VIEWS.iter().map(View::sql).collect::<String>())?;
+    connection.execute_batch(&VIEWS.iter().map(SqlView::sql).collect::<String>())?;
     connection.pragma_update(None, "query_only", true)?;
     connection.query_row(&format!("PRAGMA hard_heap_limit = {}", limits.max_bytes), [], |_| Ok(()))?;
     connection.authorizer(Some(allowed))?;
@@ -293,16 +293,16 @@ fn allowed(context: AuthContext<'_>) -> Authorization {
     if is_ours { Authorization::Allow } else { Authorization::Deny }
 }
 
-fn read(connection: &Connection, sql: &str, limits: SqlLimits) -> rusqlite::Result<Rows> {
+fn read(connection: &Connection, sql: &str, limits: SqlLimits) -> rusqlite::Result<SqlRows> {
     let mut statement = connection.prepare(sql)?;
     let columns = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
-    let mut answer = Rows { columns, ..Rows::default() };
+    let mut answer = SqlRows { columns, ..SqlRows::default() };
     let (mut rows, mut n_bytes) = (statement.query([])?, 0);
     while let Some(row) = rows.next()? {
         let cells = (0..answer.columns.len())
             .map(|at| row.get_ref(at).map(cell))
             .collect::<rusqlite::Result<Vec<_>>>()?;
-        n_bytes += cells.iter().map(Cell::n_bytes).sum::<usize>();
+        n_bytes += cells.iter().map(SqlValue::n_bytes).sum::<usize>();
         if answer.rows.len() == limits.max_rows || n_bytes > limits.max_bytes {
             answer.is_cut = true;
             break;
@@ -312,30 +312,30 @@ fn read(connection: &Connection, sql: &str, limits: SqlLimits) -> rusqlite::Resu
     Ok(answer)
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn cell(value: ValueRef<'_>) -> SqlValue {
     match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Whole(number),
-        ValueRef::Real(number) => Cell::Number(number),
-        ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+        ValueRef::Null => SqlValue::Null,
+        ValueRef::Integer(number) => SqlValue::Whole(number),
+        ValueRef::Real(number) => SqlValue::Number(number),
+        ValueRef::Text(text) => SqlValue::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => SqlValue::Bytes(bytes.to_vec()),
     }
 }
 
-impl Cell {
+impl SqlValue {
     fn n_bytes(&self) -> usize {
         16 + match self {
-            Cell::Text(text) => text.len(),
-            Cell::Bytes(bytes) => bytes.len(),
+            SqlValue::Text(text) => text.len(),
+            SqlValue::Bytes(bytes) => bytes.len(),
             _ => 0,
         }
     }
 }
 
 /// The error with its cure.
-fn in_words(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
+fn explain(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
     let views: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
-    let cure = match error.sqlite_error_code() {
+    let hint = match error.sqlite_error_code() {
         Some(ErrorCode::OperationInterrupted) => {
             format!("it took longer than {:?}: ask for less, or give it more with --time-limit", limits.time)
         }
@@ -348,15 +348,15 @@ fn in_words(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
         _ if matches!(error, rusqlite::Error::MultipleStatement) => "write one statement".to_owned(),
         _ => format!("the views are {}: docs/sql.md lists their columns", views.join(", ")),
     };
-    anyhow::Error::from(error).context(cure)
+    anyhow::Error::from(error).context(hint)
 }
 
 /// Calls `each` with the rows of a view that pass the filter, in an order of its own; for exports.
 pub fn each_view_row(
     state: &Path,
     view: &str,
-    filter: &super::Filter,
-    mut each: impl FnMut(&[Cell]) -> anyhow::Result<()>,
+    filter: &super::CaptureFilter,
+    mut each: impl FnMut(&[SqlValue]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let found = VIEWS.iter().find(|found| found.name == view).context("no such view")?;
     let time = if view == "versions" { "first_time" } else { "time" };

@@ -12,10 +12,11 @@ use perennial_core::page::segment::BlockRole;
 use perennial_core::search::{Clause, PassagePresence, TextQuery, terms};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, Transaction, params};
 use serde::Serialize;
 
-use super::reading::uri_path;
+use super::reading::open_read_only;
+use super::rows::{Columns, Statements};
 use super::{BUSY_TIMEOUT, CACHE_KIB, remove_state, url_hash};
 
 /// Another number means another schema: the file is made anew.
@@ -72,7 +73,7 @@ pub struct ShownText<'t> {
 
 /// A look at a page, as the text index takes it in.
 #[derive(Clone, Copy, Debug)]
-pub struct LookRow {
+pub struct ObservationRow {
     /// When it was.
     pub time: Timestamp,
     /// The look before.
@@ -83,7 +84,7 @@ pub struct LookRow {
 
 /// A stay of a passage that answers a question.
 #[derive(Clone, Debug)]
-pub struct FoundStay {
+pub struct PresenceHit {
     /// Where it stood.
     pub page: PageId,
     /// Role of the block.
@@ -96,7 +97,7 @@ pub struct FoundStay {
 
 /// Which stays: all conditions that are given must hold.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct StayFilter<'a> {
+pub struct PresenceFilter<'a> {
     /// Only these pages.
     pub pages: Option<&'a [PageId]>,
     /// Only what a version worth indexing brought.
@@ -105,7 +106,7 @@ pub struct StayFilter<'a> {
 
 /// What happens to a passage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum PresenceEdge {
     /// It comes to a page.
     Comes,
     /// It is not there any more.
@@ -160,17 +161,7 @@ impl Texts {
         if !path.exists() {
             return Ok(None);
         }
-        let open = |suffix: &str| -> anyhow::Result<Texts> {
-            let uri = format!("file:{}{suffix}", uri_path(path));
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-            let texts = Texts::tuned(Connection::open_with_flags(uri, flags)?)?;
-            texts.version()?;
-            Ok(texts)
-        };
-        // On a medium that cannot be written nobody else writes it either.
-        let texts = open("")
-            .or_else(|_| open("?immutable=1"))
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let texts = Texts::tuned(open_read_only(path)?)?;
         Ok((texts.version()? == TEXTS_VERSION).then_some(texts))
     }
 
@@ -192,11 +183,8 @@ impl Texts {
 
     /// The last look at a page that was taken in, and the number of lessons until then.
     pub fn seen(&self, page: PageId) -> anyhow::Result<Option<(Timestamp, u64)>> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT until, n_lessons FROM seen WHERE page = ?1")?;
-        let read =
-            |row: &rusqlite::Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get::<_, i64>(1)? as u64));
-        Ok(statement.query_row([page.0], read).optional()?)
+        let read = |row: &rusqlite::Row<'_>| Ok((row.time(0)?, row.count(1)?));
+        self.connection.row("SELECT until, n_lessons FROM seen WHERE page = ?1", [page.0], read)
     }
 
     /// Runs `change` as one commit.
@@ -214,9 +202,9 @@ impl Texts {
     pub fn find(
         &self,
         query: &TextQuery,
-        filter: &StayFilter<'_>,
+        filter: &PresenceFilter<'_>,
         limit: usize,
-    ) -> anyhow::Result<(Vec<FoundStay>, bool)> {
+    ) -> anyhow::Result<(Vec<PresenceHit>, bool)> {
         let mut statement = self.connection.prepare_cached(
             "SELECT s.page, s.role, t.text, s.absent_until, s.first, coalesce(s.last, v.until), s.gone
              FROM words w JOIN texts t ON t.id = w.rowid JOIN stays s ON s.text = t.id JOIN seen v ON v.page = s.page
@@ -233,17 +221,15 @@ impl Texts {
             if found.len() == limit {
                 return Ok((found, true));
             }
-            let time =
-                |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
-            found.push(FoundStay {
+            found.push(PresenceHit {
                 page,
                 role: BlockRole::from_name(row.get_ref(1)?.as_str()?),
                 text: row.get(2)?,
                 stay: PassagePresence {
-                    absent_until: time(3)?,
-                    first: Timestamp::from_millis(row.get(4)?),
-                    last: Timestamp::from_millis(row.get(5)?),
-                    gone: time(6)?,
+                    absent_until: row.optional_time(3)?,
+                    first: row.time(4)?,
+                    last: row.time(5)?,
+                    gone: row.optional_time(6)?,
                 },
             });
         }
@@ -254,13 +240,13 @@ impl Texts {
     pub fn turns(
         &self,
         query: &TextQuery,
-        turn: Turn,
+        turn: PresenceEdge,
         (since, until): (Option<Timestamp>, Option<Timestamp>),
         limit: usize,
     ) -> anyhow::Result<Option<Vec<(PageId, Timestamp)>>> {
         let column = match turn {
-            Turn::Comes => "first",
-            Turn::Goes => "gone",
+            PresenceEdge::Comes => "first",
+            PresenceEdge::Goes => "gone",
         };
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT DISTINCT s.page, s.{column} FROM words w JOIN stays s ON s.text = w.rowid
@@ -270,7 +256,7 @@ impl Texts {
         let until = until.map_or(i64::MAX, Timestamp::as_millis);
         let found = statement
             .query_map(params![expression(query), since, until, limit as i64 + 1], |row| {
-                Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?)))
+                Ok((PageId(row.get(0)?), row.time(1)?))
             })?;
         let found = found.collect::<rusqlite::Result<Vec<_>>>()?;
         Ok((found.len() <= limit).then_some(found))
@@ -314,20 +300,12 @@ impl Texts {
         let since = since.as_millis();
         let Some(pages) = pages else {
             // Numbers of passages are never given again, so that their largest is their count.
-            let n: i64 =
-                self.connection.query_row("SELECT coalesce(max(id), 0) FROM texts", [], |row| row.get(0))?;
+            let n = self.connection.count("SELECT coalesce(max(id), 0) FROM texts", [])?;
             let sql = "SELECT count(DISTINCT text) FROM stays WHERE first >= ?1";
-            let n_later: i64 = self.connection.query_row(sql, [since], |row| row.get(0))?;
-            return Ok((n - n_later).max(0) as u64);
+            return Ok(n.saturating_sub(self.connection.count(sql, [since])?));
         };
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT count(DISTINCT text) FROM stays WHERE page = ?1 AND first < ?2")?;
-        let mut n = 0;
-        for page in pages {
-            n += statement.query_row(params![page.0, since], |row| row.get::<_, i64>(0))? as u64;
-        }
-        Ok(n)
+        let sql = "SELECT count(DISTINCT text) FROM stays WHERE page = ?1 AND first < ?2";
+        pages.iter().map(|page| self.connection.count(sql, params![page.0, since])).sum()
     }
 
     /// How many passages that answer stood on these pages, or any, before an instant; `None` where they are more than `most`, or too many
@@ -362,23 +340,23 @@ impl Texts {
     /// How many lessons were taken in.
     pub fn n_lessons(&self) -> anyhow::Result<u64> {
         let sql = "SELECT coalesce(sum(n_lessons), 0) FROM seen";
-        Ok(self.connection.query_row(sql, [], |row| row.get::<_, i64>(0))? as u64)
+        self.connection.count(sql, [])
     }
 
     /// How large it is.
     pub fn counts(&self) -> anyhow::Result<TextCounts> {
-        let count = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let count = |sql: &str| self.connection.count(sql, []);
         const IMPORTANT: &str =
             "FROM texts t WHERE EXISTS (SELECT 1 FROM stays s WHERE s.text = t.id AND s.is_important)";
         let bytes = "coalesce(sum(length(CAST(t.text AS BLOB))), 0)";
         Ok(TextCounts {
-            text_bytes: count(&format!("SELECT {bytes} FROM texts t"))? as u64,
-            n_important_texts: count(&format!("SELECT count(*) {IMPORTANT}"))? as u64,
-            important_text_bytes: count(&format!("SELECT {bytes} {IMPORTANT}"))? as u64,
-            n_texts: count("SELECT count(*) FROM texts")? as u64,
-            n_stays: count("SELECT count(*) FROM stays")? as u64,
-            n_important_stays: count("SELECT count(*) FROM stays WHERE is_important")? as u64,
-            n_bytes: (count("PRAGMA page_count")? * count("PRAGMA page_size")?) as u64,
+            text_bytes: count(&format!("SELECT {bytes} FROM texts t"))?,
+            n_important_texts: count(&format!("SELECT count(*) {IMPORTANT}"))?,
+            important_text_bytes: count(&format!("SELECT {bytes} {IMPORTANT}"))?,
+            n_texts: count("SELECT count(*) FROM texts")?,
+            n_stays: count("SELECT count(*) FROM stays")?,
+            n_important_stays: count("SELECT count(*) FROM stays WHERE is_important")?,
+            n_bytes: count("PRAGMA page_count")? * count("PRAGMA page_size")?,
         })
     }
 }
@@ -390,7 +368,7 @@ pub struct TextCommit<'t> {
 
 impl TextCommit<'_> {
     /// What a look shows: passages that are new begin to stay, those that are not shown any more end.
-    pub fn show(&self, page: PageId, look: &LookRow, shown: &[ShownText<'_>]) -> anyhow::Result<()> {
+    pub fn show(&self, page: PageId, look: &ObservationRow, shown: &[ShownText<'_>]) -> anyhow::Result<()> {
         let mut open = self.open_stays(page)?;
         for text in shown {
             let hash = url_hash(text.text) as i64;
@@ -404,16 +382,14 @@ impl TextCommit<'_> {
     }
 
     /// The page is not there any more: nothing of it stays.
-    pub fn close(&self, page: PageId, look: &LookRow) -> anyhow::Result<()> {
+    pub fn close(&self, page: PageId, look: &ObservationRow) -> anyhow::Result<()> {
         self.show(page, look, &[])
     }
 
     /// Everything up to this look was taken in.
     pub fn set_seen(&self, page: PageId, until: Timestamp, n_lessons: u64) -> anyhow::Result<()> {
-        self.transaction
-            .prepare_cached("INSERT OR REPLACE INTO seen (page, until, n_lessons) VALUES (?1, ?2, ?3)")?
-            .execute(params![page.0, until.as_millis(), n_lessons as i64])?;
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO seen (page, until, n_lessons) VALUES (?1, ?2, ?3)";
+        self.transaction.run(sql, params![page.0, until.as_millis(), n_lessons as i64])
     }
 
     /// Forgets a page, before it is taken in from its first look on. Its passages stay: other pages may have them.
@@ -425,54 +401,43 @@ impl TextCommit<'_> {
 
     /// The stays of a page that have not ended, by the hash of their passage.
     fn open_stays(&self, page: PageId) -> anyhow::Result<HashMap<i64, i64>> {
-        let mut statement = self.transaction.prepare_cached(
-            "SELECT t.hash, s.id FROM stays s JOIN texts t ON t.id = s.text WHERE s.page = ?1 AND s.gone IS NULL",
-        )?;
-        let rows = statement.query_map([page.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT t.hash, s.id FROM stays s JOIN texts t ON t.id = s.text WHERE s.page = ?1
+            AND s.gone IS NULL";
+        self.transaction.rows(sql, [page.0], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    fn begin(&self, page: PageId, look: &LookRow, text: i64, role: BlockRole) -> anyhow::Result<()> {
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO stays (text, page, role, absent_until, first, is_important) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![
+    fn begin(&self, page: PageId, look: &ObservationRow, text: i64, role: BlockRole) -> anyhow::Result<()> {
+        let sql = "INSERT INTO stays (text, page, role, absent_until, first, is_important)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        self.transaction.run(
+            sql,
+            params![
                 text,
                 page.0,
                 role.name(),
                 look.before.map(Timestamp::as_millis),
                 look.time.as_millis(),
                 look.is_indexed
-            ])?;
-        Ok(())
+            ],
+        )
     }
 
-    fn end(&self, stay: i64, look: &LookRow) -> anyhow::Result<()> {
-        self.transaction
-            .prepare_cached("UPDATE stays SET last = coalesce(?2, first), gone = ?3 WHERE id = ?1")?
-            .execute(params![stay, look.before.map(Timestamp::as_millis), look.time.as_millis()])?;
-        Ok(())
+    fn end(&self, stay: i64, look: &ObservationRow) -> anyhow::Result<()> {
+        let sql = "UPDATE stays SET last = coalesce(?2, first), gone = ?3 WHERE id = ?1";
+        self.transaction.run(sql, params![stay, look.before.map(Timestamp::as_millis), look.time.as_millis()])
     }
 
     /// The number of a passage. A new one is put into the index.
     fn text_id(&self, hash: i64, text: &str) -> anyhow::Result<i64> {
-        let known = self
-            .transaction
-            .prepare_cached("SELECT id FROM texts WHERE hash = ?1 AND text = ?2")?
-            .query_row(params![hash, text], |row| row.get(0))
-            .optional()?;
-        if let Some(id) = known {
+        let sql = "SELECT id FROM texts WHERE hash = ?1 AND text = ?2";
+        if let Some(id) = self.transaction.row(sql, params![hash, text], |row| row.get(0))? {
             return Ok(id);
         }
-        let id = self
-            .transaction
-            .prepare_cached("INSERT INTO texts (hash, text) VALUES (?1, ?2)")?
-            .insert(params![hash, text])?;
+        let sql = "INSERT INTO texts (hash, text) VALUES (?1, ?2)";
+        let id = self.transaction.insert(sql, params![hash, text])?;
         let words: Vec<String> = terms(text).into_iter().map(|term| term.word).collect();
         self.transaction
-            .prepare_cached("INSERT INTO words (rowid, folded) VALUES (?1, ?2)")?
-            .execute(params![id, words.join(" ")])?;
+            .run("INSERT INTO words (rowid, folded) VALUES (?1, ?2)", params![id, words.join(" ")])?;
         Ok(id)
     }
 }

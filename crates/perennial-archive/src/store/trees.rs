@@ -11,7 +11,8 @@ use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Commit, Store, packed};
+use super::rows::{Columns, Statements};
+use super::{Commit, Store, tree_packing};
 
 /// Differences in a row before an earlier tree is stored whole.
 const MAX_STEPS: u32 = 64;
@@ -25,12 +26,12 @@ pub struct PackedTree(Arc<[u8]>);
 impl PackedTree {
     /// Packs a tree.
     pub fn of(tree: &BlockTree) -> anyhow::Result<PackedTree> {
-        Ok(PackedTree(packed::pack(&packed::text_of(tree))?.into()))
+        Ok(PackedTree(tree_packing::pack(&tree_packing::tree_to_text(tree))?.into()))
     }
 
     /// The tree.
     pub fn read(&self) -> anyhow::Result<BlockTree> {
-        packed::tree_of(&packed::unpack(&self.0)?)
+        tree_packing::tree_from_text(&tree_packing::unpack(&self.0)?)
     }
 }
 
@@ -64,8 +65,8 @@ impl NewTree {
 
 impl TreeBefore {
     fn of(whole: &PackedTree, next: &PackedTree) -> anyhow::Result<TreeBefore> {
-        let (text, next) = (packed::unpack(&whole.0)?, packed::unpack(&next.0)?);
-        let patch = packed::pack_beside(&text, &next)?;
+        let (text, next) = (tree_packing::unpack(&whole.0)?, tree_packing::unpack(&next.0)?);
+        let patch = tree_packing::pack_beside(&text, &next)?;
         Ok(TreeBefore { whole: whole.clone(), patch, n_bytes: text.len() as u64 })
     }
 }
@@ -138,7 +139,7 @@ fn last_tree(connection: &Connection, page: u32) -> rusqlite::Result<Option<Last
             time: row.get(0)?,
             whole: PackedTree(row.get::<_, Vec<u8>>(1)?.into()),
             n_steps: row.get(2)?,
-            n_bytes: row.get::<_, i64>(3)? as u64,
+            n_bytes: row.count(3)?,
         })
     };
     statement.query_row([page], read).optional()
@@ -155,7 +156,7 @@ fn cut_off(connection: &Connection, page: u32, time: i64) -> anyhow::Result<()> 
     let (n_steps, n_bytes) = (MAX_STEPS, MAX_CHAIN_BYTES as i64);
     connection.execute(
         "INSERT INTO trees (page, time, packed, n_steps, n_bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![page, time, packed::pack(&text)?, n_steps, n_bytes],
+        params![page, time, tree_packing::pack(&text)?, n_steps, n_bytes],
     )?;
     Ok(())
 }
@@ -193,7 +194,7 @@ fn spans_from(connection: &Connection, page: u32, time: i64) -> anyhow::Result<V
         }
         if is_whole {
             let until = rows.next()?.map(|row| row.get(0)).transpose()?.unwrap_or(i64::MAX);
-            whole = Some(TextSpan { from, until, text: packed::unpack(&bytes)? });
+            whole = Some(TextSpan { from, until, text: tree_packing::unpack(&bytes)? });
             break;
         }
         patches.push((from, bytes));
@@ -204,7 +205,7 @@ fn spans_from(connection: &Connection, page: u32, time: i64) -> anyhow::Result<V
     let mut spans = vec![whole.context(NO_LAST_TREE)?];
     for (from, patch) in patches.into_iter().rev() {
         let Some(next) = spans.last() else { break };
-        let text = packed::unpack_beside(&patch, &next.text)?;
+        let text = tree_packing::unpack_beside(&patch, &next.text)?;
         spans.push(TextSpan { from, until: next.from, text });
     }
     Ok(spans)
@@ -214,11 +215,11 @@ const NO_LAST_TREE: &str = "the last tree of a page is missing: make it again wi
 
 /// Brings the trees of schema 9, each of them whole, over into the two tables. The lessons of a page whose trees cannot be read
 /// are made again.
-pub(super) fn bring_over(connection: &Connection) -> anyhow::Result<()> {
+pub(super) fn migrate_trees(connection: &Connection) -> anyhow::Result<()> {
     let mut pages = connection.prepare("SELECT DISTINCT page FROM trees_9 ORDER BY page")?;
     let pages: Vec<u32> = pages.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     for page in pages {
-        if bring_page_over(connection, page).is_err() {
+        if migrate_page_trees(connection, page).is_err() {
             forget_trees(connection, page)?;
             connection.execute("DELETE FROM lessons WHERE page = ?1", [page])?;
             connection.execute("DELETE FROM known WHERE page = ?1", [page])?;
@@ -227,13 +228,13 @@ pub(super) fn bring_over(connection: &Connection) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn bring_page_over(connection: &Connection, page: u32) -> anyhow::Result<()> {
+fn migrate_page_trees(connection: &Connection, page: u32) -> anyhow::Result<()> {
     let mut rows =
         connection.prepare_cached("SELECT time, vixml FROM trees_9 WHERE page = ?1 ORDER BY time")?;
     let mut rows = rows.query([page])?;
     let mut before: Option<PackedTree> = None;
     while let Some(row) = rows.next()? {
-        let tree = packed::tree_of(&packed::unpack_early(row.get_ref(1)?.as_blob()?)?)?;
+        let tree = tree_packing::tree_from_text(&tree_packing::unpack_schema_9(row.get_ref(1)?.as_blob()?)?)?;
         let tree = NewTree::following(PackedTree::of(&tree)?, before.as_ref())?;
         put_tree(connection, page, row.get(0)?, &tree)?;
         before = Some(tree.whole);
@@ -263,10 +264,10 @@ impl<'s> TreeReader<'s> {
         let time = time.as_millis();
         let kept = self.kept.get(&page.0).and_then(|spans| spans.iter().find(|span| span.contains(time)));
         if let Some(kept) = kept {
-            return packed::tree_of(&kept.text).map(Some);
+            return tree_packing::tree_from_text(&kept.text).map(Some);
         }
-        let spans = spans_from(self.store.connection(), page.0, time)?;
-        let found = spans.last().map(|span| packed::tree_of(&span.text)).transpose()?;
+        let spans = spans_from(&self.store.connection, page.0, time)?;
+        let found = spans.last().map(|span| tree_packing::tree_from_text(&span.text)).transpose()?;
         self.keep(page.0, spans);
         Ok(found)
     }
@@ -293,21 +294,19 @@ impl TextSpan {
 impl Store {
     /// The tree that a reader saw at an instant: that of the last analysed look at or before it.
     pub fn tree_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<BlockTree>> {
-        let found = text_at(self.connection(), page.0, time.as_millis())?;
-        found.map(|span| packed::tree_of(&span.text)).transpose()
+        let found = text_at(&self.connection, page.0, time.as_millis())?;
+        found.map(|span| tree_packing::tree_from_text(&span.text)).transpose()
     }
 
     /// The looks at a page that showed another tree than the look before.
     pub fn tree_times(&self, page: PageId) -> anyhow::Result<Vec<Timestamp>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT time FROM past_trees WHERE page = ?1 UNION ALL SELECT time FROM trees WHERE page = ?1 ORDER BY 1",
-        )?;
-        let times = statement.query_map([page.0], |row| row.get(0).map(Timestamp::from_millis))?;
-        Ok(times.collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT time FROM past_trees WHERE page = ?1 UNION ALL SELECT time FROM trees
+            WHERE page = ?1 ORDER BY 1";
+        self.connection.rows(sql, [page.0], |row| row.get(0).map(Timestamp::from_millis))
     }
 
     pub(super) fn last_packed_tree(&self, page: PageId) -> rusqlite::Result<Option<(Timestamp, PackedTree)>> {
-        let last = last_tree(self.connection(), page.0)?;
+        let last = last_tree(&self.connection, page.0)?;
         Ok(last.map(|last| (Timestamp::from_millis(last.time), last.whole)))
     }
 }
@@ -316,7 +315,7 @@ impl Store {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::super::packed::tests::any_tree;
+    use super::super::tree_packing::tests::any_tree;
     use super::*;
     use perennial_core::page::segment::{Block, Text};
     use proptest::collection::vec;
@@ -325,13 +324,13 @@ mod tests {
     fn store() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open_write(&dir.path().join("state.db")).unwrap();
-        store.connection().execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+        store.connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
         (dir, store)
     }
 
     fn put(store: &Store, time: i64, tree: &BlockTree, before: Option<&PackedTree>) -> PackedTree {
         let new = NewTree::following(PackedTree::of(tree).unwrap(), before).unwrap();
-        put_tree(store.connection(), 1, time, &new).unwrap();
+        put_tree(&store.connection, 1, time, &new).unwrap();
         new.whole
     }
 
@@ -392,7 +391,7 @@ mod tests {
                 before = Some(put(&store, *time, tree, before.as_ref()));
             }
             let sql = "SELECT count(*) FROM past_trees WHERE is_whole";
-            let found: i64 = store.connection().query_row(sql, [], |row| row.get(0)).unwrap();
+            let found: i64 = store.connection.query_row(sql, [], |row| row.get(0)).unwrap();
             assert_eq!(found, n_whole, "of {n_trees} trees of {n_words} words");
             assert_all(&store, &trees);
         }

@@ -5,7 +5,7 @@ use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 use super::*;
 use crate::polls::FeedPoll;
 use crate::record::samples::{SEED, SITE, failed, found, target};
-use perennial_archive::settings::{Allowance, Seed, Seeds};
+use perennial_archive::settings::{BudgetTable, Seed, Seeds};
 
 fn start() -> Timestamp {
     Timestamp::parse("2026-03-02").unwrap()
@@ -27,18 +27,18 @@ fn config() -> PolicyConfig {
     }
 }
 
-fn policy(config: PolicyConfig, order: VisitOrder, allowance: Allowance) -> Policy {
+fn policy(config: PolicyConfig, order: VisitOrder, allowance: BudgetTable) -> Policy {
     let seed = Seed::of_host("http://a.example/".parse().unwrap());
     let followed = FollowedSites::from_seeds(Seeds::new(vec![seed]).numbered(vec![SEED]));
-    let budgets = BudgetAccounts::new(Allowance::default(), [(SEED, allowance)].into_iter());
+    let budgets = BudgetAccounts::new(BudgetTable::default(), [(SEED, allowance)].into_iter());
     Policy::new(config, order, followed, budgets, start())
 }
 
 fn once() -> Policy {
-    policy(config(), VisitOrder::Once { started: start() }, Allowance::default())
+    policy(config(), VisitOrder::Once { started: start() }, BudgetTable::default())
 }
 
-fn scheduled(config: PolicyConfig, schedule: ScheduleConfig, allowance: Allowance) -> Policy {
+fn scheduled(config: PolicyConfig, schedule: ScheduleConfig, allowance: BudgetTable) -> Policy {
     let scheduler = Scheduler::new(schedule, 0, start());
     policy(config, VisitOrder::Scheduled(Box::new(scheduler)), allowance)
 }
@@ -149,7 +149,7 @@ fn an_interval_of_twelve_days_gives_two_visits_in_two_weeks() {
         interval: Some(Span::from_hours(12 * 24)),
         ..ScheduleConfig::default()
     };
-    let mut policy = scheduled(config(), schedule, Allowance::default());
+    let mut policy = scheduled(config(), schedule, BudgetTable::default());
     policy.add_new_page(&new_page(1, PageKind::Page));
     let visits =
         drive(&mut policy, start() + Span::from_hours(14 * 24), |page, now| found(page, PageKind::Page, now));
@@ -162,7 +162,7 @@ fn an_interval_of_twelve_days_gives_two_visits_in_two_weeks() {
 #[test]
 fn no_period_has_more_visits_than_its_budget() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(100.0)), ..ScheduleConfig::default() };
-    let allowance = Allowance { visits: Some(Budget::per_hour(3.0)), bytes_per_day: None };
+    let allowance = BudgetTable { visits: Some(Budget::per_hour(3.0)), bytes_per_day: None };
     let mut policy = scheduled(config(), schedule, allowance);
     (1..=20).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let until = start() + Span::from_hours(10);
@@ -175,7 +175,7 @@ fn no_period_has_more_visits_than_its_budget() {
 #[test]
 fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(1.0)), ..ScheduleConfig::default() };
-    let mut policy = scheduled(config(), schedule, Allowance::default());
+    let mut policy = scheduled(config(), schedule, BudgetTable::default());
     policy.add_new_page(&new_page(1, PageKind::Page));
     let mut now = start();
     for _ in 0..48 {
@@ -222,7 +222,7 @@ fn limits_end_the_crawl_when_nothing_is_in_flight() {
         (PolicyConfig { limit: Some(2), ..config() }, CrawlEnd::Done),
         (PolicyConfig { size_limit: Some(1000), ..config() }, CrawlEnd::SizeLimit),
     ] {
-        let mut policy = policy(limits, VisitOrder::Once { started: start() }, Allowance::default());
+        let mut policy = policy(limits, VisitOrder::Once { started: start() }, BudgetTable::default());
         (1..=9).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
         let visits =
             drive(&mut policy, start() + Span::from_hours(1), |page, now| found(page, PageKind::Page, now));
@@ -230,7 +230,7 @@ fn limits_end_the_crawl_when_nothing_is_in_flight() {
         assert!(end == CrawlEnd::SizeLimit || !policy.is_pass_complete());
     }
     let timed = PolicyConfig { time_limit: Some(Span::from_hours(5)), ..config() };
-    let mut policy = scheduled(timed, ScheduleConfig::default(), Allowance::default());
+    let mut policy = scheduled(timed, ScheduleConfig::default(), BudgetTable::default());
     policy.add_new_page(&new_page(1, PageKind::Page));
     drive(&mut policy, start() + Span::from_hours(99), |page, now| found(page, PageKind::Page, now));
     assert_eq!(policy.end(start() + Span::from_hours(5)), Some(CrawlEnd::TimeLimit));
@@ -251,7 +251,7 @@ fn settle_with_subresources(
         .finish_visit(&VisitRecord { new_pages: subresources, ..found(page, PageKind::Page, now) }, now);
     assert!(ready.is_empty(), "it waits for its subresources");
     let subresource = start_next(policy, PageKind::Subresource, now).unwrap();
-    let target = Target { site: OTHER, ..target(subresource, PageKind::Subresource) };
+    let target = VisitTarget { site: OTHER, ..target(subresource, PageKind::Subresource) };
     ready.extend(policy.finish_visit(&VisitRecord { target, ..answer(subresource, now) }, now));
     ready
 }
@@ -280,7 +280,7 @@ fn a_page_does_not_wait_for_a_host_that_sends_us_away_for_long() {
 
 #[test]
 fn a_scheduled_crawl_does_not_wait_for_such_a_host_either() {
-    let mut policy = scheduled(config(), ScheduleConfig::default(), Allowance::default());
+    let mut policy = scheduled(config(), ScheduleConfig::default(), BudgetTable::default());
     assert_eq!(settle_with_subresources(&mut policy, sent_away), [PageId(1)]);
 }
 
@@ -295,7 +295,7 @@ fn visits_of_the_future_are_none_of_this_pass() {
         seed: SEED,
         depth: 0,
         visited: Some(visited),
-        ending: Some(Ending::Changed),
+        ending: Some(VisitEnding::Changed),
         n_failures: 0,
     };
     policy.load(&known(1, start()));
@@ -327,7 +327,7 @@ fn large_documents_do_not_hold_up_other_visits() {
 #[test]
 fn the_next_visit_is_known_while_nothing_is_to_be_done() {
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(2.0)), ..ScheduleConfig::default() };
-    let mut policy = scheduled(config(), schedule, Allowance::default());
+    let mut policy = scheduled(config(), schedule, BudgetTable::default());
     assert_eq!(once().next_visit(start()), None);
     (1..=4).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let mut visited = 0;
@@ -352,7 +352,7 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     let hour = Span::from_hours(1);
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(2.0)), ..ScheduleConfig::default() };
     let mut policy =
-        scheduled(PolicyConfig { is_analysing: false, ..config() }, schedule, Allowance::default());
+        scheduled(PolicyConfig { is_analysing: false, ..config() }, schedule, BudgetTable::default());
     let mut now = start();
     policy.add_new_page(&new_page(1, PageKind::Page));
     policy.add_new_page(&new_page(2, PageKind::Feed));

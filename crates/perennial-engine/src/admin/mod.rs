@@ -22,8 +22,8 @@ use audit::{AuditEntry, AuditLog};
 use perennial_archive::settings::crawl::parse_goal;
 use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
 use perennial_archive::settings::site::{parse_address, parse_selector, parse_weight};
-use perennial_archive::settings::{self, Edited, PinnedPart, Seed, Settings};
-use perennial_archive::store::site_of;
+use perennial_archive::settings::{self, PinnedPart, Seed, Settings, SiteEdit};
+use perennial_archive::store::parse_site_name;
 use perennial_archive::{Archive, SharedSnapshot};
 
 /// A decision. Sites are named by URL or host ([`perennial_archive::settings::Seeds::named`]).
@@ -199,7 +199,7 @@ impl PartAction {
     ) -> anyhow::Result<PartEffect> {
         let Some(treatment) = self.treatment() else { return Ok(PartEffect::default()) };
         let snapshot = SharedSnapshot::new(archive.snapshot()?);
-        let latest = snapshot.lock().store().latest_capture_time()?;
+        let latest = snapshot.lock().store().last_capture()?;
         let since = latest.map(|latest| latest - Span::from_hours(24 * 30));
         let filters = AdFilters::load(Some(archive.root()))?;
         let seeds = &archive.settings().seeds;
@@ -243,7 +243,7 @@ pub fn perform(
         AdminAction::Remove(names) => {
             let urls = named(names)?;
             settings::unfollow(&path, &urls)?;
-            urls.into_iter().map(|url| Edited { url, is_new: false, changed: Vec::new() }).collect()
+            urls.into_iter().map(|url| SiteEdit { url, is_new: false, changed: Vec::new() }).collect()
         }
         AdminAction::Pause(names) => {
             settings::change(&path, &named(names)?, |seed| Seed { paused: true, ..seed.clone() })?
@@ -261,7 +261,7 @@ pub fn perform(
             return Ok(AdminOutcome { lines, settings: known });
         }
     };
-    let line = |edited: &Edited| {
+    let line = |edited: &SiteEdit| {
         let name = if edited.is_new || act.name() != "add" { act.name() } else { "set" };
         // The name of the action already says that the site is paused.
         let details = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
@@ -287,7 +287,7 @@ fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
             let is_of = |scheme: &str| Url::parse(&format!("{scheme}://{target}/")).ok();
             let urls = ["https", "http"].into_iter().filter_map(is_of);
             let mut owners = urls.filter_map(|url| known.seeds.of_page(&url));
-            let seed = known.seeds.iter().find(|seed| site_of(seed.scope.seed.as_str()) == target);
+            let seed = known.seeds.iter().find(|seed| parse_site_name(seed.scope.seed.as_str()) == target);
             seed.or_else(|| owners.next()).map(|seed| (seed, target.to_owned()))
         }
     };

@@ -21,14 +21,16 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use perennial_core::url::canonical;
 use perennial_warc::PayloadDigests;
-use perennial_warc::payload::Limits;
+use perennial_warc::payload::DecodingLimits;
 use rayon::prelude::*;
 
 use super::analysis::{analyse_answer, analyse_version, delta_xml, empty_delta_xml, n_letters};
 use super::store_pool::StorePool;
 use super::{Analyst, PageText, SubresourceCache};
-use perennial_archive::store::{Analysis, AsideReason, Capture, Commit, Kind, PageState, SetAside, Store};
-use perennial_archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
+use perennial_archive::store::{
+    Analysis, Capture, CaptureKind, Commit, PageState, QuarantineReason, QuarantinedRecord, Store,
+};
+use perennial_archive::{Archive, ArchivedResponse, LEFT_OUT_BASE, LeftOutVersion, links};
 
 /// Pages per commit. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;
@@ -102,7 +104,7 @@ pub struct PageAnalyses {
     /// The headlines in the last observation, if the page is a listing page.
     pub headlines: Vec<PageHeadline>,
     /// Captures with a missing or unreadable payload, with their files.
-    failed: Vec<(String, SetAside)>,
+    failed: Vec<(String, QuarantinedRecord)>,
 }
 
 /// A headline on a listing page: the linked page is new, or its headline changed.
@@ -157,11 +159,11 @@ impl PageAnalyst {
         time: Timestamp,
         payload: &[u8],
         html: &str,
-    ) -> anyhow::Result<Option<LeftOut>> {
+    ) -> anyhow::Result<Option<LeftOutVersion>> {
         let PayloadDigests { sha1, content } = PayloadDigests::of(payload);
         let found = self.stores.with(|archive, store| {
-            let is_stored = store.origin_of(url, &sha1, &content)?.is_some();
-            if is_stored || store.n_left_out_looks(page, &content)? >= MAX_LEFT_OUT {
+            let is_stored = store.payload_origin(url, &sha1, &content)?.is_some();
+            if is_stored || store.n_left_out_observations(page, &content)? >= MAX_LEFT_OUT {
                 return Ok(None);
             }
             // The visit before may not be analysed yet, and its state is needed.
@@ -182,7 +184,7 @@ impl PageAnalyst {
                 (analyse_version(page, time, identity, Some(state), comparison, title)?.0, delta)
             }
         };
-        let left_out = LeftOut {
+        let left_out = LeftOutVersion {
             delta,
             content,
             length: payload.len() as u64,
@@ -284,7 +286,7 @@ impl PageAnalyst {
         before: Option<Predecessor<'_>>,
         ahead: Option<anyhow::Result<CaptureContent>>,
     ) -> anyhow::Result<Option<(Analysis, PageState)>> {
-        if capture.kind == Kind::Metadata {
+        if capture.kind == CaptureKind::Metadata {
             return self.analyse_delta(archive, store, capture, before);
         }
         let state = before.map(|before| before.state);
@@ -346,7 +348,7 @@ impl PageAnalyst {
     ) -> anyhow::Result<Option<(Analysis, PageState)>> {
         let Some(before) = before else { return Ok(None) };
         let (state, identity) = (before.state, &capture.identity);
-        let stored = archive.stored(capture, Limits::default())?;
+        let stored = archive.stored(capture, DecodingLimits::default())?;
         if is_named(store, identity, &state.identity) {
             return Ok(Some(by_answer(capture, Some(state))));
         }
@@ -391,7 +393,7 @@ impl Predecessor<'_> {
 /// Whether a record names the version with this identity. Records of earlier releases name a version by the SHA-1 of
 /// its payload.
 fn is_named(store: &Store, named: &Identity, identity: &Identity) -> bool {
-    named == identity || store.is_digest_of(&named.to_string(), &identity.to_string()).unwrap_or_default()
+    named == identity || store.digest_matches(&named.to_string(), &identity.to_string()).unwrap_or_default()
 }
 
 /// Headlines of pages that were never captured, and changed headlines. An additional link to a captured page is not a
@@ -409,9 +411,12 @@ fn new_headlines(store: &Store, analyses: &[Analysis]) -> anyhow::Result<Vec<Pag
 }
 
 /// The quarantine entry of an unreadable capture.
-fn failed_capture(capture: &Capture, error: &anyhow::Error) -> (String, SetAside) {
+fn failed_capture(capture: &Capture, error: &anyhow::Error) -> (String, QuarantinedRecord) {
     let what = untrusted::quoted(&format!("{error:#}")).into_owned();
-    (capture.file.clone(), SetAside { offset: capture.offset, reason: AsideReason::Analysis, what })
+    (
+        capture.file.clone(),
+        QuarantinedRecord { offset: capture.offset, reason: QuarantineReason::Analysis, what },
+    )
 }
 
 /// A capture without an analysis, and the capture just before it.
@@ -424,7 +429,7 @@ impl PendingCapture {
     /// Repeated responses, redirects and deltas need no layout.
     fn needs_layout(&self) -> bool {
         let is_repeated = self.before.as_ref().is_some_and(|before| before.identity == self.capture.identity);
-        self.capture.kind != Kind::Metadata
+        self.capture.kind != CaptureKind::Metadata
             && self.capture.answer == Some(ResponseKind::Content)
             && !is_repeated
     }
@@ -443,7 +448,7 @@ enum CaptureContent {
 }
 
 /// The content of a capture that is not HTML.
-fn shown_document(capture: &Capture, document: &Response) -> CaptureContent {
+fn shown_document(capture: &Capture, document: &ArchivedResponse) -> CaptureContent {
     let content_type = document.head.get("Content-Type");
     let format = DocumentFormat::detect(content_type.as_deref(), &capture.url, &document.bytes);
     let read = format.and_then(|format| format.read(&capture.url, content_type.as_deref(), &document.bytes));

@@ -5,19 +5,19 @@ use std::io::Write;
 use perennial_core::page::segment::vixml;
 
 use super::{AdFilters, ChangeReader};
-use perennial_archive::store::{ChangeFilter, Filter, Store};
+use perennial_archive::store::{CaptureFilter, ChangeFilter, Store};
 
 /// Writes the trees of the matching captures as Vi-XML below one root. An unchanged capture has no tree. Returns the
 /// number of trees.
 pub fn write_trees(
     store: &Store,
-    filter: &Filter,
+    filter: &CaptureFilter,
     out: &mut dyn Write,
     progress: &dyn Fn(),
 ) -> anyhow::Result<u64> {
     let mut n_trees = 0;
     out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Trees>\n")?;
-    store.choose(filter, |_| Ok(None))?.each_tree(|_, _, tree| {
+    store.select_captures(filter, |_| Ok(None))?.each_tree(|_, _, tree| {
         n_trees += 1;
         progress();
         Ok(out.write_all(without_declaration(&vixml::write(tree)).as_bytes())?)
@@ -31,7 +31,7 @@ pub fn write_trees(
 pub fn write_deltas(
     store: &Store,
     filters: &AdFilters,
-    filter: &Filter,
+    filter: &CaptureFilter,
     out: &mut dyn Write,
     progress: &dyn Fn(),
 ) -> anyhow::Result<u64> {

@@ -285,7 +285,7 @@ fn load_archived<'s>(
             "the archive has no capture of {url}: see `perennial info`, or leave out @TIME to fetch it live"
         )
     };
-    let capture = snapshot.store().closest_look(url, near)?.with_context(missing)?;
+    let capture = snapshot.store().closest_observation(url, near)?.with_context(missing)?;
     let subresources = SubresourceSource::Archive(shared, SubresourceCache::default());
     if snapshot.store().is_left_out(&capture)? {
         return load_left_out(&snapshot, capture, subresources);
@@ -392,7 +392,7 @@ impl LiveFetcher {
             }
             let content_type = fetched.head.get("Content-Type").unwrap_or_default().into_owned();
             let body = fetched.body.prefix(MAX_BODY_BYTES as usize)?.into_owned();
-            let decoded = payload::decode(&fetched.head, &body[..], payload::Limits::default());
+            let decoded = payload::decode(&fetched.head, &body[..], payload::DecodingLimits::default());
             return Ok((url, CapturedResource { status, content_type, body: decoded.bytes }));
         }
         bail!("{url}: too many redirects")

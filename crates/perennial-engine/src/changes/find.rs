@@ -10,7 +10,7 @@ use super::matcher::reported_operation;
 use super::{CandidateChange, ChangeMatcher, ChangeQuery, MatchingChange};
 use crate::analyse::{AdFilters, OperationReport, headlines};
 use perennial_archive::Archive;
-use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, Store, Texts, Turn};
+use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, PresenceEdge, Store, Texts};
 
 /// Keys fetched per step.
 const KEYS_AT_A_TIME: usize = 1_000;
@@ -170,7 +170,10 @@ impl<'s> ChangeFinder<'s> {
             Some(Wording::Words(_, query)) => Some(query.clone()),
             _ => None,
         };
-        let asked = [(Turn::Comes, query(&condition.appears)), (Turn::Goes, query(&condition.vanishes))];
+        let asked = [
+            (PresenceEdge::Comes, query(&condition.appears)),
+            (PresenceEdge::Goes, query(&condition.vanishes)),
+        ];
         // The index covers whole pages. It does not know the words of a selected part.
         if condition.selector.is_some() || asked.iter().all(|(_, query)| query.is_none()) {
             return Ok(None);

@@ -8,7 +8,7 @@ use perennial_core::search::passages;
 use perennial_core::time::Timestamp;
 
 use crate::analyse::{AdFilters, ChangeDetails, ChangeReader, OperationReport, part_texts};
-use perennial_archive::store::{ChangeRow, Store, site_of};
+use perennial_archive::store::{ChangeRow, Store, parse_site_name};
 use perennial_archive::{Archive, SharedSnapshot};
 
 /// Tests the changes of an archive one after the other.
@@ -36,7 +36,14 @@ impl<'r> CandidateChange<'r> {
     /// Nothing is read yet.
     pub fn new(row: &'r ChangeRow) -> CandidateChange<'r> {
         let kind = ChangeKind::from_status(row.status, row.title_before.is_some());
-        CandidateChange { row, kind, site: site_of(&row.url), changed: None, entries: None, trees: None }
+        CandidateChange {
+            row,
+            kind,
+            site: parse_site_name(&row.url),
+            changed: None,
+            entries: None,
+            trees: None,
+        }
     }
 
     fn change(&self) -> notice::ReportedChange<'_> {

@@ -11,14 +11,14 @@ use perennial_core::article::{Article, ArticleContext as Known, MAX_NEIGHBOURS, 
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
-use perennial_warc::payload::CutCause;
+use perennial_warc::payload::IncompleteCause;
 use perennial_warc::surt::{KeyRange, MatchType};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::analyse::PageSpec;
 use perennial_archive::SharedSnapshot;
-use perennial_archive::store::{AnnouncedFilter, AnnouncedPage, Filter, PageRow, site_of};
+use perennial_archive::store::{AnnouncedFilter, AnnouncedPage, CaptureFilter, PageRow, parse_site_name};
 
 /// Latest versions of a page that are read.
 const MAX_VERSIONS: usize = 500;
@@ -58,7 +58,7 @@ impl SiteTemplates {
     pub fn new(announced: &[AnnouncedPage]) -> SiteTemplates {
         let mut neighbours: HashMap<String, Vec<String>> = HashMap::new();
         for page in announced {
-            let of_site = neighbours.entry(site_of(&page.url)).or_default();
+            let of_site = neighbours.entry(parse_site_name(&page.url)).or_default();
             if of_site.len() < MAX_NEIGHBOURS {
                 of_site.push(page.url.clone());
             }
@@ -67,7 +67,7 @@ impl SiteTemplates {
     }
 
     fn template(&mut self, shared: &SharedSnapshot, url: &str) -> Option<&Template> {
-        let site = site_of(url);
+        let site = parse_site_name(url);
         if !self.made.contains_key(&site) {
             let urls = self.neighbours.get(&site).map_or(&[][..], Vec::as_slice);
             let latest = |url: &String| read(shared, url, None).ok().flatten().map(|html| Dom::parse(&html));
@@ -82,7 +82,7 @@ impl SiteTemplates {
 /// The template that a page shares with others of its site: announced pages first, then pages of its folder, then
 /// any. `None` if there are too few.
 pub fn template_around(shared: &SharedSnapshot, url: &str) -> anyhow::Result<Option<Template>> {
-    let site = site_of(url);
+    let site = parse_site_name(url);
     let mut urls: Vec<String> = {
         let snapshot = shared.lock();
         let store = snapshot.store();
@@ -101,7 +101,7 @@ pub fn template_around(shared: &SharedSnapshot, url: &str) -> anyhow::Result<Opt
         urls
     };
     let mut seen = HashSet::new();
-    urls.retain(|other| other != url && site_of(other) == site && seen.insert(other.clone()));
+    urls.retain(|other| other != url && parse_site_name(other) == site && seen.insert(other.clone()));
     let latest = |url: &String| read(shared, url, None).ok().flatten().map(|html| Dom::parse(&html));
     let pages: Vec<Dom> = urls.iter().filter_map(latest).take(N_AROUND).collect();
     Ok((pages.len() >= MIN_NEIGHBOURS).then(|| Template::from_neighbours(&pages)))
@@ -113,7 +113,7 @@ fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> anyhow::
     {
         let snapshot = shared.lock();
         let near = time.unwrap_or_else(perennial_archive::now);
-        let capture = snapshot.store().closest_look(url, near)?;
+        let capture = snapshot.store().closest_observation(url, near)?;
         let answer = capture.map(|capture| snapshot.document(&capture)).transpose()?.flatten();
         if let Some(cut) = answer.and_then(|answer| answer.cut) {
             anyhow::ensure!(!is_damage(cut.cause), "the record is damaged: see `perennial verify`");
@@ -125,8 +125,8 @@ fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> anyhow::
 }
 
 /// Whether a body is incomplete because its record is damaged, not because the response was incomplete or too large.
-fn is_damage(cause: CutCause) -> bool {
-    cause == CutCause::Source
+fn is_damage(cause: IncompleteCause) -> bool {
+    cause == IncompleteCause::Source
 }
 
 /// Start (inclusive) and end (exclusive).
@@ -142,7 +142,7 @@ impl ArchivedArticle {
         templates: &mut SiteTemplates,
         (since, until): Period,
     ) -> anyhow::Result<ArchivedArticle> {
-        let mut rows = shared.lock().store().versions_of(page)?;
+        let mut rows = shared.lock().store().page_versions(page)?;
         rows.retain(|row| {
             since.is_none_or(|since| row.last_time >= since)
                 && until.is_none_or(|until| row.first_time < until)
@@ -267,7 +267,7 @@ pub struct ArticleExportCounts {
 }
 
 /// The announced pages that match a filter.
-pub fn announced(shared: &SharedSnapshot, filter: &Filter) -> anyhow::Result<Vec<AnnouncedPage>> {
+pub fn announced(shared: &SharedSnapshot, filter: &CaptureFilter) -> anyhow::Result<Vec<AnnouncedPage>> {
     let asked = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
     let mut pages = shared.lock().store().announced_pages(&asked)?;
     pages.retain(|page| filter.page.as_ref().is_none_or(|url| *url == page.url));
@@ -278,7 +278,7 @@ pub fn announced(shared: &SharedSnapshot, filter: &Filter) -> anyhow::Result<Vec
 pub fn export(
     shared: &SharedSnapshot,
     pages: Vec<AnnouncedPage>,
-    filter: &Filter,
+    filter: &CaptureFilter,
     format: ArticleFormat,
     out: &mut dyn Write,
     progress: &dyn Fn(),

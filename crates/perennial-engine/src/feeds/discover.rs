@@ -96,6 +96,6 @@ fn named_by(url: &Url, fetched: &mut FetchedResponse) -> Vec<Url> {
     let Ok(body) = body.prefix(MAX_STORED_BYTES as usize) else { return Vec::new() };
     let document = links::has_links(head).then(|| links::read_text(head, &*body));
     let found = links::find(url, head, document.as_ref(), None);
-    let links = found.iter().flat_map(|found| found.of_document());
+    let links = found.iter().flat_map(|found| found.document_links());
     links.filter(|link| link.kind == LinkKind::Feed).map(|link| link.url.clone()).collect()
 }

@@ -5,7 +5,7 @@ use perennial_core::pattern::series::ObservedChange;
 use perennial_core::time::Timestamp;
 use perennial_core::url::{PageId, SiteId};
 
-use perennial_archive::store::{Observation, ObservationOrder, Selection, Store};
+use perennial_archive::store::{Observation, ObservationOrder, ObservationSelection, Store};
 
 #[derive(Clone, Debug)]
 pub struct PageHistory {
@@ -26,7 +26,7 @@ pub struct PageHistory {
 /// matches any port.
 pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow::Result<Vec<PageHistory>> {
     let mut histories: Vec<PageHistory> = Vec::new();
-    let selection = only.map_or(Selection::Pages, Selection::Of);
+    let selection = only.map_or(ObservationSelection::Pages, ObservationSelection::Of);
     store.observations(selection, ObservationOrder::ByPage, until, |observation| {
         if observation.status == ChangeStatus::Absent {
             return Ok(());
@@ -38,7 +38,7 @@ pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow:
         Ok(())
     })?;
     for history in &mut histories {
-        history.url = store.url_of(history.page)?;
+        history.url = store.page_url(history.page)?;
     }
     Ok(histories)
 }

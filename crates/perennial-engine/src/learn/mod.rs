@@ -34,7 +34,9 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
 use perennial_archive::settings::CrawlTable;
-use perennial_archive::store::{Ending, FrontierPage, ObservationOrder, PageKind, Selection, Store};
+use perennial_archive::store::{
+    FrontierPage, ObservationOrder, ObservationSelection, PageKind, Store, VisitEnding,
+};
 
 /// Most consecutive failures that are replayed. More would not lengthen the wait.
 const MOST_FAILURES: u16 = 16;
@@ -91,7 +93,7 @@ fn add_pages(
         }
         let info = followed.info(Some(known.seed), &known.url, known.site, scheduler);
         add(known.page, info, scheduler);
-        if known.ending == Some(Ending::Failed) {
+        if known.ending == Some(VisitEnding::Failed) {
             failed.push(known);
         }
     })?;
@@ -115,7 +117,7 @@ fn relearn(
     let changes = channel_changes(store, now)?;
     let mut changes = changes.into_iter().peekable();
     let until = now + Span::from_millis(1);
-    store.observations(Selection::Pages, ObservationOrder::ByTime, until, |observation| {
+    store.observations(ObservationSelection::Pages, ObservationOrder::ByTime, until, |observation| {
         while let Some((at, page)) = changes.next_if(|(at, _)| *at <= observation.time) {
             scheduler.note_change_time(page, at);
         }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{FollowedSites, publishing};
 use perennial_archive::Archive;
-use perennial_archive::store::{OVERALL, ObservationOrder, Selection, Store};
+use perennial_archive::store::{OVERALL, ObservationOrder, ObservationSelection, Store};
 
 /// How far ahead visits are planned.
 pub const AHEAD: Span = Span::from_hours(24);
@@ -91,7 +91,7 @@ impl PlannedBudget {
 /// The archive's mean rate so far, at least one visit per hour.
 fn observations_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     let (mut n_looks, mut first) = (0u64, at);
-    store.observations(Selection::Pages, ObservationOrder::ByPage, at, |observation| {
+    store.observations(ObservationSelection::Pages, ObservationOrder::ByPage, at, |observation| {
         n_looks += 1;
         first = first.min(observation.time);
         Ok(())
@@ -154,7 +154,7 @@ impl VisitDescriber<'_> {
 
     /// The description of one visit.
     pub fn entry(&self, at: Option<Timestamp>, ranked: &RankedPage) -> anyhow::Result<NextVisit> {
-        let url = self.store.url_of(ranked.page)?;
+        let url = self.store.page_url(ranked.page)?;
         let probe = self.no_page(ranked)?;
         let reason = match &probe {
             Some(why) => why.clone(),
@@ -181,7 +181,7 @@ impl VisitDescriber<'_> {
             _ => None,
         };
         let excluded_by = match rule {
-            Some(SkipRule::Excluded { by }) => Some(self.store.url_of(by)?),
+            Some(SkipRule::Excluded { by }) => Some(self.store.page_url(by)?),
             _ => None,
         };
         Ok(ranked.reason.describe(&ReasonContext {
@@ -229,7 +229,7 @@ impl VisitDescriber<'_> {
         if !matches!(ranked.reason, Reason::FirstCapture | Reason::Announced) {
             return Ok(None);
         }
-        let item = self.store.item_of_page(ranked.page, None)?;
+        let item = self.store.page_item(ranked.page, None)?;
         Ok(item.map(|item| format!("{} ({})", item.title, item.feed)))
     }
 

@@ -42,7 +42,7 @@ mod tests {
     use perennial_core::time::Timestamp;
 
     use super::*;
-    use perennial_archive::store::{CaptureRow, FileRow, FileState, Kind, LinkTarget};
+    use perennial_archive::store::{CaptureKind, CaptureRow, FileRow, FileState, LinkTarget};
 
     fn capture(url: &str, links: &[&str], offset: u64) -> CaptureRow {
         let surt = perennial_warc::surt::surt;
@@ -50,7 +50,7 @@ mod tests {
             url: url.into(),
             surt: surt(url),
             time: Timestamp::from_secs(0),
-            kind: Kind::Response,
+            kind: CaptureKind::Response,
             status: Some(200),
             mime: Some("text/html".into()),
             digest: "sha1:A".into(),

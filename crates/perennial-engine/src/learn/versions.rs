@@ -8,7 +8,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use url::Url;
 
-use perennial_archive::store::{ObservationOrder, Selection, Store};
+use perennial_archive::store::{ObservationOrder, ObservationSelection, Store};
 
 /// Most versions per site. With more, sweeps are longer.
 const MOST_VERSIONS: i64 = 5000;
@@ -32,7 +32,7 @@ pub fn site_history(
     until: Timestamp,
 ) -> anyhow::Result<SiteHistory> {
     let mut events: Vec<SiteEvent> = Vec::new();
-    store.observations(Selection::Of(site), ObservationOrder::ByTime, until, |observation| {
+    store.observations(ObservationSelection::Of(site), ObservationOrder::ByTime, until, |observation| {
         events.push(SiteEvent { page: observation.page, time: observation.time, status: observation.status });
         Ok(())
     })?;
@@ -52,7 +52,7 @@ pub fn site_history(
         }
         let (page, is_there) = match pages.get(&event.page) {
             Some(known) => *known,
-            None => (history.add_page(&path_and_query(&store.url_of(event.page)?)), false),
+            None => (history.add_page(&path_and_query(&store.page_url(event.page)?)), false),
         };
         let change = page_transition(event.status, is_there);
         if let Some(change) = change {

@@ -15,7 +15,7 @@ use url::Url;
 use super::notice::Notice;
 use super::shape::{http_request, mail_message};
 use super::smtp::{Mail, MailServer};
-use perennial_archive::settings::{NotifyRule, Shape, Target};
+use perennial_archive::settings::{NoticeReceiver, NotifyRule, WebFormat};
 use perennial_archive::{Archive, now};
 use perennial_fetch::{Client, FetchLimits};
 
@@ -80,16 +80,16 @@ impl Notifier {
     /// Delivers a notice and waits for the acknowledgement.
     pub fn deliver(&self, rule: &NotifyRule, notice: &Notice) -> Result<(), DeliveryFailure> {
         match &rule.to {
-            Target::Web(shape, url) => self.runtime.block_on(self.post(rule, *shape, url, notice)),
-            Target::Command(words) => self.runtime.block_on(run(words, self.archive.root(), notice)),
-            Target::Email(address) => self.runtime.block_on(self.mail(address, notice)),
+            NoticeReceiver::Web(shape, url) => self.runtime.block_on(self.post(rule, *shape, url, notice)),
+            NoticeReceiver::Command(words) => self.runtime.block_on(run(words, self.archive.root(), notice)),
+            NoticeReceiver::Email(address) => self.runtime.block_on(self.mail(address, notice)),
         }
     }
 
     async fn post(
         &self,
         rule: &NotifyRule,
-        shape: Shape,
+        shape: WebFormat,
         url: &Url,
         notice: &Notice,
     ) -> Result<(), DeliveryFailure> {

@@ -7,7 +7,7 @@ use super::notice::NoticeWriter;
 use crate::analyse::AdFilters;
 use crate::changes::CandidateChange;
 use perennial_archive::Archive;
-use perennial_archive::store::{NewNotice, Outbox, Store, TakenIn};
+use perennial_archive::store::{NewNotice, Outbox, PageNotices, Store};
 
 /// Pages per commit.
 const PAGES_PER_COMMIT: usize = 32;
@@ -17,7 +17,7 @@ const PAGES_PER_COMMIT: usize = 32;
 pub fn open_outbox(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
     let mut outbox = Outbox::open_write(&archive.outbox_path())?;
     let names: Vec<&str> = archive.settings().notify.iter().map(|rule| rule.name.as_str()).collect();
-    let n_forgotten = outbox.keep_rules(&names, archive.store()?.latest_capture_time()?)?;
+    let n_forgotten = outbox.keep_rules(&names, archive.store()?.last_capture()?)?;
     Ok((outbox, n_forgotten))
 }
 
@@ -72,15 +72,19 @@ impl NoticeMaker {
     }
 
     /// The notices of a page's new analyses; `None` without new analyses.
-    fn new_notices(&self, writer: &mut NoticeWriter<'_>, page: PageId) -> anyhow::Result<Option<TakenIn>> {
-        let url = self.store.url_of(page)?;
+    fn new_notices(
+        &self,
+        writer: &mut NoticeWriter<'_>,
+        page: PageId,
+    ) -> anyhow::Result<Option<PageNotices>> {
+        let url = self.store.page_url(page)?;
         let after = self.outbox.seen(&url)?.max(self.earliest());
         // Analyses that are added meanwhile are processed next time.
         let Some(until) = self.store.last_analysed(page)?.filter(|until| Some(*until) > after) else {
             return Ok(None);
         };
         let mut notices = Vec::new();
-        for row in &self.store.changes_of(page, after, until)? {
+        for row in &self.store.page_changes(page, after, until)? {
             let mut candidate = CandidateChange::new(row);
             let rules = self.archive.settings().notify.iter().zip(&self.since);
             for (rule, _) in rules.filter(|(_, since)| Some(row.time) > **since) {
@@ -92,6 +96,6 @@ impl NoticeMaker {
                 }
             }
         }
-        Ok(Some(TakenIn { url, until, notices }))
+        Ok(Some(PageNotices { url, until, notices }))
     }
 }

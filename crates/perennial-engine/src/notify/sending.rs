@@ -14,7 +14,7 @@ use super::notice::Notice;
 use super::notice_maker::{NoticeMaker, open_outbox};
 use crate::background::{PageFollower, join, next_pages};
 use perennial_archive::settings::NotifyRule;
-use perennial_archive::store::{Outbox, Waiting};
+use perennial_archive::store::{Outbox, PendingNotice};
 use perennial_archive::{Archive, now};
 
 /// Pages per commit.
@@ -47,7 +47,7 @@ impl RuleSender {
     }
 
     /// Tries to send one notice.
-    fn send(&mut self, waiting: &Waiting) -> anyhow::Result<Result<(), DeliveryFailure>> {
+    fn send(&mut self, waiting: &PendingNotice) -> anyhow::Result<Result<(), DeliveryFailure>> {
         let notice: Notice = serde_json::from_str(&waiting.body)?;
         let delivered = self.notifier.deliver(&self.rule, &notice);
         match &delivered {

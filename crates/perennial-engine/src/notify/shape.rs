@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::notice::Notice;
-use perennial_archive::settings::Shape;
-use perennial_archive::settings::notify::topic_of;
+use perennial_archive::settings::WebFormat;
+use perennial_archive::settings::notify::ntfy_topic;
 
 /// The limits of a Slack block and an ntfy message are about this.
 const MAX_BODY_BYTES: usize = 2_900;
 
 /// The URL and the body of the request.
-pub(super) fn http_request(shape: Shape, url: &Url, notice: &Notice) -> (Url, Value) {
+pub(super) fn http_request(shape: WebFormat, url: &Url, notice: &Notice) -> (Url, Value) {
     let (title, body) = (notice_title(notice), notice_text(notice));
     match shape {
-        Shape::Webhook => (url.clone(), json!(notice)),
-        Shape::Slack => (url.clone(), slack(notice, &title, &body)),
-        Shape::Apprise => {
+        WebFormat::Webhook => (url.clone(), json!(notice)),
+        WebFormat::Slack => (url.clone(), slack(notice, &title, &body)),
+        WebFormat::Apprise => {
             let text = json!({ "title": title, "body": body, "type": "info", "format": "text" });
             (url.clone(), text)
         }
-        Shape::Ntfy => {
-            let topic = topic_of(url).unwrap_or_default().to_owned();
+        WebFormat::Ntfy => {
+            let topic = ntfy_topic(url).unwrap_or_default().to_owned();
             let mut server = url.clone();
             if let Ok(mut path) = server.path_segments_mut() {
                 path.pop();
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn slack_mentions_nobody() {
         let (_, text) = http_request(
-            Shape::Slack,
+            WebFormat::Slack,
             &url("https://h.example/"),
             &notice("<!channel> & <https://evil|x>", "*b*"),
         );
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn ntfy_gets_its_topic_at_its_root() {
         let (server, text) =
-            http_request(Shape::Ntfy, &url("https://ntfy.example/sub/news"), &notice("T", "w"));
+            http_request(WebFormat::Ntfy, &url("https://ntfy.example/sub/news"), &notice("T", "w"));
         assert_eq!((server.as_str(), text["topic"].as_str()), ("https://ntfy.example/sub", Some("news")));
         assert_eq!(text["click"], "http://a/x");
-        let (server, _) = http_request(Shape::Ntfy, &url("https://ntfy.example/news"), &notice("T", "w"));
+        let (server, _) = http_request(WebFormat::Ntfy, &url("https://ntfy.example/news"), &notice("T", "w"));
         assert_eq!(server.as_str(), "https://ntfy.example/");
     }
 

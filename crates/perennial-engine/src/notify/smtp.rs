@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::deliver::DeliveryFailure;
-use perennial_archive::settings::{Security, SmtpTable};
+use perennial_archive::settings::{SmtpSecurity, SmtpTable};
 
 /// Most bytes read from a server before it is authenticated.
 const MAX_READ_BYTES: usize = 256 << 10;
@@ -84,7 +84,7 @@ impl MailServer<'_> {
                 "TLS with {host} failed: {reason}; for a private certificate authority set crawl.tls_roots"
             ))
         };
-        if self.table.security == Security::Tls {
+        if self.table.security == SmtpSecurity::Tls {
             let tls = Some(self.tls(host).map_err(no_tls)?);
             let opened = AsyncSmtpConnection::connect_tokio1((host, *port), None, &hello, tls, None).await;
             let connection = opened.map_err(|error| no_tls(describe_error(&error)))?;
@@ -96,7 +96,7 @@ impl MailServer<'_> {
         let stream = Box::new(UnbufferedStream { tcp, n_left: MAX_READ_BYTES });
         let mut connection =
             AsyncSmtpConnection::connect_with_transport(stream, &hello).await.map_err(lost)?;
-        if self.table.security == Security::None {
+        if self.table.security == SmtpSecurity::None {
             return Ok(connection);
         }
         if !connection.can_starttls() {

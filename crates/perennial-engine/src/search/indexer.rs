@@ -6,7 +6,7 @@ use perennial_core::url::PageId;
 
 use crate::background::{PageFollower, next_pages};
 use perennial_archive::Archive;
-use perennial_archive::store::{AnalysedObservation, LookRow, ShownText, Store, TextCommit, Texts};
+use perennial_archive::store::{AnalysedObservation, ObservationRow, ShownText, Store, TextCommit, Texts};
 
 /// Pages per commit.
 const PAGES_PER_COMMIT: usize = 64;
@@ -75,7 +75,7 @@ impl IndexUpdate {
             commit.forget(self.page)?;
         }
         for observation in &self.observations {
-            let row = LookRow {
+            let row = ObservationRow {
                 time: observation.time,
                 before: observation.before,
                 is_indexed: observation.is_indexed,

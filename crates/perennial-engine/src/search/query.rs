@@ -8,7 +8,7 @@ use perennial_core::search::{PassagePresence, TextQuery, join};
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
 
-use perennial_archive::store::{FoundStay, StayFilter, Store, Texts};
+use perennial_archive::store::{PresenceFilter, PresenceHit, Store, Texts};
 
 /// Most presence intervals per query. A query with more returns the latest ones.
 const MAX_STAYS: usize = 20_000;
@@ -89,16 +89,16 @@ pub fn find_pages(
 ) -> anyhow::Result<SearchHits> {
     let pages = match (question.url, question.host) {
         (Some(url), _) => Some(store.page(url)?.map(|page| page.id).into_iter().collect::<Vec<_>>()),
-        (None, Some(host)) => Some(store.pages_of_host(host)?),
+        (None, Some(host)) => Some(store.host_pages(host)?),
         (None, None) => None,
     };
-    let filter = StayFilter { pages: pages.as_deref(), is_important: question.is_important };
+    let filter = PresenceFilter { pages: pages.as_deref(), is_important: question.is_important };
     let (found, is_partial) = texts.find(query, &filter, MAX_STAYS)?;
-    let mut by_page: HashMap<PageId, Vec<FoundStay>> = HashMap::new();
+    let mut by_page: HashMap<PageId, Vec<PresenceHit>> = HashMap::new();
     for stay in found {
         by_page.entry(stay.page).or_default().push(stay);
     }
-    let mut matches: Vec<(PageId, Vec<PassagePresence>, FoundStay)> = by_page
+    let mut matches: Vec<(PageId, Vec<PassagePresence>, PresenceHit)> = by_page
         .into_iter()
         .filter_map(|(page, found)| {
             let stays = join(found.iter().map(|found| found.stay).collect());
@@ -113,7 +113,13 @@ pub fn find_pages(
     let mut hits = Vec::with_capacity(matches.len());
     for (page, stays, latest) in matches {
         let excerpt = excerpt(query, &latest);
-        hits.push(SearchHit { page, url: store.url_of(page)?, title: store.title_of(page)?, stays, excerpt });
+        hits.push(SearchHit {
+            page,
+            url: store.page_url(page)?,
+            title: store.page_title(page)?,
+            stays,
+            excerpt,
+        });
     }
     Ok(SearchHits { hits, n_pages, is_partial })
 }
@@ -132,7 +138,7 @@ fn word_end(text: &str, least: usize, at: usize) -> usize {
 }
 
 /// The part of a passage around the first matching words.
-fn excerpt(query: &TextQuery, found: &FoundStay) -> Excerpt {
+fn excerpt(query: &TextQuery, found: &PresenceHit) -> Excerpt {
     let text = &found.text;
     let places = query.find(text);
     let first = places.first().cloned().unwrap_or(0..0);

@@ -61,7 +61,7 @@ pub struct NewTerms {
 /// Finds new terms. It reads the passages of the span, and for a bounded number of terms a bounded number of earlier
 /// passages.
 pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuery<'_>) -> anyhow::Result<NewTerms> {
-    let pages = question.host.map(|host| store.pages_of_host(host)).transpose()?;
+    let pages = question.host.map(|host| store.host_pages(host)).transpose()?;
     let mut counts = TermCounts::default();
     let since = question.since;
     // A site without earlier captures has no past to compare with.
@@ -116,11 +116,11 @@ struct KnownSites<'s> {
 
 impl KnownSites<'_> {
     fn were_known(&mut self, page: PageId) -> anyhow::Result<bool> {
-        let Some(site) = self.store.site_of_page(page)? else { return Ok(false) };
+        let Some(site) = self.store.page_site(page)? else { return Ok(false) };
         if let Some(known) = self.known.get(&site) {
             return Ok(*known);
         }
-        let known = self.store.first_capture_of_site(site)?.is_some_and(|first| first < self.since);
+        let known = self.store.site_first_capture(site)?.is_some_and(|first| first < self.since);
         self.known.insert(site, known);
         Ok(known)
     }

@@ -18,7 +18,7 @@ use crate::chart::REPORT_STYLE;
 
 use super::channel::{ChannelItem, ChannelPage};
 use perennial_archive::SharedSnapshot;
-use perennial_archive::store::{KnownItem, PageRow, Store};
+use perennial_archive::store::{PageRow, Store, StoredItem};
 use perennial_engine::analyse::PageSpec;
 use perennial_engine::html;
 
@@ -41,7 +41,7 @@ pub struct InferredChannel {
 pub struct InferredItem {
     /// The item in the feed.
     #[serde(flatten)]
-    pub item: KnownItem,
+    pub item: StoredItem,
     /// Whether a capture of the feed had the item by then. Otherwise it was observed later with an earlier date.
     pub was_seen: bool,
     /// Whether only its headline is known.

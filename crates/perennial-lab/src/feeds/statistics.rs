@@ -12,7 +12,7 @@ use perennial_core::feed::{self, Feed, FeedItem};
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
-use perennial_archive::store::{KnownFeed, Store};
+use perennial_archive::store::{Store, StoredFeed};
 use perennial_engine::learn::FollowedSites;
 
 /// Most items of one feed that are counted.
@@ -124,7 +124,7 @@ pub fn archive_statistics(store: &Store, followed: &FollowedSites) -> anyhow::Re
 
 fn archived_feed_facts(
     store: &Store,
-    feed: &KnownFeed,
+    feed: &StoredFeed,
     followed: &FollowedSites,
 ) -> anyhow::Result<FeedFacts> {
     let times = store.item_times(feed.page, MAX_ITEMS)?;

@@ -31,7 +31,7 @@ use super::replay_context::ReplayContext;
 use super::request::Request;
 use crate::body::Body;
 use perennial_archive::Snapshot;
-use perennial_archive::store::Steps;
+use perennial_archive::store::VersionSteps;
 
 const STYLE: &str = include_str!("banner.css");
 const SCRIPT: &str = include_str!("banner.js");
@@ -166,10 +166,10 @@ impl<'s> Question<'s> {
     }
 }
 
-fn steps(snapshot: &Snapshot, url: &str, at: Timestamp) -> anyhow::Result<Steps> {
+fn steps(snapshot: &Snapshot, url: &str, at: Timestamp) -> anyhow::Result<VersionSteps> {
     match snapshot.store().page(url)? {
-        Some(page) => snapshot.store().steps_around(page.id, at),
-        None => Ok(Steps::default()),
+        Some(page) => snapshot.store().versions_around(page.id, at),
+        None => Ok(VersionSteps::default()),
     }
 }
 

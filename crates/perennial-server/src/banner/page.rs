@@ -13,7 +13,7 @@ use crate::dashboard::layout::version_address;
 use crate::replay_context::ReplayContext;
 use crate::rewrite::assets;
 use crate::rewrite::attributes::FRAME_NAME;
-use perennial_archive::store::{Step, Steps};
+use perennial_archive::store::{VersionStep, VersionSteps};
 
 /// The page in the frame may not navigate our window, open windows, or show dialogs.
 const SANDBOX: &str = "allow-scripts allow-same-origin allow-forms allow-downloads";
@@ -29,7 +29,7 @@ pub struct Shown<'a> {
     /// The page with its parts.
     pub whole: &'a Whole,
     /// The neighbouring versions.
-    pub steps: &'a Steps,
+    pub steps: &'a VersionSteps,
     pub archive: &'a str,
 }
 
@@ -151,7 +151,7 @@ fn part_row(part: &ShownPart, context: &ReplayContext) -> Markup {
 }
 
 fn steps(shown: &Shown<'_>) -> Markup {
-    let Steps { previous, next, previous_important, next_important, here } = shown.steps;
+    let VersionSteps { previous, next, previous_important, next_important, here } = shown.steps;
     html! {
         span.step.wide-only {
             span.mute { "Versions" }
@@ -168,7 +168,7 @@ fn steps(shown: &Shown<'_>) -> Markup {
 }
 
 /// A link to a different version, with its time visible or for screen readers only.
-fn step(context: &ReplayContext, step: Option<Step>, rel: &str, label: &str, is_timed: bool) -> Markup {
+fn step(context: &ReplayContext, step: Option<VersionStep>, rel: &str, label: &str, is_timed: bool) -> Markup {
     let is_back = rel == "prev";
     let Some(step) = step else {
         return html! { span.mute.none title={ (label) ": none" } { @if is_back { "‹" } @else { "›" } } };
@@ -184,7 +184,7 @@ fn step(context: &ReplayContext, step: Option<Step>, rel: &str, label: &str, is_
 }
 
 /// The importance of the change that led to this version, as a number and a bar.
-fn importance(step: Option<Step>) -> Markup {
+fn importance(step: Option<VersionStep>) -> Markup {
     let Some(step) = step else { return html! { span.mute { "not analysed" } } };
     if step.status == ChangeStatus::New {
         return html! { span.mute { "first version" } };

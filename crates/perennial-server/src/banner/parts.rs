@@ -4,7 +4,7 @@ use perennial_core::memento::{CompositeCoherence, PartCoherence, TemporalCoheren
 use perennial_core::text::charset::decode_with_charset;
 use perennial_core::text::links::find_links;
 use perennial_core::time::Timestamp;
-use perennial_warc::payload::Limits;
+use perennial_warc::payload::DecodingLimits;
 use url::Url;
 
 use crate::body::StoredBody;
@@ -16,7 +16,7 @@ use perennial_archive::Snapshot;
 pub const MAX_PARTS: usize = 200;
 
 /// A longer page is not searched for parts.
-const LIMITS: Limits = Limits { max_bytes: 4 << 20, max_ratio: 1100 };
+const LIMITS: DecodingLimits = DecodingLimits { max_bytes: 4 << 20, max_ratio: 1100 };
 
 /// A part of a page.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use super::components::{Time, empty, field, time, title, untrusted};
 use super::layout::{Place, Shell, Tab, page_address, query, version_address, without_scheme};
 use super::{Problem, Request, known_page};
 use perennial_archive::SharedSnapshot;
-use perennial_archive::store::{AnnouncedFilter, site_of};
+use perennial_archive::store::{AnnouncedFilter, parse_site_name};
 use perennial_engine::feeds::articles::{ArchivedArticle, SiteTemplates, field_name};
 use perennial_engine::html::dates::counted;
 
@@ -61,7 +61,7 @@ pub(crate) fn load_list(request: &Request<'_>) -> Result<ListView, Problem> {
         let mut articles = Vec::with_capacity(pages.len());
         for page in pages {
             articles.push(ArticleRow {
-                n_contents: store.versions_of(page.page)?.len(),
+                n_contents: store.page_versions(page.page)?.len(),
                 time: page.published.unwrap_or(page.first_seen).into(),
                 url: page.url,
                 title: page.title,
@@ -212,7 +212,7 @@ fn article(request: &Request<'_>, url: &str) -> anyhow::Result<Option<View>> {
     // Reading the captures is slow, so it uses a snapshot of its own instead of one from the pool.
     let archive = pool.with(|snapshot| snapshot.archive().clone())?;
     let shared = SharedSnapshot::new(archive.snapshot()?);
-    let site = site_of(&row.url);
+    let site = parse_site_name(&row.url);
     let (announced, others) = {
         let locked = shared.lock();
         let filter =

@@ -45,7 +45,7 @@ pub(crate) fn calendar(
 ) -> Result<Response<Body>, Problem> {
     let key = surt(url);
     let (from, to) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
-    let days = request.with(|snapshot| snapshot.store().days_of_key(&key, from, to))?;
+    let days = request.with(|snapshot| snapshot.store().key_days(&key, from, to))?;
     if days.is_empty() {
         return Err(Problem::not_archived(url));
     }

@@ -18,7 +18,7 @@ use crate::body::Body;
 use crate::diff::{self, DiffFrame, DiffView, Original};
 use crate::pages;
 use perennial_archive::SharedSnapshot;
-use perennial_archive::store::{AnalysisLine, PageRow, Store};
+use perennial_archive::store::{AnalysisRow, PageRow, Store};
 use perennial_engine::analyse::{AdFilters, Comparison, ComparisonReport, PageSpec, StoredChange};
 use perennial_engine::html::dates::{counted, day_short, minute};
 
@@ -79,7 +79,7 @@ const MAX_OBSERVATIONS: usize = 5_000;
 /// Versions on the slider; more of them could not be distinguished.
 const MAX_DRAWN: usize = 600;
 
-fn observations(store: &Store, page: PageId) -> anyhow::Result<Vec<AnalysisLine>> {
+fn observations(store: &Store, page: PageId) -> anyhow::Result<Vec<AnalysisRow>> {
     let (first, last) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
     let mut lines = store.analysis_lines(page, first, last, MAX_OBSERVATIONS)?;
     lines.reverse();
@@ -105,8 +105,8 @@ fn closest(
 
 fn last_change_times(store: &Store, page: &PageRow) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     let lines = observations(store, page.id)?;
-    let pair = |line: &AnalysisLine| Some((line.before?, line.time));
-    let is_change = |line: &&AnalysisLine| matches!(line.status, ChangeStatus::Changed(_));
+    let pair = |line: &AnalysisRow| Some((line.before?, line.time));
+    let is_change = |line: &&AnalysisRow| matches!(line.status, ChangeStatus::Changed(_));
     let mut changes = lines.iter().rev().filter(is_change);
     let important = changes.clone().find(|line| line.is_indexed);
     Ok(important.or(changes.next()).and_then(pair))
@@ -123,7 +123,7 @@ struct SliderVersion {
 }
 
 impl SliderVersion {
-    fn new(line: &AnalysisLine) -> SliderVersion {
+    fn new(line: &AnalysisRow) -> SliderVersion {
         SliderVersion {
             time: line.time,
             before: line.before,

@@ -22,7 +22,7 @@ use super::{Form, Problem, Request, respond};
 use crate::body::Body;
 use crate::pages;
 use crate::summary::Summary;
-use perennial_archive::store::{ChangeOrder, ChangeRow, Store, site_of};
+use perennial_archive::store::{ChangeOrder, ChangeRow, Store, parse_site_name};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::changes::{ChangeQuery, each_match};
@@ -108,7 +108,7 @@ fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Pro
     request.with_summary(|snapshot, summary| {
         let store = snapshot.store();
         let rows = strongest(snapshot, &question)?;
-        let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| site_of(&row.url)).collect();
+        let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| parse_site_name(&row.url)).collect();
         Ok(View {
             since: question.since.map(Time),
             least: question.condition.least_importance,

@@ -10,7 +10,7 @@ use super::components::{columns, date_time, empty, untrusted};
 use super::layout::{Place, Shell, Tab, query};
 use super::{Problem, Request};
 use perennial_archive::Snapshot;
-use perennial_archive::settings::{NotifyRule, Shape, Target};
+use perennial_archive::settings::{NoticeReceiver, NotifyRule, WebFormat};
 use perennial_archive::store::Outbox;
 use perennial_engine::html::dates::{counted, grouped};
 
@@ -81,14 +81,14 @@ fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<RuleView>> {
     Ok(archive.settings().notify.iter().map(rule).collect())
 }
 
-fn receiver_kind(target: &Target) -> &'static str {
+fn receiver_kind(target: &NoticeReceiver) -> &'static str {
     match target {
-        Target::Web(Shape::Webhook, _) => "webhook",
-        Target::Web(Shape::Slack, _) => "Slack",
-        Target::Web(Shape::Ntfy, _) => "ntfy",
-        Target::Web(Shape::Apprise, _) => "Apprise",
-        Target::Command(_) => "program",
-        Target::Email(_) => "e-mail",
+        NoticeReceiver::Web(WebFormat::Webhook, _) => "webhook",
+        NoticeReceiver::Web(WebFormat::Slack, _) => "Slack",
+        NoticeReceiver::Web(WebFormat::Ntfy, _) => "ntfy",
+        NoticeReceiver::Web(WebFormat::Apprise, _) => "Apprise",
+        NoticeReceiver::Command(_) => "program",
+        NoticeReceiver::Email(_) => "e-mail",
     }
 }
 

@@ -29,7 +29,7 @@ use super::{Problem, Request, known_page, thumbnail};
 use crate::summary::Summary;
 use perennial_archive::Snapshot;
 use perennial_archive::store::{
-    AnalysisCounts, AnalysisDay, AnalysisLine, ChangeFilter, ChangeRow, PageRow, Store, TreeReader,
+    AnalysisCounts, AnalysisDay, AnalysisRow, ChangeFilter, ChangeRow, PageRow, Store, TreeReader,
 };
 use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::html::dates::{
@@ -203,8 +203,8 @@ impl View {
             store.analysis_lines(page, window.0, window.1 + Span::from_millis(1), MAX_CAPTURES + 1)?;
         let until = span.map_or(window.1, |(_, last)| last);
         let lists = headlines(store, page, window)?;
-        let steps_before = store.steps_around(page, window.0 - Span::from_millis(1))?;
-        let steps_after = store.steps_around(page, window.1)?;
+        let steps_before = store.versions_around(page, window.0 - Span::from_millis(1))?;
+        let steps_after = store.versions_around(page, window.1)?;
         let before = steps_before.here.filter(|step| step.is_important).or(steps_before.previous_important);
         // The first of the final captures that found no page.
         let vanished = lines.iter().take_while(|line| !line.status.is_page()).last();
@@ -215,7 +215,7 @@ impl View {
             vanished: vanished.map(|gone| (gone.time, gone.before)),
             is_followed: parsed
                 .is_some_and(|url| snapshot.archive().settings().seeds.of_page(&url).is_some()),
-            title: store.title_of(page)?,
+            title: store.page_title(page)?,
             n_captures,
             first_capture: span.map(|(first, _)| first.into()),
             last_capture: span.map(|(_, last)| last.into()),
@@ -262,7 +262,7 @@ fn last_important(
     page: PageId,
     until: Timestamp,
 ) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
-    let steps = store.steps_around(page, until)?;
+    let steps = store.versions_around(page, until)?;
     let important = steps.here.filter(|step| step.is_important).or(steps.previous_important);
     let Some(time) = important.map(|step| step.time) else { return Ok(None) };
     let line = store.analysis_lines(page, time, time + Span::from_millis(1), 1)?;
@@ -273,7 +273,7 @@ fn last_important(
 fn load_versions(
     store: &Store,
     url: &str,
-    lines: &[AnalysisLine],
+    lines: &[AnalysisRow],
     shows_all: bool,
 ) -> anyhow::Result<Vec<Version>> {
     let (Some(last), Some(first)) = (lines.first(), lines.last()) else { return Ok(Vec::new()) };
@@ -315,7 +315,7 @@ fn load_thumbnails(
     store: &Store,
     page: PageId,
     url: &str,
-    lines: &[AnalysisLine],
+    lines: &[AnalysisRow],
 ) -> anyhow::Result<Vec<Thumbnail>> {
     let mut reader = TreeReader::new(store);
     let filters = AdFilters::built_in();

@@ -11,7 +11,7 @@ use super::layout::{Place, Shell, Tab, page_address, without_scheme};
 use super::{Problem, Request, known_page};
 use crate::summary::Summary;
 use perennial_archive::lock::is_being_written;
-use perennial_archive::store::{PageKind, PageRow, Target, site_of};
+use perennial_archive::store::{PageKind, PageRow, VisitTarget, parse_site_name};
 use perennial_archive::{Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
 use perennial_engine::learn::{NextVisit, VisitDescriber};
@@ -86,7 +86,7 @@ fn budget(summary: &Summary) -> String {
 }
 
 fn visits_to(summary: &Summary, site: &str) -> Vec<NextVisit> {
-    let is_of_site = |visit: &&NextVisit| site.is_empty() || site_of(&visit.url) == site;
+    let is_of_site = |visit: &&NextVisit| site.is_empty() || parse_site_name(&visit.url) == site;
     summary.visits.iter().filter(is_of_site).take(MAX_VISITS).cloned().collect()
 }
 
@@ -127,7 +127,7 @@ fn add_next(
     snapshot: &Snapshot,
     summary: &Summary,
     page: &PageRow,
-    target: Option<&Target>,
+    target: Option<&VisitTarget>,
     why: &mut VisitExplanation,
 ) -> anyhow::Result<()> {
     let day = |at: Timestamp| at.as_millis().div_euclid(Span::from_hours(24).as_millis());
@@ -168,7 +168,7 @@ fn add_next(
 fn add_state(
     snapshot: &Snapshot,
     summary: &Summary,
-    target: Option<&Target>,
+    target: Option<&VisitTarget>,
     why: &mut VisitExplanation,
 ) -> anyhow::Result<()> {
     if let Some(last) = why.last_visit {

@@ -19,7 +19,7 @@ use super::overview::{Warning, warning_actions};
 use super::{Problem, Request};
 use crate::summary::Summary;
 use perennial_archive::settings::Seed;
-use perennial_archive::store::{KnownFeed, SitePage, Store, site_of};
+use perennial_archive::store::{SitePage, Store, StoredFeed, parse_site_name};
 use perennial_engine::html::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
 use perennial_engine::learn::site_history;
 use perennial_engine::quality::coherence_over;
@@ -136,11 +136,11 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
     let is_by_freshness = request.given("order") == Some("fresh");
     let found = request.with_summary(|snapshot, summary| {
         let store = snapshot.store();
-        let n_captures = store.n_captures_of_site(&host)?;
+        let n_captures = store.site_capture_count(&host)?;
         if n_captures == 0 {
             return Ok(None);
         }
-        let mut pages = store.pages_of_site(&host, MAX_PAGES)?;
+        let mut pages = store.site_pages(&host, MAX_PAGES)?;
         if is_by_freshness {
             pages.sort_by_key(|page| (std::cmp::Reverse(page.last_seen), page.page));
         }
@@ -150,7 +150,10 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         let known = summary.and_then(|summary| summary.sites.iter().find(|site| site.host == host));
         let seeds = snapshot.archive().settings().seeds.iter();
         Ok(Some(View {
-            followed: seeds.filter(|seed| site_of(seed.scope.seed.as_str()) == host).cloned().collect(),
+            followed: seeds
+                .filter(|seed| parse_site_name(seed.scope.seed.as_str()) == host)
+                .cloned()
+                .collect(),
             zone: clock.zone().to_string(),
             n_pages: pages.len() as u64,
             n_captures,
@@ -197,7 +200,7 @@ fn site_summary(
     let last = store.last_capture()?.unwrap_or(Timestamp::EPOCH);
     let since = (last - HEAT_SPAN).max(store.first_capture()?.unwrap_or(last));
     site.since = Some(since.into());
-    store.each_change_of_site(host, since, MAX_CHANGES, |time, importance| {
+    store.each_site_change(host, since, MAX_CHANGES, |time, importance| {
         let local = clock.local(time);
         let (day, hour) = (usize::from(local.day.weekday()), (local.millis_of_day / 3_600_000) as usize);
         if let Some(cell) = site.heat.get_mut(day).and_then(|hours| hours.get_mut(hour)) {
@@ -281,8 +284,8 @@ fn site_coherence(
 }
 
 fn load_feeds(store: &Store, host: &str) -> anyhow::Result<Vec<SiteFeed>> {
-    let feeds = store.feeds()?.into_iter().filter(|feed| site_of(&feed.url) == host).take(MAX_FEEDS);
-    let feed = |feed: KnownFeed| -> anyhow::Result<SiteFeed> {
+    let feeds = store.feeds()?.into_iter().filter(|feed| parse_site_name(&feed.url) == host).take(MAX_FEEDS);
+    let feed = |feed: StoredFeed| -> anyhow::Result<SiteFeed> {
         let items = store.items_at(feed.page, Timestamp::from_millis(i64::MAX), MAX_ITEMS)?;
         let latest = items.into_iter().map(|item| {
             let seen = Timestamp::parse(&item.first_seen).unwrap_or(feed.last_read);

@@ -2,22 +2,22 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::{BUFFER, CutCause, cut, read_some};
+use super::{BUFFER, IncompleteCause, cut, read_some};
 
 /// The longest size line of a chunk.
 const MAX_SIZE_LINE: usize = 1024;
 
 /// Joins the chunks of `Transfer-Encoding: chunked` (RFC 9112, section 7.1).
-pub(super) struct Dechunk<R> {
+pub(super) struct ChunkedReader<R> {
     source: io::BufReader<R>,
-    state: ChunkState,
+    state: ChunkPosition,
     /// The size line as far as it was read.
     line: Vec<u8>,
     any_chunk: bool,
 }
 
 #[derive(Clone, Copy)]
-enum ChunkState {
+enum ChunkPosition {
     /// Before a size line; `after_data` when a line end must come first.
     Size {
         after_data: bool,
@@ -30,10 +30,10 @@ enum ChunkState {
     },
 }
 
-impl<R: Read> Dechunk<R> {
-    pub(super) fn new(source: R) -> Dechunk<R> {
-        let state = ChunkState::Size { after_data: false };
-        Dechunk {
+impl<R: Read> ChunkedReader<R> {
+    pub(super) fn new(source: R) -> ChunkedReader<R> {
+        let state = ChunkPosition::Size { after_data: false };
+        ChunkedReader {
             source: io::BufReader::with_capacity(BUFFER, source),
             state,
             line: Vec::new(),
@@ -48,51 +48,54 @@ impl<R: Read> Dechunk<R> {
             if !matches!(&self.line[..], b"\r\n" | b"\n") {
                 // A single carriage return is the first half of a line end.
                 let is_torn = self.line.is_empty() || self.line == b"\r";
-                return Err(cut("chunked", if is_torn { CutCause::Ended } else { CutCause::Corrupt }));
+                return Err(cut(
+                    "chunked",
+                    if is_torn { IncompleteCause::Ended } else { IncompleteCause::Corrupt },
+                ));
             }
             self.line.clear();
         }
         (&mut self.source).take(MAX_SIZE_LINE as u64).read_until(b'\n', &mut self.line)?;
         self.state = match parse_size(&self.line) {
-            Some(0) => ChunkState::Done,
+            Some(0) => ChunkPosition::Done,
             Some(size) => {
                 self.any_chunk = true;
-                ChunkState::Data(size)
+                ChunkPosition::Data(size)
             }
-            None if !self.any_chunk => ChunkState::Verbatim { n_given: 0 },
+            None if !self.any_chunk => ChunkPosition::Verbatim { n_given: 0 },
             None if !self.line.ends_with(b"\n") && self.line.len() < MAX_SIZE_LINE => {
-                return Err(cut("chunked", CutCause::Ended));
+                return Err(cut("chunked", IncompleteCause::Ended));
             }
-            None => return Err(cut("chunked", CutCause::Corrupt)),
+            None => return Err(cut("chunked", IncompleteCause::Corrupt)),
         };
         Ok(())
     }
 }
 
-impl<R: Read> Read for Dechunk<R> {
+impl<R: Read> Read for ChunkedReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
         }
         loop {
             match self.state {
-                ChunkState::Done => return Ok(0),
-                ChunkState::Size { after_data } => self.read_size(after_data)?,
-                ChunkState::Verbatim { n_given } if n_given < self.line.len() => {
+                ChunkPosition::Done => return Ok(0),
+                ChunkPosition::Size { after_data } => self.read_size(after_data)?,
+                ChunkPosition::Verbatim { n_given } if n_given < self.line.len() => {
                     let n = out.len().min(self.line.len() - n_given);
                     out[..n].copy_from_slice(&self.line[n_given..n_given + n]);
-                    self.state = ChunkState::Verbatim { n_given: n_given + n };
+                    self.state = ChunkPosition::Verbatim { n_given: n_given + n };
                     return Ok(n);
                 }
-                ChunkState::Verbatim { .. } => return read_some(&mut self.source, out),
-                ChunkState::Data(0) => self.state = ChunkState::Size { after_data: true },
-                ChunkState::Data(left) => {
+                ChunkPosition::Verbatim { .. } => return read_some(&mut self.source, out),
+                ChunkPosition::Data(0) => self.state = ChunkPosition::Size { after_data: true },
+                ChunkPosition::Data(left) => {
                     let want = (out.len() as u64).min(left) as usize;
                     let n = read_some(&mut self.source, &mut out[..want])?;
                     if n == 0 {
-                        return Err(cut("chunked", CutCause::Ended));
+                        return Err(cut("chunked", IncompleteCause::Ended));
                     }
-                    self.state = ChunkState::Data(left - n as u64);
+                    self.state = ChunkPosition::Data(left - n as u64);
                     return Ok(n);
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! The decoder is as lenient as browsers: a body that claims to be chunked, gzip, brotli and so on but is not is returned
 //! as it is. It is guarded against bombs: size and growth are limited, and memory is constant when streamed. What was
-//! decoded before an error is returned, and a [`Cut`] says what was cut and why.
+//! decoded before an error is returned, and a [`IncompleteBody`] says what was cut and why.
 //!
 //! A bomb need not be large at its end: six gzip codings over members that hold nothing unpack for ever and give no byte.
 //! So all codings of a body share one budget of bytes and members, whichever of them spends it.
@@ -19,7 +19,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 
 use crate::http::HttpHead;
-use chunked::Dechunk;
+use chunked::ChunkedReader;
 
 const BUFFER: usize = 32 * 1024;
 /// Memory of a body longer than this is taken sparingly.
@@ -38,34 +38,34 @@ const RATIO_FREE: u64 = 1 << 20;
 
 /// Limits of decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DecodingLimits {
     /// Most bytes of the decoded body.
     pub max_bytes: u64,
     /// Most decoded bytes for each stored byte, once a mebibyte came out.
     pub max_ratio: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { max_bytes: 64 << 20, max_ratio: 1100 }
+impl Default for DecodingLimits {
+    fn default() -> DecodingLimits {
+        DecodingLimits { max_bytes: 64 << 20, max_ratio: 1100 }
     }
 }
 
 /// Why a decoded body is not whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct IncompleteBody {
     /// The coding that was being undone, such as `gzip` or `chunked`; empty for the body itself.
     pub coding: String,
     /// What happened.
-    pub cause: CutCause,
+    pub cause: IncompleteCause,
 }
 
 /// What ended the decoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CutCause {
-    /// Longer than [`Limits::max_bytes`].
+pub enum IncompleteCause {
+    /// Longer than [`DecodingLimits::max_bytes`].
     TooLarge,
-    /// Grew by more than [`Limits::max_ratio`].
+    /// Grew by more than [`DecodingLimits::max_ratio`].
     Bomb,
     /// Took more unpacking than any honest body of its size: its codings hold bombs for each other.
     TooMuchWork,
@@ -81,23 +81,33 @@ pub enum CutCause {
     Source,
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for IncompleteBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let coding = if self.coding.is_empty() { "body" } else { &self.coding };
         match self.cause {
-            CutCause::TooLarge => write!(f, "{coding}: cut at the size limit; raise max_bytes to see more"),
-            CutCause::Bomb => write!(f, "{coding}: cut, it grows beyond max_ratio like a bomb"),
-            CutCause::TooMuchWork => write!(f, "{coding}: cut, its codings unpack too much for each other"),
-            CutCause::Ended => write!(f, "{coding}: the stored bytes end too early; capture the page again"),
-            CutCause::Corrupt => write!(f, "{coding}: the stored bytes are corrupt; capture the page again"),
-            CutCause::UnknownCoding => write!(f, "{coding}: unknown coding, bytes left as stored"),
-            CutCause::TooManyCodings => write!(f, "{coding}: more than {MAX_CODINGS} codings, not undone"),
-            CutCause::Source => write!(f, "{coding}: the archive could not be read on"),
+            IncompleteCause::TooLarge => {
+                write!(f, "{coding}: cut at the size limit; raise max_bytes to see more")
+            }
+            IncompleteCause::Bomb => write!(f, "{coding}: cut, it grows beyond max_ratio like a bomb"),
+            IncompleteCause::TooMuchWork => {
+                write!(f, "{coding}: cut, its codings unpack too much for each other")
+            }
+            IncompleteCause::Ended => {
+                write!(f, "{coding}: the stored bytes end too early; capture the page again")
+            }
+            IncompleteCause::Corrupt => {
+                write!(f, "{coding}: the stored bytes are corrupt; capture the page again")
+            }
+            IncompleteCause::UnknownCoding => write!(f, "{coding}: unknown coding, bytes left as stored"),
+            IncompleteCause::TooManyCodings => {
+                write!(f, "{coding}: more than {MAX_CODINGS} codings, not undone")
+            }
+            IncompleteCause::Source => write!(f, "{coding}: the archive could not be read on"),
         }
     }
 }
 
-impl std::error::Error for Cut {}
+impl std::error::Error for IncompleteBody {}
 
 /// A decoded body, or as much of it as could be decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,28 +115,36 @@ pub struct Payload {
     /// The decoded bytes.
     pub bytes: Vec<u8>,
     /// Why the body is not whole, if it is not.
-    pub cut: Option<Cut>,
+    pub cut: Option<IncompleteBody>,
 }
 
 /// Decodes a body as its head says.
-pub fn decode<'a>(head: &HttpHead, body: impl Read + Send + 'a, limits: Limits) -> Payload {
+pub fn decode<'a>(head: &HttpHead, body: impl Read + Send + 'a, limits: DecodingLimits) -> Payload {
     collect(PayloadReader::new(head, body, limits))
 }
 
-/// The same as a stream in constant memory. A read that fails with a [`Cut`] inside ends the body.
-pub fn decoded<'a>(head: &HttpHead, body: impl Read + Send + 'a, limits: Limits) -> PayloadReader<'a> {
+/// The same as a stream in constant memory. A read that fails with a [`IncompleteBody`] inside ends the body.
+pub fn decoded<'a>(
+    head: &HttpHead,
+    body: impl Read + Send + 'a,
+    limits: DecodingLimits,
+) -> PayloadReader<'a> {
     PayloadReader::new(head, body, limits)
 }
 
 /// Undoes the transfer codings alone: the body as its content codings left it.
-pub fn transferred<'a>(head: &HttpHead, body: impl Read + Send + 'a, limits: Limits) -> PayloadReader<'a> {
+pub fn transferred<'a>(
+    head: &HttpHead,
+    body: impl Read + Send + 'a,
+    limits: DecodingLimits,
+) -> PayloadReader<'a> {
     let (_, transfer) = head.codings();
-    PayloadReader::of_codings(transfer.into_iter().rev().collect(), body, limits)
+    PayloadReader::with_codings(transfer.into_iter().rev().collect(), body, limits)
 }
 
 /// Unpacks a gzip file, such as a sitemap that is one in itself.
-pub fn gunzip(file: &[u8], limits: Limits) -> Payload {
-    collect(PayloadReader::of_codings(vec!["gzip".to_string()], file, limits))
+pub fn gunzip(file: &[u8], limits: DecodingLimits) -> Payload {
+    collect(PayloadReader::with_codings(vec!["gzip".to_string()], file, limits))
 }
 
 fn collect(mut reader: PayloadReader<'_>) -> Payload {
@@ -141,7 +159,7 @@ fn collect(mut reader: PayloadReader<'_>) -> Payload {
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => {
-                payload.cut = Some(cut_of(&e));
+                payload.cut = Some(incomplete_body(&e));
                 break;
             }
         }
@@ -157,46 +175,50 @@ fn make_room(bytes: &mut Vec<u8>, n_more: usize) {
     }
 }
 
-/// The [`Cut`] that a [`PayloadReader`] failed with.
-fn cut_of(e: &io::Error) -> Cut {
-    let known = e.get_ref().and_then(|inner| inner.downcast_ref::<Cut>()).cloned();
-    known.unwrap_or(Cut { coding: String::new(), cause: CutCause::Source })
+/// The [`IncompleteBody`] that a [`PayloadReader`] failed with.
+fn incomplete_body(e: &io::Error) -> IncompleteBody {
+    let known = e.get_ref().and_then(|inner| inner.downcast_ref::<IncompleteBody>()).cloned();
+    known.unwrap_or(IncompleteBody { coding: String::new(), cause: IncompleteCause::Source })
 }
 
-/// Decodes a body as a stream. A read that fails with a [`Cut`] inside ends the body.
+/// Decodes a body as a stream. A read that fails with a [`IncompleteBody`] inside ends the body.
 pub struct PayloadReader<'a> {
     source: Box<dyn Read + Send + 'a>,
     n_out: u64,
     max_bytes: u64,
-    undone: Option<Cut>,
+    undone: Option<IncompleteBody>,
 }
 
 impl<'a> PayloadReader<'a> {
     /// Undoes the transfer codings, then the content codings, each list from its end.
-    fn new(head: &HttpHead, body: impl Read + Send + 'a, limits: Limits) -> PayloadReader<'a> {
+    fn new(head: &HttpHead, body: impl Read + Send + 'a, limits: DecodingLimits) -> PayloadReader<'a> {
         let (content, transfer) = head.codings();
         let codings = transfer.into_iter().rev().chain(content.into_iter().rev()).collect();
-        PayloadReader::of_codings(codings, body, limits)
+        PayloadReader::with_codings(codings, body, limits)
     }
 
     /// Undoes these codings, the first one first.
-    fn of_codings(codings: Vec<String>, body: impl Read + Send + 'a, limits: Limits) -> PayloadReader<'a> {
+    fn with_codings(
+        codings: Vec<String>,
+        body: impl Read + Send + 'a,
+        limits: DecodingLimits,
+    ) -> PayloadReader<'a> {
         let mut source: Box<dyn Read + Send + 'a> = Box::new(body);
         let mut undone = None;
         if codings.len() > MAX_CODINGS {
-            let cut = Cut { coding: codings[0].clone(), cause: CutCause::TooManyCodings };
+            let cut = IncompleteBody { coding: codings[0].clone(), cause: IncompleteCause::TooManyCodings };
             return PayloadReader { source, n_out: 0, max_bytes: limits.max_bytes, undone: Some(cut) };
         }
-        let budget = Budget::new(limits);
+        let budget = DecodingBudget::new(limits);
         for coding in codings {
             source = match coding.as_str() {
-                "chunked" => Box::new(Dechunk::new(source)),
-                name => match Engine::new(name) {
+                "chunked" => Box::new(ChunkedReader::new(source)),
+                name => match DecodingEngine::new(name) {
                     Some(engine) => {
-                        Box::new(Stage::new(source, coding, engine, limits.max_ratio, budget.clone()))
+                        Box::new(DecodingStage::new(source, coding, engine, limits.max_ratio, budget.clone()))
                     }
                     None => {
-                        undone = Some(Cut { coding, cause: CutCause::UnknownCoding });
+                        undone = Some(IncompleteBody { coding, cause: IncompleteCause::UnknownCoding });
                         break;
                     }
                 },
@@ -213,7 +235,7 @@ impl Read for PayloadReader<'_> {
             // At the limit the body is cut only if there is more.
             return match self.source.read(&mut [0])? {
                 0 => Ok(0),
-                _ => Err(cut("", CutCause::TooLarge)),
+                _ => Err(cut("", IncompleteCause::TooLarge)),
             };
         }
         let n = (out.len() as u64).min(left) as usize;
@@ -223,13 +245,13 @@ impl Read for PayloadReader<'_> {
     }
 }
 
-fn cut(coding: &str, cause: CutCause) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, Cut { coding: coding.to_string(), cause })
+fn cut(coding: &str, cause: IncompleteCause) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, IncompleteBody { coding: coding.to_string(), cause })
 }
 
 /// What all codings of one body may still unpack, together.
 #[derive(Clone)]
-struct Budget(Arc<BudgetLeft>);
+struct DecodingBudget(Arc<BudgetLeft>);
 
 /// Atomic only so that a body may be read on by another thread than the one that began.
 struct BudgetLeft {
@@ -237,11 +259,14 @@ struct BudgetLeft {
     members: AtomicU64,
 }
 
-impl Budget {
+impl DecodingBudget {
     /// The last coding unpacks `max_bytes` at most, and the bytes before it are fewer in every honest body.
-    fn new(limits: Limits) -> Budget {
+    fn new(limits: DecodingLimits) -> DecodingBudget {
         let bytes = limits.max_bytes.saturating_mul(2).saturating_add(BETWEEN_FREE);
-        Budget(Arc::new(BudgetLeft { bytes: AtomicU64::new(bytes), members: AtomicU64::new(MAX_MEMBERS) }))
+        DecodingBudget(Arc::new(BudgetLeft {
+            bytes: AtomicU64::new(bytes),
+            members: AtomicU64::new(MAX_MEMBERS),
+        }))
     }
 
     /// Whether there was enough left.
@@ -255,12 +280,12 @@ impl Budget {
 }
 
 /// Undoes one compression.
-struct Stage<R> {
+struct DecodingStage<R> {
     source: R,
     coding: String,
-    engine: Engine,
+    engine: DecodingEngine,
     max_ratio: u64,
-    budget: Budget,
+    budget: DecodingBudget,
     buffer: Vec<u8>,
     pos: usize,
     end: usize,
@@ -279,9 +304,15 @@ enum StageState {
     Verbatim,
 }
 
-impl<R: Read> Stage<R> {
-    fn new(source: R, coding: String, engine: Engine, max_ratio: u64, budget: Budget) -> Stage<R> {
-        Stage {
+impl<R: Read> DecodingStage<R> {
+    fn new(
+        source: R,
+        coding: String,
+        engine: DecodingEngine,
+        max_ratio: u64,
+        budget: DecodingBudget,
+    ) -> DecodingStage<R> {
+        DecodingStage {
             source,
             coding,
             engine,
@@ -325,7 +356,7 @@ impl<R: Read> Stage<R> {
         }
         let more = self.engine.restart(&self.buffer[self.pos..self.end]);
         if more && !self.budget.spend(0, 1) {
-            return Err(cut(&self.coding, CutCause::TooMuchWork));
+            return Err(cut(&self.coding, IncompleteCause::TooMuchWork));
         }
         self.state = if more { StageState::Running } else { StageState::Done };
         Ok(())
@@ -341,27 +372,27 @@ impl<R: Read> Stage<R> {
             if self.start_over() {
                 return Ok(None);
             }
-            return Err(cut(&self.coding, CutCause::Corrupt));
+            return Err(cut(&self.coding, IncompleteCause::Corrupt));
         };
         self.pos += step.n_in;
         self.n_out += step.n_out as u64;
         if self.n_out > RATIO_FREE && self.n_out / self.n_in.max(1) > self.max_ratio {
-            return Err(cut(&self.coding, CutCause::Bomb));
+            return Err(cut(&self.coding, IncompleteCause::Bomb));
         }
         if !self.budget.spend(step.n_out, 0) {
-            return Err(cut(&self.coding, CutCause::TooMuchWork));
+            return Err(cut(&self.coding, IncompleteCause::TooMuchWork));
         }
         if step.done {
             self.state = StageState::Between;
         } else if step.n_out == 0 && (at_end || step.n_in == 0 && self.pos < self.end) {
-            let cause = if at_end { CutCause::Ended } else { CutCause::Corrupt };
+            let cause = if at_end { IncompleteCause::Ended } else { IncompleteCause::Corrupt };
             return Err(cut(&self.coding, cause));
         }
         Ok((step.n_out > 0).then_some(step.n_out))
     }
 }
 
-impl<R: Read> Read for Stage<R> {
+impl<R: Read> Read for DecodingStage<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
@@ -398,7 +429,7 @@ fn read_some(source: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
 
 type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
 
-enum Engine {
+enum DecodingEngine {
     Gzip(Decompress),
     Zlib(Decompress),
     /// Raw deflate without the zlib header, which some servers mean by `deflate`.
@@ -407,72 +438,74 @@ enum Engine {
     Zstd(Box<ZstdDecoder<'static>>),
 }
 
-struct Step {
+struct DecodingStep {
     n_in: usize,
     n_out: usize,
     done: bool,
 }
 
-impl Engine {
-    fn new(coding: &str) -> Option<Engine> {
+impl DecodingEngine {
+    fn new(coding: &str) -> Option<DecodingEngine> {
         match coding {
-            "gzip" | "x-gzip" => Some(Engine::Gzip(Decompress::new_gzip(15))),
-            "deflate" | "x-deflate" => Some(Engine::Zlib(Decompress::new(true))),
+            "gzip" | "x-gzip" => Some(DecodingEngine::Gzip(Decompress::new_gzip(15))),
+            "deflate" | "x-deflate" => Some(DecodingEngine::Zlib(Decompress::new(true))),
             "br" => {
                 let [a, b, c] = [(); 3].map(|()| StandardAlloc::default());
                 // Windows have up to 16 MiB; the large-window extension with its gigabyte is not allowed.
-                Some(Engine::Brotli(Box::new(BrotliState::new_strict(a, b, c))))
+                Some(DecodingEngine::Brotli(Box::new(BrotliState::new_strict(a, b, c))))
             }
             "zstd" => {
                 let mut decoder = ZstdDecoder::new().ok()?;
                 decoder.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).ok()?;
-                Some(Engine::Zstd(Box::new(decoder)))
+                Some(DecodingEngine::Zstd(Box::new(decoder)))
             }
             _ => None,
         }
     }
 
-    fn other_dialect(&self) -> Option<Engine> {
-        matches!(self, Engine::Zlib(_)).then(|| Engine::RawDeflate(Decompress::new(false)))
+    fn other_dialect(&self) -> Option<DecodingEngine> {
+        matches!(self, DecodingEngine::Zlib(_)).then(|| DecodingEngine::RawDeflate(Decompress::new(false)))
     }
 
     /// Prepares for another member if one begins here.
     fn restart(&mut self, bytes: &[u8]) -> bool {
         match self {
-            Engine::Gzip(inflate) if bytes.starts_with(&[0x1f]) => {
+            DecodingEngine::Gzip(inflate) if bytes.starts_with(&[0x1f]) => {
                 *inflate = Decompress::new_gzip(15);
                 true
             }
-            Engine::Zstd(decoder) if bytes.starts_with(&[0x28]) => decoder.reinit().is_ok(),
+            DecodingEngine::Zstd(decoder) if bytes.starts_with(&[0x28]) => decoder.reinit().is_ok(),
             _ => false,
         }
     }
 
-    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, ()> {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<DecodingStep, ()> {
         match self {
-            Engine::Gzip(inflate) | Engine::Zlib(inflate) | Engine::RawDeflate(inflate) => {
+            DecodingEngine::Gzip(inflate)
+            | DecodingEngine::Zlib(inflate)
+            | DecodingEngine::RawDeflate(inflate) => {
                 let (before_in, before_out) = (inflate.total_in(), inflate.total_out());
                 let status = inflate.decompress(input, out, FlushDecompress::None);
                 let n_in = (inflate.total_in() - before_in) as usize;
                 let n_out = (inflate.total_out() - before_out) as usize;
                 match status {
-                    Ok(status) => Ok(Step { n_in, n_out, done: status == Status::StreamEnd }),
+                    Ok(status) => Ok(DecodingStep { n_in, n_out, done: status == Status::StreamEnd }),
                     // The bytes before the error are good. The error comes again with the next call.
-                    Err(_) if n_out > 0 => Ok(Step { n_in, n_out, done: false }),
+                    Err(_) if n_out > 0 => Ok(DecodingStep { n_in, n_out, done: false }),
                     Err(_) => Err(()),
                 }
             }
-            Engine::Brotli(state) => step_brotli(state, input, out),
-            Engine::Zstd(decoder) => {
+            DecodingEngine::Brotli(state) => step_brotli(state, input, out),
+            DecodingEngine::Zstd(decoder) => {
                 let status = decoder.run_on_buffers(input, out).map_err(|_| ())?;
                 let done = status.remaining == 0;
-                Ok(Step { n_in: status.bytes_read, n_out: status.bytes_written, done })
+                Ok(DecodingStep { n_in: status.bytes_read, n_out: status.bytes_written, done })
             }
         }
     }
 }
 
-fn step_brotli(state: &mut Brotli, input: &[u8], out: &mut [u8]) -> Result<Step, ()> {
+fn step_brotli(state: &mut Brotli, input: &[u8], out: &mut [u8]) -> Result<DecodingStep, ()> {
     let (mut available_in, mut n_in) = (input.len(), 0);
     let (mut available_out, mut n_out, mut total) = (out.len(), 0, 0);
     let result = BrotliDecompressStream(
@@ -486,9 +519,9 @@ fn step_brotli(state: &mut Brotli, input: &[u8], out: &mut [u8]) -> Result<Step,
         state,
     );
     match result {
-        BrotliResult::ResultSuccess => Ok(Step { n_in, n_out, done: true }),
+        BrotliResult::ResultSuccess => Ok(DecodingStep { n_in, n_out, done: true }),
         BrotliResult::ResultFailure if n_out == 0 => Err(()),
-        _ => Ok(Step { n_in, n_out, done: false }),
+        _ => Ok(DecodingStep { n_in, n_out, done: false }),
     }
 }
 
@@ -544,7 +577,7 @@ mod tests {
     }
 
     fn check(content: &str, transfer: &str, stored: &[u8]) -> Payload {
-        decode(&head(content, transfer), stored, Limits::default())
+        decode(&head(content, transfer), stored, DecodingLimits::default())
     }
 
     proptest! {
@@ -577,7 +610,7 @@ mod tests {
             let torn = &stored[..(stored.len() as f64 * keep) as usize];
             let payload = if coding == "chunked" { check("", coding, torn) } else { check(coding, "", torn) };
             prop_assert!(bytes.starts_with(&payload.bytes), "{}", coding);
-            prop_assert_eq!(payload.cut, Some(Cut { coding: coding.into(), cause: CutCause::Ended }));
+            prop_assert_eq!(payload.cut, Some(IncompleteBody { coding: coding.into(), cause: IncompleteCause::Ended }));
         }
     }
 
@@ -605,12 +638,12 @@ mod tests {
     #[test]
     fn bombs_are_cut() {
         let zeros = vec![0; 80 << 20];
-        let payload = decode(&head("gzip", ""), &encode("gzip", &zeros)[..], Limits::default());
-        assert_eq!(payload.cut.unwrap().cause, CutCause::TooLarge);
+        let payload = decode(&head("gzip", ""), &encode("gzip", &zeros)[..], DecodingLimits::default());
+        assert_eq!(payload.cut.unwrap().cause, IncompleteCause::TooLarge);
         assert_eq!(payload.bytes.len(), 64 << 20);
-        let limits = Limits { max_bytes: u64::MAX, max_ratio: 100 };
+        let limits = DecodingLimits { max_bytes: u64::MAX, max_ratio: 100 };
         let payload = decode(&head("br", ""), &encode("br", &zeros)[..], limits);
-        assert_eq!(payload.cut, Some(Cut { coding: "br".into(), cause: CutCause::Bomb }));
+        assert_eq!(payload.cut, Some(IncompleteBody { coding: "br".into(), cause: IncompleteCause::Bomb }));
         assert!(payload.bytes.len() < 2 << 20);
     }
 
@@ -620,12 +653,12 @@ mod tests {
     }
 
     /// A reader that counts what is taken from it: the work that a body costs.
-    struct Counted<'a> {
+    struct CountingReader<'a> {
         bytes: &'a [u8],
         n_read: Arc<AtomicU64>,
     }
 
-    impl Read for Counted<'_> {
+    impl Read for CountingReader<'_> {
         fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
             let n = self.bytes.read(out)?;
             self.n_read.fetch_add(n as u64, Relaxed);
@@ -637,9 +670,12 @@ mod tests {
     fn members_that_hold_nothing_end_after_a_bounded_number() {
         let stored = empty_members(4 << 20);
         let n_read = Arc::new(AtomicU64::new(0));
-        let body = Counted { bytes: &stored, n_read: n_read.clone() };
-        let payload = decode(&head("gzip", ""), body, Limits::default());
-        assert_eq!(payload.cut, Some(Cut { coding: "gzip".into(), cause: CutCause::TooMuchWork }));
+        let body = CountingReader { bytes: &stored, n_read: n_read.clone() };
+        let payload = decode(&head("gzip", ""), body, DecodingLimits::default());
+        assert_eq!(
+            payload.cut,
+            Some(IncompleteBody { coding: "gzip".into(), cause: IncompleteCause::TooMuchWork })
+        );
         assert!(payload.bytes.is_empty());
         let n_read = n_read.load(Relaxed);
         assert!(n_read <= MAX_MEMBERS * 20 + BUFFER as u64, "{n_read} bytes were read");
@@ -657,8 +693,8 @@ mod tests {
         for n_codings in 2..=6 {
             stored = pack(&stored).repeat(300);
             let content = vec!["gzip"; n_codings].join(", ");
-            let payload = decode(&head(&content, ""), &stored[..], Limits::default());
-            assert_eq!(payload.cut.map(|cut| cut.cause), Some(CutCause::TooMuchWork), "{n_codings}");
+            let payload = decode(&head(&content, ""), &stored[..], DecodingLimits::default());
+            assert_eq!(payload.cut.map(|cut| cut.cause), Some(IncompleteCause::TooMuchWork), "{n_codings}");
             assert!(payload.bytes.is_empty());
         }
     }
@@ -668,17 +704,20 @@ mod tests {
         // Empty blocks of deflate, which unpack to nothing, and pack to a thousandth.
         let blocks: Vec<u8> = [0, 0, 0, 0xff, 0xff].into_iter().cycle().take(8 << 20).collect();
         let stored = encode("gzip", &blocks);
-        let limits = Limits { max_bytes: 1 << 20, max_ratio: u64::MAX };
+        let limits = DecodingLimits { max_bytes: 1 << 20, max_ratio: u64::MAX };
         let payload = decode(&head("deflate, gzip", ""), &stored[..], limits);
-        assert_eq!(payload.cut, Some(Cut { coding: "gzip".into(), cause: CutCause::TooMuchWork }));
+        assert_eq!(
+            payload.cut,
+            Some(IncompleteBody { coding: "gzip".into(), cause: IncompleteCause::TooMuchWork })
+        );
         assert!(payload.bytes.is_empty());
     }
 
     #[test]
     fn a_gzip_file_is_unpacked_within_the_same_budget() {
-        assert_eq!(gunzip(&encode("gzip", b"<urlset/>"), Limits::default()).bytes, b"<urlset/>");
-        let nothing = gunzip(&empty_members(4 << 20), Limits::default());
-        assert_eq!(nothing.cut.unwrap().cause, CutCause::TooMuchWork);
+        assert_eq!(gunzip(&encode("gzip", b"<urlset/>"), DecodingLimits::default()).bytes, b"<urlset/>");
+        let nothing = gunzip(&empty_members(4 << 20), DecodingLimits::default());
+        assert_eq!(nothing.cut.unwrap().cause, IncompleteCause::TooMuchWork);
     }
 
     #[test]
@@ -691,17 +730,17 @@ mod tests {
 
     #[test]
     fn a_body_of_exactly_the_limit_is_whole() {
-        let limits = Limits { max_bytes: 5, max_ratio: 10 };
+        let limits = DecodingLimits { max_bytes: 5, max_ratio: 10 };
         assert_eq!(decode(&head("", ""), &b"12345"[..], limits).cut, None);
         let longer = decode(&head("", ""), &b"123456"[..], limits);
-        assert_eq!((longer.bytes.len(), longer.cut.unwrap().cause), (5, CutCause::TooLarge));
+        assert_eq!((longer.bytes.len(), longer.cut.unwrap().cause), (5, IncompleteCause::TooLarge));
     }
 
     #[test]
     fn unknown_and_endless_codings_are_named() {
-        assert_eq!(check("compress", "", b"x").cut.unwrap().cause, CutCause::UnknownCoding);
+        assert_eq!(check("compress", "", b"x").cut.unwrap().cause, IncompleteCause::UnknownCoding);
         let many = check("gzip,gzip,gzip,gzip,gzip,gzip,gzip", "", b"x").cut.unwrap();
-        assert_eq!(many.cause, CutCause::TooManyCodings);
+        assert_eq!(many.cause, IncompleteCause::TooManyCodings);
         assert!(many.to_string().contains("gzip"));
     }
 }

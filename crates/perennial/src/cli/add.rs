@@ -17,7 +17,7 @@ use perennial_archive::settings::holidays::Holiday;
 use perennial_archive::settings::site::{
     parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
 };
-use perennial_archive::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed};
+use perennial_archive::settings::{BudgetTable, PageParts, PageRenderer, PinnedPart, Seed, VersionRetention};
 use perennial_core::schedule::units::{UnitError, parse_budget, parse_bytes};
 use perennial_engine::admin::AdminAction;
 
@@ -66,7 +66,7 @@ pub(super) struct Add {
     goal: Option<Goal>,
     /// Render with layout (no scripts), chromium, or auto (chromium for pages that need scripts)
     #[arg(long, value_name = "RENDERER", default_value_t)]
-    renderer: Renderer,
+    renderer: PageRenderer,
     /// Allow a host with a private or loopback address
     #[arg(long)]
     allow_private: bool,
@@ -78,7 +78,7 @@ pub(super) struct Add {
     bytes_per_day: Option<u64>,
     /// Store all versions in full, or only important ones (a delta of the others)
     #[arg(long, value_name = "VERSIONS", default_value_t)]
-    keep: Keep,
+    keep: VersionRetention,
     /// Treat changes in this part as most important; repeatable
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     pin: Vec<Selector>,
@@ -135,9 +135,9 @@ impl Add {
             renderer: self.renderer,
             allow_private: self.allow_private,
             paused: false,
-            allowance: Allowance { visits: self.budget, bytes_per_day: self.bytes_per_day },
+            allowance: BudgetTable { visits: self.budget, bytes_per_day: self.bytes_per_day },
             keep: self.keep,
-            parts: Parts::new(self.pinned(), self.ignore.clone()),
+            parts: PageParts::new(self.pinned(), self.ignore.clone()),
             feeds: Vec::new(),
             tags: self.tag.clone(),
         }

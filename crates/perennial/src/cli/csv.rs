@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use data_encoding::HEXLOWER;
 
-use perennial_archive::store::Cell;
+use perennial_archive::store::SqlValue;
 
 /// Writes a line of texts, such as the names of columns.
 pub(super) fn write_names<T: AsRef<str>>(out: &mut dyn Write, names: &[T]) -> io::Result<()> {
@@ -12,25 +12,25 @@ pub(super) fn write_names<T: AsRef<str>>(out: &mut dyn Write, names: &[T]) -> io
 }
 
 /// Writes a row. NULL is an empty field, an empty text is a quoted one, and bytes are hexadecimal.
-pub(super) fn write_row(out: &mut dyn Write, cells: &[Cell]) -> io::Result<()> {
+pub(super) fn write_row(out: &mut dyn Write, cells: &[SqlValue]) -> io::Result<()> {
     write_line(
         out,
         cells.iter().map(|cell| match cell {
-            Cell::Null => String::new(),
-            Cell::Text(text) if text.is_empty() => "\"\"".to_owned(),
+            SqlValue::Null => String::new(),
+            SqlValue::Text(text) if text.is_empty() => "\"\"".to_owned(),
             cell => field(&cell_text(cell)),
         }),
     )
 }
 
 /// A value as text.
-pub(super) fn cell_text(cell: &Cell) -> String {
+pub(super) fn cell_text(cell: &SqlValue) -> String {
     match cell {
-        Cell::Null => String::new(),
-        Cell::Whole(number) => number.to_string(),
-        Cell::Number(number) => number.to_string(),
-        Cell::Text(text) => text.clone(),
-        Cell::Bytes(bytes) => HEXLOWER.encode(bytes),
+        SqlValue::Null => String::new(),
+        SqlValue::Whole(number) => number.to_string(),
+        SqlValue::Number(number) => number.to_string(),
+        SqlValue::Text(text) => text.clone(),
+        SqlValue::Bytes(bytes) => HEXLOWER.encode(bytes),
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
         fn written_rows_can_be_read_back(rows in prop::collection::vec(prop::collection::vec("[a\",\\r\\n é]{0,5}", 2), 0..4)) {
             let mut out = Vec::new();
             for row in &rows {
-                let cells: Vec<Cell> = row.iter().map(|text| Cell::Text(text.clone())).collect();
+                let cells: Vec<SqlValue> = row.iter().map(|text| SqlValue::Text(text.clone())).collect();
                 write_row(&mut out, &cells).unwrap();
             }
             prop_assert_eq!(read(&String::from_utf8(out).unwrap()), rows);

@@ -10,8 +10,8 @@ use perennial_core::time::Timestamp;
 use super::tables::{Table, TableForm};
 use super::{Context, Exit, context::human_bytes, parse_time};
 use perennial_archive::export::{self, export};
-use perennial_archive::parts::with_parts;
-use perennial_archive::store::Filter;
+use perennial_archive::parts::with_subresources;
+use perennial_archive::store::CaptureFilter;
 use perennial_archive::{SharedSnapshot, Snapshot};
 use perennial_engine::analyse::{AdFilters, write_deltas, write_trees};
 use perennial_engine::feeds::articles::{self, ArticleFormat};
@@ -129,7 +129,7 @@ impl Export {
         let beside = self.output.with_added_extension("part");
         let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let (site, page) = (self.site.clone(), self.page.clone());
-        let filter = Filter { site, page, since: self.since, until: self.until, ..Filter::default() };
+        let filter = CaptureFilter { site, page, since: self.since, until: self.until, ..CaptureFilter::default() };
         let result = match self.format.writer() {
             ExportWriter::Records(format) => self.export_records(context, format, &filter, out),
             ExportWriter::Objects(format) => self.export_objects(context, format, &filter, out),
@@ -162,14 +162,14 @@ impl Export {
     fn export_records(
         &self,
         context: &Context,
-        format: export::Format,
-        filter: &Filter,
+        format: export::RecordFormat,
+        filter: &CaptureFilter,
         mut out: File,
     ) -> anyhow::Result<ExportSummary> {
         let snapshot = context.snapshot()?;
         // A WACZ is for players, which need the subresources of its pages.
         let whole = match format {
-            export::Format::Wacz => Some(with_parts(&snapshot, filter)?),
+            export::RecordFormat::Wacz => Some(with_subresources(&snapshot, filter)?),
             _ => None,
         };
         let filter = whole.as_ref().unwrap_or(filter);
@@ -190,7 +190,7 @@ impl Export {
         &self,
         context: &Context,
         format: ArticleFormat,
-        filter: &Filter,
+        filter: &CaptureFilter,
         out: File,
     ) -> anyhow::Result<ExportSummary> {
         let shared = SharedSnapshot::new(context.snapshot()?);
@@ -219,7 +219,7 @@ impl Export {
         &self,
         context: &Context,
         form: TableForm,
-        filter: &Filter,
+        filter: &CaptureFilter,
         out: File,
     ) -> anyhow::Result<ExportSummary> {
         let (archive, table) = (context.open()?, self.table.name());

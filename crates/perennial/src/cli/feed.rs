@@ -14,7 +14,7 @@ use super::progress::print_summary;
 use super::{Context, Exit, signals};
 use perennial_archive::settings::site::parse_address;
 use perennial_archive::settings::{CrawlTable, Seed};
-use perennial_archive::store::KnownFeed;
+use perennial_archive::store::StoredFeed;
 use perennial_crawler::CrawlOptions;
 use perennial_engine::admin::AdminAction;
 use perennial_engine::feeds::discover::{DiscoveredFeed, discover};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Context, Exit};
 use perennial_archive::settings::Seed;
-use perennial_archive::store::{Ending, PageKind};
+use perennial_archive::store::{PageKind, VisitEnding};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -41,7 +41,7 @@ impl List {
                 let count = counts.entry(known.seed).or_default();
                 count.0 += 1;
                 count.1 += u64::from(known.visited.is_some());
-                count.2 += u64::from(known.ending == Some(Ending::Failed));
+                count.2 += u64::from(known.ending == Some(VisitEnding::Failed));
                 count.3 = count.3.max(known.visited);
             }
         })?;

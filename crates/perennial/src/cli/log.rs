@@ -107,7 +107,8 @@ impl Log {
         let mut counts: BTreeMap<(String, String), (u64, String)> = BTreeMap::new();
         each_line(root, |line| {
             if let Some(error) = line.error.clone().filter(|_| self.wants(&line)) {
-                let count = counts.entry((error, perennial_archive::store::site_of(&line.url))).or_default();
+                let count =
+                    counts.entry((error, perennial_archive::store::parse_site_name(&line.url))).or_default();
                 *count = (count.0 + 1, line.time);
             }
         })?;

@@ -111,7 +111,7 @@ impl Search {
             return Err(not_found(store, page));
         }
         match &self.site {
-            Some(site) if store.pages_of_host(site)?.is_empty() => Err(not_found(store, site)),
+            Some(site) if store.host_pages(site)?.is_empty() => Err(not_found(store, site)),
             _ => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::context::{document_on_stdout, note};
 use super::{Context, Exit, csv};
-use perennial_archive::store::{Cell, Rows, SqlLimits, query_views, sql_views};
+use perennial_archive::store::{SqlLimits, SqlRows, SqlValue, query_views, sql_views};
 
 const AFTER_HELP: &str = "\
 Views: sites, pages, captures, versions, looks, changes, feeds, items, objects, visits; --views lists their columns, docs/sql.md explains \
@@ -123,21 +123,21 @@ fn distinct(names: &[String]) -> Vec<String> {
 
 /// The rows as objects with the names of the columns.
 fn objects(answer: &Rows) -> Vec<Value> {
-    let value = |cell: &Cell| match cell {
-        Cell::Null => Value::Null,
-        Cell::Whole(number) => (*number).into(),
-        Cell::Number(number) => (*number).into(),
+    let value = |cell: &SqlValue| match cell {
+        SqlValue::Null => Value::Null,
+        SqlValue::Whole(number) => (*number).into(),
+        SqlValue::Number(number) => (*number).into(),
         cell => csv::cell_text(cell).into(),
     };
     let names = distinct(&answer.columns);
-    let object = |row: &Vec<Cell>| -> Value {
+    let object = |row: &Vec<SqlValue>| -> Value {
         let pairs = names.iter().zip(row);
         Value::Object(pairs.map(|(name, cell)| (name.clone(), value(cell))).collect())
     };
     answer.rows.iter().map(object).collect()
 }
 
-fn print_csv(answer: &Rows) -> anyhow::Result<()> {
+fn print_csv(answer: &SqlRows) -> anyhow::Result<()> {
     let mut out = document_on_stdout();
     csv::write_names(&mut out, &answer.columns)?;
     for row in &answer.rows {
@@ -149,7 +149,7 @@ fn print_csv(answer: &Rows) -> anyhow::Result<()> {
 /// Longest text of a cell, in columns of the terminal.
 const MAX_COLUMNS: usize = 100;
 
-fn print_table(out: &mut dyn Write, answer: &Rows) -> std::io::Result<()> {
+fn print_table(out: &mut dyn Write, answer: &SqlRows) -> std::io::Result<()> {
     let shown = |text: String| -> String {
         let line = text.replace(['\r', '\n', '\t'], " ");
         shorten(&line, MAX_COLUMNS).into_owned()

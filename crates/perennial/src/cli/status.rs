@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Context, Exit, context::human_bytes};
-use perennial_archive::store::{Counts, TextCounts, Texts};
+use perennial_archive::store::{ArchiveCounts, TextCounts, Texts};
 
 /// Show what the archive contains: sites, pages, captures, versions, files.
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ pub(super) struct Status {
 struct StatusReport {
     archive: String,
     #[serde(flatten)]
-    counts: Counts,
+    counts: ArchiveCounts,
     #[serde(skip_serializing_if = "Option::is_none")]
     texts: Option<TextCounts>,
     sites: Vec<SiteCounts>,

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::Context as _;
-use perennial_archive::parquet::{ColumnKind, ParquetWriter, Value};
+use perennial_archive::parquet::{ColumnKind, ParquetValue, ParquetWriter};
 use perennial_core::time::Timestamp;
 
 use super::csv;
 use perennial_archive::Archive;
-use perennial_archive::store::{Cell, ChangeOrder, Filter, each_view_row, site_of, sql_views};
+use perennial_archive::store::{
+    CaptureFilter, ChangeOrder, SqlValue, each_view_row, parse_site_name, sql_views,
+};
 use perennial_engine::analyse::{AdFilters, ElementContent, OperationReport};
 use perennial_engine::changes::{ChangeFinder, ChangeQuery, MatchingChange, WorkLimits};
 
@@ -82,14 +84,14 @@ impl Table {
     pub(super) fn write(
         self,
         archive: &Archive,
-        filter: &Filter,
+        filter: &CaptureFilter,
         form: TableForm,
         out: File,
         progress: &dyn Fn(),
     ) -> anyhow::Result<(u64, BufWriter<File>)> {
         let mut sheet = Sheet::begin(form, &self.columns(), BufWriter::new(out))?;
         let mut n_rows = 0;
-        let mut each = |row: &[Cell]| {
+        let mut each = |row: &[SqlValue]| {
             n_rows += 1;
             progress();
             sheet.row(row)
@@ -105,8 +107,8 @@ impl Table {
 /// Calls `each` with the operations of the changes that pass a filter, oldest first.
 fn each_operation(
     archive: &Archive,
-    filter: &Filter,
-    each: &mut dyn FnMut(&[Cell]) -> anyhow::Result<()>,
+    filter: &CaptureFilter,
+    each: &mut dyn FnMut(&[SqlValue]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let snapshot = archive.snapshot()?;
     let filters = AdFilters::load(Some(archive.root()))?;
@@ -129,20 +131,20 @@ fn each_operation(
     }
 }
 
-fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<Cell> {
-    let text = |text: &str| Cell::Text(text.to_owned());
-    let maybe = |value: Option<&str>| value.map_or(Cell::Null, text);
+fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<SqlValue> {
+    let text = |text: &str| SqlValue::Text(text.to_owned());
+    let maybe = |value: Option<&str>| value.map_or(SqlValue::Null, text);
     let words =
-        |side: &Option<ElementContent>| side.as_ref().map_or(Cell::Null, |content| text(&content.text));
+        |side: &Option<ElementContent>| side.as_ref().map_or(SqlValue::Null, |content| text(&content.text));
     let address = |side: &Option<ElementContent>| {
         let address = side.as_ref().map(|content| content.address.as_str());
         maybe(address.filter(|address| !address.is_empty()))
     };
     vec![
         text(&change.url),
-        text(&site_of(&change.url)),
+        text(&parse_site_name(&change.url)),
         text(&change.after.to_rfc3339()),
-        change.before.map_or(Cell::Null, |before| text(&before.to_rfc3339())),
+        change.before.map_or(SqlValue::Null, |before| text(&before.to_rfc3339())),
         text(entry.op),
         text(entry.element),
         maybe(entry.block_before.as_deref()),
@@ -152,10 +154,10 @@ fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<Cell> 
         words(&entry.after),
         address(&entry.before),
         address(&entry.after),
-        Cell::Whole(i64::from(entry.advertisement)),
-        Cell::Number(entry.noise),
-        Cell::Number(entry.value),
-        Cell::Number(entry.share),
+        SqlValue::Whole(i64::from(entry.advertisement)),
+        SqlValue::Number(entry.noise),
+        SqlValue::Number(entry.value),
+        SqlValue::Number(entry.share),
     ]
 }
 
@@ -181,7 +183,7 @@ impl Sheet {
         }
     }
 
-    fn row(&mut self, cells: &[Cell]) -> anyhow::Result<()> {
+    fn row(&mut self, cells: &[SqlValue]) -> anyhow::Result<()> {
         match self {
             Sheet::Csv(out) => csv::write_row(out, cells)?,
             Sheet::Parquet(out, writer, kinds) => {
@@ -218,15 +220,17 @@ fn column_kind(column: &str) -> ColumnKind {
 }
 
 /// A value of the column's type. A value of a different type is passed on, and the writer refuses it.
-fn typed_value(cell: &Cell, kind: ColumnKind) -> Value<'_> {
+fn typed_value(cell: &SqlValue, kind: ColumnKind) -> Value<'_> {
     match (cell, kind) {
-        (Cell::Null, _) => Value::Missing,
-        (Cell::Whole(number), ColumnKind::Truth) => Value::Truth(*number != 0),
-        (Cell::Whole(number), ColumnKind::Number) => Value::Number(*number as f64),
-        (Cell::Whole(number), _) => Value::Whole(*number),
-        (Cell::Number(number), _) => Value::Number(*number),
-        (Cell::Text(text), ColumnKind::Time) => Timestamp::parse(text).map_or(Value::Text(text), Value::Time),
-        (Cell::Text(text), _) => Value::Text(text),
-        (Cell::Bytes(_), _) => Value::Missing,
+        (SqlValue::Null, _) => ParquetValue::Missing,
+        (SqlValue::Whole(number), ColumnKind::Truth) => ParquetValue::Truth(*number != 0),
+        (SqlValue::Whole(number), ColumnKind::Number) => ParquetValue::Number(*number as f64),
+        (SqlValue::Whole(number), _) => ParquetValue::Whole(*number),
+        (SqlValue::Number(number), _) => ParquetValue::Number(*number),
+        (SqlValue::Text(text), ColumnKind::Time) => {
+            Timestamp::parse(text).map_or(ParquetValue::Text(text), ParquetValue::Time)
+        }
+        (SqlValue::Text(text), _) => ParquetValue::Text(text),
+        (SqlValue::Bytes(_), _) => ParquetValue::Missing,
     }
 }

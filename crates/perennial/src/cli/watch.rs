@@ -11,7 +11,7 @@ use url::Url;
 use super::{Context, Exit};
 use perennial_archive::settings::notify::parse_name;
 use perennial_archive::settings::site::{parse_address, parse_selector};
-use perennial_archive::settings::{NotifyRule, Seed, Target, put_rule};
+use perennial_archive::settings::{NoticeReceiver, NotifyRule, Seed, put_rule};
 use perennial_engine::admin::AdminAction;
 
 const AFTER_HELP: &str = "\
@@ -120,7 +120,7 @@ impl Watch {
             vanishes: self.vanishes.clone(),
             ..ChangeCondition::default()
         };
-        let rule = |(number, to): (usize, &Target)| NotifyRule {
+        let rule = |(number, to): (usize, &NoticeReceiver)| NotifyRule {
             name: if number == 0 { name.clone() } else { format!("{name} {}", number + 1) },
             to: to.clone(),
             condition: condition.clone(),

@@ -8,7 +8,7 @@ use super::template::{VERSION_META, announced};
 use super::truth::Truth;
 use super::web::{LivingPage, LivingWeb};
 use perennial_archive::Archive;
-use perennial_archive::store::Kind;
+use perennial_archive::store::CaptureKind;
 
 /// A change of this importance or more counts as important.
 const IMPORTANT: f64 = 0.1;
@@ -22,7 +22,7 @@ pub(super) fn feeds_of(archive: &Archive, web: &LivingWeb, seeds: &[String]) -> 
     let mut result = FeedsResult::default();
     for (site, seed) in seeds.iter().enumerate() {
         let Some(feed) = known.iter().find(|feed| feed.url == format!("{seed}feed.xml")) else { continue };
-        let captures = store.captures_of(feed.page)?;
+        let captures = store.page_captures(feed.page)?;
         let polls = captures.iter().filter(|capture| matches!(capture.status, Some(200 | 304)));
         result.polls += polls.clone().count() as u64;
         result.polls_with_news += feed.n_reads;
@@ -46,8 +46,8 @@ pub(super) fn captures_of(
     for (page, url) in web.pages.iter().zip(urls) {
         let mut times = Vec::new();
         if let Some(row) = store.page(url)? {
-            for capture in store.captures_of(row.id)? {
-                if capture.kind > Kind::Revisit || capture.status != Some(200) {
+            for capture in store.page_captures(row.id)? {
+                if capture.kind > CaptureKind::Revisit || capture.status != Some(200) {
                     continue;
                 }
                 if let Some(payload) = archive.document(&store, &capture)?

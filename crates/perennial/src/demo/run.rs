@@ -22,7 +22,7 @@ use super::truth::Truth;
 use super::web::LivingWeb;
 use super::{learned, measure};
 use perennial_archive::settings::site::{parse_address, parse_zone};
-use perennial_archive::settings::{Renderer, Seed, edit, follow};
+use perennial_archive::settings::{PageRenderer, Seed, edit, follow};
 use perennial_archive::{Archive, is_archive};
 use perennial_crawler::clock::Clock;
 use perennial_crawler::{CrawlOptions, CrawlStatus, StopHandle, crawl};
@@ -392,7 +392,7 @@ fn follow_sites(
         seeds.push(Seed {
             weight: site.weight,
             clock: Some(parse_zone(site.timezone).map_err(anyhow::Error::msg)?),
-            renderer: if site.is_drawn { Renderer::Chromium } else { Renderer::Layout },
+            renderer: if site.is_drawn { PageRenderer::Chromium } else { PageRenderer::Layout },
             allow_private: true,
             ..Seed::of_host(url)
         });

@@ -68,7 +68,7 @@ impl Terms {
             bail!("the text index is missing or of another release; run `perennial analyse`");
         };
         if let Some(site) = &self.site
-            && store.pages_of_host(site)?.is_empty()
+            && store.host_pages(site)?.is_empty()
         {
             return Err(not_found(store, site));
         }

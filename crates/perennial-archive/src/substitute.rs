@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use perennial_core::url::PageId;
 use perennial_warc::sha1_label;
 
-use crate::store::{Capture, Kind, Store};
+use crate::store::{Capture, CaptureKind, Store};
 
 /// Finds stand-ins. It is fast when captures come in the order of the index: then a page's last whole capture is at hand.
-pub(super) struct StandIns<'s> {
+pub(super) struct Substitutes<'s> {
     store: &'s Store,
     /// What a 304 has that names no payload.
     digest_of_nothing: String,
@@ -25,9 +25,9 @@ pub(super) struct StandIns<'s> {
     confirmed: HashMap<(PageId, String, Option<String>), Option<Capture>>,
 }
 
-impl<'s> StandIns<'s> {
-    pub(super) fn new(store: &'s Store) -> StandIns<'s> {
-        StandIns {
+impl<'s> Substitutes<'s> {
+    pub(super) fn new(store: &'s Store) -> Substitutes<'s> {
+        Substitutes {
             store,
             digest_of_nothing: sha1_label(b""),
             key: String::new(),
@@ -49,7 +49,7 @@ impl<'s> StandIns<'s> {
             }
             return Ok(None);
         }
-        if capture.kind == Kind::Revisit && capture.digest != self.digest_of_nothing {
+        if capture.kind == CaptureKind::Revisit && capture.digest != self.digest_of_nothing {
             return self.find_payload(capture);
         }
         match self.whole.get(&capture.page).filter(|last| last.time <= capture.time) {
@@ -64,7 +64,7 @@ impl<'s> StandIns<'s> {
         if let Some(found) = self.confirmed.get(&payload) {
             return Ok(found.clone());
         }
-        let found = self.store.whole_capture_of(capture)?;
+        let found = self.store.whole_capture_for(capture)?;
         self.confirmed.insert(payload, found.clone());
         Ok(found)
     }

@@ -15,13 +15,13 @@ use super::recover::Repair;
 use super::{files, sync_dir};
 
 /// Takes what is no sound record out of a file, from `from` on, where a record begins. The state must know no capture behind that.
-pub(crate) fn mend(path: &Path, name: &str, from: u64) -> anyhow::Result<Vec<Repair>> {
+pub(crate) fn repair_file(path: &Path, name: &str, from: u64) -> anyhow::Result<Vec<Repair>> {
     let context = || format!("cannot mend {}", path.display());
     let torn = torn_stretches(path, from).with_context(context)?;
     let bytes = fs::metadata(path).with_context(context)?.len();
     match &torn[..] {
         [] => Ok(Vec::new()),
-        [last] if last.end >= bytes => Ok(vec![cut_torn(path, name, last.start)?]),
+        [last] if last.end >= bytes => Ok(vec![cut_torn_end(path, name, last.start)?]),
         _ => cut_out(path, name, &torn, bytes).with_context(context),
     }
 }
@@ -90,7 +90,7 @@ fn copy(path: &Path, stretch: Range<u64>, out: &mut File) -> io::Result<()> {
 }
 
 /// Moves everything from `offset` on into a side file, synced before the file is cut.
-pub(crate) fn cut_torn(path: &Path, name: &str, offset: u64) -> anyhow::Result<Repair> {
+pub(crate) fn cut_torn_end(path: &Path, name: &str, offset: u64) -> anyhow::Result<Repair> {
     let side_name = format!("{name}-{offset}.torn");
     let side_path = path.with_file_name(&side_name);
     let context = || format!("cannot cut the torn end of {}", path.display());

@@ -24,11 +24,11 @@ const WINDOW_BITS: std::ops::RangeInclusive<u32> = 10..=27;
 /// Begins a text from which IDs are left out; Vi-XML begins with `<`.
 const LEAN: char = 'L';
 
-const CURE: &str =
+const HINT: &str =
     "a stored tree is damaged: make it again with `perennial verify --rebuild` and `perennial analyse`";
 
 /// The text of a tree, as it is packed.
-pub(super) fn text_of(tree: &BlockTree) -> String {
+pub(super) fn tree_to_text(tree: &BlockTree) -> String {
     let lean = lean(tree);
     match restored(lean.clone()) == *tree {
         true => format!("{LEAN}{}", without_list_ids(&vixml::write(&lean))),
@@ -37,10 +37,10 @@ pub(super) fn text_of(tree: &BlockTree) -> String {
 }
 
 /// The tree of such a text.
-pub(super) fn tree_of(text: &str) -> anyhow::Result<BlockTree> {
+pub(super) fn tree_from_text(text: &str) -> anyhow::Result<BlockTree> {
     match text.strip_prefix(LEAN) {
-        Some(lean) => Ok(restored(vixml::read(lean).context(CURE)?)),
-        None => vixml::read(text).context(CURE),
+        Some(lean) => Ok(restored(vixml::read(lean).context(HINT)?)),
+        None => vixml::read(text).context(HINT),
     }
 }
 
@@ -55,8 +55,8 @@ pub(super) fn unpack(packed: &[u8]) -> anyhow::Result<String> {
 }
 
 /// The text of a tree as states before schema 10 have it.
-pub(super) fn unpack_early(packed: &[u8]) -> anyhow::Result<String> {
-    read_all(zstd::stream::read::Decoder::new(packed).context(CURE)?)
+pub(super) fn unpack_schema_9(packed: &[u8]) -> anyhow::Result<String> {
+    read_all(zstd::stream::read::Decoder::new(packed).context(HINT)?)
 }
 
 /// What differs from a text that whoever reads will have.
@@ -67,7 +67,7 @@ pub(super) fn pack_beside(text: &str, beside: &str) -> io::Result<Vec<u8>> {
 /// The inverse of [`pack_beside`], with the same text beside it.
 pub(super) fn unpack_beside(packed: &[u8], beside: &str) -> anyhow::Result<String> {
     let reader = io::BufReader::new(packed);
-    read_all(zstd::stream::read::Decoder::with_ref_prefix(reader, beside.as_bytes()).context(CURE)?)
+    read_all(zstd::stream::read::Decoder::with_ref_prefix(reader, beside.as_bytes()).context(HINT)?)
 }
 
 fn compressed(text: &str, beside: &str, level: i32) -> io::Result<Vec<u8>> {
@@ -81,7 +81,7 @@ fn compressed(text: &str, beside: &str, level: i32) -> io::Result<Vec<u8>> {
 
 fn read_all(reader: impl Read) -> anyhow::Result<String> {
     let mut text = String::new();
-    reader.take(MAX_UNPACKED_BYTES).read_to_string(&mut text).context(CURE)?;
+    reader.take(MAX_UNPACKED_BYTES).read_to_string(&mut text).context(HINT)?;
     Ok(text)
 }
 
@@ -230,9 +230,9 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn a_packed_tree_is_the_same_tree(tree in any_tree(), beside in any_tree()) {
-            let (text, beside) = (text_of(&tree), text_of(&beside));
+            let (text, beside) = (tree_to_text(&tree), tree_to_text(&beside));
             prop_assert!(text.starts_with(LEAN) && !text.contains("<Links ID="));
-            prop_assert_eq!(&tree_of(&unpack(&pack(&text).unwrap()).unwrap()).unwrap(), &tree);
+            prop_assert_eq!(&tree_from_text(&unpack(&pack(&text).unwrap()).unwrap()).unwrap(), &tree);
             let patch = pack_beside(&text, &beside).unwrap();
             prop_assert_eq!(unpack_beside(&patch, &beside).unwrap(), text);
         }
@@ -243,7 +243,7 @@ pub(super) mod tests {
             let Some(block) = tree.blocks.first_mut() else { return Ok(()) };
             block.id = NodeId(id);
             block.importance = 7.5;
-            prop_assert_eq!(&tree_of(&text_of(&tree)).unwrap(), &tree);
+            prop_assert_eq!(&tree_from_text(&tree_to_text(&tree)).unwrap(), &tree);
         }
 
         #[test]
@@ -274,7 +274,7 @@ pub(super) mod tests {
             let blocks = texts.map(|text| Block::leaf(vec![], vec![], vec![Text::new(text)])).collect();
             let mut tree = BlockTree { blocks: vec![Block::inner(blocks)], ..BlockTree::default() };
             tree.seal();
-            text_of(&tree)
+            tree_to_text(&tree)
         };
         let (before, after) = (tree(50), tree(51));
         let (whole, patch) = (pack(&before).unwrap(), pack_beside(&before, &after).unwrap());

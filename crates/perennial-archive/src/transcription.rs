@@ -4,27 +4,27 @@
 use std::io::{self, BufRead, Read, Seek, Write};
 
 use flate2::write::GzEncoder;
-use perennial_warc::{Extent, Record, RecordHeader, RecordId, WarcVersion, sha1_label};
+use perennial_warc::{Record, RecordExtent, RecordHeader, RecordId, WarcVersion, sha1_label};
 
 /// A member up to this size is held in memory until its record has proved sound, a larger one on disk.
 const SPOOL_BYTES: usize = 8 << 20;
 
 /// A record in its new place.
-pub(crate) struct Transcribed {
+pub(crate) struct TranscribedRecord {
     /// Where it was read.
-    pub from: Extent,
+    pub from: RecordExtent,
     /// Length of the member written.
     pub length: u64,
 }
 
 /// Writes the record behind what `out` has; `None`, and nothing written, when it proved damaged.
-pub(crate) fn transcribe<R: Read>(
+pub(crate) fn transcribe_record<R: Read>(
     mut record: Record<'_, R>,
     out: &mut dyn Write,
-) -> anyhow::Result<Option<Transcribed>> {
+) -> anyhow::Result<Option<TranscribedRecord>> {
     let spool = tempfile::spooled_tempfile(SPOOL_BYTES);
     let mut member = GzEncoder::new(spool, flate2::Compression::default());
-    member.write_all(&head_of(record.header(), record.offset()))?;
+    member.write_all(&record_head(record.header(), record.offset()))?;
     loop {
         let bytes = match record.fill_buf() {
             Ok([]) => break,
@@ -46,11 +46,11 @@ pub(crate) fn transcribe<R: Read>(
     let Ok(from) = record.finish()? else { return Ok(None) };
     spool.rewind()?;
     let length = io::copy(&mut spool, out)?;
-    Ok(Some(Transcribed { from, length }))
+    Ok(Some(TranscribedRecord { from, length }))
 }
 
 /// The fields as they were; a record of an ARC file gets what WARC demands of it.
-fn head_of(header: &RecordHeader, offset: u64) -> Vec<u8> {
+fn record_head(header: &RecordHeader, offset: u64) -> Vec<u8> {
     let mut head = Vec::with_capacity(1024);
     let version = match header.version() {
         WarcVersion::Warc10 => "WARC/1.0",

@@ -6,12 +6,13 @@
 use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
-use super::{Capture, Filter, Store, TreeReader};
+use super::rows::{Columns, Statements};
+use super::{Capture, CaptureFilter, Store, TreeReader};
 
 /// The captures that were chosen.
-pub struct Chosen<'s> {
+pub struct ExportSelection<'s> {
     store: &'s Store,
     /// Captures that the filter lets through.
     pub n_captures: u64,
@@ -21,7 +22,7 @@ pub struct Chosen<'s> {
 
 /// Records of a WARC file that belong together, and the captures among them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Group {
+pub struct ExchangeGroup {
     /// The WARC file.
     pub file: String,
     /// Where the first record begins.
@@ -38,11 +39,11 @@ const MAX_GROUP_CAPTURES: usize = 64;
 impl Store {
     /// Chooses captures, and with each the one that `shown_for` gives, whose record is shown in its place. There is one choice
     /// at a time: the next one replaces it.
-    pub fn choose(
+    pub fn select_captures(
         &self,
-        filter: &Filter,
+        filter: &CaptureFilter,
         mut shown_for: impl FnMut(&Capture) -> anyhow::Result<Option<Capture>>,
-    ) -> anyhow::Result<Chosen<'_>> {
+    ) -> anyhow::Result<ExportSelection<'_>> {
         if self.connection.is_autocommit() {
             self.connection.execute_batch("BEGIN")?;
         }
@@ -54,14 +55,11 @@ impl Store {
         let mut n_captures = 0;
         self.each_capture(filter, |capture| {
             let shown = shown_for(&capture)?.map(|shown| shown.id);
-            let mut ask_for = self.connection.prepare_cached(
-                "INSERT INTO chosen VALUES (?1, 1, ?2) ON CONFLICT (capture) DO UPDATE SET is_asked_for = 1, shown = ?2",
-            )?;
-            ask_for.execute(params![capture.id, shown])?;
+            let sql = "INSERT INTO chosen VALUES (?1, 1, ?2)
+                ON CONFLICT (capture) DO UPDATE SET is_asked_for = 1, shown = ?2";
+            self.connection.run(sql, params![capture.id, shown])?;
             if let Some(shown) = shown {
-                let mut take_along =
-                    self.connection.prepare_cached("INSERT OR IGNORE INTO chosen VALUES (?1, 0, NULL)")?;
-                take_along.execute([shown])?;
+                self.connection.run("INSERT OR IGNORE INTO chosen VALUES (?1, 0, NULL)", [shown])?;
             }
             n_captures += 1;
             Ok(())
@@ -75,38 +73,34 @@ impl Store {
              FROM chosen JOIN captures c ON c.id = chosen.capture WHERE c.kind = 1 AND o IS NOT NULL",
             [],
         )?;
-        let count = "SELECT count(*) FROM chosen WHERE is_asked_for = 0";
-        let n_origins: i64 = self.connection.query_row(count, [], |row| row.get(0))?;
-        Ok(Chosen { store: self, n_captures, n_origins: n_origins as u64 })
+        let n_origins = self.connection.count("SELECT count(*) FROM chosen WHERE is_asked_for = 0", [])?;
+        Ok(ExportSelection { store: self, n_captures, n_origins })
     }
 }
 
-impl Chosen<'_> {
+impl ExportSelection<'_> {
     /// Calls `each` with the exchanges, in the order in which the archive has them.
-    pub fn each_group(&self, mut each: impl FnMut(Group) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut statement = self.store.connection.prepare(
-            "SELECT DISTINCT c.file, c.group_offset, c.group_length, f.name FROM chosen
-             JOIN captures c ON c.id = chosen.capture JOIN files f ON f.id = c.file ORDER BY c.file, c.group_offset",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let (offset, length) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64);
+    pub fn each_group(
+        &self,
+        mut each: impl FnMut(ExchangeGroup) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let sql = "SELECT DISTINCT c.file, c.group_offset, c.group_length, f.name FROM chosen
+            JOIN captures c ON c.id = chosen.capture JOIN files f ON f.id = c.file
+            ORDER BY c.file, c.group_offset";
+        self.store.connection.each_row(sql, [], |row| {
+            let (offset, length) = (row.count(1)?, row.count(2)?);
             let file: String = row.get(3)?;
             // What was derived from a capture goes with it, so the index of the export names it too.
             let mut captures = self.store.captures_in(&file, offset, MAX_GROUP_CAPTURES)?;
             captures.retain(|capture| capture.group_offset == offset);
-            each(Group { file, offset, length, captures })?;
-        }
-        Ok(())
+            each(ExchangeGroup { file, offset, length, captures })
+        })
     }
 
     /// The capture whose record is shown in place of this one's.
     pub fn shown_for(&self, capture: &Capture) -> anyhow::Result<Option<Capture>> {
-        let mut statement = self
-            .store
-            .connection
-            .prepare_cached("SELECT shown FROM chosen WHERE capture = ?1 AND shown IS NOT NULL")?;
-        match statement.query_row([capture.id], |row| row.get(0)).optional()? {
+        let sql = "SELECT shown FROM chosen WHERE capture = ?1 AND shown IS NOT NULL";
+        match self.store.connection.row(sql, [capture.id], |row| row.get(0))? {
             Some(shown) => self.store.capture(shown),
             None => Ok(None),
         }
@@ -114,18 +108,14 @@ impl Chosen<'_> {
 
     /// Keeps a line of the new index.
     pub fn add_line(&self, line: &str) -> anyhow::Result<()> {
-        self.store.connection.prepare_cached("INSERT INTO lines VALUES (?1)")?.execute([line])?;
-        Ok(())
+        self.store.connection.run("INSERT INTO lines VALUES (?1)", [line])
     }
 
     /// Calls `each` with the lines of the new index, sorted as bytes.
     pub fn each_line(&self, mut each: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut statement = self.store.connection.prepare("SELECT line FROM lines ORDER BY line")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            each(row.get_ref(0)?.as_str()?)?;
-        }
-        Ok(())
+        self.store
+            .connection
+            .each_row("SELECT line FROM lines ORDER BY line", [], |row| each(row.get_ref(0)?.as_str()?))
     }
 
     /// Calls `each` with number, address and time of the HTML captures that were asked for, in order of time.
@@ -133,18 +123,14 @@ impl Chosen<'_> {
         &self,
         mut each: impl FnMut(i64, &str, Timestamp) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut statement = self.store.connection.prepare(
-            "SELECT c.id, p.url, c.time FROM chosen JOIN captures c ON c.id = chosen.capture
-             JOIN pages p ON p.id = c.page
-             WHERE is_asked_for AND c.kind <= 1 AND c.status = 200
-               AND p.mime IN ('text/html', 'application/xhtml+xml')
-             ORDER BY c.time, c.id",
-        )?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            each(row.get(0)?, row.get_ref(1)?.as_str()?, Timestamp::from_millis(row.get(2)?))?;
-        }
-        Ok(())
+        let sql = "SELECT c.id, p.url, c.time FROM chosen JOIN captures c ON c.id = chosen.capture
+            JOIN pages p ON p.id = c.page
+            WHERE is_asked_for AND c.kind <= 1 AND c.status = 200
+              AND p.mime IN ('text/html', 'application/xhtml+xml')
+            ORDER BY c.time, c.id";
+        self.store
+            .connection
+            .each_row(sql, [], |row| each(row.get(0)?, row.get_ref(1)?.as_str()?, row.time(2)?))
     }
 
     /// Calls `each` with address, time and tree of every capture that was asked for and has a tree of its own; a capture that
@@ -153,21 +139,19 @@ impl Chosen<'_> {
         &self,
         mut each: impl FnMut(&str, Timestamp, &BlockTree) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut statement = self.store.connection.prepare(
-            "SELECT p.url, c.page, c.time FROM chosen JOIN captures c ON c.id = chosen.capture
-             JOIN pages p ON p.id = c.page
-             WHERE chosen.is_asked_for = 1 AND EXISTS (SELECT 1 FROM trees t WHERE t.page = c.page AND t.time = c.time
-                 UNION ALL SELECT 1 FROM past_trees t WHERE t.page = c.page AND t.time = c.time)
-             ORDER BY c.page, c.time",
-        )?;
         let mut trees = TreeReader::new(self.store);
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let time = Timestamp::from_millis(row.get(2)?);
+        let sql = "SELECT p.url, c.page, c.time FROM chosen JOIN captures c ON c.id = chosen.capture
+            JOIN pages p ON p.id = c.page
+            WHERE chosen.is_asked_for = 1 AND EXISTS (SELECT 1 FROM trees t WHERE t.page = c.page
+            AND t.time = c.time
+                UNION ALL SELECT 1 FROM past_trees t WHERE t.page = c.page AND t.time = c.time)
+            ORDER BY c.page, c.time";
+        self.store.connection.each_row(sql, [], |row| {
+            let time = row.time(2)?;
             if let Some(tree) = trees.tree_at(PageId(row.get(1)?), time)? {
                 each(row.get_ref(0)?.as_str()?, time, &tree)?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

@@ -15,7 +15,7 @@ impl Store {
     ///
     /// It is copied in one transaction, so that a reader sees either state whole. Only a file that is no database
     /// any more, which nobody can be reading, is replaced as a file.
-    pub fn take_place_of(&self, path: &Path) -> anyhow::Result<Store> {
+    pub fn replace_state(&self, path: &Path) -> anyhow::Result<Store> {
         let context = || format!("cannot replace {}", path.display());
         if self.copy_to(path).is_err() {
             remove_state(path).with_context(context)?;

@@ -3,14 +3,15 @@
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::url::PageId;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
 use super::Store;
-use super::analyses::{IS_NEW_VERSION, status_of};
+use super::analyses::{IS_NEW_VERSION, parse_change_status};
+use super::rows::{Columns, Statements};
 
 /// A version of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Step {
+pub struct VersionStep {
     /// When the observation was that showed it first.
     pub time: Timestamp,
     /// What it showed compared with the observation before.
@@ -21,29 +22,29 @@ pub struct Step {
 
 /// The versions of a page around an instant.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Steps {
+pub struct VersionSteps {
     /// The version at the instant: the last that began at or before it.
-    pub here: Option<Step>,
+    pub here: Option<VersionStep>,
     /// The version before that one.
-    pub previous: Option<Step>,
+    pub previous: Option<VersionStep>,
     /// The version after it.
-    pub next: Option<Step>,
+    pub next: Option<VersionStep>,
     /// The last important version before it.
-    pub previous_important: Option<Step>,
+    pub previous_important: Option<VersionStep>,
     /// The first important version after it.
-    pub next_important: Option<Step>,
+    pub next_important: Option<VersionStep>,
 }
 
 impl Store {
     /// The versions of a page around an instant, as far as its observations are analysed.
-    pub fn steps_around(&self, page: PageId, at: Timestamp) -> anyhow::Result<Steps> {
+    pub fn versions_around(&self, page: PageId, at: Timestamp) -> anyhow::Result<VersionSteps> {
         let here = self.step(page, "time <= ?2", "DESC", at, false)?;
         let Some(from) = here.map(|here| here.time) else {
             let next = self.step(page, "time > ?2", "ASC", at, false)?;
             let next_important = self.step(page, "time > ?2", "ASC", at, true)?;
-            return Ok(Steps { next, next_important, ..Steps::default() });
+            return Ok(VersionSteps { next, next_important, ..VersionSteps::default() });
         };
-        Ok(Steps {
+        Ok(VersionSteps {
             here,
             previous: self.step(page, "time < ?2", "DESC", from, false)?,
             next: self.step(page, "time > ?2", "ASC", at, false)?,
@@ -59,21 +60,21 @@ impl Store {
         order: &str,
         at: Timestamp,
         is_important: bool,
-    ) -> anyhow::Result<Option<Step>> {
+    ) -> anyhow::Result<Option<VersionStep>> {
         let important = if is_important { "AND is_indexed" } else { "" };
         let sql = format!(
             "SELECT time, seen, importance, is_indexed FROM lessons l
-             WHERE page = ?1 AND {condition} AND {IS_NEW_VERSION} {important} ORDER BY time {order} LIMIT 1"
+                WHERE page = ?1 AND {condition} AND {IS_NEW_VERSION} {important} ORDER BY time {order}
+                LIMIT 1"
         );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        Ok(statement.query_row(params![page.0, at.as_millis()], read_step).optional()?)
+        self.connection.row(&sql, params![page.0, at.as_millis()], read_step)
     }
 }
 
-fn read_step(row: &Row<'_>) -> rusqlite::Result<Step> {
-    Ok(Step {
-        time: Timestamp::from_millis(row.get(0)?),
-        status: status_of(row.get(1)?, row.get(2)?),
+fn read_step(row: &Row<'_>) -> rusqlite::Result<VersionStep> {
+    Ok(VersionStep {
+        time: row.time(0)?,
+        status: parse_change_status(row.get(1)?, row.get(2)?),
         is_important: row.get(3)?,
     })
 }

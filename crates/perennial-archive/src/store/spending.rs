@@ -1,8 +1,9 @@
 //! Visits and bytes that were spent <-> the table `crawl_spent`, summed by minute.
 
 use perennial_core::time::{Span, Timestamp};
-use rusqlite::params;
+use rusqlite::{Row, params};
 
+use super::rows::{Columns, Statements};
 use super::{Commit, Store};
 
 /// Spending is summed over spans of this length.
@@ -13,34 +14,25 @@ pub const OVERALL: i64 = 0;
 impl Commit<'_> {
     /// Adds a visit and its bytes to its seed and to the overall spending.
     pub fn put_spent(&self, seed: i64, is_page: bool, n_bytes: u64, at: Timestamp) -> anyhow::Result<()> {
-        let mut put = self.transaction.prepare_cached(
-            "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET n_visits = n_visits + ?3, n_bytes = n_bytes + ?4",
-        )?;
+        let sql = "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT DO UPDATE SET n_visits = n_visits + ?3, n_bytes = n_bytes + ?4";
         let grain = GRAIN.as_millis();
         let start = at.as_millis().div_euclid(grain).saturating_mul(grain);
-        for of in [OVERALL, seed] {
-            put.execute(params![of, start, i64::from(is_page), n_bytes as i64])?;
-        }
-        Ok(())
+        let put = |seed: i64| self.transaction.run(sql, params![seed, start, is_page, n_bytes as i64]);
+        [OVERALL, seed].into_iter().try_for_each(put)
     }
 
     /// Deletes what was spent before an instant.
     pub fn forget_spent(&self, before: Timestamp) -> anyhow::Result<()> {
-        self.transaction.execute("DELETE FROM crawl_spent WHERE start < ?1", [before.as_millis()])?;
-        Ok(())
+        self.transaction.run("DELETE FROM crawl_spent WHERE start < ?1", [before.as_millis()])
     }
 }
 
 impl Store {
     /// Visits of pages and bytes that were spent on a seed since an instant.
     pub fn spent(&self, seed: i64, since: Timestamp) -> anyhow::Result<(u64, u64)> {
-        let mut sum = self.connection().prepare_cached(
-            "SELECT coalesce(sum(n_visits), 0), coalesce(sum(n_bytes), 0) FROM crawl_spent
-             WHERE seed = ?1 AND start >= ?2",
-        )?;
-        Ok(sum.query_row(params![seed, since.as_millis()], |row| {
-            Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
-        })?)
+        let sql = "SELECT sum(n_visits), sum(n_bytes) FROM crawl_spent WHERE seed = ?1 AND start >= ?2";
+        let read = |row: &Row<'_>| Ok((row.count(0)?, row.count(1)?));
+        Ok(self.connection.row(sql, params![seed, since.as_millis()], read)?.unwrap_or_default())
     }
 }

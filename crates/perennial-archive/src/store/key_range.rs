@@ -8,6 +8,7 @@ use perennial_warc::surt::KeyRange;
 use rusqlite::params;
 
 use super::query::read_page;
+use super::rows::{Columns, Statements};
 use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, PageRow, Store, read_capture};
 
 impl Store {
@@ -18,14 +19,12 @@ impl Store {
         for page in self.pages_with_key(key)? {
             for (side, order) in [("<=", "DESC"), (">", "ASC")] {
                 let sql = format!(
-                    "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time {side} ?2
-                     ORDER BY c.time {order}, c.id {order} LIMIT ?3"
+                    "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1
+                        AND c.time {side} ?2
+                        ORDER BY c.time {order}, c.id {order} LIMIT ?3"
                 );
-                let mut statement = self.connection().prepare_cached(&sql)?;
-                let rows = statement.query_map(params![page.0, time.as_millis(), n as i64], read_capture)?;
-                for capture in rows {
-                    found.push(capture?);
-                }
+                let values = params![page.0, time.as_millis(), n as i64];
+                found.extend(self.connection.rows::<_, Vec<_>>(&sql, values, read_capture)?);
             }
         }
         found.sort_by_key(|capture| (capture.time, capture.id));
@@ -33,18 +32,16 @@ impl Store {
     }
 
     /// When pages with a key were captured first and last.
-    pub fn span_of_key(&self, key: &str) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT min(first_seen), max(last_seen) FROM pages WHERE surt = ?1 AND n_captures > 0",
-        )?;
-        let (first, last): (Option<i64>, Option<i64>) =
-            statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(first.zip(last).map(|(first, last)| (Timestamp::from_millis(first), Timestamp::from_millis(last))))
+    pub fn key_span(&self, key: &str) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
+        let sql = "SELECT min(first_seen), max(last_seen) FROM pages WHERE surt = ?1 AND n_captures > 0";
+        let span =
+            self.connection.row(sql, [key], |row| Ok(row.optional_time(0)?.zip(row.optional_time(1)?)))?;
+        Ok(span.flatten())
     }
 
     /// Captures of the pages with a key between two instants by UTC day: the day's number since 1970, how many, and the first of
     /// them. Work: the pages' captures, of which only the index is read.
-    pub fn days_of_key(
+    pub fn key_days(
         &self,
         key: &str,
         from: Timestamp,
@@ -52,7 +49,7 @@ impl Store {
     ) -> anyhow::Result<Vec<(i64, u64, Timestamp)>> {
         const DAY_MILLIS: i64 = 86_400_000;
         let mut days: BTreeMap<i64, (u64, i64)> = BTreeMap::new();
-        let mut statement = self.connection().prepare_cached(
+        let mut statement = self.connection.prepare_cached(
             "SELECT time FROM captures WHERE page = ?1 AND time BETWEEN ?2 AND ?3 ORDER BY time",
         )?;
         for page in self.pages_with_key(key)? {
@@ -84,31 +81,24 @@ impl Store {
         limit: usize,
     ) -> anyhow::Result<Vec<PageRow>> {
         let (key, url) = after.unwrap_or_default();
-        let mut statement = self.connection().prepare_cached(
-            "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages
-             WHERE surt >= max(CAST(?1 AS TEXT), ?3) AND surt < CAST(?2 AS TEXT) AND (surt, url) > (?3, ?4)
-             AND n_captures > 0 ORDER BY surt, url LIMIT ?5",
-        )?;
         let values = params![range.start, range.end, key, url, limit as i64];
-        let rows = statement.query_map(values, read_page)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let sql = "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages
+            WHERE surt >= max(CAST(?1 AS TEXT), ?3) AND surt < CAST(?2 AS TEXT) AND (surt, url) > (?3, ?4)
+            AND n_captures > 0 ORDER BY surt, url LIMIT ?5";
+        self.connection.rows(sql, values, read_page)
     }
 
     /// Captures of a site's pages.
-    pub fn n_captures_of_site(&self, host: &str) -> anyhow::Result<u64> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT coalesce(sum(n_captures), 0) FROM pages WHERE site = (SELECT id FROM sites WHERE host = ?1)",
-        )?;
-        Ok(statement.query_row([host], |row| row.get::<_, i64>(0))? as u64)
+    pub fn site_capture_count(&self, host: &str) -> anyhow::Result<u64> {
+        let sql = "SELECT coalesce(sum(n_captures), 0) FROM pages WHERE site = (SELECT id FROM sites
+            WHERE host = ?1)";
+        self.connection.count(sql, [host])
     }
 
     /// The pages with a key: addresses that differ in scheme, `www.` or the like. A bounded number of them.
     pub fn pages_with_key(&self, key: &str) -> anyhow::Result<Vec<PageId>> {
-        let mut statement = self
-            .connection()
-            .prepare_cached("SELECT id FROM pages WHERE surt = ?1 AND n_captures > 0 ORDER BY id LIMIT 64")?;
-        let rows = statement.query_map([key], |row| row.get(0).map(PageId))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let sql = "SELECT id FROM pages WHERE surt = ?1 AND n_captures > 0 ORDER BY id LIMIT 64";
+        self.connection.rows(sql, [key], |row| row.get(0).map(PageId))
     }
 }
 
@@ -122,7 +112,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open_write(&dir.path().join("state.db")).unwrap();
         let sql = "SELECT id FROM pages WHERE surt > ?1 ORDER BY id LIMIT ?2";
-        let mut statement = store.connection().prepare(sql).unwrap();
+        let mut statement = store.connection.prepare(sql).unwrap();
         for limit in 1..5i64 {
             let rows = statement.query_map(params!["a", limit], |row| row.get::<_, i64>(0)).unwrap();
             assert_eq!(rows.count(), 0);

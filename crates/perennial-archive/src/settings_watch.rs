@@ -8,7 +8,7 @@ use super::Archive;
 
 /// Tells one state of a file from another without reading it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Stamp {
+struct FileStamp {
     modified: Option<SystemTime>,
     length: u64,
     /// An edit puts another file in its place.
@@ -20,7 +20,7 @@ struct Stamp {
 pub struct SettingsWatch {
     path: PathBuf,
     text: String,
-    seen: Option<Stamp>,
+    seen: Option<FileStamp>,
 }
 
 impl SettingsWatch {
@@ -36,7 +36,7 @@ impl SettingsWatch {
         let number = std::os::unix::fs::MetadataExt::ino(&metadata);
         #[cfg(not(unix))]
         let number = 0;
-        let stamp = Stamp { modified: metadata.modified().ok(), length: metadata.len(), number };
+        let stamp = FileStamp { modified: metadata.modified().ok(), length: metadata.len(), number };
         if self.seen == Some(stamp) {
             return None;
         }

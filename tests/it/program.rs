@@ -95,7 +95,7 @@ pub(crate) fn sample_warc(salt: &str, compression: Compression) -> Vec<u8> {
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
     let profile = RevisitProfile::IdenticalPayloadDigest;
     let revisit = NewRecord::revisit(ids.next_id(), day(3), &home, profile, head, Some(&digest));
-    out.write(&revisit.refers_to(&home, day(1), None)).unwrap();
+    out.write(&revisit.refers_to(&home, day(1))).unwrap();
     out.into_inner()
 }
 

@@ -303,7 +303,7 @@ fn page_and_304(dir: &Path) -> [PathBuf; 2] {
         fs::write(&path, out.into_inner()).unwrap();
         path
     };
-    [written("page.warc", &page), written("confirmed.warc", &confirmed.refers_to(url, day(1), None))]
+    [written("page.warc", &page), written("confirmed.warc", &confirmed.refers_to(url, day(1)))]
 }
 
 #[test]

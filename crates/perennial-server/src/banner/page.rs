@@ -168,7 +168,13 @@ fn steps(shown: &Shown<'_>) -> Markup {
 }
 
 /// A link to a different version, with its time visible or for screen readers only.
-fn step(context: &ReplayContext, step: Option<VersionStep>, rel: &str, label: &str, is_timed: bool) -> Markup {
+fn step(
+    context: &ReplayContext,
+    step: Option<VersionStep>,
+    rel: &str,
+    label: &str,
+    is_timed: bool,
+) -> Markup {
     let is_back = rel == "prev";
     let Some(step) = step else {
         return html! { span.mute.none title={ (label) ": none" } { @if is_back { "‹" } @else { "›" } } };

@@ -97,7 +97,7 @@ enum ExportFormat {
 
 /// The code that writes a format.
 enum ExportWriter {
-    Records(export::Format),
+    Records(export::RecordFormat),
     Objects(ArticleFormat),
     Trees,
     Deltas,
@@ -107,9 +107,9 @@ enum ExportWriter {
 impl ExportFormat {
     fn writer(self) -> ExportWriter {
         match self {
-            ExportFormat::Wacz => ExportWriter::Records(export::Format::Wacz),
-            ExportFormat::Warc => ExportWriter::Records(export::Format::Warc),
-            ExportFormat::Cdxj => ExportWriter::Records(export::Format::Cdxj),
+            ExportFormat::Wacz => ExportWriter::Records(export::RecordFormat::Wacz),
+            ExportFormat::Warc => ExportWriter::Records(export::RecordFormat::Warc),
+            ExportFormat::Cdxj => ExportWriter::Records(export::RecordFormat::Cdxj),
             ExportFormat::Objects => ExportWriter::Objects(ArticleFormat::JsonLines),
             ExportFormat::ObjectsMarkdown => ExportWriter::Objects(ArticleFormat::Markdown),
             ExportFormat::Vixml => ExportWriter::Trees,
@@ -129,7 +129,8 @@ impl Export {
         let beside = self.output.with_added_extension("part");
         let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let (site, page) = (self.site.clone(), self.page.clone());
-        let filter = CaptureFilter { site, page, since: self.since, until: self.until, ..CaptureFilter::default() };
+        let filter =
+            CaptureFilter { site, page, since: self.since, until: self.until, ..CaptureFilter::default() };
         let result = match self.format.writer() {
             ExportWriter::Records(format) => self.export_records(context, format, &filter, out),
             ExportWriter::Objects(format) => self.export_objects(context, format, &filter, out),

@@ -159,7 +159,7 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
 }
 
 fn feed_row(
-    feed: &KnownFeed,
+    feed: &StoredFeed,
     publishing: &perennial_core::feed::polling::PublishingHistory,
     now: perennial_core::time::Timestamp,
 ) -> FeedRow {

@@ -122,7 +122,7 @@ fn distinct(names: &[String]) -> Vec<String> {
 }
 
 /// The rows as objects with the names of the columns.
-fn objects(answer: &Rows) -> Vec<Value> {
+fn objects(answer: &SqlRows) -> Vec<Value> {
     let value = |cell: &SqlValue| match cell {
         SqlValue::Null => Value::Null,
         SqlValue::Whole(number) => (*number).into(),

@@ -187,7 +187,7 @@ impl Sheet {
         match self {
             Sheet::Csv(out) => csv::write_row(out, cells)?,
             Sheet::Parquet(out, writer, kinds) => {
-                let values: Vec<Value<'_>> =
+                let values: Vec<ParquetValue> =
                     cells.iter().zip(kinds.iter()).map(|(cell, kind)| typed_value(cell, *kind)).collect();
                 writer.push(&values).context("the state has a row that the table cannot hold")?;
                 out.write_all(&writer.take())?;
@@ -220,7 +220,7 @@ fn column_kind(column: &str) -> ColumnKind {
 }
 
 /// A value of the column's type. A value of a different type is passed on, and the writer refuses it.
-fn typed_value(cell: &SqlValue, kind: ColumnKind) -> Value<'_> {
+fn typed_value(cell: &SqlValue, kind: ColumnKind) -> ParquetValue<'_> {
     match (cell, kind) {
         (SqlValue::Null, _) => ParquetValue::Missing,
         (SqlValue::Whole(number), ColumnKind::Truth) => ParquetValue::Truth(*number != 0),

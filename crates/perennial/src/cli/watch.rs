@@ -37,7 +37,7 @@ pub(super) struct Watch {
     selector: Option<Selector>,
     /// Receiver of the notices; repeatable
     #[arg(long, value_name = "TARGET")]
-    notify: Vec<Target>,
+    notify: Vec<NoticeReceiver>,
     /// Only changes of at least this importance, 0 to 1
     #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = parse_share)]
     min_importance: f64,

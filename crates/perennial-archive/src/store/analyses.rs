@@ -1,4 +1,5 @@
-//! Analyses and the states of pages <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
+//! Stores analyses and page states in the tables `lessons` and `known`; `trees` stores their trees. All of it can be
+//! computed again from the captures.
 
 use std::borrow::Cow;
 
@@ -18,12 +19,11 @@ use super::{
     CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, NewTree, PackedTree, Store, read_capture, unpack_noise,
 };
 
-/// The version of a page that its last tree shows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShownVersion {
-    /// What tells it from another: the digest of its payload.
+    /// The digest of its payload.
     pub identity: Identity,
-    /// The observation of it that was laid out.
+    /// The observation that was laid out.
     pub time: Timestamp,
 }
 
@@ -36,23 +36,23 @@ pub struct PageState {
     pub identity: Identity,
     /// Whether any observation showed a page.
     pub was_page: bool,
-    /// The title as it was last shown.
+    /// The title at the last observation.
     pub title: Option<String>,
-    /// The last tree, and the observation that first showed it; `None` if none could be laid out.
+    /// The last tree, and the observation that first showed it; `None` if no version could be laid out.
     pub tree: Option<(Timestamp, PackedTree)>,
-    /// The tree as the last observation showed it, which may have shifted its boxes. Not stored, and not unpacked before it is
-    /// needed: most visits find the same payload.
+    /// The tree as the last observation showed it, possibly with shifted boxes. It is not stored. It is unpacked only
+    /// when needed, because most visits find the same payload.
     pub unpacked: Option<BlockTree>,
-    /// Which version the tree shows; `None` if a later one could not be laid out.
+    /// The version that the tree shows; `None` if a later version could not be laid out.
     pub shown: Option<ShownVersion>,
-    /// What earlier observations taught about the page's noise.
+    /// The noise that earlier observations showed.
     pub noise: NoiseHistory,
     /// The sums for the index threshold.
     pub sums: IndexSums,
 }
 
 impl PageState {
-    /// Of a page at its first observation, before anything is known of it.
+    /// The state of a page at its first observation.
     pub fn new(time: Timestamp, identity: Identity) -> PageState {
         PageState {
             time,
@@ -67,12 +67,11 @@ impl PageState {
         }
     }
 
-    /// What the next answer is compared with, before it is laid out.
+    /// The previous answer, for comparison with the next one before layout.
     pub fn before(&self) -> PreviousAnswer<'_> {
         PreviousAnswer { identity: &self.identity, was_page: self.was_page }
     }
 
-    /// The last tree.
     pub fn read_tree(&self) -> anyhow::Result<Option<Cow<'_, BlockTree>>> {
         match (&self.unpacked, &self.tree) {
             (Some(tree), _) => Ok(Some(Cow::Borrowed(tree))),
@@ -85,103 +84,94 @@ impl PageState {
 /// The result of analysing one capture.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// The page that was observed.
     pub page: PageId,
-    /// When it was captured.
+    /// When the capture was made.
     pub time: Timestamp,
     /// The observation that it was compared with.
     pub before: Option<Timestamp>,
-    /// How it relates to that one.
+    /// How the two observations relate.
     pub status: ChangeStatus,
     /// Number of operations of the change.
     pub n_operations: usize,
-    /// How much of each of them is noise; `None`: nothing is.
+    /// How much of each operation is noise; `None` if none is.
     pub noise_of_operations: Option<Vec<u8>>,
-    /// Whether the version is indexed.
     pub is_indexed: bool,
     /// The tree, if it differs from the one before.
     pub tree: Option<NewTree>,
-    /// The title as it was last shown.
+    /// The title at this observation, or the last one that showed a title.
     pub title: Option<String>,
-    /// The title before, if this observation changed it.
+    /// The previous title, if this observation changed it.
     pub title_before: Option<String>,
-    /// The items that came to a listing page or got another headline there. They are not stored: its trees have them.
+    /// The items that appeared on a listing page or were retitled there. They are not stored, because the trees contain
+    /// them.
     pub items: Vec<NewsItem>,
 }
 
-/// An item that came to a listing page, or got another headline there.
+/// An item that appeared on a listing page or was retitled there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewsItem {
-    /// Where it links to.
+    /// The URL that it links to.
     pub url: String,
-    /// Its headline.
     pub title: String,
-    /// Whether it was there under another headline.
+    /// Whether the item was there before with a different headline.
     pub is_retitled: bool,
 }
 
-/// An observation that showed something else than the observation before it.
+/// An observation that differs from the one before.
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
-    /// The page that changed.
     pub page: PageId,
-    /// Its address.
     pub url: String,
-    /// When the observation was that showed the change.
+    /// The observation that showed the change.
     pub time: Timestamp,
-    /// When the observation before was; `None` for the first.
+    /// The observation before; `None` for the first.
     pub before: Option<Timestamp>,
-    /// What it showed.
     pub status: ChangeStatus,
-    /// Number of operations between the trees of the two observations, where both were laid out.
+    /// Number of operations between the two trees, if both observations were laid out.
     pub n_operations: usize,
-    /// How much of each operation is noise, as the page's history had it then; empty where nothing was.
+    /// How much of each operation is noise by the page's history at that time; empty if none is.
     pub noise: Vec<f64>,
-    /// The page's title.
     pub title: Option<String>,
-    /// Its title before, where it had another.
+    /// The previous title, if the change replaced it.
     pub title_before: Option<String>,
     /// What the URL answered.
     pub identity: Identity,
-    /// Whether the page came to its site while the site was followed: the link to it, or its entry in a sitemap or feed, was not
-    /// there at an earlier observation.
+    /// Whether the page appeared while its site was followed: an earlier observation had no link, sitemap entry or feed
+    /// item for it.
     pub is_new: bool,
     /// Whether the version is worth indexing.
     pub is_indexed: bool,
 }
 
-/// An analysed observation, as far as the text index needs it.
+/// The part of an analysed observation that the text index needs.
 #[derive(Clone, Copy, Debug)]
 pub struct AnalysedObservation {
-    /// When it was.
     pub time: Timestamp,
     /// The observation before.
     pub before: Option<Timestamp>,
-    /// What it showed.
     pub status: ChangeStatus,
-    /// Whether its version is worth indexing.
+    /// Whether the version is worth indexing.
     pub is_indexed: bool,
-    /// Whether its tree differs from the one before.
+    /// Whether the tree differs from the one before.
     pub has_tree: bool,
 }
 
-/// Which changes: all conditions that are given must hold.
+/// Selects changes that satisfy all given conditions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangeFilter<'a> {
-    /// Address of the page.
+    /// URL of the page.
     pub url: Option<&'a str>,
     /// Host of the site.
     pub host: Option<&'a str>,
-    /// Not before this instant.
+    /// Inclusive.
     pub since: Option<Timestamp>,
-    /// Before this instant.
+    /// Exclusive.
     pub until: Option<Timestamp>,
-    /// The least importance.
     pub min_importance: f64,
 }
 
 impl ChangeFilter<'_> {
-    /// The bounds in time as plain numbers, which an index can serve.
+    /// The time bounds as plain numbers, which an index supports.
     pub(super) fn span(&self) -> (i64, i64) {
         let since = self.since.map_or(i64::MIN, Timestamp::as_millis);
         (since, self.until.map_or(i64::MAX, Timestamp::as_millis))
@@ -193,7 +183,7 @@ const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
      WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
 
-/// The number in the state file. The reported importance is stored beside it.
+/// The number in the state file. A second column contains the reported importance.
 fn change_status_code(status: ChangeStatus) -> i64 {
     match status {
         ChangeStatus::New => 0,
@@ -208,7 +198,7 @@ fn change_status_code(status: ChangeStatus) -> i64 {
     }
 }
 
-/// From the number in the state file and the importance beside it.
+/// The inverse of [`change_status_code`].
 pub(super) fn parse_change_status(code: i64, importance: f64) -> ChangeStatus {
     match code {
         0 => ChangeStatus::New,
@@ -225,7 +215,7 @@ pub(super) fn parse_change_status(code: i64, importance: f64) -> ChangeStatus {
 }
 
 impl Commit<'_> {
-    /// Stores an analysis. Those of one page must come in order of time, and the page's state after the last of them.
+    /// Stores an analysis. The caller stores the analyses of a page in order of time, then the page's state.
     pub fn put_analysis(&self, analysis: &Analysis) -> anyhow::Result<()> {
         let Analysis { page, time, status, .. } = *analysis;
         let sql = "INSERT OR REPLACE INTO lessons
@@ -243,7 +233,7 @@ impl Commit<'_> {
                 analysis.n_operations as i64,
                 analysis.noise_of_operations,
                 analysis.is_indexed,
-                // Most observations change nothing and need no title of their own.
+                // Most observations change nothing, so they need no title.
                 analysis.title.as_ref().filter(|_| status.observed_importance() > Importance::NONE),
                 analysis.title_before
             ],
@@ -254,7 +244,7 @@ impl Commit<'_> {
         }
     }
 
-    /// Stores what the next observation of a page is compared with. Its tree is stored with the analysis that found it.
+    /// Stores what the next observation of a page is compared with. The analysis that found its tree stores the tree.
     pub fn put_page_state(&self, page: PageId, state: &PageState) -> anyhow::Result<()> {
         let sql = "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total,
             gathered,
@@ -279,7 +269,7 @@ impl Commit<'_> {
         )
     }
 
-    /// Deletes the analyses of a page, before they are made again from its first capture on.
+    /// Deletes the analyses of a page, before it is analysed again from its first capture.
     pub fn forget_analyses(&self, page: PageId) -> anyhow::Result<()> {
         self.forget_trees(page)?;
         for table in ["lessons", "known"] {
@@ -296,13 +286,13 @@ impl Store {
         self.connection.count(&sql, [])
     }
 
-    /// The pages that have such observations, with the earliest of them.
+    /// The pages with such observations, each with the earliest.
     pub fn backlog(&self) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
         let sql = format!("SELECT c.page, min(c.time) {BACKLOG} {ANALYSED} GROUP BY c.page ORDER BY c.page");
         self.connection.rows(&sql, [], |row| Ok((PageId(row.get(0)?), row.time(1)?)))
     }
 
-    /// The captures of a page after an instant that are observations, or all, in order of time.
+    /// The captures of a page that are observations, in order of time; all, or those after an instant.
     pub fn observed_captures(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
@@ -313,7 +303,7 @@ impl Store {
         self.connection.rows(&sql, params![page.0, after], read_capture)
     }
 
-    /// What the next observation of a page is compared with, if any was analysed.
+    /// What the next observation of a page is compared with; `None` before the first analysis.
     pub fn page_state(&self, page: PageId) -> anyhow::Result<Option<PageState>> {
         let sql =
             "SELECT time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page,
@@ -326,8 +316,8 @@ impl Store {
         Ok(Some(state))
     }
 
-    /// The change between two observations of a page in a row, as the analysis found it: its importance, and how much of each operation
-    /// is noise by the page's history. `None` when these are not in a row, or one of them was not laid out.
+    /// The importance of the change between two consecutive observations, and how much of each operation is noise by
+    /// the page's history. `None` if they are not consecutive or one was not laid out.
     pub fn change_between(
         &self,
         url: &str,
@@ -342,7 +332,7 @@ impl Store {
         self.connection.row(sql, times, read)
     }
 
-    /// The observations of a page after an instant that were analysed, or all, in order of time.
+    /// The analysed observations of a page in order of time; all, or those after an instant.
     pub fn analysed_observations(
         &self,
         page: PageId,
@@ -369,7 +359,7 @@ impl Store {
         self.connection.count(sql, params![page.0, until.as_millis()])
     }
 
-    /// Every page that has analyses, with the last of them and their number.
+    /// Every page that has analyses, with the time of the last analysis and their number.
     pub fn analysed_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
         let sql = "SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page";
         self.connection.rows(sql, [], |row| Ok((PageId(row.get(0)?), row.time(1)?, row.count(2)?)))
@@ -381,7 +371,7 @@ impl Store {
         filter: &ChangeFilter<'_>,
         mut each: impl FnMut(ChangeRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        // One page is found by its number, so that only its own analyses are read.
+        // The page's number selects one page, so SQLite reads only that page's analyses.
         let page = match filter.url {
             Some(_) => "l.page = (SELECT id FROM pages WHERE url = ?2)",
             None => "?2 IS NULL",
@@ -397,7 +387,7 @@ impl Store {
         self.connection.each_row(&sql, values, |row| each(read_change(row)?))
     }
 
-    /// The changes of a page after an instant, or all, up to another one, oldest first.
+    /// The changes of a page up to `until`, oldest first; all, or those after an instant.
     pub fn page_changes(
         &self,
         page: PageId,
@@ -417,7 +407,7 @@ impl Store {
         self.connection.time("SELECT max(time) FROM lessons WHERE page = ?1", [page.0])
     }
 
-    /// The pages with an analysis of an observation after an instant, or with any.
+    /// The pages with an analysis; all, or those with an observation after an instant.
     pub fn pages_analysed_after(&self, after: Option<Timestamp>) -> anyhow::Result<Vec<PageId>> {
         let after = after.map_or(i64::MIN, Timestamp::as_millis);
         let sql = "SELECT DISTINCT page FROM lessons WHERE time > ?1 ORDER BY page";
@@ -425,7 +415,7 @@ impl Store {
     }
 }
 
-/// What is read of a change; analyses are `l`, pages `p`.
+/// The columns of a change; `l` are analyses, `p` are pages.
 pub(super) const CHANGE_COLUMNS: &str =
     "l.page, p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.noise, l.title, l.title_before,
      (SELECT coalesce(c.identity, c.digest) FROM captures c WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
@@ -440,10 +430,10 @@ macro_rules! is_later_version {
     };
 }
 
-/// Which of them are not the first version of a page.
+/// Which analyses `l` show a version after the first.
 pub(super) const IS_LATER_VERSION: &str = is_later_version!();
 
-/// Which analyses are listed as changes. A new page is one if it came to a site that was already followed.
+/// Which analyses are listed as changes. A new page is one if its site was followed before the page appeared.
 pub(super) const IS_CHANGE: &str = concat!(
     "(",
     is_later_version!(),
@@ -472,7 +462,7 @@ fn noise_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
     Ok(row.get::<_, Option<Vec<u8>>>(column)?.map(|packed| unpack_noise(&packed)).unwrap_or_default())
 }
 
-/// A state without its tree.
+/// Reads a state without its tree.
 fn read_state(row: &Row<'_>) -> rusqlite::Result<PageState> {
     let time = |column| row.get(column).map(Timestamp::from_millis);
     let identity =
@@ -482,7 +472,7 @@ fn read_state(row: &Row<'_>) -> rusqlite::Result<PageState> {
         was_page: row.get(8)?,
         title: row.get(9)?,
         shown: identity(6)?.zip(shown_time).map(|(identity, time)| ShownVersion { identity, time }),
-        // A history that cannot be read is learned again.
+        // An unreadable history is learned again.
         noise: NoiseHistory::from_bytes(row.get_ref(2)?.as_blob()?).unwrap_or_default(),
         sums: IndexSums { first: time(3)?, total: row.get(4)?, gathered: row.get(5)? },
         ..PageState::new(time(0)?, Identity::parse(row.get_ref(1)?.as_str()?))
@@ -499,7 +489,7 @@ mod tests {
         connection.query_row(&sql, [code], |row| row.get(0)).unwrap()
     }
 
-    /// What people are shown is what lists are sorted and filtered by, and the SQL agrees with the type.
+    /// Lists sort and filter by the reported importance, and the SQL agrees with the type.
     #[test]
     fn a_status_is_read_as_it_is_stored() {
         let importance = Importance::new(0.001);

@@ -1,4 +1,4 @@
-//! Changes by order and cursor: a list that goes on where it ended, however long it is.
+//! Lists changes in an order and continues at a cursor, however long the list is.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,29 +11,25 @@ use super::analyses::{CHANGE_COLUMNS, IS_CHANGE, read_change};
 use super::rows::{Columns, Statements};
 use super::{ChangeFilter, ChangeRow, Store};
 
-/// In a span with no more observations the changes are sorted; in a longer one the index of importance is walked until enough are found.
+/// A span with at most this many observations is sorted. In a longer span, SQLite walks the importance index until it
+/// has found enough changes.
 const FEW_LOOKS: i64 = 10_000;
 
-/// In which order changes are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ChangeOrder {
-    /// The oldest first.
     Oldest,
-    /// The latest first.
     #[default]
     Latest,
-    /// The most important first; of equally important ones the older.
+    /// The most important first; among equally important ones, the older first.
     Strongest,
 }
 
-/// The place of a change in a list, after which the list goes on.
+/// The place of a change in a list, where the next part of the list begins.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ChangeKey {
-    /// When the observation was.
+    /// The time of the observation.
     pub time: Timestamp,
-    /// At which page.
     pub page: PageId,
-    /// How important the change is.
     pub importance: f64,
 }
 
@@ -59,7 +55,7 @@ impl FromStr for ChangeKey {
 }
 
 impl ChangeOrder {
-    /// Whether `key` stands behind `after`, and in what order keys stand.
+    /// The SQL for "`key` comes after `after`", and for the order of keys.
     fn sql(self) -> (&'static str, &'static str) {
         match self {
             ChangeOrder::Oldest => ("(l.time, l.page) > (?6, ?7)", "l.time, l.page"),
@@ -71,7 +67,7 @@ impl ChangeOrder {
         }
     }
 
-    /// Puts keys into this order and drops those up to `after`.
+    /// Sorts keys and drops those up to `after`.
     pub fn arrange(self, keys: &mut Vec<ChangeKey>, after: Option<&ChangeKey>) {
         let compare = |a: &ChangeKey, b: &ChangeKey| {
             let by_time = (a.time, a.page).cmp(&(b.time, b.page));
@@ -89,11 +85,11 @@ impl ChangeOrder {
 /// The list from its beginning.
 const ALL: &str = "?6 IS NULL AND ?7 IS ?8";
 
-/// All changes in the order of the index of importance.
+/// All changes in the order of the importance index.
 const BY_IMPORTANCE: &str = "lessons l INDEXED BY lessons_importance CROSS JOIN pages p ON p.id = l.page";
 
-/// Where changes are read. One page and the pages of one site are found by their numbers, so that only their own analyses are
-/// read; all others by time, in whose order they are wanted.
+/// The tables that contain the changes. SQLite selects one page, or the pages of one site, by number, so it reads only
+/// their analyses. It reads all others by time, which is the order of the list.
 fn change_tables(filter: &ChangeFilter<'_>) -> &'static str {
     match (filter.url, filter.host) {
         (None, None) => "lessons l INDEXED BY lessons_time CROSS JOIN pages p ON p.id = l.page",
@@ -102,7 +98,7 @@ fn change_tables(filter: &ChangeFilter<'_>) -> &'static str {
 }
 
 impl Store {
-    /// The keys of at most `limit` changes that pass the filter, in an order, behind a place in it.
+    /// The keys of at most `limit` changes that pass the filter, in an order, after a place in it.
     pub fn change_keys(
         &self,
         filter: &ChangeFilter<'_>,
@@ -115,7 +111,8 @@ impl Store {
             let behind = if after.is_some() { behind } else { ALL };
             return self.keys_where(change_tables(filter), behind, by, filter, after, limit);
         }
-        // Those as important as the place come first, so that each of the two stretches of the index begins where it must.
+        // The changes as important as the place come first. Each of the two ranges of the index then begins at the
+        // right place.
         let mut keys = Vec::new();
         let stretches = match after {
             Some(_) => {

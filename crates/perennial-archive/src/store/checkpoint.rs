@@ -1,4 +1,4 @@
-//! What the scheduler found out about prices <-> the table `crawl_bearings`.
+//! Stores the scheduler's checkpoint, which contains shadow prices, in the table `crawl_bearings`.
 
 use perennial_core::schedule::Checkpoint;
 
@@ -6,7 +6,7 @@ use super::rows::Statements;
 use super::{Commit, Store};
 
 impl Commit<'_> {
-    /// Keeps what the scheduler knows now in place of what it knew before.
+    /// Replaces the stored checkpoint.
     pub fn put_checkpoint(&self, bearings: &Checkpoint) -> anyhow::Result<()> {
         let text = serde_json::to_string(bearings)?;
         self.transaction.run("INSERT OR REPLACE INTO crawl_bearings (id, bearings) VALUES (1, ?1)", [text])
@@ -14,7 +14,7 @@ impl Commit<'_> {
 }
 
 impl Store {
-    /// What the last crawl knew of prices. What cannot be read is found out again.
+    /// The checkpoint of the last crawl. The scheduler computes an unreadable one again.
     pub fn checkpoint(&self) -> anyhow::Result<Option<Checkpoint>> {
         let text: Option<String> =
             self.connection.row("SELECT bearings FROM crawl_bearings", [], |row| row.get(0))?;

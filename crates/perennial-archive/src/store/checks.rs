@@ -1,4 +1,4 @@
-//! What must hold inside the state: each question names the pages for which it does not.
+//! The invariants of the state: each check lists the pages that violate it.
 
 use super::Store;
 use super::query::confirms_left_out;
@@ -29,7 +29,7 @@ const CHECKS: &[(&str, &str)] = &[
 ];
 
 impl Store {
-    /// Where the state contradicts itself, in words.
+    /// The violations, in words.
     pub fn contradictions(&self) -> anyhow::Result<Vec<String>> {
         let words =
             |sql: &str| -> anyhow::Result<Vec<String>> { self.connection.rows(sql, [], |row| row.get(0)) };

@@ -1,7 +1,7 @@
-//! A filter -> the captures of an export, and what an export asks about them.
+//! Selects the captures of an export, and answers the export's queries about them.
 //!
-//! What is chosen, and the lines of the new index, wait in temporary tables: memory is constant, and the state itself
-//! is not written.
+//! The selection and the lines of the new index are in temporary tables. Memory is therefore constant, and the state is
+//! not written.
 
 use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
@@ -11,16 +11,15 @@ use rusqlite::params;
 use super::rows::{Columns, Statements};
 use super::{Capture, CaptureFilter, Store, TreeReader};
 
-/// The captures that were chosen.
 pub struct ExportSelection<'s> {
     store: &'s Store,
-    /// Captures that the filter lets through.
+    /// Captures that pass the filter.
     pub n_captures: u64,
-    /// Further captures whose payload others among them need.
+    /// Further captures, whose payload the selected ones need.
     pub n_origins: u64,
 }
 
-/// Records of a WARC file that belong together, and the captures among them.
+/// Records of a WARC file that belong together, with their captures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExchangeGroup {
     /// The WARC file.
@@ -29,16 +28,16 @@ pub struct ExchangeGroup {
     pub offset: u64,
     /// Bytes of all records.
     pub length: u64,
-    /// The captures, also what was derived from one.
+    /// The captures, including those derived from another one.
     pub captures: Vec<Capture>,
 }
 
-/// A group has a few captures: a response and what was derived from it.
+/// A group contains a few captures: a response and its derived records.
 const MAX_GROUP_CAPTURES: usize = 64;
 
 impl Store {
-    /// Chooses captures, and with each the one that `shown_for` gives, whose record is shown in its place. There is one choice
-    /// at a time: the next one replaces it.
+    /// Selects captures, each with the capture that `shown_for` returns: its record is shown instead. There is one
+    /// selection at a time; the next one replaces it.
     pub fn select_captures(
         &self,
         filter: &CaptureFilter,
@@ -79,7 +78,7 @@ impl Store {
 }
 
 impl ExportSelection<'_> {
-    /// Calls `each` with the exchanges, in the order in which the archive has them.
+    /// Calls `each` with the exchanges, in the archive's order.
     pub fn each_group(
         &self,
         mut each: impl FnMut(ExchangeGroup) -> anyhow::Result<()>,
@@ -90,14 +89,14 @@ impl ExportSelection<'_> {
         self.store.connection.each_row(sql, [], |row| {
             let (offset, length) = (row.count(1)?, row.count(2)?);
             let file: String = row.get(3)?;
-            // What was derived from a capture goes with it, so the index of the export names it too.
+            // A derived record is exported with its capture, so the new index lists it too.
             let mut captures = self.store.captures_in(&file, offset, MAX_GROUP_CAPTURES)?;
             captures.retain(|capture| capture.group_offset == offset);
             each(ExchangeGroup { file, offset, length, captures })
         })
     }
 
-    /// The capture whose record is shown in place of this one's.
+    /// The capture whose record is shown instead.
     pub fn shown_for(&self, capture: &Capture) -> anyhow::Result<Option<Capture>> {
         let sql = "SELECT shown FROM chosen WHERE capture = ?1 AND shown IS NOT NULL";
         match self.store.connection.row(sql, [capture.id], |row| row.get(0))? {
@@ -106,7 +105,7 @@ impl ExportSelection<'_> {
         }
     }
 
-    /// Keeps a line of the new index.
+    /// Adds a line to the new index.
     pub fn add_line(&self, line: &str) -> anyhow::Result<()> {
         self.store.connection.run("INSERT INTO lines VALUES (?1)", [line])
     }
@@ -118,7 +117,7 @@ impl ExportSelection<'_> {
             .each_row("SELECT line FROM lines ORDER BY line", [], |row| each(row.get_ref(0)?.as_str()?))
     }
 
-    /// Calls `each` with number, address and time of the HTML captures that were asked for, in order of time.
+    /// Calls `each` with number, URL and time of the requested HTML captures, in order of time.
     pub fn each_page(
         &self,
         mut each: impl FnMut(i64, &str, Timestamp) -> anyhow::Result<()>,
@@ -133,8 +132,8 @@ impl ExportSelection<'_> {
             .each_row(sql, [], |row| each(row.get(0)?, row.get_ref(1)?.as_str()?, row.time(2)?))
     }
 
-    /// Calls `each` with address, time and tree of every capture that was asked for and has a tree of its own; a capture that
-    /// showed what the one before showed has none.
+    /// Calls `each` with URL, time and tree of every requested capture that has a tree. A capture whose tree equals the
+    /// previous one has none.
     pub fn each_tree(
         &self,
         mut each: impl FnMut(&str, Timestamp, &BlockTree) -> anyhow::Result<()>,

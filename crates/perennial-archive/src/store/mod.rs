@@ -1,26 +1,26 @@
-//! Captures and what the crawl and the analysis learned <-> one SQLite file: sites, pages, captures, versions, links, looks,
-//! frontier.
+//! Stores everything that the crawl and the analysis know in one SQLite file: sites, pages, captures, versions, links,
+//! observations, frontier.
 //!
-//! WAL mode lets readers see a consistent state while a writer works. All of it can be rebuilt from the WARC files and
-//! `perennial.toml`; what cannot is not stored here.
+//! WAL mode gives readers a consistent state while a writer works. The file can be rebuilt from the WARC files and
+//! `perennial.toml`, because it stores only what follows from them.
 //!
-//! | file | what becomes what |
+//! | file | what it contains |
 //! |---|---|
-//! | `schema` | a state file of any earlier version -> one of today's, in numbered steps |
-//! | `reading`, `replace` | a state file -> a connection that reads it; a rebuilt state -> the one in use |
-//! | `ingest` | rows of captures -> sites, pages, captures, versions, links, in one transaction |
-//! | `query`, `chosen`, `around` | a filter, an export, an instant -> captures and counts |
-//! | `analyses`, `trees`, `packed` | results of analyses and their block trees <-> rows and bytes |
-//! | `observations`, `steps` | captures and analyses -> observations of a page; steps from version to version |
+//! | `schema` | the tables, and the steps that migrate a state file of an earlier version |
+//! | `reading`, `replacement` | connections for reading; replacing the state in use by a rebuilt one |
+//! | `ingest` | storing rows of captures as sites, pages, captures, versions and links, in one transaction |
+//! | `query`, `export_selection`, `key_range` | captures and counts for a filter, an export, an instant |
+//! | `analyses`, `trees`, `tree_packing` | results of analyses and their block trees, as rows and bytes |
+//! | `observations`, `version_steps` | observations of a page from captures and analyses; steps between versions |
 //! | `changes`, `overview` | a list of changes that continues at a cursor; what the dashboard shows of a page or site |
-//! | `frontier`, `spent`, `bearings` | URLs between visits, visits and bytes spent, scheduler state <-> tables |
-//! | `rows` | cached statements -> rows |
-//! | `feeds`, `links`, `runs` | feeds and items, the link graph, files of the index <-> tables |
-//! | `quarantined` | records that could not be imported or analysed <-> the quarantine table |
-//! | `checks` | the state -> pages for which an invariant does not hold |
-//! | `texts` | passages and when they were on a page <-> `search.db` |
-//! | `outbox` | notices on their way <-> `outbox.db` |
-//! | `sql` | documented views, read by the user's own statements within bounds |
+//! | `frontier`, `spending`, `checkpoint` | URLs between visits, visits and bytes spent, scheduler state |
+//! | `rows` | cached statements and their rows |
+//! | `feeds`, `links`, `runs` | feeds and items, the link graph, files of the index |
+//! | `quarantine` | records that could not be imported or analysed |
+//! | `checks` | pages that violate an invariant |
+//! | `texts` | passages and their presences on pages, in `search.db` |
+//! | `outbox` | notices not yet sent, in `outbox.db` |
+//! | `sql` | documented views, which users query within limits |
 
 mod analyses;
 mod changes;
@@ -87,33 +87,32 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tempfile::TempDir;
 
-/// SQLite's page cache. With the rows of one commit this is all memory that the store uses.
+/// SQLite's page cache. The store uses no other memory except the rows of one commit.
 const CACHE_KIB: i64 = 64 * 1024;
 
-/// How long SQLite waits for another process: longer than any commit takes.
+/// How long SQLite waits for another process. No commit takes longer.
 const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// An open state file.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
-    /// Where the file lies, when it is a copy made to be read; it goes with the store.
+    /// The folder of a temporary copy made for reading. It is deleted with the store.
     _copy: Option<TempDir>,
 }
 
 impl Store {
-    /// Opens for writing, creates or migrates the schema. The caller holds the archive's write lock.
+    /// Opens for writing, and creates or migrates the schema. The caller holds the archive's write lock.
     pub fn open_write(path: &Path) -> anyhow::Result<Store> {
         Store::open_write_with(path, None)
     }
 
-    /// The same where the WARC files can be read, which know what states of earlier schemas lack.
+    /// Like [`Store::open_write`], with access to the WARC files, which contain what states of earlier schemas lack.
     pub fn open_write_with(path: &Path, records: Option<&dyn RecordSource>) -> anyhow::Result<Store> {
         let connection =
             Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // NORMAL: after a power cut the last commits may be missing, but none is there in part. The WARC file is synced
-        // before the commit, and opening for writing reads from it what the state lacks.
+        // NORMAL: a power cut may lose the last commits, but never half a commit. The WARC file is synced before the
+        // commit. The next opening for writing reads the lost captures from it.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let mut store = Store::tuned(connection, None)?;
         schema::migrate(&mut store.connection, records)
@@ -121,7 +120,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether the state is of a schema that believed what records claim of themselves; opening it for writing checks it.
+    /// Whether the state has a schema that trusted the digests claimed by records. Opening it for writing checks them.
     pub fn is_unchecked(path: &Path) -> anyhow::Result<bool> {
         if !path.exists() {
             return Ok(false);
@@ -136,19 +135,20 @@ impl Store {
         connection.pragma_update(None, "temp_store", "FILE")?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(64);
-        // Or a kept statement with a bound LIMIT is planned anew whenever it is bound, which costs more than it runs.
+        // Without this, SQLite plans a cached statement again at each binding of its LIMIT. Planning costs more than
+        // running.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(Store { connection, _copy: copy })
     }
 }
 
-/// 64 bits of an address: with a million addresses two share them once in 36 million archives.
+/// 64 bits of a URL. Among a million URLs, two share a hash in one of 36 million archives.
 pub fn url_hash(url: &str) -> u64 {
     use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
     BuildHasherDefault::<DefaultHasher>::default().hash_one(url)
 }
 
-/// Whether an error says that the disk is full.
+/// Whether SQLite reported a full disk. A failed write counts as one.
 pub fn is_disk_full(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| match cause.downcast_ref::<rusqlite::Error>() {
         Some(rusqlite::Error::SqliteFailure(failure, _)) => {

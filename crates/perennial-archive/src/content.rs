@@ -1,6 +1,6 @@
-//! HTTP head and facts about an exchange -> index fields, what kind of answer it is, what it was fetched for.
+//! HTTP head and facts about an exchange -> index fields, the kind of response, and the purpose of the fetch.
 //!
-//! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
+//! The writer uses it for new records and the scan for stored ones, which guarantees equal rows.
 
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::text::untrusted;
@@ -11,15 +11,15 @@ use url::Url;
 use super::links::{is_html, redirect_target, rendered_page};
 use crate::store::{CaptureKind, CaptureRow, PageKind};
 
-/// The fact that says how an address was reached, as the WARC standard names it. One letter a hop, as other crawlers
-/// write them: L link, R redirect, E embedded, P prerequisite such as robots.txt, M sitemap, F feed (our
-/// own letter); none for a seed.
+/// The metadata fact that describes how a URL was reached, as the WARC standard names it. It has one character per hop,
+/// as in other crawlers: L link, R redirect, E embedded, P prerequisite such as robots.txt, M sitemap, F feed (our
+/// addition). A seed has none.
 pub const HOPS: &str = "hopsFromSeed";
 
-/// Facts about an exchange that are read; no crawler writes so many.
+/// Bytes of facts that are read per exchange; no crawler writes so many.
 pub(crate) const MAX_FACT_BYTES: usize = 64 << 10;
 
-/// The hops of an address that the crawl knows as this, so many hops from its seed or from the page that needs it.
+/// The hops of a URL. `depth` counts links from the seed, or from the page that needs the subresource.
 pub fn write_hops(kind: PageKind, depth: u32, n_redirects: u32) -> String {
     let (letter, n_hops) = match kind {
         PageKind::Page => ("L", depth),
@@ -30,8 +30,7 @@ pub fn write_hops(kind: PageKind, depth: u32, n_redirects: u32) -> String {
     letter.repeat(n_hops as usize) + &"R".repeat(n_redirects as usize)
 }
 
-/// What an exchange was made for: what its hops say; where nobody wrote them, HTML that was delivered is a page. `None`:
-/// nobody can tell.
+/// Why the exchange was made, according to its hops. Without hops, delivered HTML counts as a page. `None`: unknown.
 pub(crate) fn capture_purpose(hops: Option<&str>, kind: CaptureKind, head: &HttpHead) -> Option<PageKind> {
     match (hops, kind) {
         (Some(hops), CaptureKind::Response | CaptureKind::Revisit) => parse_hops(hops),
@@ -40,7 +39,7 @@ pub(crate) fn capture_purpose(hops: Option<&str>, kind: CaptureKind, head: &Http
     }
 }
 
-/// A redirect is what the address before it was.
+/// A redirect has the purpose of the URL before it.
 pub(crate) fn parse_hops(hops: &str) -> Option<PageKind> {
     match hops.trim().trim_end_matches('R').chars().next_back() {
         None | Some('L') => Some(PageKind::Page),
@@ -51,7 +50,7 @@ pub(crate) fn parse_hops(hops: &str) -> Option<PageKind> {
     }
 }
 
-/// The hops among the facts of a metadata record.
+/// Finds the hops in the facts of a metadata record.
 pub(crate) fn hops_in(facts: &[u8]) -> Option<String> {
     let line_of = |line: &[u8]| {
         let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
@@ -60,14 +59,14 @@ pub(crate) fn hops_in(facts: &[u8]) -> Option<String> {
     facts.split(|&byte| byte == b'\n').find_map(line_of)
 }
 
-/// The media type as index files have it: the field's value up to the first blank or semicolon.
+/// The media type in its index form: the field's value up to the first blank or semicolon.
 pub(crate) fn index_mime(content_type: &str) -> Option<String> {
     let word = untrusted::checked_label(content_type.split(|c: char| c == ';' || c.is_whitespace()).next()?)?;
     (!word.is_empty()).then(|| word.to_string())
 }
 
-/// What kind of answer a record holds, and what tells it from another where that is not its digest; `None` when the record is
-/// no look at a page. `origin` is the address whose payload a revisit stands for.
+/// The kind of response in a record, and its identity if that is not its digest. `None` if the record is not an
+/// observation. `origin` is the URL with the payload of a revisit.
 pub(crate) fn answer_and_identity(
     url: &str,
     kind: CaptureKind,
@@ -92,7 +91,7 @@ pub(crate) fn answer_and_identity(
     (Some(answer), Identity::from_response(answer, status, target))
 }
 
-/// The identity of a page that a browser rendered, if its document is among what was derived from the exchange.
+/// The identity of a page that a browser rendered, if its document was derived from the exchange.
 pub(crate) fn rendered_identity(
     url: &str,
     answer: Option<ResponseKind>,

@@ -1,10 +1,10 @@
-//! Bytes and folders -> what is whole on disk, or not there at all, also when the power goes.
+//! Bytes and folders -> files that are either complete or absent, even after a power failure.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Replaces a file as a whole or not at all. The new content is synced to disk when this returns.
+/// Replaces a file atomically. The new content is synced to disk before this returns.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_added_extension("tmp");
     let mut file = fs::File::create(&beside)?;
@@ -20,7 +20,7 @@ pub fn sync_dir(dir: &Path) -> io::Result<()> {
     fs::File::open(dir)?.sync_all()
 }
 
-/// Makes a folder and those above it, and makes their names durable.
+/// Makes a folder and its missing parents, and makes their names durable.
 pub fn make_dir(dir: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !is_dir(dir)).collect();
     fs::create_dir_all(dir)?;

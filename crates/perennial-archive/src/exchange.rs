@@ -1,4 +1,4 @@
-//! One look at a page -> its records, hashed and compressed: all of an append that needs no writer.
+//! One visit to a URL -> its records, hashed and compressed: the part of an append that needs no writer.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -19,48 +19,45 @@ use crate::store::{CaptureKind, FeedRow, LinkTarget};
 
 /// A response's body as it came over the wire.
 pub enum ExchangeBody<'a> {
-    /// In memory.
     Bytes(&'a [u8]),
-    /// On disk: read from its start, twice.
+    /// On disk; read twice from the start.
     Spooled(&'a mut File),
 }
 
-/// Something computed from a capture, stored beside it as a resource record.
+/// A resource computed from a capture and stored with it as a resource record.
 pub struct DerivedResource<'a> {
-    /// Such as `urn:vixml:http://example.org/`.
+    /// For example `urn:vixml:http://example.org/`.
     pub uri: &'a str,
-    /// Media type.
     pub content_type: &'a str,
-    /// Content.
     pub bytes: &'a [u8],
 }
 
-/// One look at a page: what was sent and what came back, byte for byte.
+/// One visit to a URL: request and response, byte for byte.
 pub struct Exchange<'a> {
-    /// Address asked for.
+    /// The requested URL.
     pub url: &'a str,
-    /// When; stored in whole seconds.
+    /// The time of the visit, stored in whole seconds.
     pub time: Timestamp,
-    /// Address of the server.
+    /// IP address of the server.
     pub ip: Option<IpAddr>,
-    /// Request line and fields with their blank line; empty to store no request record.
+    /// Request line and fields with their blank line. If empty, no request record is stored.
     pub request_head: &'a [u8],
     /// Status line and fields with their blank line.
     pub response_head: &'a [u8],
-    /// Body, transfer and content encoding untouched.
+    /// The body, with transfer and content codings as received.
     pub body: ExchangeBody<'a>,
-    /// Why the body is not whole, if it is not.
+    /// Why the body is incomplete, if it is.
     pub truncated: Option<Truncation>,
-    /// Facts for the metadata record, such as `fetchTimeMs` or `via`; none: no such record.
+    /// Facts for the metadata record, such as `fetchTimeMs` or `via`. Without facts there is no such record.
     pub metadata: &'a [(&'a str, &'a str)],
-    /// Things computed from this capture.
+    /// Resources computed from this capture.
     pub derived: &'a [DerivedResource<'a>],
-    /// What [`super::links`] found in it where the caller has asked already; `None`: found here.
+    /// The result of [`super::links`] if the caller has it already; with `None` the writer finds the links.
     pub links: Option<PageLinks>,
 }
 
-/// The costly part of an append, which any thread can do beforehand: digests, and the records as they are
-/// stored if the archive does not have the payload yet.
+/// The expensive part of an append: digests, and the records as stored if their payload is new to the archive. Any
+/// thread can prepare it.
 pub struct CompressedRecords {
     pub(super) hashed: BodyDigests,
     pub(super) members: ExchangeMembers,
@@ -74,12 +71,12 @@ pub(super) struct ExchangeMembers {
 }
 
 thread_local! {
-    /// A compressor has large tables: one a thread is made, and used again.
+    /// A compressor has large tables, so each thread makes one and reuses it.
     static SCRATCH: RefCell<Option<(RecordIds, WarcWriter<Vec<u8>>)>> = const { RefCell::new(None) };
 }
 
 impl CompressedRecords {
-    /// Compresses the records of an exchange whose body is in memory; a spooled one is left to the append.
+    /// Compresses the records of an exchange with its body in memory. The append compresses spooled bodies.
     /// `compression` must be that of the archive's settings.
     pub fn of(exchange: &Exchange<'_>, compression: Compression) -> io::Result<Option<CompressedRecords>> {
         let ExchangeBody::Bytes(body) = exchange.body else { return Ok(None) };
@@ -94,7 +91,7 @@ impl CompressedRecords {
             };
             let members = ExchangeMembers::write(exchange, body, &hashed, ids, out);
             if members.is_err() {
-                // Half a member must not come before the next one.
+                // An incomplete member must not precede the next one.
                 *scratch = None;
             }
             Ok(Some(CompressedRecords { hashed, members: members? }))
@@ -136,7 +133,7 @@ pub(super) fn response_record<'a>(
     }
 }
 
-/// The request and the facts about the exchange, as far as there are any.
+/// The request and metadata records, if there is content for them.
 pub(super) fn companion_records<'a>(
     exchange: &Exchange<'a>,
     time: Timestamp,
@@ -153,7 +150,6 @@ pub(super) fn companion_records<'a>(
     records.into_iter().map(|record| record.concurrent_to(id)).collect()
 }
 
-/// Length and digests of a body.
 pub(super) struct BodyDigests {
     pub(super) length: u64,
     pub(super) block_digest: String,
@@ -188,7 +184,7 @@ impl BodyDigests {
 }
 
 impl ExchangeBody<'_> {
-    /// From its first byte.
+    /// A reader from the first byte.
     pub(super) fn reader(&mut self) -> io::Result<Box<dyn Read + Send + '_>> {
         Ok(match self {
             ExchangeBody::Bytes(bytes) => Box::new(*bytes),
@@ -200,7 +196,7 @@ impl ExchangeBody<'_> {
     }
 }
 
-/// The links that the state keeps of an exchange that is stored as a capture of this kind.
+/// The links that the state stores for an exchange captured as `kind`.
 pub(super) fn link_targets(
     exchange: &mut Exchange<'_>,
     head: &HttpHead,
@@ -215,7 +211,7 @@ pub(super) fn link_targets(
     Ok(find_page_links(url, kind, head, exchange.body.reader()?, rendered))
 }
 
-/// The addresses that the state keeps of an exchange as a sitemap.
+/// The URLs that the state stores if the exchange is a sitemap.
 pub(super) fn sitemap_targets(
     exchange: &mut Exchange<'_>,
     head: &HttpHead,
@@ -224,7 +220,7 @@ pub(super) fn sitemap_targets(
     Ok(find_sitemap_pages(exchange.url, kind, head, exchange.body.reader()?))
 }
 
-/// What the state keeps of an exchange as a feed.
+/// The row that the state stores if the exchange is a feed.
 pub(super) fn feed_row(
     exchange: &mut Exchange<'_>,
     head: &HttpHead,

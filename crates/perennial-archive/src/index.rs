@@ -1,10 +1,10 @@
 //! Captures -> sorted CDXJ files in `index/`, merged as they grow, never loaded whole.
 //!
-//! Like a log-structured merge tree: captures that are in the state and in no file yet (the tail) become a
-//! sorted run now and then; runs of like size are merged into one (`archive/indexer.rs` says when). Each run holds the
-//! captures numbered `first..=last`, and together the runs hold all up to the tail. A lookup is one binary search per
-//! run and one question to the state. A run is complete on disk before the state names it, so a crash leaves at most a
-//! file to sweep up.
+//! The index works like a log-structured merge tree. The tail is the captures that are in the state but in no file yet.
+//! From time to time the tail becomes a sorted run, and runs of similar size are merged (`archive/indexer.rs` decides
+//! when). Each run contains the captures numbered `first..=last`. Together the runs contain all captures before the
+//! tail. A lookup is one binary search per run and one query of the state. A run is complete on disk before the state
+//! names it. A crash therefore leaves at most one file to remove.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -20,10 +20,10 @@ use super::writer::DELTA_MIME;
 use super::{Snapshot, sync_dir};
 use crate::store::{Capture, CaptureKind, IndexRun, Store};
 
-/// A run is merged with the one before it unless that one is so many times larger.
+/// A run is merged with the one before it unless that one is this many times larger.
 const GROWTH: u64 = 4;
 
-/// The field of a line that names another record than that of its capture: the time of the record that it names.
+/// The extra field of a line that names a substitute record: the time of that record.
 const SHOWS: &str = "shows";
 
 /// The index line of a capture's own record, as `cdxj-indexer` would write it.
@@ -45,7 +45,7 @@ pub(super) fn record_line(capture: &Capture) -> CdxjLine {
     }
 }
 
-/// The index line of a capture: that of its own record, or of the one that is shown in its place.
+/// The index line of a capture: that of its own record, or of its substitute.
 pub(super) fn index_line(capture: &Capture, substitutes: &mut Substitutes<'_>) -> anyhow::Result<CdxjLine> {
     let Some(shown) = substitutes.find(capture)? else { return Ok(record_line(capture)) };
     let shows = shown.time.to_digits14();
@@ -56,20 +56,20 @@ pub(super) fn index_line(capture: &Capture, substitutes: &mut Substitutes<'_>) -
     })
 }
 
-/// Whether a line is that of a capture whose own record shows nothing. Which record it names depends on what the archive
-/// had when the run was written.
+/// Whether the line belongs to a capture without a displayable record. The substitute that it names depends on the
+/// captures present when the run was written.
 pub(super) fn is_substitute(line: &CdxjLine) -> bool {
     let names_another = line.extra.iter().any(|(name, _)| name == SHOWS);
     let is_delta = line.mime.as_deref() == index_mime(DELTA_MIME).as_deref();
     names_another || is_delta || line.is_revisit() && line.status.as_deref() == Some("304")
 }
 
-/// The number of the first capture that no run holds.
+/// The number of the first capture that is in no run.
 pub(super) fn tail_start(runs: &[IndexRun]) -> i64 {
     runs.last().map_or(1, |run| run.last_capture + 1)
 }
 
-/// Writes the tail as a new run and merges runs of like size, at once.
+/// Writes the tail as a new run and merges runs of similar size, in the calling thread.
 pub(super) fn write_tail_run(store: &mut Store, dir: &Path) -> anyhow::Result<()> {
     let (first, last) = (tail_start(&store.runs()?), store.last_capture_number()?);
     if first <= last {
@@ -87,8 +87,8 @@ pub(super) fn write_tail_run(store: &mut Store, dir: &Path) -> anyhow::Result<()
     }
 }
 
-/// One run in place of several. Where one of them cannot be read, all are written again from the state, which knows
-/// every line of them.
+/// Merges runs into one. If a run is unreadable, all of them are rewritten from the state, which has all their
+/// captures.
 pub(super) fn merge_or_write(store: &Store, dir: &Path, runs: &[IndexRun]) -> anyhow::Result<IndexRun> {
     match (merge(dir, runs), runs) {
         (Err(_), [first, .., last]) => {
@@ -98,7 +98,7 @@ pub(super) fn merge_or_write(store: &Store, dir: &Path, runs: &[IndexRun]) -> an
     }
 }
 
-/// Writes the captures numbered `first..=last` as a run that the state does not name yet.
+/// Writes the captures numbered `first..=last` as a run. The state does not name it yet.
 pub(super) fn write_run_of_captures(
     store: &Store,
     dir: &Path,
@@ -114,7 +114,7 @@ pub(super) fn write_run_of_captures(
     })
 }
 
-/// Writes one run in place of several, which the state does not name yet.
+/// Merges runs into a new run. The state does not name it yet.
 fn merge(dir: &Path, runs: &[IndexRun]) -> anyhow::Result<IndexRun> {
     let (first, last) = match runs {
         [first, .., last] => (first.first_capture, last.last_capture),
@@ -128,8 +128,8 @@ fn merge(dir: &Path, runs: &[IndexRun]) -> anyhow::Result<IndexRun> {
     })
 }
 
-/// The youngest runs that are to become one; none when each run is much larger than all behind it together. So there are
-/// about as many runs as the archive's size has digits to the base of [`GROWTH`].
+/// The newest runs, if they should be merged. None if each run is much larger than all later runs together. The number
+/// of runs is therefore about the logarithm of the archive's size to the base [`GROWTH`].
 pub(super) fn runs_to_merge(runs: &[IndexRun]) -> &[IndexRun] {
     let Some(last) = runs.last() else { return &[] };
     let mut from = runs.len() - 1;
@@ -142,7 +142,7 @@ pub(super) fn runs_to_merge(runs: &[IndexRun]) -> &[IndexRun] {
     if alike.len() < 2 { &[] } else { alike }
 }
 
-/// Names the run in the state, in place of those that were merged into it, and removes their files.
+/// Replaces the merged runs in the state with the new one, and removes their files.
 pub(super) fn register_run(
     store: &mut Store,
     dir: &Path,
@@ -151,14 +151,14 @@ pub(super) fn register_run(
 ) -> anyhow::Result<()> {
     store.put_run(run, merged)?;
     for run in merged {
-        // A reader that has it open keeps it; one that comes too late asks its state instead.
+        // A reader that has the file open can still read it. A later reader queries its state instead.
         let _ = fs::remove_file(dir.join(&run.name));
     }
     Ok(())
 }
 
-/// Takes runs out of the state whose files are not those that were written, with all behind them: their captures are in the
-/// tail again. Gives the first. A reader answers from the state meanwhile.
+/// Removes runs with missing or changed files from the state, and all later runs. Their captures join the tail again.
+/// Returns the first such run. Until a new run exists, readers use the state.
 pub(super) fn forget_lost_runs(store: &mut Store, dir: &Path) -> anyhow::Result<Option<IndexRun>> {
     for run in store.runs()? {
         if open_run(dir, &run)?.is_none() {
@@ -169,7 +169,7 @@ pub(super) fn forget_lost_runs(store: &mut Store, dir: &Path) -> anyhow::Result<
     Ok(None)
 }
 
-/// Removes files of the index's own naming that the state does not know: left by a crash.
+/// Removes index files that the state does not name; a crash left them.
 pub(super) fn remove_unnamed_runs(store: &Store, dir: &Path) -> anyhow::Result<()> {
     let runs = store.runs()?;
     for entry in fs::read_dir(dir)? {
@@ -189,7 +189,7 @@ fn is_run_name(name: &str) -> bool {
         .is_some_and(|(a, b)| [a, b].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit())))
 }
 
-/// Captures come by key and time; lines with both alike still have to be sorted as bytes.
+/// Sorts by bytes the lines that have the same key and time. The state returns captures by key and time only.
 pub(super) fn each_line_sorted(
     store: &Store,
     source: impl FnOnce(&mut dyn FnMut(Capture) -> anyhow::Result<()>) -> anyhow::Result<()>,
@@ -214,7 +214,7 @@ pub(super) fn each_line_sorted(
     Ok(emit_all(&mut alike)?)
 }
 
-/// Writes a run beside its place, syncs it and puts it there.
+/// Writes a run to a temporary file, syncs it and renames it.
 fn write_run(
     dir: &Path,
     first_capture: i64,
@@ -234,7 +234,7 @@ fn write_run(
     Ok(IndexRun { name, first_capture, last_capture, bytes: file.metadata()?.len() })
 }
 
-/// The lines of several runs as one sorted sequence: one line of each in memory.
+/// Merges the lines of several runs in sorted order. Memory contains one line per run.
 fn merged_lines(dir: &Path, runs: &[IndexRun]) -> anyhow::Result<impl Iterator<Item = io::Result<String>>> {
     let mut sources = Vec::new();
     for run in runs {
@@ -248,7 +248,7 @@ fn merged_lines(dir: &Path, runs: &[IndexRun]) -> anyhow::Result<impl Iterator<I
 }
 
 impl Snapshot {
-    /// The index lines of a stretch of keys one after the other, sorted, equal ones once. A line of each run is in memory, and the tail.
+    /// The sorted index lines of a range of keys, without duplicates. Memory contains one line per run, and the tail.
     pub fn lines(
         &self,
         range: &KeyRange,
@@ -287,7 +287,7 @@ impl Snapshot {
             }
             Ok(())
         };
-        // A tail is short. Where the pages of the range have more captures than it, it is read instead of them.
+        // The tail is short. If the pages of the range have more captures than the tail, reading the tail is faster.
         match self.store().has_more_captures_in_keys(range, n_captures as u64)? {
             true => self.store().each_capture_numbered(from, to, take),
             false => self.store().each_capture_in_keys(range, from, to, take),
@@ -295,7 +295,7 @@ impl Snapshot {
     }
 }
 
-/// The run's file; `None` when it is not the one that this state names, because it was merged away since.
+/// Opens the run's file; `None` if a merge has replaced it since.
 fn open_run(dir: &Path, run: &IndexRun) -> io::Result<Option<File>> {
     match File::open(dir.join(&run.name)) {
         Ok(file) if file.metadata()?.len() == run.bytes => Ok(Some(file)),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     proptest! {
-        /// However large the runs that come, few are left, and a byte is rewritten few times.
+        /// For any sizes of new runs, few runs remain and each byte is rewritten few times.
         #[test]
         fn runs_stay_few_and_rewriting_cheap(sizes in prop::collection::vec(1u64..1000, 1..300)) {
             let mut runs: Vec<IndexRun> = Vec::new();
@@ -336,7 +336,7 @@ mod tests {
                 }
                 prop_assert!(runs.len() as f64 <= 1.0 + (n_bytes as f64).log(GROWTH as f64).ceil());
             }
-            // Each time a byte is rewritten its run has grown by a quarter at least.
+            // Each time a byte is rewritten, its run has grown by at least a quarter.
             prop_assert!(n_written as f64 <= n_bytes as f64 * (1.0 + (n_bytes as f64).log(1.25)));
         }
     }

@@ -1,21 +1,21 @@
 //! An archive is a folder: `perennial.toml`, `warc/`, `index/`, `state.db`.
 //!
-//! The WARC files are the truth; index and state are made from them and can be made again
-//! (docs/archive-format.md). Reading takes no lock and is never blocked ([`Snapshot`]); writing takes one ([`lock`]).
+//! The WARC files are authoritative. Index and state are derived from them and can be rebuilt (docs/archive-format.md).
+//! Readers take no lock and are never blocked ([`Snapshot`]). A writer takes the one lock ([`lock`]).
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | [`disk`] | bytes and folders -> files that are whole, or not there at all |
+//! || [`disk`] | bytes and folders -> files that are either complete or absent |
 //! | [`settings`] | `perennial.toml` <-> typed tables; edits keep comments |
-//! | [`store`] | captures and what was learned of them <-> SQLite |
+//! || [`store`] | captures and their analyses <-> SQLite |
 //! | `lock`, `watch` | one writer at a time; a changed `perennial.toml` |
 //! | `exchange`, `content` | one HTTP exchange -> records, index fields, kind of response |
 //! | [`links`], [`feeds`], [`parts`] | a response -> its links, its feed items, the subresources of a page |
-//! | `writer` | exchanges -> WARC records on disk, then the state: the only way in which captures are made |
+//! || `writer` | exchanges -> WARC records on disk, then the state; only this module makes captures |
 //! | `index`, `indexer` | captures -> sorted CDXJ files, merged as they grow |
-//! | `read`, `substitute` | a capture -> its response; the record that shows it in other tools |
-//! | `snapshot` | the archive as one reader sees it, unchanging |
-//! | `scan`, `recover`, `repair_file` | a WARC file -> rows and damage; the state after a crash -> one that agrees with the files |
+//! || `read`, `substitute` | a capture -> its response; the record that replaces it in other tools |
+//! || `snapshot` | the archive as one reader sees it, unchanging |
+//! || `scan`, `recover`, `repair_file` | a WARC file -> rows and damage; the state after a crash -> one that agrees with the files |
 //! | [`import`], `transcribe_record` | files of other tools -> captures |
 //! | [`export`], `trees`, [`parquet`] | a part of the archive -> WACZ, WARC, CDXJ, Vi-XML; tables -> Parquet |
 //! | [`verify`] | an archive -> every defect in it |
@@ -73,16 +73,15 @@ use crate::store::Store;
 /// Name of the settings file; a folder that has it is an archive.
 pub const SETTINGS_FILE: &str = "perennial.toml";
 
-/// What the user reads while an archive of an earlier version is brought over ([`Archive::is_unchecked`]).
+/// Message shown while a writer upgrades an archive of an earlier version ([`Archive::is_unchecked`]).
 pub const CHECKING: &str =
     "checking every record once, as an earlier version did not; this takes as long as `perennial verify`";
 
-/// True when the folder is an archive.
 pub fn is_archive(dir: &Path) -> bool {
     dir.join(SETTINGS_FILE).is_file()
 }
 
-/// An archive open for reading. Cheap: opens no file but its settings.
+/// An archive open for reading. Opening reads only the settings file.
 #[derive(Debug, Clone)]
 pub struct Archive {
     root: PathBuf,
@@ -91,7 +90,8 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Makes an empty archive; the folder must not be one yet, and may hold nothing of an archive's names.
+    /// Makes an empty archive. Fails if the folder is an archive already or contains a file with a name that an archive
+    /// uses.
     pub fn create(root: &Path) -> anyhow::Result<Archive> {
         if is_archive(root) {
             bail!("{} is an archive already: nothing was changed", root.display());
@@ -105,7 +105,6 @@ impl Archive {
         Archive::open(root)
     }
 
-    /// Opens an archive for reading.
     pub fn open(root: &Path) -> anyhow::Result<Archive> {
         if !is_archive(root) {
             bail!(
@@ -120,12 +119,11 @@ impl Archive {
         Ok(Archive { root: root.to_path_buf(), settings, settings_text: text.into() })
     }
 
-    /// The folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What `perennial.toml` said when the archive was opened.
+    /// The settings when the archive was opened.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -135,47 +133,47 @@ impl Archive {
         &self.settings_text
     }
 
-    /// Where the settings are; edit with [`crate::settings::edit`], which keeps comments.
+    /// Path of the settings file. Edit it with [`crate::settings::edit`], which keeps comments.
     pub fn settings_path(&self) -> PathBuf {
         self.root.join(SETTINGS_FILE)
     }
 
-    /// Where the WARC files are.
+    /// Folder of the WARC files.
     pub fn warc_dir(&self) -> PathBuf {
         self.root.join("warc")
     }
 
-    /// Where the CDXJ runs are.
+    /// Folder of the CDXJ runs.
     pub fn index_dir(&self) -> PathBuf {
         self.root.join("index")
     }
 
-    /// Where large bodies of a crawl wait before they are archived. Nothing in it outlasts the crawl.
+    /// Folder for large bodies until the crawl archives them. Its files do not outlive the crawl.
     pub fn spool_dir(&self) -> PathBuf {
         self.root.join("spool")
     }
 
-    /// Where the state is.
+    /// Path of the state.
     pub fn state_path(&self) -> PathBuf {
         self.root.join("state.db")
     }
 
-    /// Where the text index is. It follows from the state.
+    /// Path of the text index, which is derived from the state.
     pub fn texts_path(&self) -> PathBuf {
         self.root.join("search.db")
     }
 
-    /// Where notices wait until they are sent.
+    /// Path of the database of unsent notices.
     pub fn outbox_path(&self) -> PathBuf {
         self.root.join("outbox.db")
     }
 
-    /// A WARC file by its name, open for reading.
+    /// Opens a WARC file for reading.
     pub fn open_warc(&self, name: &str) -> anyhow::Result<std::fs::File> {
         files::open(&self.warc_dir(), name).with_context(|| format!("cannot open {name} of the archive"))
     }
 
-    /// Which file the state is now; `None` when it is missing.
+    /// Identifies the present state file; `None` if it is missing.
     pub fn state_file(&self) -> Option<StateFile> {
         let metadata = std::fs::metadata(self.state_path()).ok()?;
         #[cfg(unix)]
@@ -185,28 +183,28 @@ impl Archive {
         Some(StateFile(id))
     }
 
-    /// Bytes of all WARC files.
+    /// Total bytes of all WARC files.
     pub fn warc_bytes(&self) -> io::Result<u64> {
         Ok(files::list(&self.warc_dir())?.iter().map(|file| file.bytes).sum())
     }
 
-    /// Whether the next writer reads every record once, because the state is of a version of this program that believed
-    /// what records claim of themselves.
+    /// Whether the next writer must read every record once, because an earlier version of this program wrote the state.
+    /// That version trusted the digests that records claim.
     pub fn is_unchecked(&self) -> bool {
         Store::is_unchecked(&self.state_path()).unwrap_or_default()
     }
 
-    /// Opens the state for reading; a writer may be at work at the same time.
+    /// Opens the state for reading, even while a writer is active.
     pub fn store(&self) -> anyhow::Result<Store> {
         Store::open_read(&self.state_path())
     }
 }
 
-/// Tells a state file from another that is put in its place.
+/// Identifies a state file, to detect its replacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateFile(u64);
 
-/// The present, from the system's clock.
+/// The current time of the system's clock.
 pub fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(since_epoch.as_millis() as i64)

@@ -1,4 +1,4 @@
-//! One writer at a time: a lock on a file that the system drops with its process, however that ends.
+//! One writer at a time: a file lock that the system releases when the process ends for any reason.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Seek, Write};
@@ -16,20 +16,20 @@ pub struct WriteLock {
 }
 
 impl Drop for WriteLock {
-    /// Takes the number back: a process that this one is just starting may hold the lock for a moment longer, and whoever
-    /// comes then shall wait for it and not be told that this process still writes.
+    /// Removes the process number first. A child process that is just starting may hold the lock for a moment longer. A
+    /// new writer should wait for it, and not report that this process is still writing.
     fn drop(&mut self) {
         let _ = self.file.set_len(0);
     }
 }
 
-/// How long to wait for a lock that no living process is known to hold. The writer wrote its number just after it
-/// took the lock; and one that is killed while it starts a process leaves the lock to that process until it has
-/// begun, which takes a busy machine a while.
+/// How long to wait for a lock that no living process is known to hold. A writer stores its number just after it takes
+/// the lock. If a writer is killed while it starts a child process, the child holds the lock until it has started. That
+/// takes a while on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl WriteLock {
-    /// Takes the lock, or names the process that has it.
+    /// Takes the lock; the error names the process that has it.
     pub fn take(root: &Path) -> anyhow::Result<WriteLock> {
         WriteLock::take_pausing(root, || std::thread::sleep(Duration::from_millis(10)))
     }
@@ -65,12 +65,12 @@ impl WriteLock {
     }
 }
 
-/// Whether a living process may write the archive now.
+/// Whether a living process may be writing the archive.
 pub fn is_being_written(root: &Path) -> bool {
     holder(&root.join("write.lock")).is_some_and(lives)
 }
 
-/// The process that took the lock last, if it has said so.
+/// The process that took the lock last, if the file contains its number.
 fn holder(path: &Path) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.parse().ok()
 }

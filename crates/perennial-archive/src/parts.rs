@@ -1,4 +1,5 @@
-//! A page -> the addresses that its versions need to be shown: style sheets, pictures, scripts, frames, and what those name in turn.
+//! A page -> the URLs of the subresources that its versions need: style sheets, images, scripts, frames, and their
+//! subresources.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +11,17 @@ use super::Snapshot;
 use super::links::{self, DocumentLinks, RENDERED_PREFIX};
 use crate::store::{Capture, CaptureFilter, PageRow, VersionRow};
 
-/// Versions of one document that are read, spread over its history: more of them differ in words and hardly in parts.
+/// At most this many versions of one document are read, spread over its history. Further versions rarely name new
+/// subresources.
 const MAX_VERSIONS: usize = 32;
 
-/// Addresses that one page may need.
+/// Most subresources of one page.
 const MAX_PARTS: usize = 1_000;
 
-/// A page names a frame, the frame a style sheet, the style sheet another one, that one a picture.
+/// Deep enough for a page with a frame, its style sheet, an imported style sheet and its image.
 const MAX_DEPTH: usize = 4;
 
-/// The filter of a page with what the page needs: a file of one page alone would show words without a style or a picture.
+/// Adds the page's subresources to the filter. An export of the page alone would show text without styles or images.
 pub fn with_subresources(snapshot: &Snapshot, filter: &CaptureFilter) -> anyhow::Result<CaptureFilter> {
     let parts = match &filter.page {
         Some(page) => subresource_urls(snapshot, page)?.into_iter().collect(),
@@ -28,7 +30,7 @@ pub fn with_subresources(snapshot: &Snapshot, filter: &CaptureFilter) -> anyhow:
     Ok(CaptureFilter { parts, ..filter.clone() })
 }
 
-/// Finds them among the captures of the archive, without the page itself. A version that cannot be read names nothing.
+/// Finds the captured subresources, without the page itself. An unreadable version names none.
 pub fn subresource_urls(snapshot: &Snapshot, url: &str) -> anyhow::Result<BTreeSet<String>> {
     let mut found = BTreeSet::from([url.to_string()]);
     let mut documents = vec![url.to_string()];
@@ -50,7 +52,7 @@ pub fn subresource_urls(snapshot: &Snapshot, url: &str) -> anyhow::Result<BTreeS
     Ok(found)
 }
 
-/// Captures that hold the versions of an address, where they may be documents that name parts.
+/// The captures with the versions of a URL, if they may be documents that name subresources.
 fn version_captures(snapshot: &Snapshot, url: &str) -> anyhow::Result<Vec<Capture>> {
     let store = snapshot.store();
     let Some(page) = store.page(url)?.filter(may_name_parts) else { return Ok(Vec::new()) };
@@ -73,7 +75,7 @@ fn named_subresources(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<
     let head = record.head.clone();
     let document = links::has_links(&head).then(|| links::read_text(&head, record));
     let sent = links::find(&url, &head, document.as_ref(), None).context("it names nothing")?;
-    // Scripts may have added to it.
+    // Scripts may have added links to the document.
     let rendered = snapshot.store().capture_at(&format!("{RENDERED_PREFIX}{}", capture.url), capture.time)?;
     let rendered = rendered
         .map(|rendered| snapshot.archive().stored(&rendered, DecodingLimits::default()))

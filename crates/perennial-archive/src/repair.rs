@@ -1,7 +1,7 @@
-//! A file that was being written when everything stopped -> its sound records, one behind the other; the rest in a side file.
+//! A file that was being written during a crash -> its sound records without gaps. The rest goes to a side file.
 //!
-//! A disk keeps unsynced writes in any order, so that behind a stretch that was lost there may be sound records. They stay, and what is
-//! no record goes, because `verify` would name it for ever.
+//! A disk may store unsynced writes in any order. Sound records can therefore follow a lost range of bytes. The sound
+//! records remain. The other bytes are removed, or `verify` would report them forever.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -14,7 +14,8 @@ use perennial_warc::{DigestVerdict, WarcItem, WarcReader};
 use super::recover::Repair;
 use super::{files, sync_dir};
 
-/// Takes what is no sound record out of a file, from `from` on, where a record begins. The state must know no capture behind that.
+/// Removes everything but sound records from a file. `from` must be the start of a record, and the state must have no
+/// capture after it.
 pub(crate) fn repair_file(path: &Path, name: &str, from: u64) -> anyhow::Result<Vec<Repair>> {
     let context = || format!("cannot mend {}", path.display());
     let torn = torn_stretches(path, from).with_context(context)?;
@@ -36,7 +37,7 @@ fn torn_stretches(path: &Path, from: u64) -> io::Result<Vec<Range<u64>>> {
             WarcItem::Damage(damage) => Some(damage),
             WarcItem::Record(mut record) => {
                 let offset = record.offset();
-                // What makes a block unreadable comes out again at the end of the record.
+                // An unreadable block causes the same error at the end of the record.
                 let is_false = record.check_digests().is_ok_and(|(block, payload)| {
                     [block, payload].iter().any(|verdict| matches!(verdict, DigestVerdict::Mismatch { .. }))
                 });
@@ -52,7 +53,7 @@ fn torn_stretches(path: &Path, from: u64) -> io::Result<Vec<Range<u64>>> {
     Ok(torn)
 }
 
-/// Moves stretches into the side file, and puts the rest in the file's place in one step.
+/// Moves ranges into the side file, and replaces the file with the rest atomically.
 fn cut_out(path: &Path, name: &str, torn: &[Range<u64>], bytes: u64) -> anyhow::Result<Vec<Repair>> {
     let side_name = format!("{name}-{}.torn", torn[0].start);
     let beside = path.with_added_extension(files::COPYING_SUFFIX.trim_start_matches('.'));
@@ -74,7 +75,7 @@ fn cut_out(path: &Path, name: &str, torn: &[Range<u64>], bytes: u64) -> anyhow::
     copy(path, done..bytes, &mut rest)?;
     side.sync_all()?;
     rest.sync_all()?;
-    // The side file's name is safe before the bytes leave the file.
+    // The name of the side file must be durable before the bytes leave the WARC file.
     let dir = path.parent().unwrap_or(Path::new("."));
     sync_dir(dir)?;
     fs::rename(&beside, path)?;
@@ -89,14 +90,14 @@ fn copy(path: &Path, stretch: Range<u64>, out: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves everything from `offset` on into a side file, synced before the file is cut.
+/// Moves everything from `offset` on into a side file, which is synced before the file is truncated.
 pub(crate) fn cut_torn_end(path: &Path, name: &str, offset: u64) -> anyhow::Result<Repair> {
     let side_name = format!("{name}-{offset}.torn");
     let side_path = path.with_file_name(&side_name);
     let context = || format!("cannot cut the torn end of {}", path.display());
     let mut file = OpenOptions::new().read(true).write(true).open(path).with_context(context)?;
     file.seek(SeekFrom::Start(offset)).with_context(context)?;
-    // A second cut at the same place goes behind the first.
+    // A second cut at the same offset is appended to the first.
     let mut side = OpenOptions::new().append(true).create(true).open(&side_path).with_context(context)?;
     let bytes = io::copy(&mut file, &mut side).with_context(context)?;
     side.sync_all().with_context(context)?;

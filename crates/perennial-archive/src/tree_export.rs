@@ -1,4 +1,4 @@
-//! Trees of the captures in an export -> `resource` records `urn:vixml:<url>`.
+//! The trees of exported captures -> `resource` records `urn:vixml:<url>`.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 use super::writer::random_seed;
 use crate::store::ExportSelection;
 
-/// Writes the tree of every chosen capture that has one of its own. Gives their number.
+/// Writes the tree of each chosen capture that has one. Returns the number of trees.
 pub(super) fn write_trees(chosen: &ExportSelection<'_>, mut out: impl Write) -> anyhow::Result<u64> {
     let mut ids = RecordIds::new(random_seed());
     let mut n_trees = 0;

@@ -1,8 +1,8 @@
-//! Feeds and their items <-> the tables `feeds`, `feed_reads`, `items`.
+//! Stores feeds and their items in the tables `feeds`, `feed_reads` and `items`.
 //!
-//! They come in with the capture that holds the feed, so that a state made anew from the WARC files has the same ones. An item is one row
-//! however often it was seen: columns are the earliest, the latest, or belong to the latest time. What was lost between two polls is not
-//! stored; it follows from when items were first and last seen.
+//! They are stored with the capture of the feed, so a rebuild from the WARC files restores them. An item is one row,
+//! however often it was seen. Each column is the earliest value, the latest value, or the value at the latest time.
+//! Losses between two polls are not stored, because they follow from when items were first and last seen.
 
 use perennial_core::feed::{FeedFormat, PollHints};
 use perennial_core::time::Timestamp;
@@ -12,172 +12,158 @@ use rusqlite::{Row, params};
 use super::rows::{Columns, Statements};
 use super::{Commit, Store};
 
-/// What one capture of a feed says.
+/// The contents of one capture of a feed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FeedRow {
-    /// Its format.
     pub format: FeedFormat,
     /// Its name, without markup.
     pub title: String,
-    /// Its channel page.
+    /// The URL of its channel page.
     pub channel: Option<String>,
-    /// The hub that tells subscribers of new items.
+    /// The WebSub hub that announces new items.
     pub hub: Option<String>,
-    /// How often it wants to be asked.
+    /// How often the feed asks to be polled.
     pub pace: PollHints,
-    /// `lastBuildDate` or the like, where it has one.
+    /// `lastBuildDate` or the like, if the feed has one.
     pub updated: Option<Timestamp>,
-    /// `Last-Modified` of the answer; the state does not keep it.
+    /// `Last-Modified` of the response. It is not stored.
     pub modified: Option<Timestamp>,
-    /// The address by which its hub knows it; the state does not keep it.
+    /// The feed's URL at its hub. It is not stored.
     pub topic: Option<String>,
-    /// Its items.
     pub items: Vec<ItemRow>,
 }
 
-/// An item as one capture of its feed has it.
+/// An item in one capture of its feed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ItemRow {
-    /// What tells it from other items of the feed.
+    /// Identifies the item within the feed.
     pub key: String,
-    /// Its page in the form that pages have in the archive.
+    /// The URL of its page, in the archive's canonical form.
     pub link: Option<String>,
     /// Its headline, without markup.
     pub title: String,
-    /// What it says in short, without markup.
+    /// Its summary, without markup.
     pub summary: String,
-    /// Who wrote it.
     pub author: String,
-    /// Categories, one a line.
+    /// Categories, one per line.
     pub categories: String,
-    /// When it was published.
     pub published: Option<Timestamp>,
-    /// When it was changed, where the feed says so.
+    /// When it was changed, if the feed contains the date.
     pub updated: Option<Timestamp>,
     /// The page with its comments.
     pub comments: Option<String>,
     /// The feed of its comments.
     pub comment_feed: Option<String>,
-    /// Tells its texts from others.
+    /// A digest of its texts.
     pub digest: i64,
 }
 
 impl ItemRow {
-    /// When it was changed last, which for a new item is when it was published.
+    /// The time of its last change; for a new item, its publication.
     pub fn changed(&self) -> Option<Timestamp> {
         self.published.max(self.updated)
     }
 }
 
-/// A feed as the state knows it.
+/// A feed as stored.
 #[derive(Clone, Debug)]
 pub struct StoredFeed {
-    /// Its number.
     pub page: PageId,
-    /// Its address.
     pub url: String,
-    /// Number of the seed that it is followed for; `None`: it is not followed.
+    /// Number of the seed that it is followed for; `None` if it is not followed.
     pub seed: Option<i64>,
     /// Its format, as users read it.
     pub format: String,
-    /// Its name.
     pub title: String,
-    /// Its channel page.
+    /// The URL of its channel page.
     pub channel: Option<String>,
-    /// The hub that tells of its news.
+    /// The WebSub hub that announces new items.
     pub hub: Option<String>,
-    /// How often it wants to be asked.
+    /// How often the feed asks to be polled.
     pub pace: PollHints,
-    /// Whether it has a date of its last change.
+    /// Whether the feed contains the date of its last change.
     pub has_updated: bool,
     /// When it was first read.
     pub first_read: Timestamp,
-    /// When it was last read with content that was new.
+    /// When it was last read with new content.
     pub last_read: Timestamp,
-    /// Captures with content that was new.
+    /// Captures with new content.
     pub n_reads: u64,
-    /// Items that it held at the last of them.
+    /// Items in the last of these captures.
     pub n_held: u64,
-    /// Items that were ever seen.
+    /// Items ever seen.
     pub n_items: u64,
-    /// Those with a date of publication, and with one of change.
+    /// Items with a date of publication.
     pub n_published: u64,
-    /// The same.
+    /// Items with a date of change.
     pub n_updated: u64,
-    /// Times at which no item of one read was left at the next: items were lost between the two.
+    /// Pairs of consecutive reads without a common item. Items were lost in between.
     pub n_gaps: u64,
     /// When its last visit ended.
     pub visited: Option<Timestamp>,
 }
 
-/// An item as the state knows it.
+/// An item as stored.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct StoredItem {
-    /// Address of its feed.
+    /// URL of its feed.
     pub feed: String,
-    /// What tells it from other items of the feed.
+    /// Identifies the item within the feed.
     pub key: String,
-    /// Its page.
+    /// The URL of its page.
     pub link: Option<String>,
-    /// Its headline.
     pub title: String,
-    /// What it says in short.
     pub summary: String,
-    /// When it was published.
     pub published: Option<String>,
     /// When it was first seen in the feed.
     pub first_seen: String,
 }
 
-/// Which announced pages are asked for.
+/// Selects announced pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnnouncedFilter<'a> {
-    /// Those of this host.
+    /// Only pages of this host.
     pub site: Option<&'a str>,
-    /// Those that this feed announced.
+    /// Only pages that this feed announced.
     pub feed: Option<&'a str>,
-    /// Those that were first announced since then.
+    /// Only pages first announced since then.
     pub since: Option<Timestamp>,
-    /// Without the first so many.
+    /// Skips this many pages.
     pub skip: usize,
-    /// At most so many.
+    /// Returns at most this many pages.
     pub limit: Option<usize>,
 }
 
 /// A captured page, and the item that announced it first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AnnouncedPage {
-    /// Number of the page.
     pub page: PageId,
-    /// Its address.
     pub url: String,
-    /// Address of the feed.
+    /// URL of the feed.
     pub feed: String,
-    /// The item's headline, as the latest capture of the feed has it.
+    /// The item's headline in the latest capture of the feed.
     pub title: String,
-    /// What it says in short.
     pub summary: String,
-    /// When it was published.
     pub published: Option<Timestamp>,
-    /// When it was first seen in the feed.
+    /// When the item was first seen in the feed.
     pub first_seen: Timestamp,
 }
 
-/// Whether an item of a capture is news.
+/// Whether an item of a capture is new or edited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ItemStatus {
-    /// The feed was never read before: nobody can tell.
+    /// The feed was never read before, so the answer is unknown.
     FirstRead,
-    /// It was not there before.
+    /// The item was not in the feed before.
     New,
-    /// Its texts are others than before.
+    /// Its texts changed.
     Edited,
-    /// It was there, and said the same.
+    /// The item was in the feed before, with the same texts.
     Known,
 }
 
 impl Commit<'_> {
-    /// Stores what a capture of a feed says.
+    /// Stores the contents of a capture of a feed.
     pub(super) fn put_feed(&mut self, page: u32, time: Timestamp, feed: &FeedRow) -> anyhow::Result<()> {
         let time = time.as_millis();
         let PollHints { ttl_minutes, skip_hours, skip_days, update_period_secs, update_frequency } =
@@ -259,14 +245,14 @@ impl Commit<'_> {
         )
     }
 
-    /// Whether an item was news in the capture of its feed at `time`.
+    /// Whether an item was new or edited in the capture of its feed at `time`.
     pub fn news(&self, feed: PageId, key: &str, time: Timestamp) -> anyhow::Result<ItemStatus> {
         let time = Timestamp::from_secs(time.as_secs()).as_millis();
         let sql = "SELECT f.first_read >= ?3, i.first_seen >= ?3, i.changed >= ?3 FROM items i
             JOIN feeds f ON f.page = i.feed WHERE i.feed = ?1 AND i.key = ?2";
         let read = |row: &Row<'_>| Ok([row.get(0)?, row.get(1)?, row.get(2)?]);
         Ok(match self.transaction.row(sql, params![feed.0, key, time], read)? {
-            // A payload that another address had first is a revisit here, and its items are not in the state.
+            // If a different URL had the payload first, the capture is a revisit, and its items are not in the state.
             None | Some([true, _, _]) => ItemStatus::FirstRead,
             Some([_, true, _]) => ItemStatus::New,
             Some([_, _, true]) => ItemStatus::Edited,
@@ -275,17 +261,17 @@ impl Commit<'_> {
     }
 }
 
-/// How much is asked of a feed.
+/// How much of a feed is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FeedDetail {
-    /// What polling needs.
+    /// The columns that polling needs.
     Polling,
-    /// Its items counted too.
+    /// The same, with counts of its items.
     Counts,
 }
 
 impl Store {
-    /// Every feed that was ever read, by address, with counts of its items.
+    /// Every feed ever read, by URL, with counts of its items.
     pub fn feeds(&self) -> anyhow::Result<Vec<StoredFeed>> {
         let mut feeds = self.feeds_in(FeedDetail::Counts)?;
         for feed in &mut feeds {
@@ -294,7 +280,7 @@ impl Store {
         Ok(feeds)
     }
 
-    /// The same without counts of items and gaps, which take a while where there are many.
+    /// The same without counts of items and gaps, which take long if there are many items.
     pub fn feeds_to_poll(&self) -> anyhow::Result<Vec<StoredFeed>> {
         self.feeds_in(FeedDetail::Polling)
     }
@@ -317,7 +303,7 @@ impl Store {
         self.connection.rows(&sql, [], read_feed)
     }
 
-    /// Reads in a row of a feed without an item in common: something was lost between them.
+    /// Consecutive reads of a feed without a common item: items were lost between them.
     fn count_gaps(&self, feed: PageId) -> anyhow::Result<u64> {
         let sql = "SELECT time FROM feed_reads WHERE feed = ?1 AND n_items > 0 ORDER BY time";
         let reads: Vec<i64> = self.connection.rows(sql, [feed.0], |row| row.get(0))?;
@@ -326,8 +312,8 @@ impl Store {
         Ok(n_gaps(&reads, &spans))
     }
 
-    /// When the items of a feed were published, or first seen where the feed does not say; the latest `limit` of them, ascending. Items
-    /// that stood in the feed when it was first read and have no date are left out: nobody knows when they came.
+    /// When the items of a feed were published, else first seen; the latest `limit` times, ascending. Undated items in
+    /// the first read are omitted, because their time is unknown.
     pub fn item_times(&self, feed: PageId, limit: usize) -> anyhow::Result<Vec<Timestamp>> {
         let sql = "SELECT time FROM (SELECT coalesce(i.published, i.updated, nullif(i.first_seen, f.first_read)) AS time
                 FROM items i JOIN feeds f ON f.page = i.feed WHERE i.feed = ?1)
@@ -338,7 +324,7 @@ impl Store {
         Ok(times)
     }
 
-    /// The item that announced a page last, if any did after `since`.
+    /// The item that announced a page last, if one did after `since`.
     pub fn page_item(&self, page: PageId, since: Option<Timestamp>) -> anyhow::Result<Option<StoredItem>> {
         let since = since.map_or(i64::MIN, Timestamp::as_millis);
         let sql = "SELECT p.url, i.key, q.url, i.title, i.summary, i.published, i.first_seen FROM items i
@@ -349,7 +335,7 @@ impl Store {
         self.connection.row(sql, params![page.0, since], read_item)
     }
 
-    /// The captured pages that items announced, the latest first; of several items of a page the first counts.
+    /// The captured pages that items announced, latest first. If several items announced a page, the first counts.
     pub fn announced_pages(&self, filter: &AnnouncedFilter<'_>) -> anyhow::Result<Vec<AnnouncedPage>> {
         let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
         let limit = filter.limit.map_or(-1, |limit| limit as i64);
@@ -365,12 +351,12 @@ impl Store {
         )
     }
 
-    /// What announced a page first.
+    /// The item that announced a page first.
     pub fn announced_page(&self, page: PageId) -> anyhow::Result<Option<AnnouncedPage>> {
         self.connection.row(&format!("{ANNOUNCED} AND i.page = ?1 GROUP BY i.page"), [page.0], read_announced)
     }
 
-    /// The items of a feed that were known at an instant, the latest first: first seen by then, or published by then and seen later.
+    /// The items of a feed known at an instant, latest first: first seen by then, or published by then and seen later.
     pub fn items_at(&self, feed: PageId, at: Timestamp, limit: usize) -> anyhow::Result<Vec<StoredItem>> {
         let sql = "SELECT p.url, i.key, q.url, i.title, i.summary, i.published, i.first_seen FROM items i
             JOIN pages p ON p.id = i.feed
@@ -380,8 +366,8 @@ impl Store {
         self.connection.rows(sql, params![feed.0, at.as_millis(), limit as i64], read_item)
     }
 
-    /// Pages that items announced as new or changed, and when, up to `until`. What stood in a feed when it was first read counts by its date
-    /// alone: nobody knows when it came.
+    /// Pages that items announced as new or changed up to `until`, with the time. Items in the first read of a feed
+    /// count only by their date, because their arrival is unknown.
     pub fn announced_by_items(&self, until: Timestamp) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
         let sql = "SELECT page, max(time) FROM (SELECT i.page AS page,
                 max(coalesce(i.published, 0), CASE WHEN i.changed > f.first_read THEN i.changed
@@ -391,7 +377,7 @@ impl Store {
         self.connection.rows(sql, [until.as_millis()], |row| Ok((PageId(row.get(0)?), row.time(1)?)))
     }
 
-    /// Feeds that are followed and were asked for, and never gave anything that can be read.
+    /// Followed feeds that were polled but never returned a readable feed.
     pub fn count_unread_feeds(&self) -> anyhow::Result<usize> {
         let sql = "SELECT count(*) FROM crawl_pages c WHERE c.kind = -1 AND c.visited IS NOT NULL
             AND NOT EXISTS (SELECT 1 FROM feeds f WHERE f.page = c.page)";
@@ -429,7 +415,7 @@ fn read_feed(row: &Row<'_>) -> rusqlite::Result<StoredFeed> {
     })
 }
 
-/// Items with a page that was captured; SQLite takes the other columns from the row with the least time.
+/// Items whose page was captured. SQLite takes the other columns from the row with the least time.
 const ANNOUNCED: &str = "SELECT i.page, q.url, p.url, i.title, i.summary, i.published, min(i.first_seen) FROM items i
     JOIN pages p ON p.id = i.feed JOIN pages q ON q.id = i.page JOIN sites s ON s.id = q.site WHERE q.n_captures > 0";
 
@@ -457,14 +443,14 @@ fn read_item(row: &Row<'_>) -> rusqlite::Result<StoredItem> {
     })
 }
 
-/// How many reads in a row have no item in common, by when each item was first and last seen. Work is that of the reads and the items, not of
-/// their product: each item adds to where it begins to join reads, and takes away where it ends.
+/// Counts the consecutive reads without a common item, from when each item was first and last seen. The work is linear
+/// in reads plus items. Each item adds one at its first read and subtracts one at its last.
 fn n_gaps(reads: &[i64], items: &[(i64, i64)]) -> u64 {
     let mut steps = vec![0i64; reads.len() + 1];
     for &(first, last) in items {
         let from = reads.partition_point(|&time| time < first);
         let to = reads.partition_point(|&time| time <= last);
-        // It is in the reads from..to, so it joins each of them but the last with the next one.
+        // The item is in the reads `from..to`, so it joins each of them except the last to the next.
         if from + 1 < to {
             steps[from] += 1;
             steps[to - 1] -= 1;
@@ -491,7 +477,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same as looking at every pair with every item.
+        /// The result equals a comparison of every pair with every item.
         #[test]
         fn gaps_are_those_of_every_pair(
             times in proptest::collection::btree_set(0i64..50, 0..12),

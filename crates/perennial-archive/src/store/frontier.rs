@@ -1,8 +1,8 @@
-//! The frontier (the state of every address between visits) <-> the tables `crawl_pages`, `crawl_seeds`, `crawl_hosts`,
-//! `crawl_passes`.
+//! Stores the frontier, which is the state of every URL between visits, in the tables `crawl_pages`, `crawl_seeds`,
+//! `crawl_hosts` and `crawl_passes`.
 //!
-//! A visit is written in the transaction that commits its captures, so a page counts as visited exactly when its capture
-//! is committed.
+//! The transaction that commits a visit's captures also stores the visit. A page therefore counts as visited exactly
+//! when its capture is committed.
 
 use std::collections::HashMap;
 
@@ -17,24 +17,24 @@ use rusqlite::{Row, params};
 use super::rows::{Columns, Statements};
 use super::{Commit, Store};
 
-/// What the crawl fetches an address as.
+/// What the crawl fetches a URL as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PageKind {
-    /// A page: visited again and again, and its links are followed.
+    /// A page: visited repeatedly, and its links are followed.
     Page,
-    /// A stylesheet, image, font or script: captured with the pages that need it.
+    /// A style sheet, image, font or script: captured with the pages that need it.
     #[serde(rename = "requisite")]
     Subresource,
-    /// A sitemap: its addresses are followed.
+    /// A sitemap: its URLs are followed.
     Sitemap,
-    /// A feed: polled by its own pattern, its items are followed.
+    /// A feed: polled by its own pattern, and its items are followed.
     Feed,
 }
 
 impl PageKind {
-    /// The number in the state file. Of an address with several kinds the least is stored: what a page links to and turns out to be a
-    /// feed is a feed.
+    /// The number in the state file. If a URL has several kinds, the least number is stored: a linked page that turns
+    /// out to be a feed is a feed.
     pub(super) fn code(self) -> i64 {
         match self {
             PageKind::Page => 0,
@@ -53,7 +53,7 @@ impl PageKind {
         }
     }
 
-    /// Its name in the log.
+    /// The name in the log.
     pub fn name(self) -> &'static str {
         match self {
             PageKind::Page => "page",
@@ -68,20 +68,19 @@ impl PageKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VisitEnding {
-    /// The content differed from that before, or was the first.
+    /// The content changed, or was the first.
     Changed,
-    /// The content was the same.
     Unchanged,
-    /// No answer came, or one that counts as a failure.
+    /// No response arrived, or one that counts as a failure.
     Failed,
-    /// The page is gone or may not be fetched.
+    /// The page is gone or must not be fetched.
     Gone,
-    /// The address leads to another page.
+    /// The URL redirects to a different page.
     Redirected,
 }
 
 impl VisitEnding {
-    /// Reads the stored number.
+    /// From the number in the state file.
     pub fn from_code(code: i64) -> VisitEnding {
         match code {
             0 => VisitEnding::Changed,
@@ -92,7 +91,7 @@ impl VisitEnding {
         }
     }
 
-    /// Its name in the log.
+    /// The name in the log.
     pub fn name(self) -> &'static str {
         match self {
             VisitEnding::Changed => "changed",
@@ -104,14 +103,12 @@ impl VisitEnding {
     }
 }
 
-/// Everything that a visit of an address needs.
+/// Everything that a visit of a URL needs.
 #[derive(Clone, Debug)]
 pub struct VisitTarget {
-    /// Its number.
     pub page: PageId,
-    /// Its host's number.
+    /// Number of its host.
     pub site: SiteId,
-    /// Its URL.
     pub url: String,
     /// What the crawl fetches it as.
     pub kind: PageKind,
@@ -119,24 +116,24 @@ pub struct VisitTarget {
     pub seed: i64,
     /// Links from the seed.
     pub depth: u32,
-    /// Redirects that led here in a row.
+    /// Consecutive redirects that led to it.
     pub n_redirects: u32,
     /// When the last visit ended.
     pub visited: Option<Timestamp>,
-    /// Visits that failed in a row.
+    /// Consecutive failed visits.
     pub n_failures: u16,
-    /// Payload digest of the last full answer.
+    /// Payload digest of the last full response.
     pub digest: Option<String>,
-    /// Identity of the last answer, where that is not the digest.
+    /// Identity of the last response, if it differs from the digest.
     pub identity: Option<Identity>,
-    /// Validators of the last full answer.
+    /// Validators of the last full response.
     pub validators: Validators,
-    /// The trust in them.
+    /// The trust in the validators.
     pub trust: ValidatorTrust,
 }
 
 impl VisitTarget {
-    /// An address one link from its seed that was never visited.
+    /// A URL one link from its seed that was never visited.
     pub fn unvisited(page: PageId, site: SiteId, url: String, kind: PageKind, seed: i64) -> VisitTarget {
         VisitTarget {
             page,
@@ -156,14 +153,12 @@ impl VisitTarget {
     }
 }
 
-/// An address of the frontier, as it is loaded at the start of a crawl.
+/// A URL of the frontier, as loaded at the start of a crawl.
 #[derive(Clone, Debug)]
 pub struct FrontierPage {
-    /// Its number.
     pub page: PageId,
-    /// Its host's number.
+    /// Number of its host.
     pub site: SiteId,
-    /// Its URL.
     pub url: String,
     /// What the crawl fetches it as.
     pub kind: PageKind,
@@ -175,33 +170,32 @@ pub struct FrontierPage {
     pub visited: Option<Timestamp>,
     /// How the last visit ended.
     pub ending: Option<VisitEnding>,
-    /// Visits that failed in a row.
+    /// Consecutive failed visits.
     pub n_failures: u16,
 }
 
 /// What a visit changes in its row.
 #[derive(Clone, Copy, Debug)]
 pub struct VisitRow<'a> {
-    /// The page that was visited.
     pub page: PageId,
     /// When the visit ended.
     pub at: Timestamp,
     /// How the visit ended.
     pub ending: VisitEnding,
-    /// Failures in a row, this one included.
+    /// Consecutive failures, including this one.
     pub n_failures: u16,
-    /// Digest and validators of a full answer; `None` keeps those of the answer before.
+    /// Digest and validators of a full response; `None` keeps the previous ones.
     pub payload: Option<(&'a str, &'a Validators)>,
-    /// Identity of the answer; `None` keeps that of the answer before.
+    /// Identity of the response; `None` keeps the previous one.
     pub identity: Option<&'a Identity>,
     /// The trust in the validators.
     pub trust: ValidatorTrust,
 }
 
-/// An address that a document led to.
+/// A URL found in a document.
 #[derive(Clone, Debug)]
 pub struct Discovery {
-    /// Its canonical URL.
+    /// The canonical URL.
     pub url: String,
     /// What the crawl fetches it as.
     pub kind: PageKind,
@@ -209,11 +203,11 @@ pub struct Discovery {
     pub seed: i64,
     /// Links from the seed.
     pub depth: u32,
-    /// Redirects that led here in a row.
+    /// Consecutive redirects that led to it.
     pub n_redirects: u32,
-    /// When it changed according to a sitemap or a feed.
+    /// When it changed, according to a sitemap or feed.
     pub changed: Option<Timestamp>,
-    /// The item of the feed that names it.
+    /// The feed item that names it.
     pub item: Option<Box<NamingItem>>,
 }
 
@@ -224,23 +218,22 @@ impl Discovery {
     }
 }
 
-/// An item of a feed that names a page.
+/// A feed item that names a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamingItem {
-    /// What tells it from other items of its feed.
+    /// Identifies the item within its feed.
     pub key: String,
-    /// Its headline.
     pub title: String,
 }
 
 impl Commit<'_> {
-    /// The numbers of the seeds. A new seed gets the next number; a seed keeps its number.
+    /// The numbers of the seeds. A new seed gets the next number; a known seed keeps its number.
     pub fn seed_numbers(&self, urls: &[String]) -> anyhow::Result<Vec<i64>> {
         let sql = "INSERT INTO crawl_seeds (url) VALUES (?1) ON CONFLICT (url) DO UPDATE SET url = url RETURNING id";
         urls.iter().map(|url| self.transaction.value(sql, [url])).collect()
     }
 
-    /// Adds an address, or makes a requisite a page when a link leads to it. Gives its numbers.
+    /// Adds a URL. A subresource becomes a page when a link leads to it. Returns the numbers of page and site.
     pub fn put_discovery(&mut self, found: &Discovery) -> anyhow::Result<(PageId, SiteId)> {
         let (page, site) = self.page_and_site(&found.url)?;
         let sql = "INSERT INTO crawl_pages (page, kind, seed, depth, n_redirects)
@@ -252,7 +245,7 @@ impl Commit<'_> {
         Ok((page, site))
     }
 
-    /// Adds an address of which there may be captures: the last one counts as the last visit.
+    /// Adds a URL that may have captures. The last capture counts as the last visit.
     pub fn backfill(&mut self, found: &Discovery) -> anyhow::Result<()> {
         let (page, _) = self.put_discovery(found)?;
         let sql = "UPDATE crawl_pages SET visited = c.time,
@@ -296,8 +289,8 @@ impl Commit<'_> {
         self.transaction.run(sql, params![site.0, state.ready_at.as_millis(), state.n_troubles])
     }
 
-    /// Begins a pass over everything (`--once`), or continues one that did not end. One that began in the future, by a clock that
-    /// was ahead, is not continued. Gives its number and start.
+    /// Begins a pass over everything (`--once`), or continues an unfinished one, and returns its number and start. A
+    /// pass with a future start, from a clock that was ahead, is not continued.
     pub fn begin_pass(&self, now: Timestamp) -> anyhow::Result<(i64, Timestamp)> {
         let sql = "SELECT id, started FROM crawl_passes WHERE ended IS NULL AND started <= ?1
             ORDER BY id DESC LIMIT 1";
@@ -309,20 +302,20 @@ impl Commit<'_> {
         Ok((self.transaction.insert(sql, [now.as_millis()])?, now))
     }
 
-    /// Notes that a pass is complete.
+    /// Marks a pass as complete.
     pub fn end_pass(&self, pass: i64, now: Timestamp) -> anyhow::Result<()> {
         let sql = "UPDATE crawl_passes SET ended = ?2 WHERE id = ?1";
         self.transaction.run(sql, params![pass, now.as_millis()])
     }
 
-    /// Whether the frontier has an address as a page.
+    /// Whether the frontier contains a URL.
     pub fn is_followed(&self, url: &str) -> anyhow::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM crawl_pages c JOIN pages p ON p.id = c.page
             WHERE p.url = ?1)";
         self.transaction.value(sql, [url])
     }
 
-    /// The number of an address that the frontier has.
+    /// The number of a URL in the frontier.
     pub fn followed_page(&self, url: &str) -> anyhow::Result<Option<PageId>> {
         let sql = "SELECT p.id FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE p.url = ?1";
         self.transaction.row(sql, [url], |row| row.get(0).map(PageId))
@@ -338,7 +331,6 @@ impl Commit<'_> {
 /// A captured URL that is not in the frontier.
 #[derive(Clone, Debug)]
 pub struct CapturedUrl {
-    /// Its URL.
     pub url: String,
     /// What it was captured as.
     pub kind: PageKind,
@@ -353,7 +345,7 @@ impl Store {
             .rows(sql, [], |row| Ok(CapturedUrl { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) }))
     }
 
-    /// The states of all hosts that had troubles.
+    /// The states of all hosts that had trouble.
     pub fn host_states(&self) -> anyhow::Result<HashMap<SiteId, HostState>> {
         self.connection.rows("SELECT site, ready_at, n_troubles FROM crawl_hosts", [], |row| {
             let state = HostState { ready_at: row.time(1)?, n_troubles: row.get(2)? };
@@ -361,7 +353,7 @@ impl Store {
         })
     }
 
-    /// Everything that a visit of a page needs; `None` when the frontier has no such page.
+    /// Everything that a visit of a page needs; `None` if the page is not in the frontier.
     pub fn target(&self, page: PageId) -> anyhow::Result<Option<VisitTarget>> {
         let sql =
             "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.n_redirects, c.visited, c.n_failures,
@@ -370,7 +362,7 @@ impl Store {
         self.connection.row(sql, [page.0], read_target).context("cannot read the crawl's state")
     }
 
-    /// Calls `each` with every address of the frontier, in the order in which they were found.
+    /// Calls `each` with every URL of the frontier, in the order of discovery.
     pub fn each_frontier_page(&self, mut each: impl FnMut(FrontierPage)) -> anyhow::Result<()> {
         let sql = "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.visited, c.ending,
             c.n_failures
@@ -406,7 +398,7 @@ impl Store {
         self.connection.time("SELECT max(last_seen) FROM pages", [])
     }
 
-    /// The numbers of all seeds by address, also of those that are no longer followed.
+    /// The numbers of all seeds by URL, including those no longer followed.
     pub fn seeds(&self) -> anyhow::Result<HashMap<String, i64>> {
         self.connection.rows("SELECT url, id FROM crawl_seeds", [], |row| Ok((row.get(0)?, row.get(1)?)))
     }

@@ -1,8 +1,8 @@
-//! Rows of captures -> sites, pages, captures, versions, links, in one transaction.
+//! Stores rows of captures as sites, pages, captures, versions and links, in one transaction.
 //!
-//! Writer, recovery, import and rebuild all use [`Store::commit`], so a rebuild from the WARC files gives the state that a
-//! crawl made step by step. The order of captures does not matter: every column is a minimum, a maximum, a sum or belongs to
-//! the latest time.
+//! Writer, recovery, import and rebuild all use [`Store::commit`], so a rebuild from the WARC files returns the same
+//! state as the crawl. The order of captures does not matter: every column is a minimum, a maximum, a sum, or the value
+//! at the latest time.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use super::quarantine::QuarantinedRecord;
 use super::rows::Statements;
 use super::{Store, encode_targets};
 
-/// What kind of record a capture is.
+/// The kind of a capture's record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CaptureKind {
@@ -55,30 +55,28 @@ impl CaptureKind {
 pub struct CaptureRow {
     /// The URL of the record.
     pub url: String,
-    /// Key of the index.
+    /// Its key in the index.
     pub surt: String,
     /// The date of the record, in whole seconds.
     pub time: Timestamp,
-    /// The kind of record.
     pub kind: CaptureKind,
     /// HTTP status, if there was HTTP.
     pub status: Option<u16>,
     /// Media type as in the index.
     pub mime: Option<String>,
-    /// Payload digest as the index has it: computed from the bytes, in the form of the record's claim where that holds;
-    /// of a revisit, which has no payload, as it is claimed.
+    /// Payload digest as in the index. It is computed from the bytes, in the form of the record's claim if that is
+    /// correct. A revisit has no payload, so its claim is stored.
     pub digest: String,
-    /// What tells the payload from every other: its SHA-256, computed from the bytes; of a revisit as it names it. `None`
-    /// where nobody could tell.
+    /// SHA-256 of the payload, computed from the bytes; of a revisit, as its record names it. `None` if it is unknown.
     pub content: Option<String>,
-    /// Whether the bytes agree with the digests that the record claims: only then may others refer to it.
+    /// Whether the bytes agree with the digests that the record claims. Only then may other captures refer to it.
     pub is_sound: bool,
-    /// What kind of answer it is; `None` when it is no look at a page.
+    /// The kind of response; `None` if the capture is not an observation.
     pub answer: Option<ResponseKind>,
-    /// Identity of the answer, where that is not the digest: the target of a redirect, or the digest of a payload that was
-    /// left out.
+    /// Identity of the response if it differs from the digest: the target of a redirect, or the digest of an omitted
+    /// payload.
     pub identity: Option<Identity>,
-    /// What the crawl fetched the address as, if the record says so.
+    /// What the crawl fetched the URL as, if the record contains that.
     pub purpose: Option<PageKind>,
     /// Where the record begins in its file.
     pub offset: u64,
@@ -88,21 +86,21 @@ pub struct CaptureRow {
     pub group_offset: u64,
     /// Bytes of the exchange.
     pub group_length: u64,
-    /// Addresses that the page links to with their index keys; `None` when it is no HTML or the payload is
-    /// elsewhere. The keys are made before, on many threads, because the state has one writer.
+    /// The links of the page with their index keys; `None` if it is not HTML or the payload is elsewhere. Many threads
+    /// compute the keys in advance, because the state has one writer.
     pub links: Option<Vec<LinkTarget>>,
-    /// Addresses of the site that it names as a sitemap. They are no links: no reader follows them.
+    /// URLs of the site that a sitemap names. They are not links, because readers cannot follow them.
     pub named: Vec<LinkTarget>,
-    /// What it says as a feed; `None` when it is none or the payload is elsewhere.
+    /// Its contents as a feed; `None` if it is not a feed or the payload is elsewhere.
     pub feed: Option<Box<FeedRow>>,
 }
 
-/// Where a page links to.
+/// The target of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkTarget {
     /// Absolute, without fragment.
     pub url: String,
-    /// Key of the index.
+    /// Its key in the index.
     pub surt: String,
 }
 
@@ -110,11 +108,11 @@ pub struct LinkTarget {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileState {
-    /// This program writes it; on disk it has the suffix `.open`.
+    /// This program is writing it; on disk it has the suffix `.open`.
     Open,
     /// This program wrote it.
     Closed,
-    /// Another tool wrote it.
+    /// A different tool wrote it.
     Imported,
 }
 
@@ -138,7 +136,7 @@ impl FileState {
     }
 }
 
-/// One WARC file as the state knows it.
+/// One WARC file, as stored.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct FileRow {
     /// Its name in `warc/`, without `.open`.
@@ -147,16 +145,16 @@ pub struct FileRow {
     pub state: FileState,
     /// Bytes whose captures are in the state.
     pub committed_bytes: u64,
-    /// SHA-256 of an imported file as it was given.
+    /// SHA-256 of an imported file in its original form.
     pub source_digest: Option<String>,
 }
 
-/// What a commit did.
+/// What a commit added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CommitCounts {
-    /// Captures that were not known before.
+    /// New captures.
     pub n_captures: u64,
-    /// Captures that the archive had already: same address, time, kind and payload.
+    /// Captures already in the archive, with the same URL, time, kind and payload.
     pub n_duplicates: u64,
 }
 
@@ -166,7 +164,7 @@ impl Store {
         self.commit_with(file, rows, |_| Ok(()))
     }
 
-    /// As [`Store::commit`], with what a scan of the file set aside.
+    /// Like [`Store::commit`], with the records that a scan of the file quarantined.
     pub fn commit_scan(
         &mut self,
         file: &FileRow,
@@ -179,7 +177,7 @@ impl Store {
         self.commit_with(file, rows, set_aside)
     }
 
-    /// As [`Store::commit`]; `also` writes results of the crawl and the analysis in the same transaction.
+    /// Like [`Store::commit`]; `also` writes results of the crawl and the analysis in the same transaction.
     pub fn commit_with(
         &mut self,
         file: &FileRow,
@@ -204,7 +202,7 @@ impl Store {
         })
     }
 
-    /// Runs `work` in one transaction: all that it writes is stored, or nothing.
+    /// Runs `work` in one transaction, which is stored whole or not at all.
     pub fn write<T>(&mut self, work: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let transaction = self.connection.transaction()?;
         let done = work(&mut Commit::new(&transaction))?;
@@ -212,8 +210,8 @@ impl Store {
         Ok(done)
     }
 
-    /// As [`Store::write`], and on disk when this returns: before a file is removed that the state named. Other commits need
-    /// not wait for the disk, because the WARC files hold what they say.
+    /// Like [`Store::write`], and on disk when this returns, before the caller removes a file that the state named.
+    /// Other commits need not wait for the disk, because the WARC files contain the same facts.
     pub(super) fn write_synced<T>(
         &mut self,
         work: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<T>,
@@ -232,22 +230,22 @@ impl Store {
         })
     }
 
-    /// The number of a page; a new address gets the next number.
+    /// The number of a page; a new URL gets the next number.
     pub fn page_id(&mut self, url: &str, surt: &str) -> anyhow::Result<PageId> {
         self.write(|commit| Ok(PageId(commit.page(url, surt)?)))
     }
 }
 
-/// An open transaction. Captures are written here, the frontier in `frontier`, spending in `spent`, lessons
-/// in `lessons`.
+/// An open transaction. This file writes captures, `frontier` the frontier, `spending` what was spent, and `analyses`
+/// the analyses.
 pub struct Commit<'t> {
     pub(super) transaction: &'t Transaction<'t>,
-    /// Numbers that were looked up in this transaction: pages of one site link to the same pages again and again.
+    /// Page numbers looked up in this transaction. Pages of a site link to the same pages again and again.
     pages: HashMap<String, u32>,
     sites: HashMap<String, u32>,
 }
 
-/// Bound of the two maps above; a map beyond it is emptied.
+/// Bound of the two maps above; a larger map is emptied.
 const MAX_REMEMBERED: usize = 100_000;
 
 impl<'t> Commit<'t> {
@@ -255,14 +253,14 @@ impl<'t> Commit<'t> {
         Commit { transaction, pages: HashMap::new(), sites: HashMap::new() }
     }
 
-    /// The numbers of a page and its site; a new address gets the next numbers.
+    /// The numbers of a page and its site; a new URL gets the next numbers.
     pub(super) fn page_and_site(&mut self, url: &str) -> anyhow::Result<(PageId, SiteId)> {
         let site = self.site(&parse_site_name(url))?;
         let page = self.page(url, &perennial_warc::surt::surt(url))?;
         Ok((PageId(page), site))
     }
 
-    /// False when the capture was there already.
+    /// False if the capture was already stored.
     fn capture(&mut self, file: i64, row: &CaptureRow) -> anyhow::Result<bool> {
         let page = self.page(&row.url, &row.surt)?;
         if self.is_known(page, file, row)? {
@@ -270,7 +268,7 @@ impl<'t> Commit<'t> {
         }
         let capture = self.put_capture(page, file, row)?;
         self.touch_page(page, row)?;
-        // A version that was left out is none of which the archive has the payload, nor is a 304 that confirms it.
+        // An omitted version has no payload in the archive, nor does a 304 that confirms it.
         let is_left_out = row.answer == Some(ResponseKind::NotModified) && row.identity.is_some();
         if matches!(row.kind, CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Resource)
             && !is_left_out
@@ -320,7 +318,7 @@ impl<'t> Commit<'t> {
         self.transaction.insert(sql, values)
     }
 
-    /// Revisits and metadata say nothing of the media type; it stays as the payload's record had it.
+    /// Revisits and metadata do not contain the media type, so the payload's record determines it.
     fn touch_page(&self, page: u32, row: &CaptureRow) -> anyhow::Result<()> {
         let mime =
             row.mime.as_deref().filter(|_| matches!(row.kind, CaptureKind::Response | CaptureKind::Resource));
@@ -347,7 +345,7 @@ impl<'t> Commit<'t> {
         self.transaction.run(sql, params![page, row.digest, row.time.as_millis(), origin, row.content])
     }
 
-    /// Every address that any version linked to becomes a page; the graph keeps the latest version's links.
+    /// Every URL that any version linked to becomes a page. The link graph contains the latest version's links.
     fn put_links(&mut self, page: u32, time: Timestamp, links: &[LinkTarget]) -> anyhow::Result<()> {
         let mut targets = Vec::with_capacity(links.len());
         for link in links {
@@ -361,7 +359,7 @@ impl<'t> Commit<'t> {
         self.transaction.run(sql, params![page, time.as_millis(), encode_targets(&mut targets)])
     }
 
-    /// The number of a page that a feed announces. A new one remembers the capture of the feed.
+    /// The number of a page that a feed announces. A new page stores the capture of the feed.
     pub(super) fn announced_page(&mut self, url: &str, feed: u32, time: Timestamp) -> anyhow::Result<u32> {
         self.linked_page(url, &perennial_warc::surt::surt(url), Some((feed, time)))
     }
@@ -370,7 +368,7 @@ impl<'t> Commit<'t> {
         self.linked_page(url, surt, None)
     }
 
-    /// The number of a page. A new one remembers the capture that linked to it or named it.
+    /// The number of a page. A new page stores the capture that linked to it or named it.
     fn linked_page(&mut self, url: &str, surt: &str, from: Option<(u32, Timestamp)>) -> anyhow::Result<u32> {
         if let Some(&page) = self.pages.get(url) {
             return Ok(page);

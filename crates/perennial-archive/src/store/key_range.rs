@@ -1,4 +1,4 @@
-//! What a reader of the past asks: the captures of a key around an instant, its days, the pages of a stretch of keys.
+//! Queries of replay: the captures of a key around an instant, its days, the pages in a range of keys.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::rows::{Columns, Statements};
 use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, PageRow, Store, read_capture};
 
 impl Store {
-    /// The captures of all pages with a key around an instant, earliest first: at most `n` of each page up to the instant and `n`
-    /// behind it. Work: two looks into the index for each page.
+    /// The captures of all pages with a key around an instant, earliest first. Each page has at most `n` up to the
+    /// instant and `n` after it. Work: two index lookups per page.
     pub fn captures_around(&self, key: &str, time: Timestamp, n: usize) -> anyhow::Result<Vec<Capture>> {
         let mut found = Vec::new();
         for page in self.pages_with_key(key)? {
@@ -39,8 +39,8 @@ impl Store {
         Ok(span.flatten())
     }
 
-    /// Captures of the pages with a key between two instants by UTC day: the day's number since 1970, how many, and the first of
-    /// them. Work: the pages' captures, of which only the index is read.
+    /// Captures of the pages with a key between two instants, by UTC day: days since 1970, count, first capture. Work:
+    /// the index entries of the pages' captures.
     pub fn key_days(
         &self,
         key: &str,
@@ -54,7 +54,7 @@ impl Store {
         )?;
         for page in self.pages_with_key(key)? {
             let mut rows = statement.query(params![page.0, from.as_millis(), to.as_millis()])?;
-            // Times ascend, so that a day is looked up once.
+            // Times ascend, so each day is looked up once.
             let mut at_hand: Option<(i64, u64, i64)> = None;
             let mut put = |(day, n, first): (i64, u64, i64)| {
                 let known = days.entry(day).or_insert((0, i64::MAX));
@@ -73,7 +73,7 @@ impl Store {
         Ok(days.into_iter().map(|(day, (n, first))| (day, n, Timestamp::from_millis(first))).collect())
     }
 
-    /// Captured pages of a stretch of keys in the order of the index, behind a key and address, at most `limit`.
+    /// At most `limit` captured pages in a range of keys, in index order, after a key and URL.
     pub fn pages_in_keys(
         &self,
         range: &KeyRange,
@@ -95,7 +95,7 @@ impl Store {
         self.connection.count(sql, [host])
     }
 
-    /// The pages with a key: addresses that differ in scheme, `www.` or the like. A bounded number of them.
+    /// The pages with a key: URLs that differ in scheme, `www.` or the like. Their number is bounded.
     pub fn pages_with_key(&self, key: &str) -> anyhow::Result<Vec<PageId>> {
         let sql = "SELECT id FROM pages WHERE surt = ?1 AND n_captures > 0 ORDER BY id LIMIT 64";
         self.connection.rows(sql, [key], |row| row.get(0).map(PageId))

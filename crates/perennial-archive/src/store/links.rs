@@ -1,4 +1,4 @@
-//! Links between pages <-> the table `links`: one row of compressed page numbers a page.
+//! Stores links between pages in the table `links`: one row of compressed page numbers per page.
 
 use rusqlite::Row;
 
@@ -6,8 +6,7 @@ use super::Store;
 use super::rows::Statements;
 
 impl Store {
-    /// Calls `each` with every link between two captured pages, by their numbers, as the latest version of the source has
-    /// it.
+    /// Calls `each` with every link between two captured pages, by their numbers. The source's latest version counts.
     pub fn each_link(&self, mut each: impl FnMut(u32, u32)) -> anyhow::Result<()> {
         let captured = self.captured_pages()?;
         self.connection.each_row("SELECT page, targets FROM links ORDER BY page", [], |row| {
@@ -43,7 +42,7 @@ impl Store {
     }
 }
 
-/// Sorts, drops doubles, and writes the differences as LEB128: about two bytes a link.
+/// Sorts, removes duplicates, and writes the differences as LEB128: about two bytes per link.
 pub(super) fn encode_targets(targets: &mut Vec<u32>) -> Vec<u8> {
     targets.sort_unstable();
     targets.dedup();
@@ -61,7 +60,7 @@ pub(super) fn encode_targets(targets: &mut Vec<u32>) -> Vec<u8> {
     bytes
 }
 
-/// Reads what [`encode_targets`] wrote; garbage gives garbage, never a panic.
+/// The inverse of [`encode_targets`]. Damaged bytes return wrong numbers, but never panic.
 pub(super) fn decode_targets(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let mut target = 0u32;
     let (mut step, mut shift) = (0u32, 0u32);

@@ -1,4 +1,4 @@
-//! Names of WARC files, and where a named file is on disk.
+//! Names of WARC files, and their paths on disk.
 
 use std::fs;
 use std::io;
@@ -8,15 +8,15 @@ use perennial_core::time::Timestamp;
 
 use crate::settings::WarcTable;
 
-/// A file that is being written has this behind its name, as other tools expect.
+/// Suffix of a file that is being written, as other tools expect.
 pub(crate) const OPEN_SUFFIX: &str = ".open";
 
-/// A file that is being copied in; worthless after a crash.
+/// Suffix of a file that is being copied; worthless after a crash.
 pub(crate) const COPYING_SUFFIX: &str = ".copying";
 
 const EXTENSIONS: [&str; 5] = [".warc.gz", ".warc.zst", ".warc", ".arc.gz", ".arc"];
 
-/// `Prefix-Timestamp-Serial-Host.warc.gz`, a name that no other file has.
+/// A name `Prefix-Timestamp-Serial-Host.warc.gz` that no file has yet.
 pub(crate) fn new_name(dir: &Path, warc: &WarcTable, now: Timestamp, host: &str) -> String {
     let (prefix, extension) = (&warc.prefix, warc.compression().extension());
     (0u32..)
@@ -36,7 +36,7 @@ pub(crate) fn free_name(dir: &Path, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A name without the extension of WARC and ARC files.
+/// The name without the extension of WARC and ARC files.
 pub(crate) fn stem(name: &str) -> &str {
     EXTENSIONS.iter().find_map(|extension| name.strip_suffix(extension)).unwrap_or(name)
 }
@@ -45,14 +45,14 @@ fn is_taken(dir: &Path, name: &str) -> bool {
     dir.join(name).exists() || dir.join(format!("{name}{OPEN_SUFFIX}")).exists()
 }
 
-/// Where the file with this name is: under it, or with `.open` behind it while it is written.
+/// The path of a file: its name, or the name with `.open` while the file is being written.
 pub(crate) fn locate(dir: &Path, name: &str) -> PathBuf {
     let closed = dir.join(name);
     let open = dir.join(format!("{name}{OPEN_SUFFIX}"));
     if !closed.exists() && open.exists() { open } else { closed }
 }
 
-/// Opens a named file; tries again when a writer renamed it in between.
+/// Opens a file by name. A second attempt succeeds if a writer renamed the file in between.
 pub(crate) fn open(dir: &Path, name: &str) -> io::Result<fs::File> {
     fs::File::open(locate(dir, name)).or_else(|_| fs::File::open(locate(dir, name)))
 }
@@ -66,7 +66,7 @@ pub(crate) struct FileOnDisk {
     pub bytes: u64,
 }
 
-/// The WARC files in a folder by name; side files and copies under way are left out.
+/// The WARC files in a folder, sorted by name, without side files and unfinished copies.
 pub(crate) fn list(dir: &Path) -> io::Result<Vec<FileOnDisk>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -82,12 +82,12 @@ pub(crate) fn list(dir: &Path) -> io::Result<Vec<FileOnDisk>> {
     Ok(files)
 }
 
-/// True for the names of WARC and ARC files, compressed or not.
+/// Whether a name has the extension of a WARC or ARC file, compressed or not.
 pub(crate) fn is_warc_name(name: &str) -> bool {
     EXTENSIONS.iter().any(|extension| name.ends_with(extension))
 }
 
-/// The machine's name as far as it can be part of a file name.
+/// The machine's name, restricted to characters that file names allow.
 pub(crate) fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname")
         .or_else(|_| fs::read_to_string("/etc/hostname"))

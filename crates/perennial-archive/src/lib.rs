@@ -5,19 +5,20 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! || [`disk`] | bytes and folders -> files that are either complete or absent |
+//! | [`disk`] | bytes and folders -> files that are either complete or absent |
 //! | [`settings`] | `perennial.toml` <-> typed tables; edits keep comments |
-//! || [`store`] | captures and their analyses <-> SQLite |
-//! | `lock`, `watch` | one writer at a time; a changed `perennial.toml` |
+//! | [`store`] | captures and their analyses <-> SQLite |
+//! | `lock`, `settings_watch` | one writer at a time; a changed `perennial.toml` |
 //! | `exchange`, `content` | one HTTP exchange -> records, index fields, kind of response |
 //! | [`links`], [`feeds`], [`parts`] | a response -> its links, its feed items, the subresources of a page |
-//! || `writer` | exchanges -> WARC records on disk, then the state; only this module makes captures |
+//! | `writer` | exchanges -> WARC records on disk, then the state; only this module makes captures |
 //! | `index`, `indexer` | captures -> sorted CDXJ files, merged as they grow |
-//! || `read`, `substitute` | a capture -> its response; the record that replaces it in other tools |
-//! || `snapshot` | the archive as one reader sees it, unchanging |
-//! || `scan`, `recover`, `repair_file` | a WARC file -> rows and damage; the state after a crash -> one that agrees with the files |
-//! | [`import`], `transcribe_record` | files of other tools -> captures |
-//! | [`export`], `trees`, [`parquet`] | a part of the archive -> WACZ, WARC, CDXJ, Vi-XML; tables -> Parquet |
+//! | `read`, `substitute` | a capture -> its response; the record that replaces it in other tools |
+//! | `snapshot` | the archive as one reader sees it, unchanging |
+//! | `scan`, `recover` | a WARC file -> rows and damage; the state after a crash -> one that agrees with the files |
+//! | `repair` | a WARC file after a crash -> its sound records, and a side file |
+//! | [`import`], `transcription` | files of other tools -> captures |
+//! | [`export`], `tree_export`, [`parquet`] | a part of the archive -> WACZ, WARC, CDXJ, Vi-XML; tables -> Parquet |
 //! | [`verify`] | an archive -> every defect in it |
 //! | `files` | names of WARC files, and where each is on disk |
 
@@ -90,8 +91,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Makes an empty archive. Fails if the folder is an archive already or contains a file with a name that an archive
-    /// uses.
+    /// Makes an empty archive. The folder must not be an archive, nor contain names that an archive uses.
     pub fn create(root: &Path) -> anyhow::Result<Archive> {
         if is_archive(root) {
             bail!("{} is an archive already: nothing was changed", root.display());

@@ -15,7 +15,7 @@ use crate::store::{Capture, CaptureFilter, PageRow, VersionRow};
 /// subresources.
 const MAX_VERSIONS: usize = 32;
 
-/// Most subresources of one page.
+/// Maximum number of subresources of one page.
 const MAX_PARTS: usize = 1_000;
 
 /// Deep enough for a page with a frame, its style sheet, an imported style sheet and its image.

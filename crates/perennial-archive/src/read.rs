@@ -1,4 +1,4 @@
-//! A capture -> the response that it stands for: head and decoded payload, revisits followed to their payload.
+//! A capture -> its response: head and decoded payload. The payload of a revisit is that of its origin.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,41 +17,39 @@ use super::writer::{DELTA_PREFIX, LEFT_OUT_DIGEST};
 use super::{Archive, files};
 use crate::store::{Capture, CaptureKind, RecordLocation, RecordSource, ScannedRecord, Store};
 
-/// The head that a drawn document would have been delivered with.
+/// The HTTP head of a rendered document.
 const RENDERED_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n";
 
-/// A dictionary longer than this is none.
+/// A skippable frame larger than this is not treated as a dictionary.
 const MAX_DICTIONARY_BYTES: u32 = 16 << 20;
 
-/// What a capture's record holds.
+/// The content of a capture's record.
 #[derive(Clone, Debug)]
 pub struct StoredRecord {
-    /// The record's fields.
     pub header: RecordHeader,
-    /// The HTTP head, byte for byte; empty when there was no HTTP.
+    /// The HTTP head, byte for byte; empty without HTTP.
     pub head: HttpHead,
-    /// The payload without transfer and content encoding, up to the limit.
+    /// The payload without transfer and content codings, up to the limit.
     pub payload: payload::Payload,
 }
 
-/// What came back for an address, transfer and content codings undone.
+/// A response without its transfer and content codings.
 pub struct ArchivedResponse {
     /// Status line and fields.
     pub head: HttpHead,
-    /// Body as a browser sees it, up to 64 MiB.
+    /// The body as a browser receives it, up to 64 MiB.
     pub bytes: Vec<u8>,
-    /// Why it is not whole, if it is not.
+    /// Why the body is incomplete, if it is.
     pub cut: Option<payload::IncompleteBody>,
 }
 
-/// A record that is read as a stream, body as stored.
+/// A record open as a stream of its stored body.
 pub struct OpenRecord {
     reader: WarcReader<File>,
-    /// The record's fields.
     pub header: RecordHeader,
-    /// The HTTP head, byte for byte; empty when there was no HTTP.
+    /// The HTTP head, byte for byte; empty without HTTP.
     pub head: HttpHead,
-    /// Bytes of the body as stored.
+    /// Bytes of the stored body.
     pub n_body_bytes: u64,
 }
 
@@ -65,7 +63,7 @@ impl Read for OpenRecord {
 }
 
 impl OpenRecord {
-    /// Reads on to the end of the record, and says whether it is sound.
+    /// Reads to the end of the record, and returns whether it is sound.
     pub fn finish(mut self) -> io::Result<bool> {
         match self.reader.current_record() {
             Some(record) => Ok(record.finish()?.is_ok()),
@@ -75,8 +73,7 @@ impl OpenRecord {
 }
 
 impl Archive {
-    /// The payload of a capture; of a revisit, that of the record it stands for. `None` when no record of the
-    /// archive holds it.
+    /// The payload of a capture, or of a revisit's origin. `None` if no record of the archive contains it.
     pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<ArchivedResponse>> {
         let holder = match capture.kind {
             CaptureKind::Revisit => self.holder(store, capture)?,
@@ -87,7 +84,7 @@ impl Archive {
         Ok(Some(ArchivedResponse { head, bytes: payload.bytes, cut: payload.cut }))
     }
 
-    /// What a reader saw: the document that a browser drew where there is one, else the payload.
+    /// The document that a reader would have seen: the rendered document if there is one, else the payload.
     pub fn document(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<ArchivedResponse>> {
         if !capture.identity.is_rendered() {
             return self.payload(store, capture);
@@ -98,7 +95,7 @@ impl Archive {
         Ok(Some(ArchivedResponse { head: HttpHead::parse(RENDERED_HEAD), bytes, cut }))
     }
 
-    /// The record of a capture as it is; a revisit has a head and no payload.
+    /// The record of a capture without following revisits. A revisit has a head but no payload.
     pub fn stored(&self, capture: &Capture, limits: DecodingLimits) -> anyhow::Result<StoredRecord> {
         self.read_record(&capture.url, &capture.file, capture.offset, |mut record| {
             let header = record.header().clone();
@@ -107,7 +104,7 @@ impl Archive {
         })
     }
 
-    /// The record of a capture, open where its body begins; a revisit has none.
+    /// Opens the record of a capture at the start of its body. A revisit has none.
     pub fn open_record(&self, capture: &Capture) -> anyhow::Result<OpenRecord> {
         let mut reader = self.reader_at(&capture.url, &capture.file, capture.offset)?;
         let Some(mut record) = reader.current_record() else { bail!("the record was finished") };
@@ -116,11 +113,11 @@ impl Archive {
         Ok(OpenRecord { n_body_bytes: record.remaining(), reader, header, head })
     }
 
-    /// The capture whose record holds what a capture showed: itself, or the origin of a revisit. `None` when no record of the
-    /// archive does.
+    /// The capture whose record contains the payload: the capture itself, or the origin of a revisit. `None` if no
+    /// record of the archive contains it.
     pub fn holder(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
         match capture.kind {
-            // It confirms a payload that no record has, whatever other record may have its digest.
+            // The confirmed payload is in no record, even if some record has the same digest.
             CaptureKind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => Ok(None),
             CaptureKind::Revisit => self.payload_origin(store, capture),
             CaptureKind::Metadata if capture.is_delta() => Ok(None),
@@ -128,7 +125,7 @@ impl Archive {
         }
     }
 
-    /// The fields of a record, and the HTTP head in it.
+    /// Reads the fields of a record and its HTTP head.
     pub(super) fn read_heads(
         &self,
         url: &str,
@@ -153,7 +150,7 @@ impl Archive {
         read(record).with_context(|| cannot_read(url, name, offset))
     }
 
-    /// A reader that stands at the record of an address.
+    /// A reader at the record of a URL.
     fn reader_at(&self, url: &str, name: &str, offset: u64) -> anyhow::Result<WarcReader<File>> {
         let context = || cannot_read(url, name, offset);
         let mut file = files::open(&self.warc_dir(), name).with_context(context)?;
@@ -189,7 +186,7 @@ impl Archive {
         let url = header.refers_to_target_uri().unwrap_or(&capture.url);
         let until = header.refers_to_date().unwrap_or(capture.time);
         let found = store.latest_capture(url, Timestamp::from_secs(until.as_secs()))?;
-        // The record that is named may hold something else than what the revisit stands for.
+        // The named record may contain a payload other than the one that the revisit refers to.
         let is_other = |found: &Capture| {
             let is_another = capture.content.is_some() && capture.content != found.content;
             is_another || header.payload_digest().is_some_and(|claimed| contradicts(claimed, &found.digest))
@@ -223,7 +220,7 @@ impl RecordSource for Archive {
         name: &str,
         each: &mut dyn FnMut(ScannedRecord) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        // Recovery names a file that is missing.
+        // Recovery reports missing files.
         let Ok(file) = files::open(&self.warc_dir(), name) else { return Ok(()) };
         scan(file, 0, &|_| {}, &mut |found| match (found.quarantined(), found) {
             (_, ScanItem::Capture(row)) => each(ScannedRecord::Capture(Box::new(row))),
@@ -238,7 +235,7 @@ fn cannot_read(url: &str, name: &str, offset: u64) -> String {
     format!("cannot read the capture of {url} in {name} at {offset}: see `perennial verify`")
 }
 
-/// The dictionary that a `.warc.zst` may have in a skippable frame before its first record.
+/// The dictionary of a `.warc.zst`, if a skippable frame before its first record contains one.
 fn zstd_dictionary(file: &mut File) -> io::Result<Option<Vec<u8>>> {
     let mut head = [0; 8];
     file.rewind()?;
@@ -257,7 +254,7 @@ fn zstd_dictionary(file: &mut File) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(dictionary))
 }
 
-/// The address that a record is a capture of.
+/// The URL that a record is a capture of.
 fn page_url(header: &RecordHeader) -> Option<&str> {
     let uri = header.target_uri()?;
     Some(uri.strip_prefix(DELTA_PREFIX).filter(|_| header.get(LEFT_OUT_DIGEST).is_some()).unwrap_or(uri))

@@ -1,4 +1,4 @@
-//! `perennial.toml` of an open archive -> whether it says something else now.
+//! `perennial.toml` of an open archive -> whether its text has changed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::time::SystemTime;
 
 use super::Archive;
 
-/// Tells one state of a file from another without reading it.
+/// Detects a changed file without reading it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct FileStamp {
     modified: Option<SystemTime>,
     length: u64,
-    /// An edit puts another file in its place.
+    /// The inode, because an edit replaces the file.
     number: u64,
 }
 
-/// Looks at the settings now and then. A look costs no more than asking the system when the file was written.
+/// Checks the settings on request. A check only queries the file's metadata unless the file has changed.
 #[derive(Debug)]
 pub struct SettingsWatch {
     path: PathBuf,
@@ -24,12 +24,12 @@ pub struct SettingsWatch {
 }
 
 impl SettingsWatch {
-    /// Beginning with what the archive was opened with.
+    /// Starts from the settings that the archive was opened with.
     pub fn new(archive: &Archive) -> SettingsWatch {
         SettingsWatch { path: archive.settings_path(), text: archive.settings_text().to_owned(), seen: None }
     }
 
-    /// The text of the file, if it is another one than last time. A file that cannot be read is as it was.
+    /// Returns the text of the file if it has changed since the last call. An unreadable file counts as unchanged.
     pub fn changed(&mut self) -> Option<&str> {
         let metadata = fs::metadata(&self.path).ok()?;
         #[cfg(unix)]

@@ -1,9 +1,10 @@
-//! A capture whose own record shows nothing -> the record of the same page that shows what was valid then.
+//! A capture without a displayable record -> the record of the same page that was valid at that time.
 //!
-//! A 304 has no body, and of a version that was left out only the delta is stored. Other tools show whatever a line of the
-//! index names: an empty page, or XML. So the lines of such captures name the record that a reader should see
-//! (docs/decisions/0027-index-and-replay-in-other-tools.md). A 304 has the record with the very payload that it confirms. A
-//! left-out version has the last whole one before it, of which it differs in what hardly matters.
+//! A 304 has no body, and only the delta of a left-out version is stored. Other tools would show an empty page, or XML.
+//! The index lines of such captures therefore name a substitute record
+//! (docs/decisions/0027-index-and-replay-in-other-tools.md). The substitute of a 304 is the record with the payload
+//! that it confirms. The substitute of a left-out version is the last whole version before it, which differs only in
+//! unimportant parts.
 
 use std::collections::HashMap;
 
@@ -12,16 +13,16 @@ use perennial_warc::sha1_label;
 
 use crate::store::{Capture, CaptureKind, Store};
 
-/// Finds stand-ins. It is fast when captures come in the order of the index: then a page's last whole capture is at hand.
+/// Finds substitutes. Captures in index order are fast, because the last whole capture of a page is then cached.
 pub(super) struct Substitutes<'s> {
     store: &'s Store,
-    /// What a 304 has that names no payload.
+    /// The digest of a 304 that names no payload.
     digest_of_nothing: String,
-    /// The key at hand.
+    /// The key of the cached captures.
     key: String,
     /// The last whole capture of each page with that key.
     whole: HashMap<PageId, Capture>,
-    /// What was found for each payload that a 304 confirmed, by its digests.
+    /// The substitute for each payload that a 304 confirmed, by its digests.
     confirmed: HashMap<(PageId, String, Option<String>), Option<Capture>>,
 }
 
@@ -36,7 +37,8 @@ impl<'s> Substitutes<'s> {
         }
     }
 
-    /// The capture whose record is shown for this one; `None` when its own record is, or none could be.
+    /// The capture whose record is shown instead. `None` if the capture's own record is displayable, or there is no
+    /// substitute.
     pub(super) fn find(&mut self, capture: &Capture) -> anyhow::Result<Option<Capture>> {
         if capture.surt != self.key {
             self.key.clone_from(&capture.surt);
@@ -58,7 +60,7 @@ impl<'s> Substitutes<'s> {
         }
     }
 
-    /// The first capture of the page that showed the payload which a 304 confirms. The state is asked once for each payload.
+    /// The first capture of the page with the payload that a 304 confirms. It queries the state once per payload.
     fn find_payload(&mut self, capture: &Capture) -> anyhow::Result<Option<Capture>> {
         let payload = (capture.page, capture.digest.clone(), capture.content.clone());
         if let Some(found) = self.confirmed.get(&payload) {

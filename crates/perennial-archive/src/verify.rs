@@ -1,5 +1,5 @@
-//! An archive -> every defect in it, named: records against their digests, state against records, index
-//! against state. With repair: torn ends are cut off and kept, state and index are made anew.
+//! An archive -> a list of its defects. It checks records against their digests, the state against the records, and the
+//! index against the state. A repair moves half-written ends to side files and rebuilds state and index.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -22,18 +22,17 @@ use crate::store::{
     Store,
 };
 
-/// One thing that is not as it should be.
+/// One defect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Defect {
-    /// Which check found it.
     pub kind: DefectKind,
     /// File in `warc/` or `index/`, or `state.db`.
     pub file: String,
-    /// Where in the file, if it has a place.
+    /// Byte offset in the file, if the defect has one.
     pub offset: Option<u64>,
-    /// In words.
+    /// A description for people.
     pub what: String,
-    /// Whether it came with an imported file, whose bytes are still those that were imported.
+    /// Whether the defect came with an imported file, whose bytes have not changed since the import.
     pub is_foreign: bool,
 }
 
@@ -43,29 +42,29 @@ impl Defect {
     }
 }
 
-/// Which check found a defect.
+/// The check that found a defect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DefectKind {
-    /// Bytes that are no sound record.
+    /// Bytes that are not a sound record.
     Damage,
-    /// A record whose bytes contradict its digest: it was forged, or damaged.
+    /// A record whose bytes contradict its digest: it was forged or damaged.
     Digest,
-    /// A record that lacks what makes it a capture.
+    /// A record without the fields that a capture needs.
     Record,
-    /// A look that could not be read when it was analysed.
+    /// An observation that the analysis could not read.
     Analysis,
     /// A file that could not be read to its end.
     Unread,
-    /// A WARC file that the state does not know, or the other way round.
+    /// A WARC file missing from the state, or from the disk.
     File,
-    /// The state contradicts the records, or itself.
+    /// The state contradicts the records or itself.
     State,
     /// The index contradicts the state.
     Index,
 }
 
-/// Something that a writer has begun, or was stopped at: the next start completes it by itself.
+/// Work that a writer has begun and not finished. The next writer completes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Unfinished {
     /// File in `warc/`.
@@ -74,33 +73,32 @@ pub struct Unfinished {
     pub what: String,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct VerifyReport {
     /// WARC files read.
     pub n_files: u64,
     /// Sound records in them.
     pub n_records: u64,
-    /// Captures that state and records agree on.
+    /// Captures on which state and records agree.
     pub n_captures: u64,
-    /// Records whose bytes contradict the digests that they claim: forged, or damaged.
+    /// Records whose bytes contradict the digests that they claim: forged or damaged.
     pub n_mismatching: u64,
-    /// Records that are set aside, because they cannot be captures or could not be analysed. They are no defects.
+    /// Quarantined records: they cannot be captures, or could not be analysed. They do not count as defects.
     pub n_set_aside: u64,
-    /// The first of those.
+    /// The first quarantined records.
     pub set_aside: Vec<Defect>,
-    /// All that is wrong.
     pub defects: Vec<Defect>,
-    /// What is not complete, and no defect.
+    /// Unfinished work, which is not a defect.
     pub unfinished: Vec<Unfinished>,
-    /// What was put right.
+    /// Repairs made.
     pub repairs: Vec<Repair>,
 }
 
-/// Things set aside that are listed; further ones are counted.
+/// Maximum number of quarantined records listed; further ones are only counted.
 const MAX_LISTED: usize = 1_000;
 
-/// Reads everything and names every defect; changes nothing. `progress` hears of bytes read.
+/// Reads everything and reports each defect, without changing the archive. `progress` receives the bytes read.
 pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
     let mut report = VerifyReport::default();
     check_files(snapshot, &mut report, progress)?;
@@ -112,7 +110,7 @@ pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::R
     Ok(report)
 }
 
-/// Adds the looks that could not be analysed. The WARC files do not tell: the analysis found it.
+/// Adds the observations that could not be analysed. Only the analysis finds them; a scan of the WARC files does not.
 fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
     report.n_set_aside += store.count_set_aside()?.n_unread;
     let room = MAX_LISTED.saturating_sub(report.set_aside.len());
@@ -122,8 +120,8 @@ fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Cuts torn ends off (kept in side files), takes in what the state lacks, and makes state and index anew if they
-/// contradict the records. Sound bytes are never touched.
+/// Moves half-written ends to side files, adds missing captures to the state, and rebuilds state and index if they
+/// contradict the records. Sound bytes are never changed.
 pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
     let lock = WriteLock::take(archive.root())?;
     let mut repairs = Vec::new();
@@ -134,7 +132,7 @@ pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Res
             index::write_tail_run(&mut store, &archive.index_dir())?;
             repairs.extend(found);
         }
-        // A state that cannot be read, or a file that is gone: what is left is all there is.
+        // The state is unreadable, or a file is missing. The remaining files are all there is.
         Err(error) => {
             repairs.push(Repair::MadeStateAnew { why: format!("{error:#}") });
             rebuild_locked(archive, progress)?;
@@ -153,7 +151,7 @@ pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Res
     Ok(report)
 }
 
-/// Makes state and index anew from the WARC files alone.
+/// Rebuilds state and index from the WARC files alone.
 pub fn rebuild(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
     let _lock = WriteLock::take(archive.root())?;
     rebuild_locked(archive, progress)
@@ -166,7 +164,7 @@ fn rebuild_locked(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow:
     Ok(repairs)
 }
 
-/// Also of files that were closed or imported: recovery alone leaves those as they are.
+/// Includes closed and imported files, which recovery alone does not change.
 fn cut_torn_ends(archive: &Archive, repairs: &mut Vec<Repair>) -> anyhow::Result<()> {
     let dir = archive.warc_dir();
     for file in files::list(&dir)? {
@@ -196,7 +194,7 @@ fn check_files(
     let missing = known.keys().filter(|name| !on_disk.iter().any(|file| file.name == **name)).cloned();
     let missing = missing.collect();
     let files = with_rows(archive, on_disk, &known)?;
-    // One reader a file on all cores; each has its own connection and follows the state's captures in step.
+    // One reader per file, on all cores. Each reader has a connection and reads the state's captures in step.
     let next = std::sync::atomic::AtomicUsize::new(0);
     let (sender, receiver) = sync_channel(4);
     let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(files.len());
@@ -235,7 +233,7 @@ fn check_files(
     Ok(())
 }
 
-/// A file that cannot be read is a defect of its own, and the others are checked all the same.
+/// An unreadable file becomes a defect, and the check of other files continues.
 fn unread(file: &FileOnDisk) -> impl FnOnce(anyhow::Error) -> anyhow::Result<VerifyReport> {
     let name = file.name.clone();
     move |error| match error.downcast_ref::<io::Error>() {
@@ -248,8 +246,8 @@ fn unread(file: &FileOnDisk) -> impl FnOnce(anyhow::Error) -> anyhow::Result<Ver
     }
 }
 
-/// The files to be read, each with what the state knows of it. One that it does not know came since the state was read, or
-/// is taken in by the next start. A file that is being written and has no commit yet is its writer's business.
+/// The files to read, each with its row in the state. An unknown file was added after the state was read, or the next
+/// writer will add it. A file in progress without a commit is left to its writer.
 fn with_rows(
     archive: &Archive,
     on_disk: Vec<FileOnDisk>,
@@ -274,8 +272,8 @@ fn with_rows(
     Ok(files)
 }
 
-/// Files that the state names and the disk lacks. A writer may have removed them since the state was read, so it is asked
-/// again.
+/// Reports files that the state names and the disk lacks. The state is queried again first, because a writer may have
+/// removed the files since.
 fn check_missing(archive: &Archive, missing: Vec<String>, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
     if missing.is_empty() {
         return Ok(());
@@ -292,7 +290,7 @@ fn is_in_state(archive: &Archive, name: &str) -> anyhow::Result<bool> {
     Ok(archive.store()?.files()?.iter().any(|file| file.name == name))
 }
 
-/// Records of a file that the state may know, read ahead of the scan.
+/// Captures fetched from the state ahead of the scan.
 const AHEAD: usize = 1_000;
 
 fn check_file(
@@ -303,13 +301,13 @@ fn check_file(
 ) -> anyhow::Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let snapshot = archive.snapshot()?;
-    // A writer may be at work: what lies behind the length that was committed is its business.
+    // A writer may be active. Bytes after the committed length are left to it.
     let is_growing = file.is_open || row.state == FileState::Open;
     let end = if is_growing { row.committed_bytes } else { u64::MAX };
     let mut expected = ExpectedCaptures::new(snapshot.store(), &file.name, end);
     let mut n_behind = 0;
     let opened = match files::open(&archive.warc_dir(), &file.name) {
-        // An import that brought nothing new has removed it since.
+        // An import removes a file without new captures. It may have done so since the listing.
         Err(error) if error.kind() == ErrorKind::NotFound && !is_in_state(archive, &file.name)? => {
             return Ok(report);
         }
@@ -322,7 +320,8 @@ fn check_file(
         match check_found(found, &mut expected, &mut report.defects)? {
             RecordCheck::Agrees => report.n_captures += 1,
             RecordCheck::IsElsewhere => {}
-            // An import commits a file's length last: until then it is at work, or the next start goes on with it.
+            // An import commits a file's length last. Until then the import is still running, or the next writer
+            // completes it.
             RecordCheck::IsUnknown { offset, .. } if offset >= row.committed_bytes => n_behind += 1,
             RecordCheck::IsUnknown { offset, what } => {
                 report.add(Defect::new(DefectKind::State, &file.name, Some(offset), what));
@@ -347,13 +346,13 @@ fn check_file(
 }
 
 impl VerifyReport {
-    /// How many defects came with imported files.
+    /// Number of defects that came with imported files.
     pub fn n_foreign(&self) -> usize {
         self.defects.iter().filter(|defect| defect.is_foreign).count()
     }
 
-    /// Damage and false digests of a file came with it if its bytes are those that were imported. Only files with such
-    /// defects are read for that.
+    /// Marks damage and false digests as imported if the file still has its imported bytes. Only files with such
+    /// defects are read for this check.
     fn mark_imported(&mut self, archive: &Archive, file: &FileOnDisk, row: &FileRow) -> anyhow::Result<()> {
         let may_be_foreign = |defect: &Defect| matches!(defect.kind, DefectKind::Damage | DefectKind::Digest);
         let Some(source_digest) = &row.source_digest else { return Ok(()) };
@@ -380,7 +379,7 @@ impl VerifyReport {
     }
 }
 
-/// The digest of a file as it was imported: with the end that a repair has cut off and kept.
+/// The digest of a file as imported. It includes the end that a repair has moved to a side file.
 fn imported_digest(archive: &Archive, file: &FileOnDisk) -> anyhow::Result<String> {
     let dir = archive.warc_dir();
     let side = dir.join(format!("{}-{}.torn", file.name, file.bytes));
@@ -391,15 +390,14 @@ fn imported_digest(archive: &Archive, file: &FileOnDisk) -> anyhow::Result<Strin
     super::import::copy_digested(&mut whole, &mut io::sink())
 }
 
-/// What became of something that a scan found.
+/// How a scanned record compares with the state.
 enum RecordCheck {
-    /// A capture that the state has as the record says.
+    /// The state agrees with the record.
     Agrees,
-    /// A capture that the state has from another record.
+    /// The state has the capture from a different record.
     IsElsewhere,
-    /// A capture that the state lacks.
+    /// The state lacks the capture.
     IsUnknown { offset: u64, what: String },
-    /// A defect.
     Fault { kind: DefectKind, offset: u64, what: String },
 }
 
@@ -434,13 +432,13 @@ fn check_found(
     Ok(RecordCheck::Fault { kind, offset, what })
 }
 
-/// The state's captures of one file in order, some at a time.
+/// The state's captures of one file in order, read in batches.
 struct ExpectedCaptures<'a> {
     store: &'a Store,
     name: &'a str,
     ahead: VecDeque<Capture>,
     from: u64,
-    /// Captures from here on came later.
+    /// Captures from this offset on were added later.
     end: u64,
     is_done: bool,
 }
@@ -450,7 +448,7 @@ impl<'a> ExpectedCaptures<'a> {
         ExpectedCaptures { store, name, ahead: VecDeque::new(), from: 0, end, is_done: false }
     }
 
-    /// The capture at `offset`, if the state has one; those before it have no record: defects.
+    /// The capture at `offset`, if the state has one. Captures before it have no record, which is a defect.
     fn take_up_to(&mut self, offset: u64, defects: &mut Vec<Defect>) -> anyhow::Result<Option<Capture>> {
         loop {
             if self.ahead.is_empty() && !self.is_done {
@@ -476,7 +474,7 @@ impl<'a> ExpectedCaptures<'a> {
 }
 
 fn difference(capture: &Capture, row: &CaptureRow) -> Option<String> {
-    // A state of an earlier schema has no contents until a writer brings it over.
+    // A state of an earlier schema lacks these digests until a writer upgrades it.
     let content = capture.content.as_ref().and(row.content.as_ref());
     differs("URL", &capture.url, &row.url)
         .or_else(|| differs("key", &capture.surt, &row.surt))
@@ -492,7 +490,7 @@ fn differs<T: PartialEq + std::fmt::Debug>(what: &str, state: &T, record: &T) ->
     (state != record).then(|| format!("the state has {what} {state:?}, the record {record:?}"))
 }
 
-/// Walks state and runs side by side in the order of keys; holds the lines of one key.
+/// Reads state and runs in parallel in key order. Memory contains the lines of one key.
 fn check_index(snapshot: &Snapshot, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
     let runs = snapshot.store().runs()?;
     let opened = open_runs(snapshot, &runs, defects)?;
@@ -510,7 +508,7 @@ fn check_index(snapshot: &Snapshot, defects: &mut Vec<Defect>) -> anyhow::Result
             compare_key(store, &key, &mut wanted, &mut lines, defects)?;
             key = capture.surt.clone();
         }
-        // Also of one that no file has: the lines behind it may name it.
+        // A capture in no file is included too, because later lines may name it as substitute.
         let line = index_line(&capture, &mut substitutes)?;
         if is_in_file(capture.id) {
             wanted.push(as_compared(line));
@@ -524,8 +522,8 @@ fn check_index(snapshot: &Snapshot, defects: &mut Vec<Defect>) -> anyhow::Result
     Ok(())
 }
 
-/// A line as it is compared. Which record stands in for a capture depends on what the archive had when the line was written:
-/// of such a line only address and time are compared.
+/// A line in its comparable form. The substitute of a capture depends on the captures present when the line was
+/// written. Only URL and time of such a line are compared.
 fn as_compared(line: CdxjLine) -> String {
     match is_substitute(&line) {
         true => format!("{} {} {} (another record stands in for it)", line.key, line.timestamp, line.url),
@@ -533,8 +531,8 @@ fn as_compared(line: CdxjLine) -> String {
     }
 }
 
-/// The files of the runs, which are sorted and of the right length; those that are not are defects. One that a writer
-/// merged with others since the snapshot was taken is none, and neither it nor its captures are compared.
+/// Opens the runs and reports runs of the wrong length or order as defects. A run that a writer has merged since the
+/// snapshot is not a defect. It is skipped together with its captures.
 fn open_runs(
     snapshot: &Snapshot,
     runs: &[IndexRun],
@@ -586,8 +584,8 @@ fn check_sorted(name: &str, file: &File, defects: &mut Vec<Defect>) -> anyhow::R
     Ok(())
 }
 
-/// Compares the lines that the state wants for a key with those in the runs, and everything in the runs that
-/// sorts before it with nothing.
+/// Compares the expected lines of a key with those in the runs. Lines in the runs that sort before the key are
+/// unexpected.
 fn compare_key(
     store: &Store,
     key: &str,
@@ -625,7 +623,7 @@ fn compare_key(
     Ok(())
 }
 
-/// The record that stands in for a capture must be that of another one.
+/// The substitute of a capture must be the record of another capture.
 fn check_substitute(store: &Store, line: &CdxjLine, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
     if !is_substitute(line) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Lists every record of WARC and ARC files, one JSON line each, and every damaged stretch: to be compared with
-//! what other tools see. `cargo run --release -p perennial-core --example warc_list -- FILE...`
+//! Lists every record and every damaged stretch of WARC and ARC files, as one JSON line each. The output is compared
+//! with that of other tools. `cargo run --release -p perennial-core --example warc_list -- FILE...`
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -1,5 +1,5 @@
-//! A WARC file -> the seconds to read its records with HTTP heads parsed, and the throughput of the writer beside that of
-//! compression alone. `benches/warc_peers.py` compares them with other tools.
+//! Measures the seconds to read the records of a WARC file with HTTP heads parsed. Also measures the throughput of the
+//! writer and of compression alone. `benches/warc_peers.py` compares both with other tools.
 //!
 //!     cargo run --release -p perennial-core --example warc_speed -- FILE [read|write]
 #![allow(
@@ -88,7 +88,8 @@ fn write(path: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Digests of block and body. An archive knows them before it writes, because it looks for a copy of the body by digest.
+/// Digests of block and body. An archive knows them before it writes, because it searches for a copy of the body by
+/// digest.
 fn digests((_, head, body): &Page) -> (String, String) {
     (sha1_label(&[&head[..], body].concat()), sha1_label(body))
 }
@@ -118,7 +119,7 @@ fn time(work: impl FnOnce() -> io::Result<u64>) -> io::Result<f64> {
     Ok(cpu_secs() - start)
 }
 
-/// CPU time, on which other programs have little influence.
+/// CPU time, which other programs hardly affect.
 fn cpu_secs() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
@@ -137,7 +138,7 @@ fn write_pages(pages: &[Page], labels: Option<&[(String, String)]>) -> io::Resul
     Ok(writer.offset())
 }
 
-/// Compresses the same bytes to one gzip member each, by the writer's own compressor alone.
+/// Compresses the same bytes to one gzip member each with the writer's own compressor, without the writer.
 fn compress_alone(pages: &[Page]) -> io::Result<u64> {
     let mut compressor = libdeflater::Compressor::new(CompressionLvl::new(LEVEL as i32).unwrap_or_default());
     let (mut n, mut block, mut out) = (0, Vec::new(), Vec::new());
@@ -151,7 +152,7 @@ fn compress_alone(pages: &[Page]) -> io::Result<u64> {
     Ok(n)
 }
 
-/// The same by zlib-rs as a stream.
+/// Compresses the same bytes with zlib-rs as a stream.
 fn compress_alone_by_stream(pages: &[Page]) -> io::Result<u64> {
     let mut n = 0;
     for (_, head, body) in pages {

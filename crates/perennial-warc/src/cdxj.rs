@@ -1,8 +1,8 @@
-//! Captures <-> lines of a CDXJ index, sorted as bytes; a key -> its lines, by binary search over the file, which is
-//! never loaded; sorted runs -> one run.
+//! Captures <-> lines of a CDXJ index, sorted as bytes. A key -> its lines, by binary search over the file without
+//! loading it. Sorted runs -> one run.
 //!
-//! A line is `key timestamp {json}`. Fields, their order and their form (every value a string, all ASCII) are
-//! those of `cdxj-indexer`, so that an index made here equals one made there.
+//! A line is `key timestamp {json}`. The fields, their order and their form (every value a string, all ASCII) match
+//! `cdxj-indexer`, so both tools make identical indexes.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,19 +14,19 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use crate::surt::KeyRange;
 use crate::time::Timestamp;
 
-/// The longest line that is read, which bounds memory on hostile files.
+/// The longest line that is read. It bounds memory on hostile files.
 const MAX_LINE: u64 = 1 << 20;
-/// Below this distance the search reads on instead of seeking.
+/// Below this distance the search reads the lines in order instead of seeking.
 const LINEAR: u64 = 8 * 1024;
 
 /// One capture in an index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CdxjLine {
-    /// SURT key.
+    /// The SURT key of the URL.
     pub key: String,
-    /// Fourteen digits.
+    /// The time of the capture as fourteen digits.
     pub timestamp: String,
-    /// The URL as it was captured.
+    /// The URL as captured.
     pub url: String,
     /// Media type; `warc/revisit` for a revisit.
     pub mime: Option<String>,
@@ -34,13 +34,13 @@ pub struct CdxjLine {
     pub status: Option<String>,
     /// Label of the payload, such as `sha1:...`.
     pub digest: Option<String>,
-    /// Bytes of the record in its file.
+    /// Length of the record in its file.
     pub length: Option<u64>,
     /// Offset of the record in its file.
     pub offset: Option<u64>,
-    /// Name of the file.
+    /// Name of the WARC file.
     pub filename: Option<String>,
-    /// Further fields in their order. Values that were not strings are kept as their JSON text.
+    /// Further fields in their order. Values that were not strings are stored as their JSON text.
     pub extra: Vec<(String, String)>,
 }
 
@@ -48,14 +48,14 @@ pub struct CdxjLine {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CDXJ line at byte {offset} of {line:?}: it must read `key timestamp {{\"url\": ...}}`")]
 pub struct CdxjError {
-    /// Bytes before the place of the error.
+    /// Number of bytes before the error.
     pub offset: usize,
-    /// The line's beginning.
+    /// The beginning of the line.
     pub line: String,
 }
 
 impl CdxjLine {
-    /// Reads a line; a line end is allowed.
+    /// Parses a line, with or without a line end.
     pub fn parse(line: &str) -> Result<CdxjLine, CdxjError> {
         let line = line.trim_end_matches(['\r', '\n']);
         let error = |offset| CdxjError { offset, line: line.chars().take(80).collect() };
@@ -88,19 +88,19 @@ impl CdxjLine {
         }
     }
 
-    /// The time of the capture, if the digits are a time.
+    /// The time of the capture, if the digits are a valid time.
     pub fn date(&self) -> Option<Timestamp> {
         Timestamp::parse(&self.timestamp).ok()
     }
 
-    /// Whether the capture's content is stored with another one.
+    /// Whether the capture's content is stored with a different capture.
     pub fn is_revisit(&self) -> bool {
         self.mime.as_deref() == Some("warc/revisit")
     }
 }
 
 impl fmt::Display for CdxjLine {
-    /// The line without its end.
+    /// Writes the line without its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {{\"url\": {}", self.key, self.timestamp, JsonString(&self.url))?;
         let texts = [("mime", &self.mime), ("status", &self.status), ("digest", &self.digest)];
@@ -149,7 +149,7 @@ impl fmt::Display for JsonString<'_> {
     }
 }
 
-/// The members of a JSON object in their order, as texts; null is left out.
+/// The members of a JSON object in their order, as texts. Nulls are omitted.
 struct CdxjFields(Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for CdxjFields {
@@ -178,20 +178,20 @@ impl<'de> Deserialize<'de> for CdxjFields {
     }
 }
 
-/// A sorted index file that is searched where it lies.
+/// A sorted index file that is searched without loading it.
 pub struct SortedCdxj<F> {
     file: F,
     length: u64,
 }
 
 impl<F: Read + Seek> SortedCdxj<F> {
-    /// An index over a whole file.
+    /// Opens an index over a whole file.
     pub fn new(mut file: F) -> io::Result<SortedCdxj<F>> {
         let length = file.seek(SeekFrom::End(0))?;
         Ok(SortedCdxj { file, length })
     }
 
-    /// All lines of a stretch of keys, in order, without their line ends.
+    /// Returns all lines of a key range, in order, without their line ends.
     pub fn range(
         mut self,
         range: &KeyRange,
@@ -204,10 +204,10 @@ impl<F: Read + Seek> SortedCdxj<F> {
         Ok(lines(self.file).take_while(is_inside))
     }
 
-    /// Offset of the first line that is not below `bound`, or the length of the file.
+    /// Returns the offset of the first line that is not below `bound`, or the length of the file.
     pub fn lower_bound(&mut self, bound: &[u8]) -> io::Result<u64> {
-        // `low` is the start of a line and all lines before it are below the bound; the first line that starts
-        // at or behind `high` is not.
+        // Invariant: `low` is the start of a line, and all lines before it are below the bound. The first line that
+        // starts at or behind `high` is not below the bound.
         let (mut low, mut high) = (0, self.length);
         while high - low > LINEAR {
             let middle = low + (high - low) / 2;
@@ -223,7 +223,7 @@ impl<F: Read + Seek> SortedCdxj<F> {
         Ok(low)
     }
 
-    /// The first line that starts at or behind `offset`, with its start; its end is included.
+    /// Returns the first line that starts at or behind `offset`, with its start and its line end.
     fn line_from(&mut self, offset: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
         let mut start = offset;
         let mut lines = self.lines_at(offset.saturating_sub(1))?;
@@ -261,7 +261,7 @@ impl<R: Read> RawLines<R> {
         Ok((!line.is_empty()).then_some(line))
     }
 
-    /// Passes over the rest of a line, however long; returns its bytes, end included.
+    /// Skips the rest of a line of any length; returns its number of bytes, including the line end.
     fn skip_line(&mut self) -> io::Result<u64> {
         let mut n_skipped = 0;
         loop {
@@ -286,13 +286,13 @@ impl<R: Read> RawLines<R> {
     }
 }
 
-/// All lines of a sorted run without their ends, for merging.
+/// Returns all lines of a sorted run without their ends, for merging.
 pub fn lines<R: Read>(source: R) -> impl Iterator<Item = io::Result<String>> {
     let mut lines = RawLines { source: BufReader::new(source) };
     std::iter::from_fn(move || lines.next_text())
 }
 
-/// Sorted runs -> one sorted run; equal lines come once.
+/// Merges sorted runs into one. Equal lines appear once.
 pub fn merge<I>(runs: Vec<I>) -> MergedRuns<I>
 where
     I: Iterator<Item = io::Result<String>>,
@@ -304,7 +304,7 @@ where
     merge
 }
 
-/// The merged lines of several sorted runs; holds one line a run.
+/// The merged lines of several sorted runs. It holds one line per run.
 pub struct MergedRuns<I> {
     runs: Vec<I>,
     heap: BinaryHeap<RunHead>,
@@ -312,7 +312,7 @@ pub struct MergedRuns<I> {
     last: Option<String>,
 }
 
-/// The next line of a run; the least line comes out of the heap first.
+/// The next line of a run. The heap returns the least line first.
 #[derive(PartialEq, Eq)]
 struct RunHead {
     line: String,

@@ -1,4 +1,4 @@
-//! The bytes of one record -> one gzip member or zstd frame. The tables of the compressor are reused.
+//! The bytes of one record -> one gzip member or zstd frame. The compressor reuses its tables.
 
 use std::io::{self, Write};
 
@@ -6,13 +6,13 @@ use flate2::{Compress, FlushCompress, Status};
 use libdeflater::CompressionLvl;
 use zstd::stream::raw::{CParameter, Encoder as ZstdEncoder, InBuffer, Operation, OutBuffer};
 
-/// The size of the pieces in which a member is handed on.
+/// The size of the pieces in which a member is written.
 const PIECE: usize = 1 << 20;
 const STEP: usize = 64 * 1024;
-/// A record up to this size is compressed in one go, which takes half the time of a stream.
+/// A record up to this size is compressed in one call, which takes half the time of a stream.
 const WHOLE: u64 = 4 << 20;
 
-/// How the records of a file are compressed, each by itself.
+/// How the records of a file are compressed. Each record is compressed separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// `.warc`
@@ -24,7 +24,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The ending of the names of such files.
+    /// The file name extension.
     pub fn extension(self) -> &'static str {
         match self {
             Compression::None => "warc",
@@ -54,7 +54,7 @@ enum CompressionEngine {
 /// Two implementations of the same format, one for blocks that fit in memory and one for streams.
 struct GzipCompressor {
     whole: libdeflater::Compressor,
-    /// The bytes of the member, as long as it can be compressed in one go.
+    /// The bytes of the member if it can be compressed in one call.
     plain: Option<Vec<u8>>,
     stream: Compress,
     crc: crc32fast::Hasher,
@@ -81,7 +81,7 @@ impl Compressor {
         matches!(self.engine, CompressionEngine::Plain)
     }
 
-    /// Begins a member. What a failed one left is dropped.
+    /// Begins a member and drops the remains of a failed one.
     pub(super) fn start(&mut self, length: u64) -> io::Result<()> {
         self.piece.clear();
         match &mut self.engine {
@@ -95,7 +95,7 @@ impl Compressor {
         Ok(())
     }
 
-    /// Adds bytes to the member; returns how many compressed bytes went out.
+    /// Adds bytes to the member; returns the number of compressed bytes written.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<u64> {
         match &mut self.engine {
             CompressionEngine::Plain => {
@@ -112,7 +112,7 @@ impl Compressor {
         }
     }
 
-    /// Ends the member; returns how many compressed bytes went out.
+    /// Ends the member; returns the number of compressed bytes written.
     pub(super) fn finish(&mut self, out: &mut dyn Write) -> io::Result<u64> {
         let mut n_out = 0;
         match &mut self.engine {
@@ -147,7 +147,7 @@ impl GzipCompressor {
         self.stream.reset();
         self.crc = crc32fast::Hasher::new();
         self.n_in = 0;
-        // There is no name and no time in the header, so that the same record gives the same bytes.
+        // The header has no name and no time, so the same record always gives the same bytes.
         piece.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
     }
 

@@ -1,45 +1,44 @@
-//! A stretch of a file without a sound record -> [`Damage`]: where it is, how long, what is wrong and what helps.
+//! A stretch of a file without a sound record -> [`Damage`]: its offset, its length, the cause and a hint.
 
 use std::fmt;
 use std::io;
 
 use super::member::MemberError;
 
-/// A stretch of a file in which no sound record could be read.
+/// A stretch of a file without a readable sound record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Where the broken record (or its compressed member) starts.
+    /// Offset of the broken record (or of its compressed member).
     pub offset: u64,
-    /// Bytes until the next record or the end of the file; 0 when the same compressed member goes on with
-    /// another record.
+    /// Bytes until the next record or the end of the file. 0 if the next record is in the same compressed member.
     pub length: u64,
-    /// What is wrong.
+    /// The cause.
     pub cause: DamageCause,
 }
 
-/// What is wrong with a record.
+/// Why a record is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageCause {
     /// The file ends inside the record.
     Torn,
     /// The compressed bytes cannot be decompressed.
     Corrupt,
-    /// The compressed member's checksum is wrong: a bit of the record has changed.
+    /// The compressed member's checksum is wrong, so a bit of the record has changed.
     Checksum,
     /// `Content-Length` is wrong: the block is longer or shorter.
     WrongLength,
-    /// `Content-Length` is absent or no number.
+    /// `Content-Length` is absent or not a number.
     NoLength,
     /// The record's head does not end.
     HeadTooLong,
     /// The record's head breaks off.
     HeadCut,
-    /// The bytes are no record.
+    /// The bytes are not a record.
     Garbage,
 }
 
 impl DamageCause {
-    /// The name in tables and JSON.
+    /// The cause's name in tables and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             DamageCause::Torn => "torn",
@@ -85,7 +84,7 @@ impl std::error::Error for Damage {}
 pub(super) enum ReadFailure {
     Io(io::Error),
     Damaged(DamageCause),
-    /// The content is damaged, and the reader already stands at the next record.
+    /// The content is damaged, and the reader is already at the next record.
     DamagedUpToHere(DamageCause),
 }
 

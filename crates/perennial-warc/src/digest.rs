@@ -1,17 +1,17 @@
-//! Bytes -> `sha1:BASE32` and `sha256:BASE32` labels, and labels of other writers (any usual algorithm and alphabet) -> a
+//! Bytes -> `sha1:BASE32` and `sha256:BASE32` labels. Labels of other writers (any usual algorithm and alphabet) -> a
 //! verdict.
 //!
-//! SHA-1 is what the field's tools read and write. Two payloads with one SHA-1 can be bought, so inside an archive a
-//! payload is told from another by its SHA-256 ([`PayloadDigests::content`]).
+//! Other WARC tools read and write SHA-1. SHA-1 collisions can be bought, so inside an archive a payload is identified
+//! by its SHA-256 ([`PayloadDigests::content`]).
 //!
-//! warcio and cdxj-indexer take the block digest over the whole block and the payload digest over what
-//! follows the HTTP head *as stored*, with transfer and content encoding. This module does the same.
+//! warcio and cdxj-indexer compute the block digest over the whole block. They compute the payload digest over the
+//! bytes behind the HTTP head *as stored*, with transfer and content encoding. This module does the same.
 
 use data_encoding::{BASE32, BASE32_NOPAD, BASE64, BASE64URL, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use sha1::{Digest as _, Sha1};
 use sha2::{Sha256, Sha512};
 
-/// The SHA-1 of some bytes in the field's usual form: `sha1:` and 32 letters of base 32.
+/// The SHA-1 of some bytes in the usual form: `sha1:` and 32 base-32 characters.
 pub fn sha1_label(bytes: &[u8]) -> String {
     to_sha1_label(Sha1::digest(bytes).as_ref())
 }
@@ -20,13 +20,13 @@ fn to_sha1_label(hash: &[u8]) -> String {
     format!("sha1:{}", BASE32.encode(hash))
 }
 
-/// What tells a payload from every other: `sha256:` and 52 letters of base 32.
+/// The label that identifies a payload: `sha256:` and 52 base-32 characters.
 fn to_content_label(hash: &[u8]) -> String {
     format!("sha256:{}", BASE32_NOPAD.encode(hash))
 }
 
-/// The label of a payload that a record names by its SHA-256, in the form of [`PayloadDigests::content`]; `None` when it
-/// names it in another way.
+/// The label of a payload that a record identifies by its SHA-256, in the form of [`PayloadDigests::content`]. `None`
+/// if the record uses a different algorithm.
 pub fn named_content(claimed: &str) -> Option<String> {
     let (algorithm, value) = claimed.split_once(':')?;
     let is_sha256 = matches!(Hasher::for_algorithm(algorithm), Some(Hasher::Sha256(_)));
@@ -34,7 +34,7 @@ pub fn named_content(claimed: &str) -> Option<String> {
     Some(to_content_label(&hash))
 }
 
-/// Whether a label can only belong to another payload than the one with these digests.
+/// Whether a label can only belong to a payload that differs from the one with this digest.
 pub fn contradicts(claimed: &str, digest: &str) -> bool {
     let parts = |label: &str| {
         let (algorithm, value) = label.split_once(':')?;
@@ -47,17 +47,17 @@ pub fn contradicts(claimed: &str, digest: &str) -> bool {
     }
 }
 
-/// The digests of a payload, as stored.
+/// The digests of a payload, as the archive stores them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayloadDigests {
-    /// For the field's tools: `sha1:BASE32`.
+    /// For other tools: `sha1:BASE32`.
     pub sha1: String,
-    /// What tells it from every other payload: `sha256:BASE32`.
+    /// Identifies the payload: `sha256:BASE32`.
     pub content: String,
 }
 
 impl PayloadDigests {
-    /// Of bytes in memory.
+    /// Computes the digests of bytes in memory.
     pub fn of(payload: &[u8]) -> PayloadDigests {
         let mut hasher = PayloadHasher::default();
         hasher.update(payload);
@@ -65,18 +65,18 @@ impl PayloadDigests {
     }
 }
 
-/// Both digests of a payload in one pass, and the verdict on the digest that its record claims.
+/// Computes both digests of a payload in one pass, and a verdict on the digest that its record claims.
 #[derive(Default)]
 pub struct PayloadHasher {
     sha1: Sha1,
     sha256: Sha256,
     claimed: Option<String>,
-    /// For a claim in another algorithm than the two.
+    /// For a claim in a third algorithm.
     other: Option<Hasher>,
 }
 
 impl PayloadHasher {
-    /// `claimed` is the header's label, if it has one.
+    /// Checks `claimed`, the header's label, if there is one.
     pub fn checking(claimed: Option<&str>) -> PayloadHasher {
         let hasher = claimed.and_then(Hasher::for_label);
         PayloadHasher {
@@ -86,7 +86,7 @@ impl PayloadHasher {
         }
     }
 
-    /// Takes more bytes in.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.sha1.update(bytes);
         self.sha256.update(bytes);
@@ -95,12 +95,12 @@ impl PayloadHasher {
         }
     }
 
-    /// The digests of all bytes.
+    /// Returns the digests of all bytes.
     pub fn finish(self) -> PayloadDigests {
         self.finish_checked().0
     }
 
-    /// The digests of all bytes, and the verdict on the claim.
+    /// Returns the digests of all bytes and the verdict on the claim.
     pub fn finish_checked(self) -> (PayloadDigests, DigestVerdict) {
         let (sha1, sha256) = (self.sha1.finalize(), self.sha256.finalize());
         let digests = PayloadDigests { sha1: to_sha1_label(&sha1), content: to_content_label(&sha256) };
@@ -115,22 +115,22 @@ impl PayloadHasher {
     }
 }
 
-/// A running SHA-1 for blocks that are streamed: feed with [`std::io::Write`], then [`Sha1Stream::label`].
+/// A running SHA-1 for streamed blocks: write with [`std::io::Write`], then call [`Sha1Stream::label`].
 #[derive(Clone, Default)]
 pub struct Sha1Stream(Sha1);
 
 impl Sha1Stream {
-    /// A stream without bytes.
+    /// Creates a stream without bytes.
     pub fn new() -> Sha1Stream {
         Sha1Stream::default()
     }
 
-    /// Takes more bytes in.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The label of all bytes so far.
+    /// Returns the label of all bytes so far.
     pub fn label(&self) -> String {
         to_sha1_label(self.0.clone().finalize().as_ref())
     }
@@ -150,11 +150,11 @@ impl std::io::Write for Sha1Stream {
 /// The verdict on one digest that a record claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DigestVerdict {
-    /// The record claims none.
+    /// The record claims no digest.
     Absent,
-    /// The bytes agree.
+    /// The bytes match the claim.
     Match,
-    /// The bytes differ.
+    /// The bytes differ from the claim.
     Mismatch {
         /// The digest in the header.
         claimed: String,
@@ -188,7 +188,7 @@ impl DigestVerdict {
     }
 }
 
-/// Compares streamed bytes with a claimed label, in whichever algorithm and alphabet the label uses.
+/// Compares streamed bytes with a claimed label, in the label's own algorithm and alphabet.
 pub struct DigestChecker {
     claimed: Option<String>,
     hasher: Option<Hasher>,
@@ -232,19 +232,19 @@ impl Hasher {
 }
 
 impl DigestChecker {
-    /// `claimed` is the header's label, if it has one.
+    /// Checks `claimed`, the header's label, if there is one.
     pub fn new(claimed: Option<&str>) -> DigestChecker {
         DigestChecker { claimed: claimed.map(str::to_string), hasher: claimed.and_then(Hasher::for_label) }
     }
 
-    /// Takes more bytes in.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         if let Some(hasher) = &mut self.hasher {
             hasher.update(bytes);
         }
     }
 
-    /// The verdict on the label.
+    /// Returns the verdict on the label.
     pub fn verdict(self) -> DigestVerdict {
         let Some(claimed) = self.claimed else { return DigestVerdict::Absent };
         let Some(hasher) = self.hasher else { return DigestVerdict::Unknown { claimed } };
@@ -252,7 +252,7 @@ impl DigestChecker {
     }
 }
 
-/// The alphabet of a value, base 16, 32 or 64, follows from its length, because no header names it.
+/// The length of a value decides its alphabet (base 16, 32 or 64), because headers do not name it.
 fn decode_value(value: &str, n_bytes: usize) -> Option<Vec<u8>> {
     let bytes = value.as_bytes();
     let unpadded_len = value.trim_end_matches('=').len();

@@ -1,35 +1,36 @@
-//! The named fields at the head of a record -> [`RecordHeader`], with a typed getter for each field we use.
+//! The named fields at the head of a record -> [`RecordHeader`], with a typed getter for each field that the archive
+//! uses.
 
 use std::fmt;
 use std::ops::Range;
 
 use crate::time::Timestamp;
 
-/// What a record is, by its `WARC-Type`.
+/// The type of a record, from `WARC-Type`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RecordType {
-    /// Describes the records that follow, first in a file.
+    /// Describes the records that follow. It is the first record of a file.
     Warcinfo,
-    /// What a server sent.
+    /// A server's response.
     Response,
-    /// What the crawler asked for.
+    /// The crawler's request.
     Request,
-    /// Content without a protocol head, or something derived.
+    /// Content without a protocol head, or derived content.
     Resource,
-    /// Facts about another record.
+    /// Describes a different record.
     Metadata,
     /// A capture whose content is stored elsewhere.
     Revisit,
-    /// Another form of a stored content.
+    /// A converted form of stored content.
     Conversion,
-    /// The next part of a record that was split.
+    /// The next part of a split record.
     Continuation,
-    /// A type that the standard does not name, or none at all (empty).
+    /// A type that is not in the standard; empty if the record has no type.
     Other(String),
 }
 
 impl RecordType {
-    /// From the field's value; letter case does not matter.
+    /// Parses the field's value; letter case does not matter.
     pub fn parse(text: &str) -> RecordType {
         const KNOWN: [RecordType; 8] = [
             RecordType::Response,
@@ -47,7 +48,7 @@ impl RecordType {
             .unwrap_or_else(|| RecordType::Other(text.to_string()))
     }
 
-    /// As it stands in the header.
+    /// The value in the header.
     pub fn as_str(&self) -> &str {
         match self {
             RecordType::Warcinfo => "warcinfo",
@@ -62,7 +63,7 @@ impl RecordType {
         }
     }
 
-    /// Whether the block of such a record begins with an HTTP head (when its URI is http or https).
+    /// Whether the block of such a record begins with an HTTP head (if its URI is http or https).
     pub fn has_http_head(&self) -> bool {
         matches!(self, RecordType::Response | RecordType::Request | RecordType::Revisit)
     }
@@ -74,21 +75,21 @@ impl fmt::Display for RecordType {
     }
 }
 
-/// Why a block is shorter than what the server had to send, by `WARC-Truncated`.
+/// Why a block is shorter than the server's full response, from `WARC-Truncated`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
-    /// It was longer than the longest body that is stored.
+    /// The body exceeded the longest body that is stored.
     Length,
-    /// It took too long.
+    /// The transfer took too long.
     Time,
     /// The connection broke.
     Disconnect,
-    /// Any other reason, also one that the standard does not name.
+    /// Any other reason, including those that are not in the standard.
     Unspecified,
 }
 
 impl Truncation {
-    /// From the field's value.
+    /// Parses the field's value.
     pub fn parse(text: &str) -> Truncation {
         match text.trim().to_ascii_lowercase().as_str() {
             "length" => Truncation::Length,
@@ -98,7 +99,7 @@ impl Truncation {
         }
     }
 
-    /// As it stands in the header.
+    /// The value in the header.
     pub fn as_str(&self) -> &'static str {
         match self {
             Truncation::Length => "length",
@@ -109,7 +110,7 @@ impl Truncation {
     }
 }
 
-/// The format's version, as the record's first line gives it.
+/// The version of the format, from the record's first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WarcVersion {
     /// `WARC/1.1`
@@ -117,23 +118,23 @@ pub enum WarcVersion {
     Warc11,
     /// `WARC/1.0`
     Warc10,
-    /// Any other `WARC/x.y`: drafts such as 0.17 and 0.18, and versions to come.
+    /// Any other `WARC/x.y`: drafts such as 0.17 and 0.18, and future versions.
     WarcOther,
-    /// A record of an ARC file; its fields are given under their WARC names.
+    /// A record of an ARC file. Its fields have their WARC names.
     Arc,
 }
 
-/// The head of one record: version and fields in their order, duplicates kept.
+/// The head of one record: the version and all fields in their order, including duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordHeader {
     pub(super) version: WarcVersion,
-    /// Names and values back to back, so that any number of fields takes one allocation.
+    /// All names and values in sequence, so that any number of fields takes one allocation.
     text: String,
     fields: Vec<(Range<u32>, Range<u32>)>,
 }
 
 impl RecordHeader {
-    /// The format's version.
+    /// The version of the format.
     pub fn version(&self) -> WarcVersion {
         self.version
     }
@@ -147,12 +148,12 @@ impl RecordHeader {
         self.text.get(range.start as usize..range.end as usize).unwrap_or("")
     }
 
-    /// The first field of that name; letter case does not matter.
+    /// The first field with this name; letter case does not matter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// All fields of that name, such as several `WARC-Concurrent-To`.
+    /// All fields with this name, for example several `WARC-Concurrent-To`.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.fields().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -162,22 +163,22 @@ impl RecordHeader {
         RecordType::parse(self.get("WARC-Type").unwrap_or(""))
     }
 
-    /// `WARC-Record-ID` as it stands there, usually `<urn:uuid:...>`.
+    /// `WARC-Record-ID` as written, usually `<urn:uuid:...>`.
     pub fn record_id(&self) -> Option<&str> {
         self.get("WARC-Record-ID")
     }
 
-    /// `WARC-Date` as an instant; `None` when absent or not a time.
+    /// `WARC-Date` as an instant; `None` if absent or not a time.
     pub fn date(&self) -> Option<Timestamp> {
         Timestamp::parse(self.get("WARC-Date")?).ok()
     }
 
-    /// `WARC-Target-URI` without the angle brackets that some writers put around it.
+    /// `WARC-Target-URI` without the angle brackets that some writers add.
     pub fn target_uri(&self) -> Option<&str> {
         self.get("WARC-Target-URI").map(strip_brackets)
     }
 
-    /// `Content-Length`; `None` when absent or not a number.
+    /// `Content-Length`; `None` if absent or not a number.
     pub fn content_length(&self) -> Option<u64> {
         let text = self.get("Content-Length")?.trim();
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) { None } else { text.parse().ok() }
@@ -208,7 +209,7 @@ impl RecordHeader {
         self.get("WARC-Truncated").map(Truncation::parse)
     }
 
-    /// `WARC-Concurrent-To`, all of them.
+    /// All values of `WARC-Concurrent-To`.
     pub fn concurrent_to(&self) -> impl Iterator<Item = &str> {
         self.get_all("WARC-Concurrent-To")
     }
@@ -238,7 +239,8 @@ impl RecordHeader {
         self.get("WARC-Filename")
     }
 
-    /// Whether the block should begin with an HTTP head: a response, request or revisit of http or https.
+    /// Whether the block should begin with an HTTP head: the record is a response, request or revisit of an http or
+    /// https URI.
     pub fn expects_http_head(&self) -> bool {
         self.record_type().has_http_head()
             && self.target_uri().is_some_and(|uri| {
@@ -270,8 +272,8 @@ impl RecordHeader {
         }
     }
 
-    /// Reads the lines of a head, first line and final blank line included; `false` when the first line is
-    /// no version line. Lines without a colon are passed over, as every reader does.
+    /// Parses the lines of a head, including the first line and the final blank line. Returns `false` if the first
+    /// line is not a version line. Skips lines without a colon, as every reader does.
     pub(super) fn parse_into(&mut self, head: &[u8]) -> bool {
         self.clear();
         let mut lines = HeaderLines(head);
@@ -295,12 +297,12 @@ impl RecordHeader {
     }
 }
 
-/// wget 1.19 and others write `<http://...>`.
+/// Removes the brackets of `<http://...>`, which wget 1.19 and other writers add.
 fn strip_brackets(uri: &str) -> &str {
     uri.strip_prefix('<').and_then(|u| u.strip_suffix('>')).unwrap_or(uri)
 }
 
-/// `WARC/1.0`, `WARC/1.1` or another `WARC/` with digits.
+/// Parses `WARC/1.0`, `WARC/1.1` or `WARC/` with other digits.
 fn parse_version(line: &[u8]) -> Option<WarcVersion> {
     let number = line.get(5..).filter(|_| line[..5].eq_ignore_ascii_case(b"WARC/"))?.trim_ascii();
     match number {

@@ -1,13 +1,13 @@
-//! The head of an archived HTTP message, byte for byte -> [`HttpHead`]: status or request line and fields,
-//! each with its place in the original bytes.
+//! The head of an archived HTTP message, byte for byte -> [`HttpHead`]: the status or request line and the fields,
+//! each with its position in the original bytes.
 //!
-//! The parser is as lenient as browsers: it reads bare LF, a missing reason or version, folded lines, lines without a
-//! colon and bytes that are not UTF-8. Nothing is an error; what cannot be read is left out of the fields.
+//! The parser is as lenient as browsers: it accepts bare LF, a missing reason or version, folded lines, lines without
+//! a colon and bytes that are not UTF-8. It never fails; unreadable lines are missing from the fields.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The offset behind the blank line that ends a head. The first `searched` bytes are known to hold no end.
+/// The offset behind the blank line that ends a head. The first `searched` bytes contain no end.
 pub(crate) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
     let mut from = searched.saturating_sub(4);
     while let Some(at) = memchr::memchr(b'\n', bytes.get(from..)?) {
@@ -15,7 +15,7 @@ pub(crate) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
         match bytes.get(next..) {
             Some([b'\n', ..]) => return Some(next + 1),
             Some([b'\r', b'\n', ..]) => return Some(next + 2),
-            // Files that a text editor has saved have bare LF.
+            // A text editor may have saved the file with bare LF.
             Some([b'\r', b'\r', b'\n', ..]) => return Some(next + 3),
             _ => from = next,
         }
@@ -23,7 +23,7 @@ pub(crate) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
     None
 }
 
-/// The head of a request or response: its bytes and where its parts stand in them.
+/// The head of a request or response: its bytes and the positions of its parts in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpHead {
     bytes: Vec<u8>,
@@ -31,17 +31,17 @@ pub struct HttpHead {
     fields: Vec<FieldSpan>,
 }
 
-/// Where one field stands in the head's bytes; a folded value spans its line ends.
+/// The position of one field in the head's bytes. A folded value includes its line ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldSpan {
-    /// The name.
+    /// The field's name.
     pub name: Range<u32>,
-    /// The value, without the blanks around it.
+    /// The field's value, without surrounding blanks.
     pub value: Range<u32>,
 }
 
 impl HttpHead {
-    /// Reads the head at the start of a message: up to its blank line, or all of it when there is none.
+    /// Parses the head at the start of a message: up to its blank line, or all of it if there is none.
     pub fn parse(message: &[u8]) -> HttpHead {
         let mut head = HttpHead::default();
         let end = find_head_end(message, 0).unwrap_or(message.len());
@@ -49,7 +49,7 @@ impl HttpHead {
         head
     }
 
-    /// Reads exactly these bytes, and reuses the memory of the head before.
+    /// Parses exactly these bytes and reuses the memory of the previous head.
     pub(crate) fn parse_into(&mut self, head: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(&head[..head.len().min(u32::MAX as usize)]);
@@ -89,27 +89,27 @@ impl HttpHead {
         }
     }
 
-    /// The head as it was sent, blank line included.
+    /// The head as the server or crawler sent it, including the blank line.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Length of the head: where the body begins in the message.
+    /// Length of the head. The body begins there in the message.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is no head at all.
+    /// Whether the head is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Status or request line without its end.
+    /// The status or request line without its line end.
     pub fn first_line(&self) -> Cow<'_, str> {
         text(self.slice(&self.first_line))
     }
 
-    /// Whether this is a response: its first line begins with a protocol, not with a method.
+    /// Whether this is a response: its first line begins with a protocol instead of a method.
     pub fn is_response(&self) -> bool {
         let line = self.slice(&self.first_line);
         line.len() >= 5 && line[..5].eq_ignore_ascii_case(b"HTTP/") || line.starts_with(b"ICY ")
@@ -132,18 +132,18 @@ impl HttpHead {
         text(words.nth(2).unwrap_or(b""))
     }
 
-    /// The method of a request: its first word.
+    /// The method of a request, which is its first word.
     pub fn method(&self) -> Option<Cow<'_, str>> {
         let word = self.slice(&self.first_line).split(|&b| b == b' ').next()?;
         (!self.is_response() && !word.is_empty()).then(|| text(word))
     }
 
-    /// All fields in their order; a value that is not UTF-8 is read as Latin-1, a folded one is joined.
+    /// All fields in their order. A value that is not UTF-8 is read as Latin-1, and a folded one is joined.
     pub fn fields(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
         self.fields.iter().map(|field| (text(self.slice(&field.name)), self.value(field)))
     }
 
-    /// Where each field stands in [`HttpHead::as_bytes`].
+    /// The position of each field in [`HttpHead::as_bytes`].
     pub fn spans(&self) -> &[FieldSpan] {
         &self.fields
     }
@@ -161,7 +161,7 @@ impl HttpHead {
         Cow::Owned(lines.join(" "))
     }
 
-    /// The first field of that name; letter case does not matter.
+    /// The first field with this name; letter case does not matter.
     pub fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         self.fields
             .iter()
@@ -169,7 +169,7 @@ impl HttpHead {
             .map(|field| self.value(field))
     }
 
-    /// All fields of that name, such as several `Link` or `Set-Cookie`.
+    /// All fields with this name, for example several `Link` or `Set-Cookie` fields.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, str>> {
         self.fields
             .iter()
@@ -177,12 +177,12 @@ impl HttpHead {
             .map(|field| self.value(field))
     }
 
-    /// The addresses that `Link` fields give for a relation (RFC 8288), as they are written.
+    /// The URLs in `Link` fields with this relation (RFC 8288), as written.
     pub fn link_targets(&self, relation: &str) -> Vec<String> {
         const MAX_LINKS: usize = 64;
         let mut found = Vec::new();
         for field in self.get_all("Link") {
-            // A comma in an address is no border: each link begins with its bracket.
+            // A URL may contain a comma, so links are split at their opening brackets.
             for link in field.split('<').skip(1).take(MAX_LINKS) {
                 let Some((target, parameters)) = link.split_once('>') else { continue };
                 let names = |parameter: &str| {
@@ -211,8 +211,8 @@ impl HttpHead {
         parameter(&self.get("Content-Type")?, "charset")
     }
 
-    /// The codings of a body in the order in which they were applied: all `Content-Encoding`, then all
-    /// `Transfer-Encoding`. Lower case, `identity` left out.
+    /// The codings of a body in the order in which they were applied: all of `Content-Encoding`, then all of
+    /// `Transfer-Encoding`. The names are in lower case and `identity` is omitted.
     pub fn codings(&self) -> (Vec<String>, Vec<String>) {
         let list = |name| {
             self.get_all(name)

@@ -1,19 +1,19 @@
-//! Any `Read` -> a window of bytes at known offsets. Some passed bytes are kept, so that a reader that found damage can
-//! look at them again.
+//! Any `Read` -> a window of bytes at known offsets. The window keeps some consumed bytes, so a reader can go back
+//! after damage.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Passed bytes that are kept for a second look when the source cannot seek. A deflate stream with a flipped bit stops
-/// after a few kilobytes, so that this is far more than is needed in practice.
+/// Number of consumed bytes kept for rereading if the source cannot seek. A deflate stream with a flipped bit stops
+/// after a few kilobytes, so this is far more than needed in practice.
 const HISTORY: usize = 128 * 1024;
-/// Window and kept bytes together fit into the cache of a core, which makes copying from the file twice as fast.
+/// The window and the kept bytes together fit into a core's cache, which makes copying from the file twice as fast.
 const CHUNK: usize = 256 * 1024;
 const MIN_READ: usize = 64 * 1024;
-/// The first look at a source. Whoever wants one record reads little of what stands behind it.
+/// Size of the first read. A caller that wants one record needs few of the bytes behind it.
 const FIRST_READ: usize = 16 * 1024;
 
-/// Second looks may read this many times the bytes read so far, plus a constant. So hostile input, in which every
-/// record claims to hold all that follows, takes linear time.
+/// Rereading is limited to this many times the bytes read so far, plus a constant. Hostile input, in which every
+/// record claims to contain the rest of the file, therefore takes linear time.
 const RESCAN_FACTOR: u64 = 4;
 const RESCAN_START: u64 = 64 << 20;
 
@@ -43,7 +43,7 @@ impl<R: Read> InputWindow<R> {
         }
     }
 
-    /// For a source that can seek. Offsets are those of the source.
+    /// Creates a window over a source that can seek. Offsets are those of the source.
     pub(super) fn seekable(mut source: R) -> io::Result<InputWindow<R>>
     where
         R: Seek,
@@ -67,7 +67,7 @@ impl<R: Read> InputWindow<R> {
         &self.buffer[self.pos..self.end]
     }
 
-    /// The byte before the next one, if it is still in the window.
+    /// The last consumed byte, if it is still in the window.
     pub(super) fn previous(&self) -> Option<u8> {
         self.pos.checked_sub(1).map(|at| self.buffer[at])
     }
@@ -109,14 +109,14 @@ impl<R: Read> InputWindow<R> {
         }
     }
 
-    /// Makes at least `n` bytes available unless the source ends before.
+    /// Makes at least `n` bytes available unless the source ends earlier.
     pub(super) fn ensure(&mut self, n: usize) -> io::Result<&[u8]> {
         while self.end - self.pos < n && self.fill()? {}
         Ok(self.bytes())
     }
 
-    /// Goes back to an offset already passed: within the window, or by seeking. `false` when that is
-    /// impossible or the allowance for second looks is spent; the position is then unchanged.
+    /// Goes back to an earlier offset, within the window or by seeking. Returns `false` and keeps the position if that
+    /// is impossible or the limit on rereading is reached.
     pub(super) fn rewind_to(&mut self, offset: u64) -> io::Result<bool> {
         if !self.spend(self.offset().saturating_sub(offset)) {
             return Ok(false);
@@ -133,7 +133,7 @@ impl<R: Read> InputWindow<R> {
         Ok(true)
     }
 
-    /// Takes from the allowance for second looks; `false` when it is spent.
+    /// Charges bytes to the limit on rereading; `false` if it is reached.
     pub(super) fn spend(&mut self, n_bytes: u64) -> bool {
         let allowance = RESCAN_START.saturating_add(self.furthest.saturating_mul(RESCAN_FACTOR));
         let spent = self.rescanned.saturating_add(n_bytes);
@@ -143,7 +143,7 @@ impl<R: Read> InputWindow<R> {
         spent <= allowance
     }
 
-    /// Like [`InputWindow::rewind_to`]; when the offset is out of reach, goes back to the oldest byte in the window.
+    /// Like [`InputWindow::rewind_to`], but goes back to the oldest byte in the window if the offset is out of reach.
     pub(super) fn rewind_towards(&mut self, offset: u64) -> io::Result<()> {
         if !self.rewind_to(offset)? && self.base > offset {
             self.rewind_to(self.base)?;

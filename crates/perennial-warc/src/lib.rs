@@ -1,9 +1,9 @@
-//! Web archive formats over any `Read` or `Write`: WARC 1.0 and 1.1 and ARC in, WARC 1.1 out, CDXJ indexes, SURT keys, HTTP
-//! heads, transfer and content codings.
+//! Web archive formats over any `Read` or `Write`. The crate reads WARC 1.0, WARC 1.1 and ARC, and writes WARC 1.1. It
+//! also handles CDXJ indexes, SURT keys, HTTP heads, and transfer and content codings.
 //!
-//! The crate is for damaged and hostile files as much as for good ones. Its reader never stops at a broken record: it reports
-//! the damage as a value and continues with the next record it can find. Memory is constant, decompression is bounded, and
-//! nothing here touches a clock, the network or the disk, so the same input gives the same output.
+//! The crate handles damaged and hostile files, not only sound ones. Its reader never stops at a broken record: it
+//! reports the damage as a value and continues with the next readable record. Memory is constant and decompression is
+//! bounded. The crate does not touch a clock, the network or the disk, so the same input always gives the same output.
 //!
 //! Write a record and read it back:
 //!
@@ -41,20 +41,20 @@
 //! assert!(KeyRange::of("https://example.org/a", MatchType::Exact).contains(line.to_string().as_bytes()));
 //! ```
 //!
-//! | module | what becomes what |
+//! | module | input and output |
 //! |---|---|
 //! | [`time`] | 14 digits or RFC 3339 -> [`time::Timestamp`] |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
-//! | [`payload`] | a stored HTTP body -> the bytes it encodes, within limits |
-//! | [`surt`] | a URL -> the key by which indexes are sorted |
-//! | [`cdxj`] | captures <-> lines of a sorted CDXJ index, looked up in the file |
+//! | [`payload`] | a stored HTTP body -> its decoded bytes, within limits |
+//! | [`surt`] | a URL -> its sort key in an index |
+//! | [`cdxj`] | captures <-> lines of a sorted CDXJ index, with lookups in the file |
 //! | `digest` | bytes -> `sha1:` and `sha256:` labels, and a check of given labels |
 //! | `header` | the head of a record -> its named fields, typed |
 //! | `input`, `member` | any `Read` -> a window; compressed members -> their bytes |
-//! | `damage` | a part of a file without a sound record -> what is wrong with it |
-//! | `start` | bytes -> where a record or a member begins |
+//! | `damage` | a part of a file without a sound record -> the cause |
+//! | `start` | bytes -> the offset at which a record or a member begins |
 //! | `reader` | a file, sound or damaged -> records and damage, in constant memory |
-//! | `recover` | damage -> the next record that can be read |
+//! | `recover` | damage -> the next readable record |
 //! | `writer` | records -> one compressed member each |
 
 #![warn(missing_docs)]

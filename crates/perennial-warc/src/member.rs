@@ -1,7 +1,7 @@
-//! Compressed members one after another -> their decompressed bytes as a window.
+//! Consecutive compressed members -> their decompressed bytes as a window.
 //!
-//! A file is a row of members: gzip members or zstd frames, usually one for each record, or plain text, which is one
-//! member up to the end. The first bytes of each member tell its kind.
+//! A file is a sequence of members: gzip members or zstd frames, usually one per record. Plain text is one member up
+//! to its end. The first bytes of a member show its kind.
 
 use std::io::{self, Read};
 
@@ -12,21 +12,21 @@ use super::input::InputWindow;
 
 const OUT: usize = 128 * 1024;
 const MIN_OUT: usize = 16 * 1024;
-/// Longest gzip header with its names and comments, which bounds the work for each false start.
+/// Longest gzip header with its names and comments. It bounds the work for each false start.
 const MAX_GZIP_NAME: usize = 4 * 1024;
 /// The largest window of a zstd frame: 32 MiB.
 const MAX_WINDOW_LOG: u32 = 25;
 const MAX_DICTIONARY: usize = 16 << 20;
-/// A gzip member that inflates to no more than this is inflated in one go.
+/// A gzip member that inflates to at most this size is inflated in one call.
 const MAX_WHOLE: usize = 1 << 20;
-/// Within this many bytes nearly every member is whole.
+/// Nearly every member fits into this many bytes.
 const AT_HAND: usize = 192 * 1024;
 /// Bytes of a gzip header and trailer. No member is shorter.
 const MIN_GZIP: usize = 18;
 
 pub(super) const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The skippable frame that holds a dictionary, first in a `.warc.zst` by its specification.
+/// Magic number of the skippable frame with the dictionary. Its specification puts it first in a `.warc.zst`.
 const DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +36,13 @@ pub(super) enum MemberKind {
     Zstd,
 }
 
-/// Why a member gave no more bytes.
+/// Why a member returned no more bytes.
 #[derive(Debug)]
 pub(super) enum MemberError {
     Io(io::Error),
     /// The source ended inside the member.
     Torn,
-    /// What follows cannot be decompressed.
+    /// The next bytes cannot be decompressed.
     Corrupt,
     /// The checksum is wrong.
     Checksum,
@@ -64,9 +64,9 @@ pub(super) enum FillResult {
 pub(super) struct MemberReader<R> {
     pub(super) input: InputWindow<R>,
     kind: MemberKind,
-    /// Where the current member starts in the file.
+    /// Offset of the current member in the file.
     start: u64,
-    /// Decompressed bytes of the member that were consumed.
+    /// Number of decompressed bytes of the member that were consumed.
     consumed: u64,
     ended: bool,
     bad_checksum: bool,
@@ -79,7 +79,7 @@ pub(super) struct MemberReader<R> {
     n_out: u32,
     zstd: Option<ZstdDecoder<'static>>,
     dictionary: Vec<u8>,
-    /// A dictionary stood elsewhere than at the start of the file, where alone readers look for it.
+    /// Whether a dictionary was found behind the start of the file. Other readers look for it only at the start.
     late_dictionary: bool,
 }
 
@@ -122,12 +122,12 @@ impl<R: Read> MemberReader<R> {
         self.start
     }
 
-    /// Decompressed bytes of this member that were consumed.
+    /// Number of decompressed bytes of this member that were consumed.
     pub(super) fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// Starts the member at the input's position: `None` at the end of the input.
+    /// Starts the member at the input's position; `None` at the end of the input.
     pub(super) fn open(&mut self) -> Result<Option<MemberKind>, MemberError> {
         (self.out_pos, self.out_end, self.consumed) = (0, 0, 0);
         (self.ended, self.bad_checksum) = (false, false);
@@ -167,8 +167,8 @@ impl<R: Read> MemberReader<R> {
         Ok(())
     }
 
-    /// Inflates a member that is whole in the window in one go, which takes half the time of a stream. Its end is not
-    /// known; the guess is the start of the next member. When the guess is wrong or anything else is odd this returns
+    /// Inflates a member that is complete in the window in one call, which takes half the time of a stream. Its end is
+    /// unknown; the start of the next member is the guess. If the guess is wrong or anything else is odd, this returns
     /// `false`, and the member is read as a stream.
     fn inflate_whole(&mut self) -> io::Result<bool> {
         let next_start = |bytes: &[u8]| memchr::memmem::find(bytes.get(MIN_GZIP..)?, &GZIP_MAGIC);
@@ -207,7 +207,7 @@ impl<R: Read> MemberReader<R> {
         Ok(())
     }
 
-    /// Passes over a skippable frame, and takes the dictionary if it is one.
+    /// Skips a skippable frame, and stores its content if it is a dictionary.
     fn skip_frame(&mut self) -> Result<(), MemberError> {
         let head = self.input.ensure(8)?;
         let (Some(magic), Some(&[a, b, c, d])) = (head.get(..4), head.get(4..8)) else {
@@ -260,7 +260,7 @@ impl<R: Read> MemberReader<R> {
         self.fill_at_most(usize::MAX)
     }
 
-    /// Adds at most `limit` decompressed bytes to the window, for a look at the start of a member.
+    /// Adds at most `limit` decompressed bytes to the window, to inspect the start of a member.
     pub(super) fn fill_at_most(&mut self, limit: usize) -> Result<FillResult, MemberError> {
         if self.ended {
             return if self.bad_checksum { Err(MemberError::Checksum) } else { Ok(FillResult::End) };
@@ -273,7 +273,7 @@ impl<R: Read> MemberReader<R> {
         }
     }
 
-    /// A plain text ends where compressed members begin.
+    /// Ends a plain text because compressed members begin there.
     pub(super) fn end_plain(&mut self) {
         self.ended = true;
     }
@@ -333,7 +333,7 @@ impl<R: Read> MemberReader<R> {
         let crc = std::mem::take(&mut self.crc).finalize();
         self.bad_checksum =
             crc != u32::from_le_bytes([a, b, c, d]) || self.n_out != u32::from_le_bytes([e, f, g, h]);
-        // The last bytes are returned anyway. The verdict comes with the next call.
+        // The last bytes are returned even if the checksum is wrong. The next call reports the error.
         if n_out > 0 { Ok(FillResult::More) } else { self.fill_at_most(0) }
     }
 
@@ -363,8 +363,8 @@ impl<R: Read> MemberReader<R> {
         }
     }
 
-    /// Goes back to `position` decompressed bytes behind the start of the current member; `false` when it
-    /// is out of reach.
+    /// Goes back to `position` decompressed bytes behind the start of the current member; `false` if that is out of
+    /// reach.
     pub(super) fn rewind_within(&mut self, position: u64) -> Result<bool, MemberError> {
         if self.kind == MemberKind::Plain {
             let reached = self.input.rewind_to(self.start + position)?;
@@ -374,7 +374,7 @@ impl<R: Read> MemberReader<R> {
             }
             return Ok(reached);
         }
-        // A bomb is short in the file and long to decompress again.
+        // A bomb is short in the file but takes long to decompress again.
         if !self.input.spend(self.consumed) || !self.input.rewind_to(self.start)? {
             return Ok(false);
         }
@@ -398,7 +398,7 @@ fn is_skippable(head: &[u8]) -> bool {
     matches!(head, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
 }
 
-/// Length of the gzip header at the input's position, RFC 1952 section 2.3.
+/// Length of the gzip header at the input's position (RFC 1952, section 2.3).
 fn gzip_header_len<R: Read>(input: &mut InputWindow<R>) -> Result<usize, MemberError> {
     let Some(&flags) = input.ensure(10)?.get(3) else { return Err(MemberError::Torn) };
     if flags & 0xe0 != 0 {

@@ -1,9 +1,9 @@
-//! The bytes of a WARC or ARC file, sound or damaged -> records in order, each block a `Read`, and the places
-//! where no record could be read.
+//! The bytes of a WARC or ARC file, sound or damaged -> its records in order, and the stretches without a readable
+//! record. Each block is a `Read`.
 //!
-//! Memory is constant: only a window of a block is held. The reader goes on to the end of any input. After damage it
-//! looks for the next record from just behind the start of the broken one, because a wrong length or a flipped bit may
-//! have led it past sound records.
+//! Memory is constant: the reader holds only a window of a block. It always reads to the end of the input. After
+//! damage it searches for the next record from just behind the start of the broken one. A wrong length or a flipped
+//! bit may have made it skip sound records.
 
 use std::io::{self, BufRead, Read, Seek};
 
@@ -15,15 +15,15 @@ use super::member::{FillResult, GZIP_MAGIC, MemberError, MemberKind, MemberReade
 use super::start::{find_record_start, is_warc_start, parse_arc_line};
 use crate::http::{HttpHead, find_head_end};
 
-/// A longer head counts as damage. Real heads with long addresses are far shorter.
+/// A longer head counts as damage. Real heads are far shorter, even with long URLs.
 const MAX_HEAD: usize = 1 << 20;
-/// Bytes that are enough to see the first line of a record.
+/// Bytes that suffice to find the first line of a record.
 pub(super) const MAX_FIRST_LINE: usize = 64 * 1024;
-/// Bytes that are enough to tell the start of a record from a text that looks like one.
+/// Bytes that suffice to distinguish the start of a record from text that resembles one.
 pub(super) const LOOK_AHEAD: usize = 24;
 
-/// Reads records one after another from a WARC 1.x or ARC file: plain, gzip (a member a record, or all in
-/// one) or zstd, told apart by their first bytes.
+/// Reads the records of a WARC 1.x or ARC file in order. The file may be plain, gzip (one member per record, or one
+/// for all) or zstd; its first bytes decide.
 ///
 /// ```
 /// use perennial_warc::{WarcItem, WarcReader};
@@ -48,7 +48,8 @@ pub struct WarcReader<R> {
     pub(super) header: RecordHeader,
     http: HttpHead,
     pub(super) current: CurrentRecord,
-    /// How many members held exactly one record, and whether any held more, which tells how the file was made.
+    /// Number of members with exactly one record, and whether any had more. Recovery infers from both how the file was
+    /// made.
     pub(super) n_single_members: u64,
     pub(super) any_shared_member: bool,
     pub(super) any_sound_plain: bool,
@@ -79,37 +80,38 @@ pub(super) struct CurrentRecord {
     failure: Option<DamageCause>,
 }
 
-/// What the reader found next.
+/// The next part of a file: a record or damage.
 pub enum WarcItem<'a, R> {
-    /// A record, whose block can be read until the next call.
+    /// A record. Its block can be read until the next call.
     Record(Record<'a, R>),
-    /// A stretch of the file in which no sound record could be read.
+    /// A stretch of the file without a readable sound record.
     Damage(Damage),
 }
 
-/// Where a record stands in its file.
+/// The position and length of a record in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordExtent {
     /// Offset of the record, or of the compressed member that holds it.
     pub offset: u64,
-    /// Length of the compressed member; of a plain record, its head and block without the blank lines after
-    /// them, as index files have it. 0 when [`RecordExtent::shared`].
+    /// Length of the compressed member. For a plain record: length of its head and block without the blank lines after
+    /// them, as in index files. 0 if [`RecordExtent::shared`].
     pub length: u64,
-    /// Whether the member holds other records too. Then the file must be written again before all of it can be indexed.
+    /// Whether the member contains other records too. If so, the file must be rewritten before all its records can be
+    /// indexed.
     pub shared: bool,
-    /// Whether reading at the offset gives this record: it is the first of its member, and needs no other dictionary
-    /// than that at the start of the file.
+    /// Whether a reader that starts at the offset gets this record. It must be the first of its member. The only
+    /// dictionary it may need is the one at the start of the file.
     pub by_offset: bool,
 }
 
 impl<R: Read> WarcReader<R> {
-    /// Reads from the present position of the source. Offsets count from there.
+    /// Reads from the current position of the source. Offsets count from there.
     pub fn new(source: R) -> WarcReader<R> {
         WarcReader::over(InputWindow::new(source))
     }
 
-    /// The same for a source that can seek: offsets are those of the source, and the search for sound
-    /// records after damage may go back any distance.
+    /// Reads from a source that can seek. Offsets are those of the source, and the search after damage may go back any
+    /// distance.
     pub fn seekable(source: R) -> io::Result<WarcReader<R>>
     where
         R: Seek,
@@ -131,29 +133,29 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// The dictionary of a zstd file, needed when reading starts behind the frame that holds it.
+    /// Sets the dictionary of a zstd file. It is needed if reading starts behind the frame that contains it.
     pub fn set_zstd_dictionary(&mut self, dictionary: &[u8]) {
         self.members.set_dictionary(dictionary);
     }
 
-    /// The source, somewhere behind what was read.
+    /// Returns the source. Its position is somewhere behind the bytes that were read.
     pub fn into_inner(self) -> R {
         self.members.into_inner()
     }
 
-    /// Offset in the file that the reader has reached, for progress bars.
+    /// The offset that the reader has reached in the file, for progress bars.
     pub fn offset(&self) -> u64 {
         self.members.input.offset()
     }
 
-    /// The record that the last item was, as far as it was read; for whoever keeps the reader and reads on later. `None` when
-    /// there is none, or when it was finished.
+    /// The record of the last item, with the bytes read so far consumed. Callers that keep the reader use it to
+    /// continue later. `None` if there is no such record or it was finished.
     pub fn current_record(&mut self) -> Option<Record<'_, R>> {
         (self.place == ReaderState::Block).then_some(Record { reader: self })
     }
 
-    /// The next record or damaged stretch; `None` at the end. What was left of the last record is passed
-    /// over, and damage found there is reported first. Fails only when the source does.
+    /// The next record or damaged stretch; `None` at the end. The reader skips the unread part of the last record and
+    /// reports damage found there first. It fails only if the source fails.
     pub fn next_item(&mut self) -> io::Result<Option<WarcItem<'_, R>>> {
         if self.place == ReaderState::Block
             && let Err(damage) = self.finish_record()?
@@ -167,7 +169,7 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Goes to the block of the next record.
+    /// Moves to the block of the next record.
     fn start_record(&mut self) -> io::Result<Option<Result<(), Damage>>> {
         loop {
             match self.place {
@@ -219,7 +221,7 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Reads a record's head; `false` when the member has no more records.
+    /// Reads a record's head; `false` if the member has no more records.
     fn read_head(&mut self) -> Result<bool, ReadFailure> {
         if !self.skip_blank_lines()? {
             return Ok(false);
@@ -256,7 +258,7 @@ impl<R: Read> WarcReader<R> {
         Ok(())
     }
 
-    /// `false` at the end of the member.
+    /// Returns `false` at the end of the member.
     fn skip_blank_lines(&mut self) -> Result<bool, MemberError> {
         loop {
             let window = self.members.window();
@@ -316,7 +318,7 @@ impl<R: Read> WarcReader<R> {
         Ok(())
     }
 
-    /// Passes over the rest of the record and checks that it ends where it should.
+    /// Skips the rest of the record and checks that it ends where it should.
     fn finish_record(&mut self) -> io::Result<Result<RecordExtent, Damage>> {
         match self.end_of_record() {
             Ok(extent) => Ok(Ok(extent)),
@@ -334,7 +336,7 @@ impl<R: Read> WarcReader<R> {
         let block_end = self.members.consumed();
         let more = self.skip_blank_lines()?;
         self.place = ReaderState::Between;
-        // A record that ends with its two line ends is sound, whatever follows.
+        // A record that ends with two line ends is sound, regardless of the bytes that follow.
         let ended_well = self.members.consumed() - block_end >= 4;
         if more && !ended_well && !self.at_record_start()? {
             return Err(DamageCause::WrongLength.into());
@@ -372,7 +374,7 @@ impl<R: Read> WarcReader<R> {
         Ok(parse_arc_line(line, &mut RecordHeader::default()))
     }
 
-    /// The rest of the block as far as it is in the window; at least a byte while any is left.
+    /// The part of the remaining block that is in the window; at least a byte while any is left.
     fn block_window(&mut self) -> Result<&[u8], ReadFailure> {
         if let Some(cause) = self.current.failure {
             return Err(cause.into());
@@ -380,7 +382,7 @@ impl<R: Read> WarcReader<R> {
         if self.current.remaining > 0 && self.members.window().is_empty() {
             let failure = match self.members.fill() {
                 Ok(FillResult::More) => None,
-                // At the end of a plain file a torn record cannot be told from a wrong length.
+                // At the end of a plain file a truncated record looks the same as a wrong length.
                 Ok(FillResult::End) if self.members.kind() == MemberKind::Plain => {
                     Some(DamageCause::Torn.into())
                 }
@@ -411,28 +413,28 @@ pub struct Record<'a, R> {
 }
 
 impl<R: Read> Record<'_, R> {
-    /// The record's named fields.
+    /// The named fields of the record.
     pub fn header(&self) -> &RecordHeader {
         &self.reader.header
     }
 
-    /// Where the record (or its compressed member) starts in the file.
+    /// The offset of the record (or of its compressed member) in the file.
     pub fn offset(&self) -> u64 {
         self.reader.current.offset
     }
 
-    /// Length of the block, as the header gives it.
+    /// Length of the block according to the header.
     pub fn block_length(&self) -> u64 {
         self.reader.current.length
     }
 
-    /// Bytes of the block not yet read.
+    /// Number of unread bytes in the block.
     pub fn remaining(&self) -> u64 {
         self.reader.current.remaining
     }
 
-    /// The HTTP head at the start of the block, if the record is of a kind that has one; reading then goes on
-    /// with the body as it was stored. A head longer than 1 MiB is cut there.
+    /// The HTTP head at the start of the block, if records of this type have one. Reading then continues with the
+    /// stored body. A head longer than 1 MiB is cut there.
     pub fn http_head(&mut self) -> io::Result<Option<&HttpHead>> {
         self.read_http_head().map(|present| present.then_some(&self.reader.http))
     }
@@ -467,15 +469,16 @@ impl<R: Read> Record<'_, R> {
         Ok(true)
     }
 
-    /// Passes over the rest of the block and says where the record stands, or what is wrong with it. Until
-    /// then a record may still prove damaged.
+    /// Skips the rest of the block and returns the position of the record, or its damage. Until then a record may
+    /// still turn out to be damaged.
     pub fn finish(self) -> io::Result<Result<RecordExtent, Damage>> {
         self.reader.finish_record()
     }
 
-    /// Reads the rest of the block and compares the digests that the header claims; call it before anything
-    /// was read. The second one is the payload's: the body behind the HTTP head as stored, or the block of a
-    /// record without such a head. Revisits claim the digest of a payload that is elsewhere: absent here.
+    /// Reads the rest of the block and compares it with the digests in the header. Call it before reading anything.
+    /// The first verdict is about the block. The second is about the payload: the stored body behind the HTTP head, or
+    /// the whole block if there is no such head. A revisit's payload digest belongs to a body stored elsewhere, so its
+    /// verdict is absent.
     pub fn check_digests(&mut self) -> io::Result<(DigestVerdict, DigestVerdict)> {
         let header = self.header();
         let is_revisit = header.record_type() == super::header::RecordType::Revisit;

@@ -1,7 +1,7 @@
-//! Damage -> the next record that can be read, at which the reader then stands.
+//! Damage -> the next readable record, to which the reader moves.
 //!
-//! The search begins just behind the start of the broken record, because a wrong length or a flipped bit may have led
-//! the reader past sound records.
+//! The search begins just behind the start of the broken record. A wrong length or a flipped bit may have made the
+//! reader skip sound records.
 
 use std::io::{self, Read};
 
@@ -11,11 +11,11 @@ use super::member::{FillResult, GZIP_MAGIC, MemberError, MemberKind, ZSTD_MAGIC}
 use super::reader::{LOOK_AHEAD, MAX_FIRST_LINE, ReaderState, WarcReader};
 use super::start::{find_member_start, find_record_start, is_arc_like, is_warc_start};
 
-/// Bytes of a compressed member that are looked at to see whether a record begins in it.
+/// Decompressed bytes that are inspected to find out whether a member begins with a record.
 const GLANCE: usize = 64;
 
 impl<R: Read> WarcReader<R> {
-    /// After damage that began at `start`: goes to the next record and says what was passed over.
+    /// Handles damage that began at `start`: moves to the next record and returns the skipped stretch.
     pub(super) fn recover(&mut self, start: u64, failure: ReadFailure) -> io::Result<Damage> {
         let (cause, at_next) = match failure {
             ReadFailure::Io(e) => return Err(e),
@@ -33,14 +33,14 @@ impl<R: Read> WarcReader<R> {
 
     fn resume_in_plain(&mut self, cause: DamageCause) -> io::Result<()> {
         if matches!(cause, DamageCause::WrongLength | DamageCause::Torn) && self.current.length > 0 {
-            // The block may hold sound records, so the search begins at its start.
+            // The block may contain sound records, so the search begins at its start.
             if let Err(MemberError::Io(e)) = self.members.rewind_within(self.current.block_start) {
                 return Err(e);
             }
         } else if cause != DamageCause::NoLength {
             self.members.consume(1);
         }
-        // A body may hold a whole archive of the other kind. The records before tell which kind the file itself is.
+        // A body may contain a whole archive of the other kind. The earlier records show the kind of the file itself.
         let any_compressed = self.n_single_members > 0 || self.any_shared_member;
         match (self.any_sound_plain, any_compressed) {
             (true, false) => self.scan_member(self.current.offset),
@@ -59,7 +59,7 @@ impl<R: Read> WarcReader<R> {
             DamageCause::NoLength => self.members.consumed(),
             _ => self.members.consumed() + u64::from(!at_next),
         };
-        // A torn member may have taken the bytes of the members behind it, so it is searched only if it is sound.
+        // A truncated member may have absorbed the bytes of later members, so only a sound one is searched.
         if !self.drain_member(start)? || self.is_member_per_record() {
             return Ok(());
         }
@@ -70,13 +70,14 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Whether each member so far held one record. Then a body that holds a whole WARC is not searched.
+    /// Whether each member so far contained exactly one record. If so, a body that contains a whole WARC file is not
+    /// searched.
     fn is_member_per_record(&self) -> bool {
         self.n_single_members > 0 && !self.any_shared_member && self.records_in_member <= 1
     }
 
-    /// The end of a member is known only if another member or the end of the file follows. Even then a member that a crash
-    /// cut short may have taken the bytes of those behind it and ended with one of them by chance.
+    /// The end of a member is certain only if another member or the end of the file follows. Even that can mislead: a
+    /// member cut short by a crash may absorb the following members and end with one of them by chance.
     fn resume_after_member(&mut self, start: u64) -> io::Result<()> {
         let end = self.offset();
         let next = self.members.input.ensure(4)?;
@@ -89,8 +90,8 @@ impl<R: Read> WarcReader<R> {
         Ok(())
     }
 
-    /// Where, inside a damaged member, a row of sound members begins that ends exactly where it ends. An archive in the
-    /// body of the record has no such row, because the end of the record stands behind it.
+    /// Finds a sequence of sound members inside a damaged one that ends exactly at its end, and returns where the
+    /// sequence begins. An archive in the record's body has no such sequence, because the record's end follows it.
     fn swallowed_members(&mut self, start: u64, end: u64) -> io::Result<Option<u64>> {
         let mut from = start + 1;
         while self.members.input.rewind_to(from)? {
@@ -109,14 +110,15 @@ impl<R: Read> WarcReader<R> {
             self.members.input.consume(at);
             match self.last_of_row(end)? {
                 None => return Ok(Some(first)),
-                // A row that begins with one of the passed members does not reach the end either.
+                // A sequence that begins with one of the skipped members does not reach the end either.
                 Some(broken) => from = broken + 1,
             }
         }
         Ok(None)
     }
 
-    /// Reads members one after another: `None` when one ends exactly at `end`, else where the row breaks.
+    /// Reads consecutive members: `None` if one ends exactly at `end`, otherwise the offset at which the sequence
+    /// breaks.
     fn last_of_row(&mut self, end: u64) -> io::Result<Option<u64>> {
         loop {
             let start = self.offset();
@@ -139,7 +141,7 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Passes over the rest of the member; `false` when it proved damaged and the search went on elsewhere.
+    /// Skips the rest of the member; `false` if it was damaged and the search continued elsewhere.
     fn drain_member(&mut self, start: u64) -> io::Result<bool> {
         loop {
             let n = self.members.window().len();
@@ -155,7 +157,7 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Looks for a record's first line in the rest of the member.
+    /// Searches the rest of the member for a record's first line.
     fn scan_member(&mut self, start: u64) -> io::Result<()> {
         self.place = ReaderState::Between;
         let mut at_line_start = false;
@@ -183,7 +185,8 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// How much of the window need not be searched again. An ARC line must be whole to be recognised.
+    /// Number of bytes in the window that need not be searched again. An ARC line is recognised only if it is
+    /// complete.
     fn n_scanned(&self) -> usize {
         let window = self.members.window();
         let n = window.len().saturating_sub(LOOK_AHEAD);
@@ -205,7 +208,7 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Looks through the raw input for a member in which a record begins, or for a plain record.
+    /// Searches the raw input for a member that begins with a record, or for a plain record.
     fn search_input(&mut self, from: u64, plain_too: bool) -> io::Result<()> {
         self.members.input.rewind_towards(from)?;
         loop {

@@ -1,10 +1,10 @@
-//! Bytes -> whether, and where, a record or a compressed member begins in them.
+//! Bytes -> the offset at which a record or a compressed member begins, if any.
 
 use super::header::{RecordHeader, WarcVersion};
 use super::member::{GZIP_MAGIC, ZSTD_MAGIC};
 use super::reader::MAX_FIRST_LINE;
 
-/// `WARC/` and a number.
+/// Whether the bytes begin with `WARC/` and a version number.
 pub(super) fn is_warc_start(bytes: &[u8]) -> bool {
     matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
 }
@@ -13,8 +13,8 @@ pub(super) fn is_arc_like(bytes: &[u8]) -> bool {
     [&b"filedesc:"[..], b"http://", b"https://", b"dns:", b"ftp://"].iter().any(|p| bytes.starts_with(p))
 }
 
-/// A version line followed by a field of a record. It counts as a start even inside a line, as behind bytes that a crash
-/// left.
+/// Whether the bytes begin with a version line and a record's field. That counts as a start even inside a line,
+/// because a crash may have left bytes before it.
 pub(super) fn is_strong_start(bytes: &[u8]) -> bool {
     let rest = match bytes.get(8..) {
         Some([b'\r', b'\n', rest @ ..]) | Some([b'\n', rest @ ..]) => rest,
@@ -24,7 +24,7 @@ pub(super) fn is_strong_start(bytes: &[u8]) -> bool {
     is_warc_start(bytes) && (begins(b"WARC-") || begins(b"Content-"))
 }
 
-/// The first line of a record.
+/// Finds the first line of a record.
 pub(super) fn find_record_start(bytes: &[u8], at_line_start: bool, version: WarcVersion) -> Option<usize> {
     let starts_line = |at: usize| if at == 0 { at_line_start } else { bytes[at - 1] == b'\n' };
     let warc = memchr::memmem::find_iter(bytes, b"WARC/").find(|&at| {
@@ -44,7 +44,7 @@ pub(super) fn find_record_start(bytes: &[u8], at_line_start: bool, version: Warc
     arc.into_iter().chain(warc).min()
 }
 
-/// A gzip or zstd magic number, or (if asked) the first line of a plain record.
+/// Finds a gzip or zstd magic number or, with `plain_too`, the first line of a plain record.
 pub(super) fn find_member_start(bytes: &[u8], plain_too: bool, at_line_start: bool) -> Option<usize> {
     memchr::memchr3_iter(GZIP_MAGIC[0], ZSTD_MAGIC[0], b'W', bytes).find(|&at| {
         let here = &bytes[at..];
@@ -55,8 +55,8 @@ pub(super) fn find_member_start(bytes: &[u8], plain_too: bool, at_line_start: bo
     })
 }
 
-/// `URL IP date type length`, the five fields of ARC 1; the URL and the media type may hold blanks. The fields get their WARC
-/// names, so that both formats read alike.
+/// Parses `URL IP date type length`, the five fields of ARC 1; the URL and the media type may contain blanks. The
+/// fields get their WARC names, so callers read both formats alike.
 pub(super) fn parse_arc_line(line: &[u8], header: &mut RecordHeader) -> bool {
     let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -82,12 +82,12 @@ pub(super) fn parse_arc_line(line: &[u8], header: &mut RecordHeader) -> bool {
     true
 }
 
-/// Cuts `URL IP date type` at the last word that can be the date. A media type with parameters holds blanks, and none of its words
-/// is a number of that length.
+/// Splits `URL IP date type` at the last word that can be the date. A media type with parameters contains blanks, but
+/// none of its words is a number of that length.
 fn cut_at_date(text: &str) -> Option<(&str, &str, &str, &str)> {
     let is_date = |word: &str| (8..=14).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit());
     let mut end = text.len();
-    // Real media types have a few words; a long line of blanks must not be read again and again.
+    // Real media types have a few words. The limit avoids quadratic time on a long line of blanks.
     for _ in 0..16 {
         let blank = text[..end].rfind(' ')?;
         let (before, media_type) = (&text[..blank], &text[blank + 1..]);

@@ -1,14 +1,14 @@
-//! A URL -> its SURT key, by which indexes are sorted: `http://www.example.com/a?b` -> `com,example)/a?b`.
+//! A URL -> its SURT key, the sort key of indexes: `http://www.example.com/a?b` -> `com,example)/a?b`.
 //!
-//! Keys are those of the Internet Archive's default canonicaliser as the Python package `surt` (and so `cdxj-indexer`)
-//! makes them, oddities included, because other tools can use an index only if its keys are theirs.
-//! A URL that the package refuses is its own key, as in `cdxj-indexer`.
+//! Keys equal those of the Internet Archive's default canonicaliser in the Python package `surt` (and so
+//! `cdxj-indexer`), including its oddities. Other tools can use an index only if its keys equal theirs. If the package
+//! rejects a URL, the URL is its own key, as in `cdxj-indexer`.
 
 use std::net::Ipv4Addr;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode, percent_encode};
 
-/// The key of a URL.
+/// Returns the SURT key of a URL.
 pub fn surt(url: &str) -> String {
     if url.is_empty() {
         return "-".to_string();
@@ -22,30 +22,30 @@ pub fn surt(url: &str) -> String {
     }
 }
 
-/// A stretch of keys: `start` inclusive, `end` exclusive, compared as bytes.
+/// A range of keys: `start` inclusive, `end` exclusive, compared as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
-    /// First key of the stretch.
+    /// First key of the range.
     pub start: Vec<u8>,
-    /// First key behind the stretch.
+    /// First key behind the range.
     pub end: Vec<u8>,
 }
 
-/// The captures that a lookup by URL asks for.
+/// The captures that a lookup by URL returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchType {
-    /// This URL.
+    /// The URL itself.
     Exact,
-    /// All URLs that begin with it.
+    /// All URLs that begin with the URL.
     Prefix,
-    /// All URLs of its host.
+    /// All URLs of the same host.
     Host,
-    /// All URLs of its host and the hosts below it.
+    /// All URLs of the same host and its subdomains.
     Domain,
 }
 
 impl KeyRange {
-    /// The keys that a lookup asks for. In an index line a blank follows the key.
+    /// The keys that a lookup returns. In an index line a blank follows the key.
     pub fn of(url: &str, matching: MatchType) -> KeyRange {
         let key = surt(url);
         let host = key.split(')').next().unwrap_or(&key);
@@ -53,7 +53,7 @@ impl KeyRange {
             MatchType::Exact => KeyRange { start: format!("{key} ").into(), end: format!("{key}!").into() },
             MatchType::Prefix => {
                 let mut start = key.clone().into_bytes();
-                // The key has lost the slash that ends a directory or path.
+                // Canonicalisation removes the slash that ends a directory or path.
                 for end in [b'/', b'?'] {
                     if url.ends_with(end as char) && !start.ends_with(&[end]) {
                         start.push(end);
@@ -63,20 +63,20 @@ impl KeyRange {
                 KeyRange { start, end }
             }
             MatchType::Host => KeyRange { start: format!("{host})").into(), end: format!("{host}*").into() },
-            // `)` is the host itself, `,` the hosts below it; `-` is the next character.
+            // `)` ends the key of the host, `,` continues it with a subdomain, and `-` is the next character.
             MatchType::Domain => {
                 KeyRange { start: format!("{host})").into(), end: format!("{host}-").into() }
             }
         }
     }
 
-    /// Whether a line of an index belongs to the stretch.
+    /// Whether a line of an index is in the range.
     pub fn contains(&self, line: &[u8]) -> bool {
         line >= &self.start[..] && line < &self.end[..]
     }
 }
 
-/// The least byte string behind all those that begin with `prefix`.
+/// The least byte string behind all strings that begin with `prefix`.
 fn successor(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -97,7 +97,7 @@ struct UrlParts {
 }
 
 impl UrlParts {
-    /// Splits as RFC 2396, appendix B does; `None` where the package raises an error.
+    /// Splits a URL as in RFC 2396, appendix B; `None` if the package raises an error.
     fn parse(url: &[u8]) -> Option<UrlParts> {
         let url: Vec<u8> =
             trim_python(url).iter().copied().filter(|b| !matches!(b, b'\n' | b'\r' | b'\t')).collect();
@@ -131,7 +131,7 @@ impl UrlParts {
         Some(parts)
     }
 
-    /// `http:////host/path` is meant as `http://host/path`.
+    /// Repairs `http:////host/path`, which means `http://host/path`.
     fn take_host_from_path(&mut self) {
         let Some(path) = &self.path else { return };
         let n_slashes = path.iter().take_while(|&&b| b == b'/').count();
@@ -205,7 +205,7 @@ fn scheme_len(url: &[u8]) -> Option<usize> {
     (url.first()?.is_ascii_alphabetic() && url.get(n) == Some(&b':')).then_some(n)
 }
 
-/// `http://https://host` is meant as `https://host`.
+/// Repairs `http://https://host`, which means `https://host`.
 fn last_of_repeated_protocols(url: &[u8]) -> &[u8] {
     let protocol_len =
         |u: &[u8]| [&b"https://"[..], b"http://"].iter().find(|p| u.starts_with(p)).map(|p| p.len());
@@ -232,7 +232,7 @@ fn split_at_first(bytes: &[u8], separator: u8) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Host in lower case and port; `None` when the port is no number.
+/// Host in lower case and port; `None` if the port is not a number.
 fn split_netloc(netloc: &[u8]) -> Option<(Vec<u8>, Option<u16>)> {
     let n_colons = netloc.iter().rev().take_while(|&&b| b == b':').count();
     let netloc = &netloc[..netloc.len() - n_colons];
@@ -257,7 +257,7 @@ fn split_netloc(netloc: &[u8]) -> Option<(Vec<u8>, Option<u16>)> {
     Some((host, port))
 }
 
-/// Undoes percent-encoding until nothing changes.
+/// Decodes percent-encoding until nothing changes.
 fn unescape_repeatedly(bytes: &[u8]) -> Vec<u8> {
     let mut current = bytes.to_vec();
     loop {
@@ -269,7 +269,7 @@ fn unescape_repeatedly(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What stays as it is: printable ASCII but `#` and `%`.
+/// Characters to escape: blanks, `#`, `%` and all that are not printable ASCII.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'#').add(b'%');
 
 fn escape_once(bytes: &[u8]) -> Vec<u8> {
@@ -294,7 +294,7 @@ fn utf8_ignoring_errors(bytes: &[u8]) -> String {
     bytes.utf8_chunks().map(|chunk| chunk.valid()).collect()
 }
 
-/// Python's `idna` codec follows IDNA 2003: it maps the four characters that IDNA 2008 keeps.
+/// Python's `idna` codec follows IDNA 2003, which maps four characters that IDNA 2008 keeps.
 fn idna_2003(host: &str) -> Option<String> {
     let labels: Vec<&str> = host.split(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']).collect();
     let (last, inner) = labels.split_last()?;
@@ -313,7 +313,7 @@ fn label_to_ascii(label: &str) -> Option<String> {
     (1..64).contains(&ascii.len()).then_some(ascii)
 }
 
-/// Two dots become one, once; dots around the name go.
+/// Replaces two dots by one, in a single pass, and removes the dots around the name.
 fn collapse_dots(host: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(host.len());
     let mut at = 0;
@@ -326,8 +326,8 @@ fn collapse_dots(host: &[u8]) -> Vec<u8> {
     out[from..end].to_vec()
 }
 
-/// One number, or two to four parts as the C library's `inet_aton` reads them: the last fills what is left,
-/// a leading zero means octal.
+/// Parses one number, or two to four parts as the C library's `inet_aton` does. The last part fills the remaining
+/// bytes, and a leading zero means octal.
 fn parse_ipv4(host: &[u8]) -> Option<Ipv4Addr> {
     if !host.is_empty() && host.iter().all(u8::is_ascii_digit) {
         let number =
@@ -353,7 +353,7 @@ fn c_number(digits: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
 }
 
-/// Without `www.`, `www2.` and so on.
+/// Removes `www.`, `www2.` and similar prefixes.
 fn strip_www(host: Vec<u8>) -> Vec<u8> {
     let Some(rest) = host.strip_prefix(b"www") else { return host };
     let n_digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -371,7 +371,7 @@ fn default_port(scheme: &[u8]) -> Option<u16> {
     }
 }
 
-/// Resolves `.` and `..`, drops empty segments; a `..` above the root stays.
+/// Resolves `.` and `..`, and drops empty segments. A `..` above the root stays in the path.
 fn normalise_path(path: &[u8]) -> Vec<u8> {
     let mut kept: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&b| b == b'/').skip(1) {
@@ -403,8 +403,8 @@ fn canonical_path(path: Vec<u8>) -> Vec<u8> {
     path
 }
 
-/// Takes the last `/(session)/` that is followed by some `.aspx` out of a path. `session_len` measures one
-/// at the start of what it is given, closing slash included.
+/// Removes the last `/(session)/` that is followed by some `.aspx` from a path. `session_len` measures a session at
+/// the start of its argument, including the closing slash.
 fn strip_path_session(path: Vec<u8>, session_len: fn(&[u8]) -> Option<usize>) -> Vec<u8> {
     let followed = |rest: &[u8]| memchr::memmem::find_iter(before(rest, b"?"), b".aspx").any(|at| at > 0);
     for at in memchr::memrchr_iter(b'/', &path).map(|slash| slash + 1) {
@@ -423,7 +423,7 @@ fn asp_session_plain(path: &[u8]) -> Option<usize> {
         .then_some(27)
 }
 
-/// `(S(24 letters)F(24 letters))/`
+/// Matches `(S(24 characters)F(24 characters))/`, with one or more such groups.
 fn asp_session_nested(path: &[u8]) -> Option<usize> {
     let mut rest = path.strip_prefix(b"(")?;
     let mut n_parts = 0;
@@ -459,7 +459,7 @@ fn canonical_query(query: Vec<u8>) -> Vec<u8> {
     reorder(&query.to_ascii_lowercase())
 }
 
-/// Takes the last `name` + value that ends a parameter out of a query. `value_len` measures a value.
+/// Removes the last `name` + value that ends a parameter from a query. `value_len` measures a value.
 fn strip_query_session(query: Vec<u8>, name: &[u8], value_len: impl Fn(&[u8]) -> Option<usize>) -> Vec<u8> {
     let lower = query.to_ascii_lowercase();
     let found = memchr::memmem::rfind_iter(&lower, name).find_map(|at| {
@@ -473,7 +473,7 @@ fn strip_query_session(query: Vec<u8>, name: &[u8], value_len: impl Fn(&[u8]) ->
     }
 }
 
-/// Sorts the parameters, one without a value before one with an empty value.
+/// Sorts the parameters. A parameter without a value precedes one with an empty value.
 fn reorder(query: &[u8]) -> Vec<u8> {
     if query.len() <= 1 {
         return query.to_vec();
@@ -495,8 +495,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Keys as the Python package `surt` 0.3.1 gives them; where it raises an error, `cdxj-indexer` takes the
-    /// URL itself.
+    /// The Python package `surt` 0.3.1 returns these keys. If it raises an error, `cdxj-indexer` uses the URL itself.
     #[test]
     fn keys_are_those_of_the_python_package() {
         for (url, key) in [

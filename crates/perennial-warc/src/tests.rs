@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 const COMPRESSIONS: [Compression; 4] =
     [Compression::None, Compression::Gzip(6), Compression::Gzip(0), Compression::Zstd(3)];
 
-/// One thing the reader reported, with everything that can be compared.
+/// One item from the reader, with all values that can be compared.
 #[derive(Debug, Clone, PartialEq)]
 enum ReadResult {
     Record {
@@ -19,7 +19,7 @@ enum ReadResult {
         block: Vec<u8>,
         extent: RecordExtent,
     },
-    /// A record that turned out damaged after its head was read.
+    /// A record whose damage was found only after its head was read.
     Broken(String, Damage),
     Damage(Damage),
 }
@@ -29,7 +29,7 @@ fn read_all(bytes: &[u8], seekable: bool) -> Vec<ReadResult> {
     if seekable { walk(WarcReader::seekable(source).unwrap()) } else { walk(WarcReader::new(source)) }
 }
 
-/// A source that hands out a few bytes at a time, as sockets and full pipes do.
+/// A source that returns a few bytes at a time, as sockets and full pipes do.
 struct Trickle<'a>(&'a [u8], usize);
 
 impl Read for Trickle<'_> {
@@ -71,7 +71,7 @@ fn sound_ids(seen: &[ReadResult]) -> Vec<String> {
         .collect()
 }
 
-/// What a test writes: a kind by number, an address, a body.
+/// A record for a test to write: its type by number, its URL and its body.
 type RecordPlan = (u8, String, Vec<u8>);
 
 fn write_plans(plans: &[RecordPlan], compression: Compression) -> (Vec<u8>, Vec<WrittenRecord>, Vec<String>) {
@@ -135,12 +135,12 @@ proptest! {
     #[test]
     fn small_reads_change_nothing(plans in plans(300), pick in 0..4usize, step in 1..40usize, at: prop::sample::Index, flip: bool) {
         let (mut bytes, _, _) = write_plans(&plans, COMPRESSIONS[pick]);
-        // libzstd accepts a wrong window size when it has the whole frame.
+        // libzstd accepts a wrong window size if it has the whole frame.
         if flip && pick < 3 {
             let at = at.index(bytes.len());
             bytes[at] ^= 0x10;
         }
-        // The size of the window decides when damage is seen, but not which records are sound.
+        // The size of the window affects when damage is found, but not which records are sound.
         let sound = |seen: Vec<ReadResult>| seen.into_iter().filter(|s| matches!(s, ReadResult::Record { .. })).collect::<Vec<_>>();
         prop_assert_eq!(sound(walk(WarcReader::new(Trickle(&bytes, step)))), sound(read_all(&bytes, true)));
     }
@@ -275,8 +275,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// All records but one are sound and in order; that one may be. In a plain file a record whose wrong length ends by
-/// chance where another record ends has that record in its block. Then its digest must be wrong.
+/// Checks that all records but one are sound and in order; that one may be. In a plain file a record's wrong length
+/// may end by chance at the end of a later record. Its block then contains that record, and its digest must be wrong.
 fn expect_all_but(names: &[String], hit: usize, seen: &[ReadResult]) -> Result<(), TestCaseError> {
     let sound = sound_ids(seen);
     let mut others = names.to_vec();
@@ -288,7 +288,7 @@ fn expect_all_but(names: &[String], hit: usize, seen: &[ReadResult]) -> Result<(
     Ok(())
 }
 
-/// The records that are in the block of another one of which the digest is wrong.
+/// Returns the records in the block of a record whose digest is wrong.
 fn names_in_block_of(id: &str, seen: &[ReadResult]) -> Vec<String> {
     let is_it = |s: &&ReadResult| matches!(s, ReadResult::Record { id: other, .. } if other == id);
     let Some(ReadResult::Record { fields, block, .. }) = seen.iter().find(is_it) else { return Vec::new() };

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 
-/// An instant: milliseconds since the Unix epoch, UTC.
+/// An instant in UTC, as milliseconds since the Unix epoch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// A length of time in milliseconds, which may be negative.
+/// A duration in milliseconds, which may be negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Span(i64);
 
@@ -24,28 +24,28 @@ impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Timestamp = Timestamp(0);
 
-    /// From milliseconds since the Unix epoch.
+    /// Creates an instant from milliseconds since the Unix epoch.
     pub const fn from_millis(millis: i64) -> Timestamp {
         Timestamp(millis)
     }
 
-    /// From seconds since the Unix epoch.
+    /// Creates an instant from seconds since the Unix epoch.
     pub const fn from_secs(secs: i64) -> Timestamp {
         Timestamp(secs.saturating_mul(1000))
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since the Unix epoch, rounded down.
+    /// Returns whole seconds since the Unix epoch, rounded down.
     pub const fn as_secs(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// Reads RFC 3339 (any offset, or a date alone) or 4 to 14 digits as in CDX. Missing parts have their lowest value, so
-    /// that `2026` is the first instant of that year.
+    /// Parses RFC 3339 (any offset, or a date alone) or 4 to 14 digits as in CDX. Missing parts get their lowest
+    /// value: `2026` is the first instant of that year.
     pub fn parse(text: &str) -> Result<Timestamp, TimestampError> {
         let error = || TimestampError { text: text.chars().take(40).collect() };
         let trimmed = text.trim();
@@ -87,7 +87,7 @@ impl Timestamp {
         Some(Timestamp(zoned.timestamp().as_millisecond()))
     }
 
-    /// The instant as a type of jiff, clamped to the range that it can hold.
+    /// Converts to jiff's type, clamped to its range.
     pub fn to_jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
             jiff::Timestamp::MIN
@@ -96,12 +96,12 @@ impl Timestamp {
         })
     }
 
-    /// Fourteen digits, as CDX and replay addresses use them.
+    /// Formats as fourteen digits, the form in CDX and in replay URLs.
     pub fn to_digits14(self) -> String {
         self.to_jiff().strftime("%Y%m%d%H%M%S").to_string()
     }
 
-    /// RFC 3339 in UTC with whole seconds, the form of WARC-Date that every reader accepts.
+    /// Formats as RFC 3339 in UTC with whole seconds. Every reader accepts this form of WARC-Date.
     pub fn to_rfc3339(self) -> String {
         self.to_jiff().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
@@ -123,32 +123,32 @@ impl Span {
     /// A span of length 0.
     pub const ZERO: Span = Span(0);
 
-    /// From milliseconds.
+    /// Creates a span from milliseconds.
     pub const fn from_millis(millis: i64) -> Span {
         Span(millis)
     }
 
-    /// From seconds.
+    /// Creates a span from seconds.
     pub const fn from_secs(secs: i64) -> Span {
         Span(secs.saturating_mul(1000))
     }
 
-    /// From hours.
+    /// Creates a span from hours.
     pub const fn from_hours(hours: i64) -> Span {
         Span(hours.saturating_mul(3_600_000))
     }
 
-    /// Milliseconds.
+    /// Returns milliseconds.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// Seconds with fraction.
+    /// Returns seconds with a fraction.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// Hours with fraction, the unit of time in rates.
+    /// Returns hours with a fraction, the unit of time in rates.
     pub fn as_hours_f64(self) -> f64 {
         self.0 as f64 / 3.6e6
     }

@@ -1,7 +1,7 @@
 //! Records -> WARC 1.1, one compressed member each, over any `Write`.
 //!
 //! Blocks are stored exactly as given: HTTP heads and bodies byte for byte, with their transfer and content encoding.
-//! Dates and record ids are arguments, so that the same input gives the same file.
+//! Dates and record ids are arguments, so the same input always gives the same file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 
 const COPY: usize = 128 * 1024;
 
-/// A record's name: a UUID, written `<urn:uuid:...>`.
+/// The id of a record: a UUID, written `<urn:uuid:...>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(pub u128);
 
@@ -28,8 +28,8 @@ impl fmt::Display for RecordId {
     }
 }
 
-/// Names for records from a seed. The same seed gives the same names in the same order, and different seeds give
-/// different names in practice. They are UUIDs of version 8, whose bits are free.
+/// Generates record ids from a seed. The same seed gives the same ids in the same order, and different seeds give
+/// different ids in practice. The ids are UUIDs of version 8, in which all other bits are free.
 #[derive(Clone, Debug)]
 pub struct RecordIds {
     seed: u128,
@@ -37,12 +37,12 @@ pub struct RecordIds {
 }
 
 impl RecordIds {
-    /// The names of a seed. The driver takes a random seed once for each process or file.
+    /// Starts the ids of a seed. Callers choose one random seed per process or file.
     pub fn new(seed: u128) -> RecordIds {
         RecordIds { seed, n_given: 0 }
     }
 
-    /// The next name.
+    /// Returns the next id.
     pub fn next_id(&mut self) -> RecordId {
         let mut hasher = Sha1::new();
         hasher.update(self.seed.to_be_bytes());
@@ -55,12 +55,12 @@ impl RecordIds {
     }
 }
 
-/// Why a revisit stores no body.
+/// The reason for storing a revisit without a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevisitProfile {
-    /// The body is the same, byte for byte, as one stored before.
+    /// The body is identical, byte for byte, to one stored earlier.
     IdenticalPayloadDigest,
-    /// The server answered 304 to a conditional request.
+    /// The server answered a conditional request with 304.
     ServerNotModified,
 }
 
@@ -77,7 +77,7 @@ impl RevisitProfile {
         }
     }
 
-    /// From a profile's URI of WARC 1.0 or 1.1.
+    /// Parses a profile's URI of WARC 1.0 or 1.1.
     pub fn parse(uri: &str) -> Option<RevisitProfile> {
         match uri.trim().rsplit('/').next() {
             Some("identical-payload-digest") => Some(RevisitProfile::IdenticalPayloadDigest),
@@ -87,7 +87,7 @@ impl RevisitProfile {
     }
 }
 
-/// A record to be written: start with the function named after its type, add fields, hand it to
+/// A record to be written. Create it with the function named after its type, add fields, and pass it to
 /// [`WarcWriter::write`].
 #[derive(Clone, Debug)]
 pub struct NewRecord<'a> {
@@ -102,7 +102,7 @@ pub struct NewRecord<'a> {
 }
 
 impl<'a> NewRecord<'a> {
-    /// Any record. `date` is stored in whole seconds, the form that every reader accepts.
+    /// Creates a record of any type. `date` is stored in whole seconds, the form that every reader accepts.
     fn new(kind: RecordType, id: RecordId, date: Timestamp, content_type: &'a str) -> NewRecord<'a> {
         let fields = vec![
             ("WARC-Type".into(), kind.as_str().to_string().into()),
@@ -121,7 +121,8 @@ impl<'a> NewRecord<'a> {
         }
     }
 
-    /// What made the file, first in it: `facts` such as `software`, `format`, `robots`.
+    /// Creates the first record of a file, which describes how the file was made. `facts` are fields such as
+    /// `software`, `format` and `robots`.
     pub fn warcinfo(
         id: RecordId,
         date: Timestamp,
@@ -133,7 +134,8 @@ impl<'a> NewRecord<'a> {
         record.field("WARC-Filename", filename)
     }
 
-    /// What a server sent: the head up to its blank line, and the body, both as they came over the wire.
+    /// Creates the record of a server's response: the head up to its blank line and the body, both as sent over the
+    /// wire.
     pub fn response(
         id: RecordId,
         date: Timestamp,
@@ -145,7 +147,7 @@ impl<'a> NewRecord<'a> {
         NewRecord::new(RecordType::Response, id, date, content_type).url(url).block(http_head, body)
     }
 
-    /// What the crawler asked for.
+    /// Creates the record of a crawler's request.
     pub fn request(
         id: RecordId,
         date: Timestamp,
@@ -157,8 +159,8 @@ impl<'a> NewRecord<'a> {
         NewRecord::new(RecordType::Request, id, date, content_type).url(url).block(http_head, body)
     }
 
-    /// A capture whose body is stored elsewhere; `payload_digest` is that body's label. Say where with
-    /// [`NewRecord::refers_to`].
+    /// Creates a capture whose body is stored elsewhere; `payload_digest` is the label of that body.
+    /// [`NewRecord::refers_to`] adds its position.
     pub fn revisit(
         id: RecordId,
         date: Timestamp,
@@ -173,14 +175,15 @@ impl<'a> NewRecord<'a> {
         record.url(url).field("WARC-Profile", profile.uri()).block(http_head, b"")
     }
 
-    /// Facts about a capture as `name: value` lines; tie it to its record with [`NewRecord::concurrent_to`].
+    /// Creates facts about a capture as `name: value` lines. [`NewRecord::concurrent_to`] links them to the capture's
+    /// record.
     pub fn metadata(id: RecordId, date: Timestamp, url: &'a str, facts: &[(&str, &str)]) -> NewRecord<'a> {
         let mut record = NewRecord::new(RecordType::Metadata, id, date, "application/warc-fields").url(url);
         record.body = warc_fields(facts).into();
         record
     }
 
-    /// Facts about a capture in another format, such as JSON.
+    /// Creates facts about a capture in a different format, such as JSON.
     pub fn metadata_block(
         id: RecordId,
         date: Timestamp,
@@ -191,7 +194,7 @@ impl<'a> NewRecord<'a> {
         NewRecord::new(RecordType::Metadata, id, date, content_type).url(url).block(b"", block)
     }
 
-    /// Content without a protocol head, or something derived, such as `urn:vixml:<url>`.
+    /// Creates content without a protocol head, or derived content such as `urn:vixml:<url>`.
     pub fn resource(
         id: RecordId,
         date: Timestamp,
@@ -212,41 +215,41 @@ impl<'a> NewRecord<'a> {
         self.field("WARC-Target-URI", url)
     }
 
-    /// Any further field. Line ends in a value become blanks, in an address they are escaped.
+    /// Adds a field. Line ends become blanks in a value, and are escaped in a URI.
     pub fn field(mut self, name: &'a str, value: impl Into<Cow<'a, str>>) -> NewRecord<'a> {
         self.fields.push((name.into(), value.into()));
         self
     }
 
-    /// Names a record of the same capture, as a request names its response.
+    /// Names a record of the same capture. For example, a request names its response.
     pub fn concurrent_to(self, id: RecordId) -> NewRecord<'a> {
         self.field("WARC-Concurrent-To", id.to_string())
     }
 
-    /// Address of the server.
+    /// Adds the IP address of the server.
     pub fn ip_address(self, address: std::net::IpAddr) -> NewRecord<'a> {
         self.field("WARC-IP-Address", address.to_string())
     }
 
-    /// Says that the block is shorter than what the server had to send.
+    /// Marks the block as shorter than the server's full response.
     pub fn truncated(self, why: Truncation) -> NewRecord<'a> {
         self.field("WARC-Truncated", why.as_str())
     }
 
-    /// Where a revisit's body is stored.
+    /// Names the capture that contains a revisit's body.
     pub fn refers_to(self, url: &'a str, date: Timestamp) -> NewRecord<'a> {
         self.field("WARC-Refers-To-Target-URI", url).field("WARC-Refers-To-Date", date.to_rfc3339())
     }
 
-    /// Digests that are known already, as labels. They are not computed again. A streamed body needs them, because they
-    /// stand before the block.
+    /// Sets digests that are already known, as labels, so the writer does not compute them. A streamed body needs
+    /// them, because they precede the block.
     pub fn digests(mut self, block: Option<String>, payload: Option<String>) -> NewRecord<'a> {
         self.block_digest = block;
         self.payload_digest = payload;
         self
     }
 
-    /// The record's name.
+    /// The record's id.
     pub fn id(&self) -> RecordId {
         self.id
     }
@@ -293,7 +296,7 @@ impl<'a> NewRecord<'a> {
     }
 }
 
-/// `name: value` lines, the block of a warcinfo or metadata record.
+/// `name: value` lines, which are the block of a warcinfo or metadata record.
 fn warc_fields(facts: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in facts {
@@ -316,23 +319,24 @@ fn push_field(head: &mut Vec<u8>, name: &str, value: &str) {
     head.extend_from_slice(b"\r\n");
 }
 
-/// Where a record was written, and what it turned out to be.
+/// The position and the digests of a written record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenRecord {
-    /// Offset of its member in the file.
+    /// Offset of the record's member in the file.
     pub offset: u64,
-    /// Length of its member; of a plain record, head and block without the blank lines after them.
+    /// Length of the record's member. For a plain record: length of its head and block without the blank lines after
+    /// them.
     pub length: u64,
     /// `WARC-Block-Digest`.
     pub block_digest: Option<String>,
-    /// `WARC-Payload-Digest`: two captures with the same one are the same version.
+    /// `WARC-Payload-Digest`. Two captures with the same one are the same version.
     pub payload_digest: Option<String>,
 }
 
-/// Writes records one after another, a compressed member each.
+/// Writes consecutive records, each as a compressed member.
 ///
-/// When a write fails, the file may hold a part of the record behind [`WarcWriter::offset`], which must be cut off
-/// before the next write.
+/// If a write fails, the file may contain a part of the record behind [`WarcWriter::offset`]. The caller must cut that
+/// part off before the next write.
 pub struct WarcWriter<W> {
     out: W,
     offset: u64,
@@ -340,12 +344,12 @@ pub struct WarcWriter<W> {
 }
 
 impl<W: Write> WarcWriter<W> {
-    /// `offset` is the length of what the file holds already: 0 for a new one.
+    /// Creates a writer. `offset` is the current length of the file: 0 for a new one.
     pub fn new(out: W, offset: u64, compression: Compression) -> io::Result<WarcWriter<W>> {
         Ok(WarcWriter { out, offset, compressor: Compressor::new(compression)? })
     }
 
-    /// Where the next record will start: the sound length of the file.
+    /// The offset of the next record, which is the sound length of the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -360,12 +364,12 @@ impl<W: Write> WarcWriter<W> {
         &mut self.out
     }
 
-    /// Returns the output.
+    /// Ends writing and returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// Appends records that another writer of the same compression made, and returns where they start.
+    /// Appends records that a different writer with the same compression made, and returns their offset.
     pub fn write_members(&mut self, members: &[u8]) -> io::Result<u64> {
         self.out.write_all(members)?;
         let offset = self.offset;
@@ -373,16 +377,16 @@ impl<W: Write> WarcWriter<W> {
         Ok(offset)
     }
 
-    /// Writes a record whose block is in memory. It reaches the output in one piece unless it is large, but
-    /// is not flushed.
+    /// Writes a record whose block is in memory. The output receives it in one piece unless it is large. The writer
+    /// does not flush.
     pub fn write(&mut self, record: &NewRecord<'_>) -> io::Result<WrittenRecord> {
         let body: &[u8] = &record.body;
         let digests = record.compute_digests();
         self.write_block(record, body.len() as u64, digests, &mut { body })
     }
 
-    /// Writes a record whose body comes from `body`, exactly `length` bytes behind the HTTP head given with
-    /// the record. Only the digests given with [`NewRecord::digests`] are written. Memory is constant.
+    /// Writes a record with a streamed body: exactly `length` bytes of `body` follow the record's HTTP head. The
+    /// writer stores only the digests from [`NewRecord::digests`]. Memory is constant.
     pub fn write_stream(
         &mut self,
         record: &NewRecord<'_>,
@@ -419,7 +423,7 @@ impl<W: Write> WarcWriter<W> {
     }
 }
 
-/// A body in memory, which is compressed in one go, or a streamed one.
+/// A body in memory, which is compressed in one call, or a streamed body.
 trait BlockSource {
     fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64>;
 }

@@ -1,4 +1,4 @@
-//! A chunked body -> its bytes. A body that only claims to be chunked is given as it is.
+//! A chunked body -> its bytes. A body that only claims to be chunked is returned unchanged.
 
 use std::io::{self, BufRead, Read};
 
@@ -11,20 +11,20 @@ const MAX_SIZE_LINE: usize = 1024;
 pub(super) struct ChunkedReader<R> {
     source: io::BufReader<R>,
     state: ChunkPosition,
-    /// The size line as far as it was read.
+    /// The part of the size line that was read.
     line: Vec<u8>,
     any_chunk: bool,
 }
 
 #[derive(Clone, Copy)]
 enum ChunkPosition {
-    /// Before a size line; `after_data` when a line end must come first.
+    /// Before a size line; with `after_data`, a line end must come first.
     Size {
         after_data: bool,
     },
     Data(u64),
     Done,
-    /// The body was never chunked: first comes the line that is no size, then the rest.
+    /// The body was never chunked. The invalid size line is returned first, then the rest.
     Verbatim {
         n_given: usize,
     },
@@ -103,7 +103,7 @@ impl<R: Read> Read for ChunkedReader<R> {
     }
 }
 
-/// Hexadecimal digits, perhaps an extension behind a semicolon, and a line end.
+/// Parses hexadecimal digits, an optional extension behind a semicolon, and a line end.
 fn parse_size(line: &[u8]) -> Option<u64> {
     let line = line.strip_suffix(b"\n")?;
     let digits = line.split(|&b| b == b';').next()?.trim_ascii();

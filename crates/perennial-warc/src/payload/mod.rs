@@ -1,11 +1,11 @@
-//! A stored HTTP body -> the bytes it stands for: chunks joined, content codings undone, on demand.
+//! A stored HTTP body -> its decoded bytes: chunks are joined and content codings decoded, on demand.
 //!
-//! The decoder is as lenient as browsers: a body that claims to be chunked, gzip, brotli and so on but is not is returned
-//! as it is. It is guarded against bombs: size and growth are limited, and memory is constant when streamed. What was
-//! decoded before an error is returned, and a [`IncompleteBody`] says what was cut and why.
+//! The decoder is as lenient as browsers. It returns a body unchanged if the body only claims to be chunked, gzip,
+//! brotli and so on. It resists bombs: size and growth are limited, and memory is constant when streaming. After an
+//! error it returns the bytes decoded so far, and an [`IncompleteBody`] with the reason.
 //!
-//! A bomb need not be large at its end: six gzip codings over members that hold nothing unpack for ever and give no byte.
-//! So all codings of a body share one budget of bytes and members, whichever of them spends it.
+//! A bomb need not produce large output: six gzip codings over empty members unpack forever and produce no byte.
+//! Therefore all codings of a body share one budget of bytes and members.
 
 mod chunked;
 
@@ -22,26 +22,27 @@ use crate::http::HttpHead;
 use chunked::ChunkedReader;
 
 const BUFFER: usize = 32 * 1024;
-/// Memory of a body longer than this is taken sparingly.
+/// The buffer of a body longer than this grows in small steps.
 const LARGE_BYTES: usize = 4 << 20;
-/// Most codings on top of each other. No server uses as many, so that more are an attack.
+/// Limit on stacked codings. No server uses as many, so more are an attack.
 const MAX_CODINGS: usize = 6;
 /// The largest window of a zstd frame: 32 MiB. Browsers allow 8.
 const MAX_WINDOW_LOG: u32 = 25;
-/// Most gzip members or zstd frames of one body, over all codings. A file of independent blocks has one every 64 KiB, so
-/// that this many are a gibibyte of it.
+/// Limit on the gzip members or zstd frames of one body, over all codings. A file of independent blocks has one per 64
+/// KiB, so this many contain a gibibyte.
 const MAX_MEMBERS: u64 = 16_384;
-/// Bytes that codings may unpack between them beyond twice the largest body, for small limits.
+/// Bytes that codings may unpack in total beyond twice the largest body, for small limits.
 const BETWEEN_FREE: u64 = 1 << 20;
-/// Growth is not judged before this many bytes came out, because small texts of one letter are not bombs.
+/// The growth limit applies only after this many decoded bytes, because a small text of one repeated character is not
+/// a bomb.
 const RATIO_FREE: u64 = 1 << 20;
 
-/// Limits of decoding.
+/// Limits on decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodingLimits {
-    /// Most bytes of the decoded body.
+    /// Limit on the bytes of the decoded body.
     pub max_bytes: u64,
-    /// Most decoded bytes for each stored byte, once a mebibyte came out.
+    /// Limit on decoded bytes per stored byte. It applies once a mebibyte is decoded.
     pub max_ratio: u64,
 }
 
@@ -51,31 +52,31 @@ impl Default for DecodingLimits {
     }
 }
 
-/// Why a decoded body is not whole.
+/// Why a decoded body is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncompleteBody {
-    /// The coding that was being undone, such as `gzip` or `chunked`; empty for the body itself.
+    /// The coding that was being decoded, such as `gzip` or `chunked`; empty for the body itself.
     pub coding: String,
-    /// What happened.
+    /// The reason.
     pub cause: IncompleteCause,
 }
 
-/// What ended the decoding of a body.
+/// Why decoding ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncompleteCause {
-    /// Longer than [`DecodingLimits::max_bytes`].
+    /// The body is longer than [`DecodingLimits::max_bytes`].
     TooLarge,
-    /// Grew by more than [`DecodingLimits::max_ratio`].
+    /// The body grew by more than [`DecodingLimits::max_ratio`].
     Bomb,
-    /// Took more unpacking than any honest body of its size: its codings hold bombs for each other.
+    /// Decoding took more work than any honest body of its size needs: its codings contain bombs for each other.
     TooMuchWork,
     /// The stored bytes end too early.
     Ended,
     /// The stored bytes are invalid.
     Corrupt,
-    /// The coding is unknown, and the bytes are as stored.
+    /// The coding is unknown, so the bytes are returned as stored.
     UnknownCoding,
-    /// Too many codings on top of each other.
+    /// Too many codings are stacked.
     TooManyCodings,
     /// The source failed.
     Source,
@@ -109,21 +110,21 @@ impl fmt::Display for IncompleteBody {
 
 impl std::error::Error for IncompleteBody {}
 
-/// A decoded body, or as much of it as could be decoded.
+/// A decoded body, or the part of it that could be decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payload {
     /// The decoded bytes.
     pub bytes: Vec<u8>,
-    /// Why the body is not whole, if it is not.
+    /// Why the body is incomplete, if it is.
     pub cut: Option<IncompleteBody>,
 }
 
-/// Decodes a body as its head says.
+/// Decodes a body according to its head.
 pub fn decode<'a>(head: &HttpHead, body: impl Read + Send + 'a, limits: DecodingLimits) -> Payload {
     collect(PayloadReader::new(head, body, limits))
 }
 
-/// The same as a stream in constant memory. A read that fails with a [`IncompleteBody`] inside ends the body.
+/// Decodes a body as a stream in constant memory. A read that fails with an [`IncompleteBody`] inside ends the body.
 pub fn decoded<'a>(
     head: &HttpHead,
     body: impl Read + Send + 'a,
@@ -132,7 +133,7 @@ pub fn decoded<'a>(
     PayloadReader::new(head, body, limits)
 }
 
-/// Undoes the transfer codings alone: the body as its content codings left it.
+/// Decodes only the transfer codings. The body keeps its content codings.
 pub fn transferred<'a>(
     head: &HttpHead,
     body: impl Read + Send + 'a,
@@ -142,7 +143,7 @@ pub fn transferred<'a>(
     PayloadReader::with_codings(transfer.into_iter().rev().collect(), body, limits)
 }
 
-/// Unpacks a gzip file, such as a sitemap that is one in itself.
+/// Unpacks a gzip file, such as a sitemap that is compressed itself.
 pub fn gunzip(file: &[u8], limits: DecodingLimits) -> Payload {
     collect(PayloadReader::with_codings(vec!["gzip".to_string()], file, limits))
 }
@@ -168,20 +169,20 @@ fn collect(mut reader: PayloadReader<'_>) -> Payload {
     payload
 }
 
-/// Large bodies grow by a quarter and not to twice their size, of which half could stay unused.
+/// Lets large bodies grow by a quarter. Doubling could leave half of the memory unused.
 fn make_room(bytes: &mut Vec<u8>, n_more: usize) {
     if bytes.len() >= LARGE_BYTES && bytes.capacity() - bytes.len() < n_more {
         bytes.reserve_exact((bytes.len() / 4).max(n_more));
     }
 }
 
-/// The [`IncompleteBody`] that a [`PayloadReader`] failed with.
+/// Extracts the [`IncompleteBody`] from the error of a [`PayloadReader`].
 fn incomplete_body(e: &io::Error) -> IncompleteBody {
     let known = e.get_ref().and_then(|inner| inner.downcast_ref::<IncompleteBody>()).cloned();
     known.unwrap_or(IncompleteBody { coding: String::new(), cause: IncompleteCause::Source })
 }
 
-/// Decodes a body as a stream. A read that fails with a [`IncompleteBody`] inside ends the body.
+/// Decodes a body as a stream. A read that fails with an [`IncompleteBody`] inside ends the body.
 pub struct PayloadReader<'a> {
     source: Box<dyn Read + Send + 'a>,
     n_out: u64,
@@ -190,14 +191,14 @@ pub struct PayloadReader<'a> {
 }
 
 impl<'a> PayloadReader<'a> {
-    /// Undoes the transfer codings, then the content codings, each list from its end.
+    /// Decodes the transfer codings, then the content codings, each list from its end.
     fn new(head: &HttpHead, body: impl Read + Send + 'a, limits: DecodingLimits) -> PayloadReader<'a> {
         let (content, transfer) = head.codings();
         let codings = transfer.into_iter().rev().chain(content.into_iter().rev()).collect();
         PayloadReader::with_codings(codings, body, limits)
     }
 
-    /// Undoes these codings, the first one first.
+    /// Decodes these codings, the first one first.
     fn with_codings(
         codings: Vec<String>,
         body: impl Read + Send + 'a,
@@ -232,7 +233,7 @@ impl Read for PayloadReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let left = self.max_bytes - self.n_out;
         if left == 0 && !out.is_empty() {
-            // At the limit the body is cut only if there is more.
+            // At the limit, the body is incomplete only if there is more.
             return match self.source.read(&mut [0])? {
                 0 => Ok(0),
                 _ => Err(cut("", IncompleteCause::TooLarge)),
@@ -249,18 +250,18 @@ fn cut(coding: &str, cause: IncompleteCause) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, IncompleteBody { coding: coding.to_string(), cause })
 }
 
-/// What all codings of one body may still unpack, together.
+/// The work that all codings of one body may still do in total.
 #[derive(Clone)]
 struct DecodingBudget(Arc<BudgetLeft>);
 
-/// Atomic only so that a body may be read on by another thread than the one that began.
+/// Atomic only so that a different thread may continue reading a body.
 struct BudgetLeft {
     bytes: AtomicU64,
     members: AtomicU64,
 }
 
 impl DecodingBudget {
-    /// The last coding unpacks `max_bytes` at most, and the bytes before it are fewer in every honest body.
+    /// The last coding unpacks at most `max_bytes`, and in every honest body the bytes before it are fewer.
     fn new(limits: DecodingLimits) -> DecodingBudget {
         let bytes = limits.max_bytes.saturating_mul(2).saturating_add(BETWEEN_FREE);
         DecodingBudget(Arc::new(BudgetLeft {
@@ -269,7 +270,7 @@ impl DecodingBudget {
         }))
     }
 
-    /// Whether there was enough left.
+    /// Spends from the budget; returns whether there was enough left.
     fn spend(&self, bytes: usize, members: u64) -> bool {
         let bytes = self.0.bytes.load(Relaxed).checked_sub(bytes as u64);
         let members = self.0.members.load(Relaxed).checked_sub(members);
@@ -279,7 +280,7 @@ impl DecodingBudget {
     }
 }
 
-/// Undoes one compression.
+/// Decodes one compression.
 struct DecodingStage<R> {
     source: R,
     coding: String,
@@ -297,7 +298,7 @@ struct DecodingStage<R> {
 #[derive(PartialEq)]
 enum StageState {
     Running,
-    /// One gzip member or zstd frame is done; another may follow.
+    /// One gzip member or zstd frame has ended; another may follow.
     Between,
     Done,
     /// The body was never compressed.
@@ -334,8 +335,8 @@ impl<R: Read> DecodingStage<R> {
         Ok(self.end)
     }
 
-    /// The first bytes are invalid: tries another dialect of the coding, or takes the body as not compressed. This is possible
-    /// only while everything that was read is still in the buffer.
+    /// Handles invalid first bytes: tries a different dialect of the coding, or treats the body as uncompressed. This
+    /// works only while the buffer still contains all bytes that were read.
     fn start_over(&mut self) -> bool {
         if self.n_out > 0 || self.n_in != self.end as u64 {
             return false;
@@ -348,7 +349,7 @@ impl<R: Read> DecodingStage<R> {
         true
     }
 
-    /// After a member comes another one, or padding that is not read.
+    /// Starts the next member. If padding follows instead, it is ignored and the body ends.
     fn next_member(&mut self) -> io::Result<()> {
         if self.pos == self.end && self.refill()? == 0 {
             self.state = StageState::Done;
@@ -432,7 +433,7 @@ type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
 enum DecodingEngine {
     Gzip(Decompress),
     Zlib(Decompress),
-    /// Raw deflate without the zlib header, which some servers mean by `deflate`.
+    /// Raw deflate without the zlib header. Some servers call it `deflate`.
     RawDeflate(Decompress),
     Brotli(Box<Brotli>),
     Zstd(Box<ZstdDecoder<'static>>),
@@ -451,7 +452,7 @@ impl DecodingEngine {
             "deflate" | "x-deflate" => Some(DecodingEngine::Zlib(Decompress::new(true))),
             "br" => {
                 let [a, b, c] = [(); 3].map(|()| StandardAlloc::default());
-                // Windows have up to 16 MiB; the large-window extension with its gigabyte is not allowed.
+                // Windows have up to 16 MiB. The large-window extension, with windows of a gigabyte, is not allowed.
                 Some(DecodingEngine::Brotli(Box::new(BrotliState::new_strict(a, b, c))))
             }
             "zstd" => {
@@ -467,7 +468,7 @@ impl DecodingEngine {
         matches!(self, DecodingEngine::Zlib(_)).then(|| DecodingEngine::RawDeflate(Decompress::new(false)))
     }
 
-    /// Prepares for another member if one begins here.
+    /// Prepares for the next member if one begins here.
     fn restart(&mut self, bytes: &[u8]) -> bool {
         match self {
             DecodingEngine::Gzip(inflate) if bytes.starts_with(&[0x1f]) => {
@@ -490,7 +491,7 @@ impl DecodingEngine {
                 let n_out = (inflate.total_out() - before_out) as usize;
                 match status {
                     Ok(status) => Ok(DecodingStep { n_in, n_out, done: status == Status::StreamEnd }),
-                    // The bytes before the error are good. The error comes again with the next call.
+                    // The bytes before the error are good. The next call returns the error again.
                     Err(_) if n_out > 0 => Ok(DecodingStep { n_in, n_out, done: false }),
                     Err(_) => Err(()),
                 }
@@ -647,12 +648,12 @@ mod tests {
         assert!(payload.bytes.len() < 2 << 20);
     }
 
-    /// A gzip file of members that hold nothing, as long as `length`.
+    /// A gzip file of `length` bytes that consists of empty members.
     fn empty_members(length: usize) -> Vec<u8> {
         encode("gzip", b"").into_iter().cycle().take(length).collect()
     }
 
-    /// A reader that counts what is taken from it: the work that a body costs.
+    /// A reader that counts the bytes read from it, which measures the work that a body costs.
     struct CountingReader<'a> {
         bytes: &'a [u8],
         n_read: Arc<AtomicU64>,
@@ -683,7 +684,7 @@ mod tests {
 
     #[test]
     fn codings_over_codings_over_nothing_end_promptly() {
-        // Each member holds hundreds of members of the coding below it: six codings would unpack trillions of them.
+        // Each member contains hundreds of members of the coding below it: six codings would unpack trillions of them.
         let pack = |bytes: &[u8]| {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
             encoder.write_all(bytes).unwrap();
@@ -701,7 +702,7 @@ mod tests {
 
     #[test]
     fn bytes_between_codings_are_bounded_though_none_come_out() {
-        // Empty blocks of deflate, which unpack to nothing, and pack to a thousandth.
+        // Empty blocks of deflate unpack to nothing and compress to a thousandth.
         let blocks: Vec<u8> = [0, 0, 0, 0xff, 0xff].into_iter().cycle().take(8 << 20).collect();
         let stored = encode("gzip", &blocks);
         let limits = DecodingLimits { max_bytes: 1 << 20, max_ratio: u64::MAX };

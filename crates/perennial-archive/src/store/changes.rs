@@ -129,7 +129,8 @@ impl Store {
         Ok(keys)
     }
 
-    /// Whether an index has the changes in this order. Otherwise all that pass the filter are sorted, whatever the limit.
+    /// Whether an index contains the changes in this order. If not, all changes that pass the filter are sorted,
+    /// whatever the limit.
     pub fn is_sorted_by(&self, filter: &ChangeFilter<'_>, order: ChangeOrder) -> anyhow::Result<bool> {
         if order != ChangeOrder::Strongest || filter.url.is_some() || filter.host.is_some() {
             return Ok(false);
@@ -177,7 +178,7 @@ impl Store {
         })
     }
 
-    /// The change that an observation showed, if it showed one.
+    /// The change that an observation showed, if any.
     pub fn change_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<ChangeRow>> {
         let sql = format!(
             "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page

@@ -1,7 +1,8 @@
-//! Captures and analyses -> observations: the one query for "which captures are observations of a page, and what did each show".
+//! Derives observations from captures and analyses: the one query for which captures are observations of a page, and
+//! how each relates to the one before.
 //!
-//! For an observation that was analysed its analysis says what it showed. Another is judged by its answer and the answer before it
-//! ([`ChangeStatus::between`]).
+//! The analysis of an observation contains its status. Without an analysis, the status follows from its response and
+//! the response before it ([`ChangeStatus::between`]).
 
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::page::change_status::{ChangeStatus, PreviousAnswer};
@@ -14,26 +15,25 @@ use super::analyses::parse_change_status;
 use super::rows::{Columns, Statements};
 use super::{IDENTITY, Store};
 
-/// Pages that people read: those that a crawl visited as pages, and where no crawl visited them, HTML.
+/// Pages that people read: those visited as pages or, if no crawl visited them, HTML.
 pub(super) const PAGES: &str = "p.kind = 0";
 
-/// What is analysed: pages, and feeds, whose words people read too. Feeds are no pages in counts and schedules.
+/// Pages and feeds are analysed, because people read both. Counts and schedules do not treat feeds as pages.
 pub(super) const ANALYSED: &str = "p.kind <= 0";
 
-/// Which pages' observations.
+/// Which pages' observations are read.
 #[derive(Clone, Copy, Debug)]
 pub enum ObservationSelection<'a> {
-    /// Of all pages that people read.
+    /// All pages that people read.
     Pages,
-    /// Of the pages of this host, or of the page with this address. A host without a port stands for that host on any
-    /// port.
+    /// The pages of this host, or the page with this URL. A host without a port matches that host on any port.
     Of(&'a str),
 }
 
 /// The order in which observations are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ObservationOrder {
-    /// One page after the other, each in order of time.
+    /// Page by page, each in order of time.
     ByPage,
     /// In order of time over all pages.
     ByTime,
@@ -42,13 +42,11 @@ pub enum ObservationOrder {
 /// One observation of a page.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observation {
-    /// The page that was captured.
     pub page: PageId,
-    /// The page's site.
     pub site: SiteId,
     /// When it was captured.
     pub time: Timestamp,
-    /// What it showed compared with the observation before.
+    /// How it relates to the observation before.
     pub status: ChangeStatus,
     /// Whether `status` is from an analysis.
     pub is_analysed: bool,
@@ -76,17 +74,17 @@ pub(super) fn parse_answer(code: i64) -> ResponseKind {
     }
 }
 
-/// A page whose observations are asked for.
+/// A page whose observations are read.
 struct ObservedPage {
     page: PageId,
     site: SiteId,
-    /// Whether every capture of it is an observation with an analysis, so that the analyses alone tell everything.
+    /// Whether every capture is an analysed observation, in which case the analyses alone contain everything.
     is_analysed: bool,
 }
 
 impl Store {
-    /// Calls `each` with every observation before `until`. Of several captures of a page in one second the first counts. The analyses of
-    /// pages are read alone where they tell everything, which is a sixth of the work.
+    /// Calls `each` with every observation before `until`. Among several captures of a page in one second, the first
+    /// counts. If every capture of a page was analysed, only the analyses are read, which is a sixth of the work.
     pub fn observations(
         &self,
         selection: ObservationSelection<'_>,
@@ -102,7 +100,7 @@ impl Store {
             (ObservationOrder::ByTime, ObservationSelection::Pages) => {
                 self.observations_by_time(&pages, until, each)
             }
-            // Those of a site are few enough to be sorted here.
+            // The observations of a site are few enough to sort here.
             (ObservationOrder::ByTime, ObservationSelection::Of(_)) => {
                 sorted(|each| pages.iter().try_for_each(|page| self.page_observations(page, until, each)))?
                     .into_iter()
@@ -111,7 +109,7 @@ impl Store {
         }
     }
 
-    /// The pages by number.
+    /// The selected pages, in order of their numbers.
     fn watched(&self, selection: ObservationSelection<'_>) -> anyhow::Result<Vec<ObservedPage>> {
         let (filter, only) = self.page_condition(selection)?;
         let sql = format!(
@@ -144,7 +142,7 @@ impl Store {
         })
     }
 
-    /// The same for a page with captures that are no observations, or were not analysed.
+    /// The same for a page that has captures which are not observations or were not analysed.
     fn observations_by_captures(
         &self,
         watched: &ObservedPage,
@@ -181,7 +179,7 @@ impl Store {
         Ok(())
     }
 
-    /// The observations of all these pages in order of time. Only those that the analyses do not tell are held in memory.
+    /// The observations of all these pages in order of time. Memory holds only those not read from the analyses.
     fn observations_by_time(
         &self,
         pages: &[ObservedPage],
@@ -214,7 +212,7 @@ impl Store {
         others.try_for_each(each)
     }
 
-    /// The condition in SQL and what it compares with.
+    /// The SQL condition and the value that it compares with.
     fn page_condition(&self, selection: ObservationSelection<'_>) -> anyhow::Result<(String, Option<Value>)> {
         let ObservationSelection::Of(name) = selection else { return Ok((PAGES.to_owned(), None)) };
         if let Some(page) = self.page(name)? {
@@ -231,7 +229,7 @@ impl ObservedPage {
     }
 }
 
-/// The observations that `read` tells, in order of time over all pages.
+/// The observations that `read` passes on, in order of time over all pages.
 fn sorted(
     read: impl FnOnce(&mut dyn FnMut(Observation) -> anyhow::Result<()>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Observation>> {

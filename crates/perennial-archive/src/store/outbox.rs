@@ -1,8 +1,9 @@
-//! Notices on their way <-> `outbox.db`: what each rule still has to send, what it has sent, and how far each page was read.
+//! Stores notices in `outbox.db`: what each rule has sent and still has to send, and up to which observation each page
+//! was processed.
 //!
-//! What is due follows from the lessons: the outbox knows for each page the last look that it has taken in, and the later ones
-//! are taken in next. What was sent follows from nothing else, so this file is not made anew. Pages are known by a hash of their
-//! address, because a state that is rebuilt numbers them in another way.
+//! Pending notices follow from the analyses: the outbox stores the last processed observation of each page, and
+//! processes the later ones next. Sent notices follow from nothing else, so a rebuild keeps this file. Pages are
+//! identified by a hash of their URL, because a rebuilt state numbers them differently.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use super::{BUSY_TIMEOUT, url_hash};
 
 const OUTBOX_VERSION: i64 = 1;
 
-/// Sent notices that are kept to be shown.
+/// Sent notices that are kept for display.
 const MAX_SENT: i64 = 1_000;
 
 const SCHEMA: &str = "
@@ -48,29 +49,27 @@ const SCHEMA: &str = "
     CREATE INDEX notices_waiting ON notices(rule, page, id) WHERE sent IS NULL;
 ";
 
-/// An open outbox.
 #[derive(Debug)]
 pub struct Outbox {
     connection: Connection,
 }
 
-/// A notice that is put into the outbox.
+/// A notice that is added to the outbox.
 #[derive(Clone, Debug)]
 pub struct NewNotice {
     /// Name of the rule.
     pub rule: String,
-    /// The look that showed the change.
+    /// The observation that showed the change.
     pub time: Timestamp,
     /// The notice as JSON.
     pub body: String,
 }
 
-/// What was taken in of a page.
+/// The processed observations of a page.
 #[derive(Clone, Debug)]
 pub struct PageNotices {
-    /// Its address.
     pub url: String,
-    /// The last look at it.
+    /// The last processed observation.
     pub until: Timestamp,
     /// Its notices, in order of time.
     pub notices: Vec<NewNotice>,
@@ -79,35 +78,34 @@ pub struct PageNotices {
 /// A notice that waits to be sent.
 #[derive(Clone, Debug)]
 pub struct PendingNotice {
-    /// Its number.
     pub id: i64,
     /// The notice as JSON.
     pub body: String,
-    /// How often it was tried.
+    /// How often sending was tried.
     pub n_tries: u32,
 }
 
-/// Where a rule stands.
+/// The state of a rule, for display.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct RuleState {
-    /// Its name.
     pub name: String,
     /// Notices that wait.
     pub n_waiting: u64,
-    /// Notices that were taken.
+    /// Notices that the receiver acknowledged.
     pub n_sent: u64,
-    /// When the last one was.
+    /// When the last one was acknowledged.
     pub last_sent: Option<String>,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub n_failures: u32,
-    /// When the next one is tried; absent when none failed.
+    /// When the next attempt is due; absent if none failed.
     pub ready_at: Option<String>,
     /// Why the last one failed.
     pub error: Option<String>,
 }
 
 impl Outbox {
-    /// Opens for writing; makes it. The caller holds the archive's write lock, or waits for those who do.
+    /// Opens for writing, and creates the file if it is missing. The caller holds the archive's write lock, or waits
+    /// for the holder's commits.
     pub fn open_write(path: &Path) -> anyhow::Result<Outbox> {
         let opened = Outbox::try_open_write(path);
         opened.with_context(|| format!("cannot use {}: move it away, and rules begin anew", path.display()))
@@ -117,7 +115,7 @@ impl Outbox {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // After a power cut the last commits may be missing: then something is taken in or sent again.
+        // A power cut may lose the last commits. Observations are then processed again, and notices sent again.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let mut outbox = Outbox { connection };
         outbox.make()?;
@@ -138,7 +136,7 @@ impl Outbox {
         Ok(transaction.commit()?)
     }
 
-    /// Opens for reading; `None` when nothing was ever to be sent.
+    /// Opens for reading; `None` if there was never anything to send.
     pub fn open_read(path: &Path) -> anyhow::Result<Option<Outbox>> {
         if !path.exists() {
             return Ok(None);
@@ -148,8 +146,8 @@ impl Outbox {
         Ok(Some(Outbox { connection }))
     }
 
-    /// Begins with rules that are new, which hear of what is captured after `latest`, and forgets those that are not there any more,
-    /// with what they had to send. Gives the number of notices that were forgotten.
+    /// Adds new rules, which apply to captures after `latest`. Removes the rules that no longer exist with their
+    /// pending notices, and returns the number of these notices.
     pub fn keep_rules(&mut self, names: &[&str], latest: Option<Timestamp>) -> anyhow::Result<usize> {
         let transaction = self.connection.transaction()?;
         let known: Vec<String> = transaction.rows("SELECT name FROM rules", [], |row| row.get(0))?;
@@ -167,17 +165,18 @@ impl Outbox {
         Ok(n_forgotten)
     }
 
-    /// The last capture before a rule was there; `None`: it hears of everything.
+    /// The last capture before the rule existed; `None` if it applies to all captures.
     pub fn since(&self, rule: &str) -> anyhow::Result<Option<Timestamp>> {
         self.connection.time("SELECT since FROM rules WHERE name = ?1", [rule])
     }
 
-    /// The last look at a page that was taken in.
+    /// The last processed observation of a page.
     pub fn seen(&self, url: &str) -> anyhow::Result<Option<Timestamp>> {
         self.connection.time("SELECT until FROM seen WHERE page = ?1", [url_hash(url) as i64])
     }
 
-    /// Puts what was taken in of pages into the outbox, as one commit. A look that was taken in before stays as it was.
+    /// Stores notices and processed observations of pages in one commit. An observation processed before is not
+    /// changed.
     pub fn put(&mut self, taken: &[PageNotices]) -> anyhow::Result<()> {
         let transaction = self.connection.transaction()?;
         for page in taken {
@@ -193,8 +192,8 @@ impl Outbox {
         Ok(transaction.commit()?)
     }
 
-    /// The next notice of a rule that may be sent now: the first one of its page that waits. With `is_asked` also one whose pause is
-    /// not over, if it has a number above `after`.
+    /// The next notice of a rule that may be sent now: the first pending one of its page. With `is_asked` it may also
+    /// be a notice still waiting for a retry, if its number is above `after`.
     pub fn next(
         &self,
         rule: &str,
@@ -214,7 +213,7 @@ impl Outbox {
         self.connection.row(sql, values, read)
     }
 
-    /// When the next notice of a rule may be sent; `None` when none waits.
+    /// When the next notice of a rule may be sent; `None` if none is pending.
     pub fn next_due(&self, rule: &str) -> anyhow::Result<Option<Timestamp>> {
         let sql = "SELECT max(r.ready_at, (SELECT min(n.due) FROM notices n WHERE n.rule = r.name
             AND n.sent IS NULL
@@ -224,13 +223,13 @@ impl Outbox {
         self.connection.time(sql, [rule])
     }
 
-    /// Failures of a rule in a row.
+    /// Consecutive failures of a rule.
     pub fn n_failures(&self, rule: &str) -> anyhow::Result<u32> {
         let sql = "SELECT n_failures FROM rules WHERE name = ?1";
         Ok(self.connection.row(sql, [rule], |row| row.get(0))?.unwrap_or_default())
     }
 
-    /// A notice was taken by whom it is for.
+    /// Records that the receiver acknowledged a notice.
     pub fn put_sent(&mut self, rule: &str, id: i64, now: Timestamp) -> anyhow::Result<()> {
         let transaction = self.connection.transaction()?;
         let now = now.as_millis();
@@ -243,7 +242,8 @@ impl Outbox {
         Ok(transaction.commit()?)
     }
 
-    /// A notice was not taken. It is tried again at `again`, and no other of the rule before if the fault is not its own.
+    /// Records that a notice failed, and retries it at `again`. If the notice itself was not the cause, the rule sends
+    /// nothing before then.
     pub fn put_failed(
         &mut self,
         rule: &str,
@@ -261,7 +261,7 @@ impl Outbox {
         Ok(transaction.commit()?)
     }
 
-    /// Where each rule stands, by name.
+    /// The state of each rule, by name.
     pub fn states(&self) -> anyhow::Result<Vec<RuleState>> {
         let sql = "SELECT name, n_sent, last_sent, n_failures, ready_at, error,
               (SELECT count(*) FROM notices WHERE rule = name AND sent IS NULL)
@@ -312,7 +312,7 @@ mod tests {
         let body = |outbox: &Outbox, now| outbox.next("r", at(now), false, 0).unwrap().map(|next| next.body);
         assert_eq!(body(&outbox, 0).as_deref(), Some("a@10"));
         let first = outbox.next("r", at(0), false, 0).unwrap().unwrap();
-        // Its own fault: the other page goes on, its own later notice waits.
+        // The notice is at fault: the other page's notice is sent, and the later notice of its own page waits.
         outbox.put_failed("r", first.id, "400", at(100), true).unwrap();
         let other = outbox.next("r", at(0), false, 0).unwrap().unwrap();
         assert_eq!(other.body, "b@15");
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(body(&outbox, 50), None);
         assert_eq!(outbox.next_due("r").unwrap(), Some(at(100)));
         assert_eq!(body(&outbox, 100).as_deref(), Some("a@10"));
-        // Not its own fault: nothing of the rule is sent.
+        // The notice is not at fault: the rule sends nothing.
         outbox.put_failed("r", first.id, "no answer", at(200), false).unwrap();
         assert_eq!(body(&outbox, 150), None);
         assert_eq!(

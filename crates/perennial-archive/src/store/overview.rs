@@ -1,5 +1,5 @@
-//! What pages of the server ask of the state: the latest changes, the versions of a page, the pages and hours of a site. Each
-//! question reads a stretch of an index and gives a bounded number of rows.
+//! Queries of the dashboard: the latest changes, the versions of a page, the pages and hours of a site. Each query
+//! reads a range of an index and returns a bounded number of rows.
 
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::page::threshold::IndexSums;
@@ -12,23 +12,20 @@ use super::observations::PAGES;
 use super::rows::{Columns, Statements};
 use super::{OVERALL, Store};
 
-/// Milliseconds of an hour.
 const HOUR_MILLIS: i64 = 3_600_000;
 
-/// An analysed observation, as a page of the server shows it.
+/// An analysed observation, as the dashboard shows it.
 #[derive(Clone, Debug)]
 pub struct AnalysisRow {
-    /// When the observation was.
     pub time: Timestamp,
     /// The observation before.
     pub before: Option<Timestamp>,
-    /// What it showed.
     pub status: ChangeStatus,
     /// Operations of the change.
     pub n_operations: usize,
     /// Whether the version is worth indexing.
     pub is_indexed: bool,
-    /// The page's title, where the observation showed a change.
+    /// The page's title, if the observation showed a change.
     pub title: Option<String>,
 }
 
@@ -37,9 +34,9 @@ pub struct AnalysisRow {
 pub struct AnalysisDay {
     /// Days since 1970.
     pub number: i64,
-    /// How many observations.
+    /// Number of observations.
     pub n_looks: u64,
-    /// Observations that showed another version.
+    /// Observations that showed a new version.
     pub n_changes: u64,
     /// Importance of the strongest change.
     pub strongest: f64,
@@ -47,69 +44,64 @@ pub struct AnalysisDay {
     pub total: f64,
 }
 
-/// How many analyses of a page say what.
+/// Analyses of a page, counted by result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnalysisCounts {
     /// All analysed observations.
     pub n_looks: u64,
-    /// Those that showed another version.
+    /// Observations that showed a new version.
     pub n_changes: u64,
-    /// Those that showed noise only.
+    /// Observations that showed noise only.
     pub n_noise: u64,
     /// Versions worth indexing.
     pub n_indexed: u64,
 }
 
-/// A page of a site in a list.
+/// A page in the list of a site.
 #[derive(Clone, Debug)]
 pub struct SitePage {
-    /// Its number.
     pub page: PageId,
-    /// Its address.
     pub url: String,
-    /// Its title as it was last shown.
+    /// The title at its last observation.
     pub title: Option<String>,
-    /// Captures of it.
     pub n_captures: u64,
-    /// The last of them.
+    /// When it was last captured.
     pub last_seen: Timestamp,
-    /// Status of that.
+    /// Status of the last capture.
     pub status: Option<u16>,
-    /// Importance of all its changes since it was first seen.
+    /// Importance of all its changes since its first capture.
     pub total: f64,
 }
 
-/// Addresses of a site whose last visit brought nothing.
+/// A host whose pages failed or are gone.
 #[derive(Clone, Debug)]
 pub struct FailingHost {
-    /// The host.
     pub host: String,
     /// Pages that were visited.
     pub n_visited: u64,
-    /// Of them, those whose last visit failed.
+    /// Visited pages whose last visit failed.
     pub n_failed: u64,
-    /// Those that are gone.
+    /// Visited pages that are gone.
     pub n_gone: u64,
-    /// Most failures in a row.
+    /// Most consecutive failures of a page.
     pub n_in_a_row: u64,
-    /// The latest visit that brought nothing.
+    /// The latest visit that failed or found a page gone.
     pub last: Timestamp,
-    /// Not to be asked before, where the host had troubles.
+    /// Earliest time of the next request, if the host had trouble.
     pub ready_at: Option<Timestamp>,
 }
 
 impl Store {
-    /// The site of a page.
     pub fn page_site(&self, page: PageId) -> anyhow::Result<Option<SiteId>> {
         self.connection.row("SELECT site FROM pages WHERE id = ?1", [page.0], |row| row.get(0).map(SiteId))
     }
 
-    /// When a site was captured first.
+    /// When a site was first captured.
     pub fn site_first_capture(&self, site: SiteId) -> anyhow::Result<Option<Timestamp>> {
         self.connection.time("SELECT min(first_seen) FROM pages WHERE site = ?1", [site.0])
     }
 
-    /// The analyses of a page in a stretch of time, the latest first, at most `limit`.
+    /// At most `limit` analyses of a page in a span, latest first.
     pub fn analysis_lines(
         &self,
         page: PageId,
@@ -151,7 +143,7 @@ impl Store {
         })
     }
 
-    /// How many analyses of a page say what.
+    /// The analyses of a page, counted by result.
     pub fn analysis_counts(&self, page: PageId) -> anyhow::Result<AnalysisCounts> {
         let sql = format!(
             "SELECT count(*), sum({IS_NEW_VERSION}), sum(l.seen = 2), sum(l.is_indexed) FROM lessons l WHERE l.page = ?1"
@@ -167,7 +159,8 @@ impl Store {
         Ok(counts.unwrap_or_default())
     }
 
-    /// The importance from which versions of a page are indexed, as of its last observation; 0 before its first analysis.
+    /// The importance from which versions of a page are indexed, as of its last observation; 0 before its first
+    /// analysis.
     pub fn index_threshold(&self, page: PageId) -> anyhow::Result<f64> {
         let sql = "SELECT first, total, gathered, time FROM known WHERE page = ?1";
         let threshold = self.connection.row(sql, [page.0], |row| {
@@ -177,7 +170,8 @@ impl Store {
         Ok(threshold.unwrap_or_default())
     }
 
-    /// The pages of a host that people read, at most `limit` of those first found; those with most important change first.
+    /// The pages of a host that people read, most important changes first. Only the first `limit` pages found are
+    /// considered.
     pub fn site_pages(&self, host: &str, limit: usize) -> anyhow::Result<Vec<SitePage>> {
         let sql = format!(
             "SELECT * FROM (
@@ -201,7 +195,7 @@ impl Store {
         })
     }
 
-    /// Calls `each` with the time and importance of the latest changes of a host's pages since an instant, at most `limit`.
+    /// Calls `each` with time and importance of at most `limit` changes of a host's pages since an instant.
     pub fn each_site_change(
         &self,
         host: &str,
@@ -221,7 +215,7 @@ impl Store {
         })
     }
 
-    /// The captures that came last, of pages that people read, the latest first.
+    /// The latest captures of pages that people read, latest first.
     pub fn latest_captures(&self, limit: usize) -> anyhow::Result<Vec<(Timestamp, String)>> {
         let sql = format!(
             "SELECT c.time, p.url FROM (SELECT page, time, id FROM captures ORDER BY id DESC
@@ -231,7 +225,7 @@ impl Store {
         self.connection.rows(&sql, [limit as i64], |row| Ok((row.time(0)?, row.get(1)?)))
     }
 
-    /// Visits of pages that were spent in each of the hours up to an instant, earliest first; the last hour is that of the instant.
+    /// Visits of pages spent in each hour up to an instant, earliest first. The last hour contains the instant.
     pub fn spent_by_hour(&self, until: Timestamp, n_hours: usize) -> anyhow::Result<Vec<u64>> {
         let last = until.as_millis().div_euclid(HOUR_MILLIS);
         let first = last - n_hours as i64 + 1;
@@ -249,7 +243,7 @@ impl Store {
         Ok(hours)
     }
 
-    /// The hosts of which some pages bring nothing, most failing first. Reads the whole frontier.
+    /// The hosts with failing or vanished pages, most failures first. Reads the whole frontier.
     pub fn failing_hosts(&self, limit: usize) -> anyhow::Result<Vec<FailingHost>> {
         let sql = "SELECT s.host, count(*), sum(c.ending = 2), sum(c.ending = 3),
                 max(CASE WHEN c.ending = 2 THEN c.n_failures ELSE 0 END),

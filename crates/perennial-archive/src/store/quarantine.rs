@@ -1,4 +1,5 @@
-//! What could not be taken in or analysed <-> the table `set_aside`: named and counted, and in nobody's way.
+//! Names and counts the records that could not be imported or analysed, in the table `set_aside`. They do not stop
+//! other work.
 
 use rusqlite::params;
 use serde::Serialize;
@@ -6,15 +7,15 @@ use serde::Serialize;
 use super::rows::{Columns, Statements};
 use super::{Commit, Store};
 
-/// Why something was set aside.
+/// Why a record was quarantined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QuarantineReason {
-    /// A record that cannot be a capture; it stays in its WARC file.
+    /// A record that cannot be a capture; it remains in its WARC file.
     Record,
-    /// A capture whose bytes contradict the digests that its record claims: no other capture refers to it.
+    /// A capture whose bytes contradict the digests that its record claims. No other capture refers to it.
     Digest,
-    /// A look whose payload could not be read when it was analysed.
+    /// An observation whose payload was unreadable during analysis.
     Analysis,
 }
 
@@ -29,30 +30,27 @@ impl QuarantineReason {
     }
 }
 
-/// One thing that was set aside.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QuarantinedRecord {
-    /// Where its record is in its file.
+    /// Where the record is in its file.
     pub offset: u64,
-    /// Why, as a class.
     pub reason: QuarantineReason,
-    /// Why, in words.
+    /// The reason in words.
     pub what: String,
 }
 
-/// How much was set aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct QuarantineCounts {
     /// Records that cannot be captures.
     pub n_records: u64,
     /// Captures that contradict their digests.
     pub n_mismatching: u64,
-    /// Looks that could not be read.
+    /// Observations with an unreadable payload.
     pub n_unread: u64,
 }
 
 impl Commit<'_> {
-    /// Notes something of a file that the state knows. The same thing is noted once.
+    /// Quarantines a record of a file in the state. The same record and reason are stored once.
     pub fn set_aside(&self, file: &str, quarantined: &QuarantinedRecord) -> anyhow::Result<()> {
         let sql = "INSERT OR REPLACE INTO set_aside (file, offset, reason, what)
             SELECT id, ?2, ?3, ?4 FROM files WHERE name = ?1";
@@ -67,7 +65,6 @@ impl Commit<'_> {
 }
 
 impl Store {
-    /// How much was set aside.
     pub fn count_set_aside(&self) -> anyhow::Result<QuarantineCounts> {
         let sql = "SELECT count(*) FROM set_aside WHERE reason = ?1";
         let count = |reason: QuarantineReason| self.connection.count(sql, [reason.name()]);
@@ -78,7 +75,7 @@ impl Store {
         })
     }
 
-    /// The first things that were set aside for a reason, with the files that they are in.
+    /// The first records quarantined for a reason, with their files.
     pub fn set_aside(
         &self,
         reason: QuarantineReason,
@@ -92,7 +89,7 @@ impl Store {
         })
     }
 
-    /// Whether anything in a file was set aside as no capture.
+    /// Whether a file contains a record that was quarantined because it cannot be a capture.
     pub fn has_set_aside_record(&self, file: &str) -> anyhow::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM set_aside WHERE reason = ?2
             AND file = (SELECT id FROM files WHERE name = ?1))";

@@ -1,9 +1,9 @@
-//! A state file -> a connection that reads it: beside a writer, on a medium that cannot be written, of an earlier schema.
+//! Opens a state file for reading: while a writer works, on a read-only medium, or with an earlier schema.
 //!
-//! SQLite's WAL mode needs a file of shared memory beside the database. Where that can neither be used nor made, nobody
-//! on this machine writes the state. Then it is read as a file that never changes or, when commits wait in its WAL, from
-//! a copy in the system's temporary folder. A state of an earlier schema is copied too, and the copy is brought up to
-//! date: a question never changes the archive.
+//! SQLite's WAL mode needs a shared-memory file next to the database. If that file can neither be used nor created,
+//! nobody on this machine writes the state. The state is then read as an immutable file. If its WAL contains commits,
+//! it is read from a copy in the system's temporary folder. A state of an earlier schema is also copied, and the copy
+//! is migrated, because queries never change the archive.
 
 use std::fs;
 use std::io;
@@ -16,11 +16,11 @@ use tempfile::TempDir;
 
 use super::{SCHEMA_VERSION, Store, schema};
 
-/// How often a copy is made anew because the file changed meanwhile.
+/// How often a copy is repeated because the file changed meanwhile.
 const COPY_ATTEMPTS: usize = 5;
 
 impl Store {
-    /// Opens for reading. Each question sees the state as it is when it is asked.
+    /// Opens for reading. Each query sees the state at the time of the query.
     pub fn open_read(path: &Path) -> anyhow::Result<Store> {
         if !path.exists() {
             bail!(
@@ -41,7 +41,7 @@ impl Store {
         }
     }
 
-    /// Opens for reading as one transaction, which lasts as long as the store: all questions see one state.
+    /// Opens for reading as one transaction, which lasts as long as the store: all queries see one state.
     pub fn open_snapshot(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_read(path)?;
         store.begin()?;
@@ -55,7 +55,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends the transaction of a snapshot, which would keep the writer's log from being cut.
+    /// Ends the transaction of a snapshot, which would prevent truncation of the writer's log.
     pub fn rest(&self) -> anyhow::Result<()> {
         if !self.connection.is_autocommit() {
             self.connection.prepare_cached("COMMIT")?.execute([])?;
@@ -63,18 +63,18 @@ impl Store {
         Ok(())
     }
 
-    /// A snapshot of the state as it is now, in place of the one before.
+    /// Replaces the snapshot by one of the current state.
     pub fn renew(&self) -> anyhow::Result<()> {
         self.rest()?;
         self.begin()
     }
 
-    /// Whether this is a copy, which knows nothing of what is committed later.
+    /// Whether this is a copy, which does not contain later commits.
     pub fn is_copy(&self) -> bool {
         self._copy.is_some()
     }
 
-    /// Bounds the cache of this connection, where many are open.
+    /// Limits the cache of this connection, for callers with many connections.
     pub fn limit_cache(&self, kib: i64) -> anyhow::Result<()> {
         Ok(self.connection.pragma_update(None, "cache_size", -kib)?)
     }
@@ -93,7 +93,7 @@ impl OpenState {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
-        // Anything else is no matter of permissions: to look aside would be to read garbage.
+        // Any other error is not about permissions. Reading without the WAL would then return garbage.
         if !matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
@@ -109,7 +109,7 @@ impl OpenState {
     }
 
     fn with(path: &Path, options: &str, copy: Option<TempDir>) -> rusqlite::Result<OpenState> {
-        // A connection is used by one thread at a time, so that it needs no lock of its own.
+        // One thread at a time uses a connection, so SQLite's mutex is unnecessary.
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(format!("file:{}{options}", uri_path(path)), flags)?;
@@ -121,7 +121,8 @@ impl OpenState {
         Store::tuned(self.connection, self.copy)
     }
 
-    /// A copy of the state as it is now, with today's schema. New columns that only the WARC files could fill are empty.
+    /// A copy of the state as it is now, with today's schema. New columns that only the WARC files could fill are
+    /// empty.
     fn migrated_copy(self) -> anyhow::Result<Store> {
         let copy = tempfile::tempdir()?;
         let path = copy.path().join("state.db");
@@ -145,7 +146,7 @@ fn file_length(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Copies a state file and its WAL as they are together at one moment.
+/// Copies a state file and its WAL as of one moment.
 fn copy_with_wal(path: &Path) -> anyhow::Result<TempDir> {
     let copy = tempfile::tempdir()?;
     for _ in 0..COPY_ATTEMPTS {
@@ -164,8 +165,8 @@ fn stamps(path: &Path) -> io::Result<[(u64, SystemTime); 2]> {
     Ok([stamp(path)?, stamp(&wal_path(path))?])
 }
 
-/// Opens a database that is not a state file for reading. If it cannot be read beside a writer, it lies on a medium that nobody
-/// can write, and is read as a file that never changes.
+/// Opens a database other than the state for reading. If SQLite cannot read it alongside a writer, the medium is
+/// read-only, so it is opened as immutable.
 pub(super) fn open_read_only(path: &Path) -> anyhow::Result<Connection> {
     let open = |options: &str| -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -176,7 +177,7 @@ pub(super) fn open_read_only(path: &Path) -> anyhow::Result<Connection> {
     open("").or_else(|_| open("?immutable=1")).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// A path as SQLite's `file:` addresses want it.
+/// Escapes a path for SQLite's `file:` URIs.
 fn uri_path(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

@@ -1,4 +1,4 @@
-//! A state file made beside another -> that state in the other's place, in one step for whoever reads.
+//! Replaces a state by a rebuilt one, in one step for readers.
 
 use std::fs;
 use std::io;
@@ -11,10 +11,10 @@ use rusqlite::backup::Backup;
 use super::Store;
 
 impl Store {
-    /// Puts this state in the place of the one at `path`, whatever is there. The caller holds the archive's write lock.
+    /// Replaces the state at `path`, whatever is there, by this one. The caller holds the archive's write lock.
     ///
-    /// It is copied in one transaction, so that a reader sees either state whole. Only a file that is no database
-    /// any more, which nobody can be reading, is replaced as a file.
+    /// The copy is one transaction, so a reader sees one of the two states whole. Only a file that is no longer a
+    /// database is replaced as a file, because nobody can be reading it.
     pub fn replace_state(&self, path: &Path) -> anyhow::Result<Store> {
         let context = || format!("cannot replace {}", path.display());
         if self.copy_to(path).is_err() {
@@ -28,14 +28,15 @@ impl Store {
         let mut target = Connection::open(path)?;
         target.pragma_update(None, "journal_mode", "WAL")?;
         target.busy_timeout(super::BUSY_TIMEOUT)?;
-        // On disk when this returns: next the files go that only the former state named.
+        // The copy is on disk when this returns, because the caller then removes files that only the former state
+        // named.
         target.pragma_update(None, "synchronous", "FULL")?;
         let whole = -1;
         Backup::new(&self.connection, &mut target)?.step(whole).map(drop)
     }
 }
 
-/// Removes a state file and what SQLite keeps beside it.
+/// Removes a state file with its WAL and its shared memory.
 pub fn remove_state(path: &Path) -> io::Result<()> {
     for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_os_string();

@@ -1,4 +1,4 @@
-//! Cached statements -> rows, for every file of the store.
+//! Runs cached statements and reads their rows, for every file of the store.
 
 use perennial_core::time::Timestamp;
 use rusqlite::types::FromSql;

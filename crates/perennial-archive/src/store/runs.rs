@@ -1,4 +1,4 @@
-//! Files of the index <-> the table `runs`; captures that no file has yet, or whose file is gone.
+//! Stores the files of the index in the table `runs`, and finds captures that are in no file or whose file is missing.
 
 use perennial_warc::surt::KeyRange;
 use rusqlite::params;
@@ -15,7 +15,6 @@ pub struct IndexRun {
     pub first_capture: i64,
     /// Number of the last capture in it.
     pub last_capture: i64,
-    /// Its length.
     pub bytes: u64,
 }
 
@@ -33,8 +32,8 @@ impl Store {
         })
     }
 
-    /// Names a run, in place of those that were merged into it; on disk when this returns if there are any, because their files go
-    /// next.
+    /// Adds a run in place of the runs merged into it. If there are any, it is on disk when this returns, because the
+    /// caller then removes their files.
     pub fn put_run(&mut self, run: &IndexRun, merged: &[IndexRun]) -> anyhow::Result<()> {
         let put = |commit: &mut Commit<'_>| {
             for run in merged {
@@ -47,13 +46,13 @@ impl Store {
         if merged.is_empty() { self.write(put) } else { self.write_synced(put) }
     }
 
-    /// Takes this run and all behind it out of the state: their captures are in the tail again.
+    /// Removes this run and all later ones from the state. Their captures are in the tail again.
     pub fn forget_runs_from(&mut self, run: &IndexRun) -> anyhow::Result<()> {
         let sql = "DELETE FROM runs WHERE first_capture >= ?1";
         self.write_synced(|commit| commit.transaction.run(sql, [run.first_capture]))
     }
 
-    /// The number of the latest capture; 0 when there is none.
+    /// The number of the latest capture; 0 if there is none.
     pub fn last_capture_number(&self) -> anyhow::Result<i64> {
         self.connection.value("SELECT coalesce(max(id), 0) FROM captures", [])
     }
@@ -73,7 +72,7 @@ impl Store {
         self.connection.each_row(&sql, [from, to], |row| each(read_capture(row)?))
     }
 
-    /// Whether the pages of a range have more captures than `n`, of all times. Work: at most a thousand pages.
+    /// Whether the pages of a range have more than `n` captures of any time. Work: at most a thousand pages.
     pub fn has_more_captures_in_keys(&self, range: &KeyRange, n: u64) -> anyhow::Result<bool> {
         const MAX_PAGES: i64 = 1_000;
         let sql =
@@ -82,8 +81,8 @@ impl Store {
         self.connection.value(sql, params![first_key(range), range.end, MAX_PAGES, n as i64])
     }
 
-    /// Calls `each` with the captures numbered `from..=to` whose index keys may belong to the range, and perhaps with
-    /// some beside it, in the order of the index. Work: the pages of the range and their captures, whatever else there is.
+    /// Calls `each` with the captures numbered `from..=to` whose index keys may belong to the range, in index order. A
+    /// few keys next to the range may be included. Work: only the pages of the range and their captures.
     pub fn each_capture_in_keys(
         &self,
         range: &KeyRange,
@@ -91,7 +90,7 @@ impl Store {
         to: i64,
         mut each: impl FnMut(Capture) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        // The join is crossed so that SQLite begins with the pages.
+        // The cross join makes SQLite begin with the pages.
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM pages p CROSS JOIN captures c ON c.page = p.id
                 JOIN files f ON f.id = c.file
@@ -103,7 +102,7 @@ impl Store {
     }
 }
 
-/// The least key whose line may belong to the range. In a line a blank follows the key, so the range may begin behind
+/// The least key whose line may belong to the range. In a line a space follows the key, so the range may begin after
 /// the key itself.
 fn first_key(range: &KeyRange) -> &[u8] {
     let blank = range.start.iter().position(|&byte| byte <= b' ');

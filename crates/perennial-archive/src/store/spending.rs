@@ -1,4 +1,4 @@
-//! Visits and bytes that were spent <-> the table `crawl_spent`, summed by minute.
+//! Stores the visits and bytes spent in the table `crawl_spent`, summed by minute.
 
 use perennial_core::time::{Span, Timestamp};
 use rusqlite::{Row, params};
@@ -8,7 +8,7 @@ use super::{Commit, Store};
 
 /// Spending is summed over spans of this length.
 const GRAIN: Span = Span::from_secs(60);
-/// Number under which the spending of all sites together is stored; seeds count from 1.
+/// Stores the spending of all sites together under this number; seeds count from 1.
 pub const OVERALL: i64 = 0;
 
 impl Commit<'_> {
@@ -22,14 +22,14 @@ impl Commit<'_> {
         [OVERALL, seed].into_iter().try_for_each(put)
     }
 
-    /// Deletes what was spent before an instant.
+    /// Deletes the spending before an instant.
     pub fn forget_spent(&self, before: Timestamp) -> anyhow::Result<()> {
         self.transaction.run("DELETE FROM crawl_spent WHERE start < ?1", [before.as_millis()])
     }
 }
 
 impl Store {
-    /// Visits of pages and bytes that were spent on a seed since an instant.
+    /// Visits of pages and bytes spent on a seed since an instant.
     pub fn spent(&self, seed: i64, since: Timestamp) -> anyhow::Result<(u64, u64)> {
         let sql = "SELECT sum(n_visits), sum(n_bytes) FROM crawl_spent WHERE seed = ?1 AND start >= ?2";
         let read = |row: &Row<'_>| Ok((row.count(0)?, row.count(1)?));

@@ -1,4 +1,4 @@
-//! Analyses -> the steps from one version of a page to the next: what a banner offers to go to.
+//! Finds the steps from one version of a page to the next, which the banner offers, from the analyses.
 
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::time::Timestamp;
@@ -9,12 +9,11 @@ use super::Store;
 use super::analyses::{IS_NEW_VERSION, parse_change_status};
 use super::rows::{Columns, Statements};
 
-/// A version of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct VersionStep {
-    /// When the observation was that showed it first.
+    /// The observation that first showed it.
     pub time: Timestamp,
-    /// What it showed compared with the observation before.
+    /// How it relates to the observation before.
     pub status: ChangeStatus,
     /// Whether it is worth indexing (docs/papers.md, Index threshold): an important version.
     pub is_important: bool,
@@ -25,13 +24,13 @@ pub struct VersionStep {
 pub struct VersionSteps {
     /// The version at the instant: the last that began at or before it.
     pub here: Option<VersionStep>,
-    /// The version before that one.
+    /// The version before `here`.
     pub previous: Option<VersionStep>,
-    /// The version after it.
+    /// The version after `here`.
     pub next: Option<VersionStep>,
-    /// The last important version before it.
+    /// The last important version before `here`.
     pub previous_important: Option<VersionStep>,
-    /// The first important version after it.
+    /// The first important version after `here`.
     pub next_important: Option<VersionStep>,
 }
 

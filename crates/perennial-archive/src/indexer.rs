@@ -1,7 +1,7 @@
-//! Commits -> runs of the index, written and merged by a thread of its own while the writer goes on.
+//! Commits -> runs of the index. A background thread writes and merges them while the writer continues.
 //!
-//! The thread only writes files; the writer, which alone writes the state, names them there at its next commit. So a
-//! commit never waits for the index, and a crash leaves at most a file that nobody names.
+//! The thread only writes files. The writer, the only one to change the state, registers the files at its next commit.
+//! A commit therefore never waits for the index, and a crash leaves at most one unregistered file.
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -12,12 +12,12 @@ use perennial_core::time::{Span, Timestamp};
 use super::{Archive, index};
 use crate::store::{CaptureRow, IndexRun, Store};
 
-/// When the tail becomes a run.
+/// When the tail becomes a run: the first limit reached decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IndexPace {
-    /// When it has so many captures.
+    /// Maximum number of captures in the tail.
     pub max_captures: i64,
-    /// When its captures span so much of the crawl's time.
+    /// Maximum span of crawl time in the tail.
     pub max_age: Span,
 }
 
@@ -27,17 +27,17 @@ impl Default for IndexPace {
     }
 }
 
-/// Keeps the index up with the commits of one writer.
+/// Keeps the index current with the commits of one writer.
 pub(super) struct IndexWriter {
     state_path: PathBuf,
     dir: PathBuf,
     pub(super) pace: IndexPace,
-    /// Times of the first and the last capture that came since the last run was begun.
+    /// Times of the first and last capture since the last run was begun.
     span: Option<(Timestamp, Timestamp)>,
     work: Option<JoinHandle<anyhow::Result<FinishedRun>>>,
 }
 
-/// A file that waits to be named in the state.
+/// A finished file that the state does not name yet.
 struct FinishedRun {
     run: IndexRun,
     merged: Vec<IndexRun>,
@@ -54,7 +54,7 @@ impl IndexWriter {
         }
     }
 
-    /// Takes note of captures that are committed now.
+    /// Records the times of captures in the present commit.
     pub(super) fn note(&mut self, rows: &[CaptureRow]) {
         for row in rows {
             let (first, last) = self.span.unwrap_or((row.time, row.time));
@@ -62,7 +62,7 @@ impl IndexWriter {
         }
     }
 
-    /// Names what the thread has written, and starts what is due.
+    /// Registers the thread's finished run and starts due work.
     pub(super) fn update(&mut self, store: &mut Store) -> anyhow::Result<()> {
         if let Some(work) = self.work.take_if(|work| work.is_finished()) {
             self.register_run(store, work)?;
@@ -71,7 +71,7 @@ impl IndexWriter {
             return Ok(());
         }
         let runs = store.runs()?;
-        // Merging comes first, so that there are few runs however fast captures come.
+        // Merging comes first, which keeps the number of runs low even when captures arrive fast.
         let alike = index::runs_to_merge(&runs).to_vec();
         if !alike.is_empty() {
             let (dir, path) = (self.dir.clone(), self.state_path.clone());
@@ -93,7 +93,7 @@ impl IndexWriter {
         })
     }
 
-    /// Brings the index up to date and waits for it.
+    /// Brings the index up to date before it returns.
     pub(super) fn finish(&mut self, store: &mut Store) -> anyhow::Result<()> {
         if let Some(work) = self.work.take() {
             self.register_run(store, work)?;
@@ -122,7 +122,7 @@ impl IndexWriter {
 }
 
 impl Drop for IndexWriter {
-    /// The next writer sweeps up what nobody named: nobody may be writing then.
+    /// Waits for the thread. The next writer removes unregistered files, and no thread may be writing then.
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
             let _ = work.join();

@@ -172,8 +172,8 @@ impl Archive {
         Ok(reader)
     }
 
-    /// Which record holds a revisit's payload: by what tells it from every other, where the revisit says it; else by its
-    /// digest; else by the address and time that it names, because other tools' digests may have another form.
+    /// Finds the record with a revisit's payload, by the content digest of the revisit if it has one, else by its digest.
+    /// If neither finds it, the URL and time that the revisit names do: other tools may write digests in a different form.
     fn payload_origin(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
         let origin = match &capture.content {
             Some(content) => store.payload_origin(&capture.url, &capture.digest, content)?,

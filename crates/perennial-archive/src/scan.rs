@@ -1,10 +1,10 @@
-//! A WARC file -> rows for the state, damage, and digests that do not fit: one pass, constant memory.
+//! A WARC file -> rows for the state, damage, and wrong digests, in one pass and with constant memory.
 //!
-//! Records that belong to one exchange stand together in a file: the response, its request, facts about it,
-//! what was derived from it. The scan finds these groups by `WARC-Concurrent-To`, whichever comes first.
+//! The records of one exchange are adjacent: the response, its request, facts about it, and resources derived from it.
+//! The scan groups them by `WARC-Concurrent-To`, in any order.
 //!
-//! Nothing that a record says of its own bytes is believed: digests are computed. What a stranger wrote is bounded here
-//! ([`untrusted`]), and what cannot be a capture is set aside.
+//! The scan computes all digests and trusts none that a record claims. It bounds untrusted text ([`untrusted`]).
+//! Records that cannot be captures are quarantined.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -33,24 +33,24 @@ use super::links::{
 use super::writer::{DELTA_MIME, DELTA_PREFIX, LEFT_OUT_DIGEST, PAYLOAD_CONTENT, STANDS_FOR};
 use crate::store::{CaptureKind, CaptureRow, PageKind, QuarantineReason, QuarantinedRecord};
 
-/// Records of one exchange; what comes after them is an exchange of its own. Real ones have a handful.
+/// Maximum number of records in one exchange; further records begin a new exchange. Real exchanges have a handful.
 const MAX_GROUP_RECORDS: u64 = 64;
 
-/// What a scan found next.
+/// The next result of a scan.
 #[derive(Debug)]
 pub(crate) enum ScanItem {
-    /// A capture, complete with the extent of its exchange.
+    /// A capture with the extent of its exchange.
     Capture(CaptureRow),
-    /// A stretch without a sound record.
+    /// A range of bytes without a sound record.
     Damage(Damage),
-    /// A record whose bytes contradict its header; as a capture it is told too.
+    /// A record whose bytes contradict its header. If it is a capture, the scan reports that too.
     BadDigest { offset: u64, mismatch: DigestMismatch },
     /// A record that cannot be a capture because a field is missing or wrong.
     Unusable { offset: u64, why: String },
 }
 
 impl ScanItem {
-    /// Where in the file.
+    /// Byte offset in the file.
     pub(crate) fn offset(&self) -> u64 {
         match self {
             ScanItem::Capture(row) => row.offset,
@@ -59,7 +59,7 @@ impl ScanItem {
         }
     }
 
-    /// What the state notes of it; `None` for captures and damage.
+    /// The record's row in the quarantine; `None` for captures and damage.
     pub(crate) fn quarantined(&self) -> Option<QuarantinedRecord> {
         let (reason, what) = match self {
             ScanItem::Capture(_) | ScanItem::Damage(_) => return None,
@@ -70,13 +70,13 @@ impl ScanItem {
     }
 }
 
-/// A digest that a record claims and its bytes do not have: the record was forged, or damaged.
+/// A claimed digest that does not match the record's bytes: the record was forged or damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DigestMismatch {
     which: &'static str,
     claimed: String,
     computed: String,
-    /// The record is a part of one that was split; its digest may be that of the whole.
+    /// Whether the record is a segment of a split record. Its digest may be that of the whole record.
     is_segment: bool,
 }
 
@@ -91,18 +91,17 @@ impl fmt::Display for DigestMismatch {
     }
 }
 
-/// What is known of a file when its scan is over.
+/// What a scan reports at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanSummary {
     pub n_records: u64,
-    /// Where the last sound record ends.
+    /// End of the last sound record.
     pub sound_end: u64,
-    /// Where the exchange begins from which on records cannot be found by their offsets, if the scan ended there.
+    /// Start of the exchange at which the scan ended, if a record in it cannot be found by its offset.
     pub unreachable_from: Option<u64>,
 }
 
-/// Scans from `from`, which must be the start of a record, and tells everything to `each`. `progress` hears
-/// how many bytes are behind.
+/// Scans from `from`, which must be the start of a record. `each` receives all results, and `progress` the bytes read.
 pub(crate) fn scan(
     file: File,
     from: u64,
@@ -112,7 +111,7 @@ pub(crate) fn scan(
     scan_all(file, from, progress, each, false)
 }
 
-/// The same, up to the first exchange with a record that its offset does not lead to.
+/// Like [`scan`], but ends at the first exchange with a record that cannot be found by its offset.
 pub(crate) fn scan_reachable(
     file: File,
     progress: &dyn Fn(u64),
@@ -158,7 +157,7 @@ fn scan_all(
     Ok(scanned)
 }
 
-/// Gives whether the record shares its member, or cannot be found by its offset for another reason.
+/// Returns whether the record shares its member, or cannot be found by its offset for another reason.
 fn scan_record(
     mut record: Record<'_, File>,
     groups: &mut ExchangeGrouper,
@@ -170,7 +169,7 @@ fn scan_record(
     let is_segment = record.header().get("WARC-Segment-Number").is_some();
     let block = match read_block(&mut record) {
         Ok(block) => Some(block),
-        // The reader knows what was wrong with the bytes; it says so when asked to finish.
+        // The reader reports the damage when the record is finished.
         Err(error) if is_damage(&error) => None,
         Err(error) => return Err(error.into()),
     };
@@ -215,14 +214,14 @@ fn is_damage(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
 }
 
-/// What reading a record's block taught.
+/// The result of reading a record's block.
 struct RecordBlock {
     head: Option<HttpHead>,
     block_verdict: DigestVerdict,
     payload_verdict: DigestVerdict,
-    /// Digests of the payload as stored.
+    /// Digests of the stored payload.
     payload: PayloadDigests,
-    /// The first bytes of what is read here: documents for their links, and facts.
+    /// The first bytes of a document with links, or of facts.
     kept: Option<Vec<u8>>,
 }
 
@@ -287,10 +286,10 @@ fn has_facts(header: &RecordHeader) -> bool {
     header.content_type().is_some_and(|kind| kind.starts_with("application/warc-fields"))
 }
 
-/// The record as a capture; `None` when it is no capture by its type.
+/// The record as a capture; `None` if its type does not make it one.
 fn capture_row(header: &RecordHeader, block: &RecordBlock) -> Result<Option<CaptureRow>, String> {
     let kind = match header.record_type() {
-        // An export wrote it for other tools. The capture that it stands for has a record of its own.
+        // An export wrote this record for other tools. The capture itself has its own record.
         RecordType::Revisit if header.get(STANDS_FOR).is_some() => return Ok(None),
         RecordType::Response => CaptureKind::Response,
         RecordType::Revisit => CaptureKind::Revisit,
@@ -356,8 +355,8 @@ fn capture_row(header: &RecordHeader, block: &RecordBlock) -> Result<Option<Capt
     }))
 }
 
-/// The digest of the index, and what tells the payload from every other. A claim is repeated only where it holds, and of
-/// a revisit, whose payload is elsewhere: there it says which payload is meant.
+/// The digest for the index, and the content digest. A claimed digest is kept only if it is correct or belongs to a
+/// revisit. The payload of a revisit is elsewhere, and the claim identifies it.
 fn capture_digests(
     header: &RecordHeader,
     kind: CaptureKind,
@@ -374,7 +373,7 @@ fn capture_digests(
     (digest.to_string(), Some(computed.content.clone()))
 }
 
-/// How a record names itself and its companions.
+/// The ids of a record and its companions.
 struct RecordRelations {
     id: Option<String>,
     companions: Vec<String>,
@@ -386,7 +385,7 @@ impl RecordRelations {
         let named =
             header.concurrent_to().filter_map(untrusted::checked_label).take(MAX_GROUP_RECORDS as usize);
         let mut companions: Vec<String> = named.map(str::to_string).collect();
-        // Some writers tie facts to their response with WARC-Refers-To.
+        // Some writers link facts to their response with WARC-Refers-To.
         if header.record_type() == RecordType::Metadata {
             companions.extend(header.refers_to().and_then(untrusted::checked_label).map(str::to_string));
         }
@@ -398,25 +397,25 @@ impl RecordRelations {
     }
 }
 
-/// The exchange at hand: its extent, and its captures that wait for it to end.
+/// The current exchange: its extent, and the captures waiting for its end.
 #[derive(Default)]
 struct ExchangeGrouper {
     start: u64,
     end: u64,
     n_records: u64,
-    /// What is wrong with its records.
+    /// Problems of its records.
     quarantined: Vec<ScanItem>,
     ids: HashSet<String>,
     companions: HashSet<String>,
     captures: Vec<CaptureRow>,
-    /// A page's address and its document after its scripts ran.
+    /// A page's URL and its rendered document.
     rendered: Option<(String, Vec<u8>)>,
-    /// How the address was reached.
+    /// The hops by which the URL was reached.
     hops: Option<String>,
 }
 
 impl ExchangeGrouper {
-    /// Adds the record to the exchange if it belongs to it, else ends that one and begins another.
+    /// Adds the record to its exchange, or ends the exchange and begins a new one.
     fn join(
         &mut self,
         links: &RecordRelations,
@@ -425,7 +424,7 @@ impl ExchangeGrouper {
     ) -> anyhow::Result<()> {
         let is_named = links.id.as_ref().is_some_and(|id| self.companions.contains(id));
         let names_one = links.companions.iter().any(|id| self.ids.contains(id));
-        // A chain without an end would have to be held in memory.
+        // An endless chain would have to be kept in memory.
         if !(is_named || names_one) || self.n_records >= MAX_GROUP_RECORDS {
             self.end(each)?;
             self.start = extent.offset;
@@ -467,7 +466,7 @@ impl ExchangeGrouper {
     }
 }
 
-/// The links of a drawn page are those of what was drawn, which stands behind the response.
+/// Replaces the links of a rendered page with those of its rendered document, which follows the response.
 fn use_rendered_links(row: &mut CaptureRow, page: &str, document: &[u8]) {
     let is_rendered_page = row.url == page
         && row.kind <= CaptureKind::Revisit
@@ -477,7 +476,7 @@ fn use_rendered_links(row: &mut CaptureRow, page: &str, document: &[u8]) {
     }
 }
 
-/// True when the file begins with a gzip or zstd magic number or a WARC or ARC first line.
+/// Whether the file begins with a gzip or zstd magic number, or with the first line of a WARC or ARC record.
 pub(crate) fn looks_like_warc(file: &mut File) -> io::Result<bool> {
     let mut head = [0u8; 16];
     file.rewind()?;

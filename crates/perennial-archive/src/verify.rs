@@ -474,7 +474,7 @@ impl<'a> ExpectedCaptures<'a> {
 }
 
 fn difference(capture: &Capture, row: &CaptureRow) -> Option<String> {
-    // A state of an earlier schema lacks these digests until a writer upgrades it.
+    // A state of an earlier schema lacks content digests until a writer upgrades it.
     let content = capture.content.as_ref().and(row.content.as_ref());
     differs("URL", &capture.url, &row.url)
         .or_else(|| differs("key", &capture.surt, &row.surt))

@@ -1,8 +1,8 @@
-//! Exchanges -> WARC records on disk, then the state that knows them: the one way in which captures are made.
+//! Exchanges -> WARC records on disk, then the state. Only this module makes captures.
 //!
-//! Append many, commit once: [`ArchiveWriter::append`] writes records, [`ArchiveWriter::commit`] syncs the
-//! WARC and only then tells the state. What a crash leaves between the two is put right by the next writer
-//! ([`super::recover`]); nothing that was committed can be lost, nothing is ever there twice.
+//! A writer appends many exchanges and commits once. [`ArchiveWriter::append`] writes records.
+//! [`ArchiveWriter::commit`] syncs the WARC file and only then updates the state. After a crash between the two, the
+//! next writer repairs the archive ([`super::recover`]). No committed capture is ever lost or duplicated.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -32,57 +32,58 @@ use crate::store::{
     Store,
 };
 
-/// A version that is not worth its bytes: what changed is kept in place of the payload.
+/// A version that is not worth its bytes. The archive stores its delta in place of its payload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LeftOutVersion {
-    /// Vi-Delta from the version before; Vi-XML when that is shorter.
+    /// Vi-Delta from the version before, or Vi-XML if that is shorter.
     pub delta: String,
-    /// What tells the payload that was left out from every other.
+    /// Content digest of the left-out payload.
     pub content: String,
-    /// Its length.
+    /// Length of the left-out payload.
     pub length: u64,
-    /// How much the change matters.
+    /// Importance of the change.
     pub importance: f64,
-    /// The version that the delta was made from: only with that one does it give what was seen.
+    /// The version that the delta starts from. The delta reproduces the observation only from that version.
     pub base: ShownVersion,
 }
 
-/// Media type of the record that stands for a left-out version.
+/// Media type of the record of a left-out version.
 pub const DELTA_MIME: &str = "application/x-vi-delta+xml";
-/// What stands before the page's address in such a record, so that tools which make an index of their own do not show it as the
-/// page. Records of earlier versions of this program lack it.
+/// Prefix of the page's URL in such a record. Without it, tools that build an index would show the record as the page.
+/// Records of earlier versions of this program lack the prefix.
 pub(crate) const DELTA_PREFIX: &str = "urn:videlta:";
-/// Why the payload is not there.
+/// The field with the reason why the payload is missing.
 const LEFT_OUT: &str = "Perennial-Left-Out";
-/// What it was: its SHA-256; records of earlier versions of this program have its SHA-1.
+/// The field with the payload's SHA-256. Records of earlier versions of this program have its SHA-1.
 pub(crate) const LEFT_OUT_DIGEST: &str = "Perennial-Left-Out-Digest";
-/// Why an export has a revisit of which the archive has none: `304` or `left-out`.
+/// The field with the reason why an export adds a revisit that is not in the archive: `304` or `left-out`.
 pub(crate) const STANDS_FOR: &str = "Perennial-Stands-For";
-/// The SHA-256 of the payload that a revisit stands for, beside the SHA-1 that the field's tools read.
+/// The field with the SHA-256 of a revisit's payload. Other tools read only the SHA-1.
 pub(crate) const PAYLOAD_CONTENT: &str = "Perennial-Payload-Digest";
-/// The identity of the version that the delta was made from. Records of earlier versions of this program lack it.
+/// The field with the identity of the version that the delta starts from. Records of earlier versions of this program
+/// lack it.
 pub const LEFT_OUT_BASE: &str = "Perennial-Left-Out-Base";
 
-/// What became of an appended exchange.
+/// The result of an append.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AppendOutcome {
-    /// Response, or revisit when the payload was in the archive.
+    /// Response, or revisit if the archive has the payload already.
     pub kind: CaptureKind,
-    /// Digest of the payload as the index has it.
+    /// Digest of the payload in the index.
     pub digest: String,
-    /// What tells the payload from every other.
+    /// Content digest of the payload.
     pub content: String,
-    /// What tells the answer from another: the payload's content, or where a redirect leads.
+    /// The identity of the response: the payload's content, or the target of a redirect.
     pub identity: Identity,
-    /// True when no earlier capture of this address had this payload.
+    /// Whether no earlier capture of this URL has this payload.
     pub is_new_version: bool,
-    /// True when the payload is not stored, because its version is not worth its bytes.
+    /// Whether the payload is not stored, because its version is not worth its bytes.
     pub is_left_out: bool,
-    /// Bytes that the exchange took in the WARC file.
+    /// Bytes of the exchange in the WARC file.
     pub stored_bytes: u64,
 }
 
-/// The archive open for writing; there is one at a time.
+/// The archive open for writing. There is at most one writer.
 pub struct ArchiveWriter {
     archive: Archive,
     store: Store,
@@ -90,14 +91,14 @@ pub struct ArchiveWriter {
     host: String,
     current: Option<CurrentFile>,
     pending: Vec<CaptureRow>,
-    /// Payloads appended since the last commit: content -> where it is.
+    /// Payloads appended since the last commit: content digest -> URL and time.
     pending_origins: HashMap<String, (String, Timestamp)>,
-    /// Latest payload of addresses appended since the last commit.
+    /// Latest payload of each URL appended since the last commit.
     pending_latest: HashMap<String, LatestPayload>,
     has_failed: bool,
     repairs: Vec<Repair>,
     indexer: IndexWriter,
-    /// The last to go: until then nobody else may write.
+    /// Dropped last: until then no other process may write.
     _lock: WriteLock,
 }
 
@@ -127,46 +128,44 @@ impl ArchiveWriter {
         })
     }
 
-    /// Makes the index keep another pace than the usual one.
+    /// Replaces the default pace of the index.
     pub fn with_index_pace(mut self, pace: IndexPace) -> ArchiveWriter {
         self.indexer.pace = pace;
         self
     }
 
-    /// What opening had to put right; tell the user.
+    /// Repairs made on opening; show them to the user.
     pub fn repairs(&self) -> &[Repair] {
         &self.repairs
     }
 
-    /// The state as of the last commit.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The state, for tables of the caller's own.
+    /// The state, for the caller's own tables.
     pub fn store_mut(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// The archive.
     pub fn archive(&self) -> &Archive {
         &self.archive
     }
 
-    /// Captures appended and not yet committed.
+    /// Number of captures appended but not committed.
     pub fn n_pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Writes the records of an exchange. They are safe, and visible in the state, after [`Self::commit`].
+    /// Writes the records of an exchange. They are durable and visible in the state after [`Self::commit`].
     ///
-    /// After an error nothing more can be written: close the program or open the archive anew, which cuts
-    /// off what was written in part. All that was committed is safe.
+    /// After an error no further writes are possible. Exit or reopen the archive, which removes half-written records.
+    /// All committed captures are safe.
     pub fn append(&mut self, exchange: Exchange<'_>) -> anyhow::Result<AppendOutcome> {
         self.append_compressed(exchange, None)
     }
 
-    /// As [`Self::append`], with the costly part done beforehand from the same exchange.
+    /// Like [`Self::append`], with records that a different thread may have compressed from the same exchange.
     pub fn append_compressed(
         &mut self,
         exchange: Exchange<'_>,
@@ -185,14 +184,14 @@ impl ArchiveWriter {
         Ok(())
     }
 
-    /// A write has failed until it is done.
+    /// Assumes that a write has failed until it is complete.
     fn begin_write(&mut self) -> anyhow::Result<()> {
         self.check_sound()?;
         self.has_failed = true;
         Ok(())
     }
 
-    /// Writes the record that stands for a version that is left out, in place of its exchange.
+    /// Writes the delta record of a left-out version in place of its exchange.
     pub fn append_left_out(
         &mut self,
         url: &str,
@@ -303,7 +302,7 @@ impl ArchiveWriter {
         Ok(appended)
     }
 
-    /// Writes response or revisit and its companions. Gives name, offset and length of the first.
+    /// Writes response or revisit with its companion records. Returns id, offset and length of the first.
     fn write_records(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -322,7 +321,7 @@ impl ArchiveWriter {
         Ok((id, written.offset, written.length))
     }
 
-    /// A response with its payload, or a revisit of one that the archive has.
+    /// Plans a response with its payload, or a revisit if the archive has the payload.
     fn plan(
         &self,
         url: &str,
@@ -342,8 +341,8 @@ impl ArchiveWriter {
         })
     }
 
-    /// A 304 stands for the latest payload that we had of the address. Where that one was left out, so is this one: an
-    /// earlier payload that is stored is another.
+    /// A 304 confirms the latest payload of the URL that we received. If that payload was left out, so is this one. A
+    /// stored payload from before would be the wrong one.
     fn plan_not_modified(&self, url: &str) -> anyhow::Result<StoragePlan> {
         let before = match self.pending_latest.get(url) {
             Some(latest) => Some(latest.clone()),
@@ -363,7 +362,7 @@ impl ArchiveWriter {
         Ok(StoragePlan::NotModified { digest, content, url, time })
     }
 
-    /// Which record holds a payload. Its SHA-256 decides, which was computed from the bytes of that record.
+    /// Finds the record with a payload by its SHA-256, which was computed from the bytes of that record.
     fn payload_origin(
         &self,
         url: &str,
@@ -421,7 +420,7 @@ impl ArchiveWriter {
             }
         };
         let (digest, content) = plan.digests(body);
-        // No record has the payload of a left-out version, so no digest leads other tools to it.
+        // No record has the payload of a left-out version. Without a digest, other tools do not search for one.
         let digest = plan.left_out().is_none().then_some(digest.as_str());
         let record = NewRecord::revisit(id, time, url, profile, head, digest);
         let mut record = with_ip(record, exchange.ip).refers_to(origin_url, *origin_time);
@@ -478,12 +477,13 @@ impl ArchiveWriter {
         Ok(self.current.insert(current))
     }
 
-    /// Goes on with a file that a crash left open, or begins one with its warcinfo record.
+    /// Continues a file that a crash left open, or begins one with its warcinfo record.
     fn begin_file(&mut self) -> anyhow::Result<CurrentFile> {
         let dir = self.archive.warc_dir();
         let warc = &self.archive.settings().warc;
         let extension = warc.compression().extension();
-        // One of another compression, because the setting was changed, gets its final name with the others.
+        // If the compression setting has changed, the open file is not continued. It gets its final name with the
+        // others.
         let goes_on = |file: &FileRow| file.state == FileState::Open && file.name.ends_with(extension);
         let name = match self.store.files()?.into_iter().find(goes_on) {
             Some(file) => file.name,
@@ -507,12 +507,12 @@ impl ArchiveWriter {
         Ok(current)
     }
 
-    /// Makes everything appended so far durable, then known. Call it once for many appends.
+    /// Syncs everything appended so far, then updates the state. One call should cover many appends.
     pub fn commit(&mut self) -> anyhow::Result<CommitCounts> {
         self.commit_with(|_| Ok(()))
     }
 
-    /// As [`Self::commit`], with more to write in the same transaction of the state.
+    /// Like [`Self::commit`], with further writes in the same transaction of the state.
     pub fn commit_with(
         &mut self,
         also: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<()>,
@@ -557,15 +557,14 @@ impl ArchiveWriter {
         self.flush_index()
     }
 
-    /// Writes the captures that are in the state alone to `index/`, now. Commits do it in time by themselves, in the
-    /// background.
+    /// Writes the tail to `index/` now. Commits do it in the background when it is due.
     pub fn flush_index(&mut self) -> anyhow::Result<()> {
         self.indexer.finish(&mut self.store)
     }
 }
 
 impl CaptureRow {
-    /// A sound capture of a payload without HTTP, whose record stands alone.
+    /// A sound capture without HTTP, whose record has no companions.
     fn without_http(
         url: &str,
         time: Timestamp,
@@ -598,7 +597,7 @@ impl CaptureRow {
     }
 }
 
-/// What an exchange becomes.
+/// How an exchange is stored.
 enum StoragePlan {
     Store,
     Identical {
@@ -611,7 +610,7 @@ enum StoragePlan {
         url: String,
         time: Timestamp,
     },
-    /// A 304 that confirms a version that was left out.
+    /// A 304 that confirms a left-out version.
     LeftOut {
         content: String,
         url: String,
@@ -629,7 +628,7 @@ impl StoragePlan {
         }
     }
 
-    /// What tells the left-out version that is confirmed from every other.
+    /// The content digest of the left-out version that a 304 confirms.
     fn left_out(&self) -> Option<&str> {
         match self {
             StoragePlan::LeftOut { content, .. } => Some(content),
@@ -637,7 +636,7 @@ impl StoragePlan {
         }
     }
 
-    /// The address whose payload the record stands for.
+    /// The URL of the payload that the record refers to.
     fn origin_url(&self) -> Option<&str> {
         match self {
             StoragePlan::Store => None,
@@ -647,7 +646,7 @@ impl StoragePlan {
         }
     }
 
-    /// The digest of the index, and what tells the payload from every other.
+    /// The digest for the index, and the content digest.
     fn digests(&self, body: &BodyDigests) -> (String, Option<String>) {
         match self {
             StoragePlan::NotModified { digest, content, .. } => (digest.clone(), content.clone()),
@@ -657,7 +656,7 @@ impl StoragePlan {
     }
 }
 
-/// What a warcinfo record says of its file.
+/// The fields of a warcinfo record.
 pub(crate) fn warcinfo_facts(settings: &Settings) -> Vec<(&'static str, &str)> {
     let facts = [
         ("software", concat!("perennial/", env!("CARGO_PKG_VERSION"))),
@@ -668,7 +667,7 @@ pub(crate) fn warcinfo_facts(settings: &Settings) -> Vec<(&'static str, &str)> {
     facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// Takes `.open` off.
+/// Removes the suffix `.open`.
 pub(crate) fn rename_closed_file(archive: &Archive, name: &str) -> io::Result<()> {
     let dir = archive.warc_dir();
     let open = dir.join(format!("{name}{}", files::OPEN_SUFFIX));
@@ -679,7 +678,7 @@ pub(crate) fn rename_closed_file(archive: &Archive, name: &str) -> io::Result<()
     Ok(())
 }
 
-/// 128 bits that no other process has: the keys of std's hash maps come from the system's source of chance.
+/// 128 bits that no other process has. The keys of std's hash maps come from the system's random numbers.
 pub fn random_seed() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let keys = RandomState::new();

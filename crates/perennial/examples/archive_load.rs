@@ -1,4 +1,4 @@
-//! How fast and in how much memory an archive takes captures in: synthetic pages -> WARC, state, index.
+//! Measures the speed and memory of adding captures to an archive: synthetic pages -> WARC, state, index.
 //!
 //! `cargo run --release --example archive_load -- DIR N_PAGES [LINKS_PER_PAGE]`; DIR must not exist yet.
 
@@ -7,7 +7,7 @@ use std::time::Instant;
 use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody};
 use perennial_core::time::{Span, Timestamp};
 
-/// Captures that share a commit.
+/// Number of captures per commit.
 const PER_COMMIT: u64 = 2_000;
 
 fn main() -> anyhow::Result<()> {
@@ -44,7 +44,7 @@ fn append(writer: &mut ArchiveWriter, n: u64, n_pages: u64, n_links: u64) -> any
     let site = |n: u64| format!("http://site{}.example/dir{}/page{n}", n % 500, n % 7_919 / 500);
     let mut body = format!("<!doctype html><title>Page {n}</title><h1>Page {n}</h1>");
     for link in 0..n_links {
-        // Most links stay near, some go anywhere.
+        // Most links are to nearby pages, and some to any page.
         let target =
             if link % 5 == 0 { (n * 31 + link * 7_907) % n_pages } else { (n + 500 * link) % n_pages };
         body.push_str(&format!(

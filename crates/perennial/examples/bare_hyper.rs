@@ -1,6 +1,7 @@
-//! The upper bound: a bare hyper client that fetches all pages of `bench_site` and keeps nothing.
+//! The upper bound: a bare hyper client that fetches all pages of `bench_site` and stores nothing.
 //!
-//! `cargo run --release --example bare_hyper -- http://127.0.0.1:PORT/page/0.html PAGES CONNECTIONS` prints pages a second.
+//! `cargo run --release --example bare_hyper -- http://127.0.0.1:PORT/page/0.html PAGES CONNECTIONS` prints pages per
+//! second.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! The site that crawlers are measured on: N pages of about 30 KB with 20 links each, on loopback, from memory.
+//! The site for benchmarks of crawlers: N pages of about 30 KB with 20 links each, served on loopback from memory.
 //!
-//! `cargo run --release --example bench_site -- [PAGES] [PORT]` prints its address and serves until it is stopped.
-//! Bodies are made beforehand, so the server costs little beside the crawler.
+//! `cargo run --release --example bench_site -- [PAGES] [PORT]` prints its URL and serves until it is stopped. It
+//! makes all bodies in advance, so the server costs little compared to the crawler.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ async fn serve(mut stream: tokio::net::TcpStream, responses: Arc<Vec<Vec<u8>>>) 
     }
 }
 
-/// Links form a random graph in which every page can be reached: page n is linked from page n / 10.
+/// Links form a random graph in which every page is reachable: page n / 10 links to page n.
 fn response(page: usize, n_pages: usize) -> Vec<u8> {
     let mut rng = Rng::new(page as u64);
     let mut body =

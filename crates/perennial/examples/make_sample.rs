@@ -1,7 +1,7 @@
 //! The pages in `testdata/sample` -> `testdata/sample.warc.gz`, and a damaged copy of it.
 //!
-//! Run it in the repository's top folder: `cargo run --release --example make_sample`. The same pages give the
-//! same files: dates and record names are fixed.
+//! Run it in the repository's top folder: `cargo run --release --example make_sample`. Dates and record ids are fixed,
+//! so the same pages give the same files.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use perennial_core::time::Timestamp;
 use perennial_warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcWriter, sha1_label};
 
-/// When, address, status line, media type, file with the body.
+/// Time, URL, status line, media type, and file with the body.
 const CAPTURES: &[(&str, &str, &str, &str, &str)] = &[
     ("2026-03-01T08:00:00Z", "http://garden.example/", "200 OK", "text/html", "garden/home-1.html"),
     ("2026-03-01T08:00:01Z", "http://garden.example/style.css", "200 OK", "text/css", "garden/style.css"),
@@ -75,7 +75,7 @@ fn write_sample(pages: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(out.into_inner())
 }
 
-/// A flipped bit in the middle, and the end missing.
+/// Flips a bit in the middle and cuts off the end.
 fn damage(mut warc: Vec<u8>) -> Vec<u8> {
     let middle = warc.len() / 2;
     warc[middle] ^= 4;

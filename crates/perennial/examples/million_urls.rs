@@ -1,4 +1,4 @@
-//! Fills an archive's frontier with N addresses, to measure what a crawl of it needs in memory.
+//! Fills an archive's frontier with N URLs, to measure the memory that a crawl of it needs.
 //!
 //! ```text
 //! cargo run --release --example million_urls -- DIR 1000000

@@ -1,9 +1,9 @@
-//! Real robots.txt files -> one answer a line for a sample of addresses, to be compared with another reader.
+//! Real robots.txt files -> one answer per line for a sample of URLs, for comparison with a different parser.
 //!
 //! `cargo run --release --example robots_answers -- DIR AGENT` reads every file of a folder and prints tab-separated
-//! lines: file, path, allow or deny. The sample is made from the file's own patterns, where readers differ most:
-//! each as it stands with its wildcards filled, cut, and continued. `experiments/robots-against-protego/compare.py`
-//! reads these lines and asks Protego the same.
+//! lines: file, path, allow or deny. The sample contains the file's own patterns, where parsers differ most. Each
+//! pattern appears with its wildcards filled, then also shortened and extended.
+//! `experiments/robots-against-protego/compare.py` reads these lines and compares them with Protego's answers.
 
 use std::io::{BufWriter, Write};
 
@@ -46,7 +46,7 @@ fn samples(bytes: &[u8]) -> Vec<String> {
         paths.push(filled.chars().take(filled.chars().count().saturating_sub(1)).collect());
         paths.push(filled);
     }
-    // The path goes through a URL, as in a crawl, so that both readers see the same escapes.
+    // Each path goes through a URL, as in a crawl, so both parsers see the same escapes.
     let base = url::Url::parse("https://example.org/");
     let mut sample: Vec<String> = paths
         .into_iter()

@@ -1,12 +1,13 @@
-//! Fills a text index with N versions of pages and measures it beside SQLite's full-text index over whole versions.
+//! Fills a text index with N versions of pages and compares it with SQLite's full-text index over whole versions.
 //!
 //! ```text
 //! cargo run --release --example search_million -- DIR 1000000
 //! ```
 //!
-//! A hundred versions of each page, each with twelve passages of ten to fourteen words, of which one differs from the version before. Words are
-//! drawn by rank as in a language; one new passage in five stands on other pages too. The index is written by the code that a crawl
-//! runs (`TextCommit::show`), without laying pages out. Questions are asked as `perennial search` asks them.
+//! Each page has a hundred versions. Each version has twelve passages of ten to fourteen words, one of which is new.
+//! Words are drawn by rank as in a language. One new passage in five also appears on other pages. The code that a
+//! crawl uses (`TextCommit::show`) writes the index, without laying pages out. Queries run through the same code as
+//! `perennial search`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,11 +28,11 @@ const VERSIONS_PER_PAGE: u64 = 100;
 const PASSAGES: u64 = 12;
 const VOCABULARY: f64 = 60_000.0;
 const N_QUESTIONS: u64 = 300;
-/// Stays that a question reads at most, for both.
+/// Limit on the presences that a query reads, for both indexes.
 const MAX_ROWS: usize = 20_000;
 
 fn word(rng: &mut Rng) -> String {
-    // By rank: the word of rank r comes with a probability in proportion to 1/r.
+    // A word's probability is proportional to 1/r, where r is its rank.
     let rank = VOCABULARY.powf(rng.below(1_000_000) as f64 / 1_000_000.0) as u64;
     let (mut left, mut word) = (rank + 1, String::new());
     while left > 0 {
@@ -41,7 +42,7 @@ fn word(rng: &mut Rng) -> String {
     word
 }
 
-/// Passage `number` of a page; some stand on many pages.
+/// Passage `number` of a page. Some passages are on many pages.
 fn passage(page: u64, number: u64) -> String {
     let mut rng = Rng::from_parts(&[page, number]);
     if rng.below(5) == 0 {
@@ -51,7 +52,7 @@ fn passage(page: u64, number: u64) -> String {
     (0..n).map(|_| word(&mut rng)).collect::<Vec<_>>().join(" ")
 }
 
-/// The passages of a version: each version has one that the version before had not.
+/// The passages of a version. Each version has one that the previous version did not have.
 fn version(page: u64, number: u64) -> Vec<String> {
     (number..number + PASSAGES).map(|number| passage(page, number)).collect()
 }
@@ -125,7 +126,7 @@ fn make_pages(archive: &Archive, n_pages: u64) -> anyhow::Result<Vec<PageId>> {
     Ok(pages)
 }
 
-/// A word, two words of one passage, three words in a row, the beginning of a word.
+/// Queries of four kinds: a word, two words of one passage, three consecutive words, and the beginning of a word.
 fn questions(n_pages: u64) -> anyhow::Result<Vec<TextQuery>> {
     let mut rng = Rng::from_parts(&[5]);
     let mut asked = Vec::new();
@@ -163,7 +164,7 @@ fn tell(
     Ok(())
 }
 
-/// The same texts, a row for each version.
+/// Measures the same texts with one row per version.
 fn whole_versions(dir: &Path, n_pages: u64, questions: &[TextQuery]) -> anyhow::Result<()> {
     let mut connection = Connection::open(dir.join("versions.db"))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;

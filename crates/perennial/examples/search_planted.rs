@@ -5,10 +5,12 @@
 //! cargo run --release --example search_planted -- DIR 2000
 //! ```
 //!
-//! The web of the demonstration is made again from its seed, so that for each sentence of each page it is known when it appeared and when it
-//! vanished. For each of N sentences that did, the intervals that search names are compared with those that the captures' own bytes give,
-//! read from the WARC files one after the other, and with the truth: it must have appeared after the last look without it and not after the
-//! first with it, and likewise vanished.
+//! The example rebuilds the web of the demonstration from its seed, so it knows when each sentence of each page
+//! appeared and vanished. It takes N sentences that did, and compares the intervals from search with two references:
+//!
+//! - the captures' own bytes, read from the WARC files in order: the intervals must be equal;
+//! - the truth: the sentence must have appeared after the last observation without it, and not after the first with
+//!   it. The same applies to its end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +28,7 @@ const DAYS: u32 = 14;
 /// Captures have whole seconds.
 const ROUNDING: Span = Span::from_secs(2);
 
-/// The sentences of a page's paragraphs without markup in them, as they stand in its HTML.
+/// The sentences of a page's paragraphs without markup, as in its HTML.
 fn sentences(html: &str) -> Vec<&str> {
     let paragraphs =
         html.split("<p>").skip(1).filter_map(|rest| rest.split_once("</p>")).map(|(text, _)| text);
@@ -40,17 +42,17 @@ fn sentences(html: &str) -> Vec<&str> {
     found
 }
 
-/// From when to when a page truly said each of its sentences.
+/// The true intervals in which a page contained each of its sentences.
 fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Timestamp)>> {
     let never = web.end + Span::from_hours(24 * 365);
-    // With its site a page takes back all that it said.
+    // A page that closes with its site loses all its sentences.
     let end = web.sites[web.pages[page].site].dies_at.unwrap_or(never);
     let changes = web.pages[page].changes.iter().map(|change| change.at);
     let changes: Vec<Timestamp> = changes.filter(|at| *at < end).collect();
     let mut truth: BTreeMap<String, Vec<(Timestamp, Timestamp)>> = BTreeMap::new();
     for (number, at) in std::iter::once(web.start).chain(changes.iter().copied()).enumerate() {
         let until = changes.get(number).copied().unwrap_or(end);
-        // What differs between two requests at one instant is noise and was not planted.
+        // Differences between two requests at one instant are noise, not planted sentences.
         let (one, other) = (web.html(page, 0, at), web.html(page, 1, at));
         let again = sentences(&other);
         for text in sentences(&one).into_iter().filter(|text| again.contains(text)) {
@@ -65,7 +67,7 @@ fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Ti
     truth
 }
 
-/// The stays of a text by what the WARC files hold.
+/// The presences of a text according to the WARC files.
 fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<PassagePresence> {
     let mut stays: Vec<PassagePresence> = Vec::new();
     let mut before: Option<(Timestamp, bool)> = None;
@@ -101,7 +103,7 @@ fn looks_of(archive: &Archive, store: &Store, url: &str) -> anyhow::Result<Vec<(
     Ok(looks)
 }
 
-/// Whether a stay lies around the truth as closely as looks allow.
+/// Whether a presence agrees with the truth as closely as the observations allow.
 fn is_true(stay: &PassagePresence, truth: &[(Timestamp, Timestamp)]) -> bool {
     let began = truth.iter().any(|(from, until)| {
         *from <= stay.first + ROUNDING
@@ -133,7 +135,7 @@ fn main() -> anyhow::Result<()> {
         let url = format!("http://{host}{}", page.path);
         planted.extend(truth_of(&web, number).into_iter().map(|(text, truth)| (url.clone(), text, truth)));
     }
-    // Evenly over all pages.
+    // The sample is spread evenly over all pages.
     let step = (planted.len() / n_wanted).max(1);
     let (mut n, mut n_seen, mut n_stays, mut n_exact, mut n_true) = (0, 0, 0, 0, 0);
     let mut known: (String, Vec<(Timestamp, String)>) = Default::default();

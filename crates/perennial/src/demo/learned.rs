@@ -4,7 +4,7 @@ use super::web::LivingWeb;
 use perennial_archive::Archive;
 use perennial_engine::learn::{self, FollowedSites};
 
-/// Learned changes an hour by local hour of a workday; empty for a page that was never captured.
+/// The learned changes per hour, by local hour of a workday. The list of a page that was never captured is empty.
 pub(super) fn rates_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
     let store = archive.store()?;
     let followed = FollowedSites::load(archive, &store)?;

@@ -1,4 +1,4 @@
-//! An archive of the living web -> what it caught, read from its WARC files and compared with the truth.
+//! An archive of the living web -> the caught changes, read from its WARC files and compared with the truth.
 
 use perennial_core::time::{Span, Timestamp};
 use perennial_lab::drive::SimulatedCrawl;
@@ -10,12 +10,12 @@ use super::web::{LivingPage, LivingWeb};
 use perennial_archive::Archive;
 use perennial_archive::store::CaptureKind;
 
-/// A change of this importance or more counts as important.
+/// Importance from which a change counts as important.
 const IMPORTANT: f64 = 0.1;
-/// Visits of pages with nothing but noise count after this time, in which the crawler learns which pages these are.
+/// Visits to noise-only pages count only after this time. The crawler needs it to learn which pages these are.
 const LEARNING: Span = Span::from_hours(7 * 24);
 
-/// Results of the feeds, compared with the published items.
+/// Compares the results of the feeds with the published items.
 pub(super) fn feeds_of(archive: &Archive, web: &LivingWeb, seeds: &[String]) -> anyhow::Result<FeedsResult> {
     let store = archive.store()?;
     let known = store.feeds()?;
@@ -34,8 +34,8 @@ pub(super) fn feeds_of(archive: &Archive, web: &LivingWeb, seeds: &[String]) -> 
     Ok(result)
 }
 
-/// When each page of the web was captured. The instants are those of the versions that the payloads hold, so that
-/// rounding a capture's time to seconds cannot move it across a change.
+/// When each page of the web was captured. Each instant is moved into the period of the version in the payload.
+/// Otherwise, rounding the time to seconds could move a capture across a change.
 pub(super) fn captures_of(
     archive: &Archive,
     web: &LivingWeb,
@@ -63,7 +63,7 @@ pub(super) fn captures_of(
     Ok(SimulatedCrawl { captures })
 }
 
-/// The number of the version that a page's head names.
+/// The version number in a page's head.
 fn version_of(html: &[u8]) -> Option<usize> {
     let head = String::from_utf8_lossy(&html[..html.len().min(2048)]).into_owned();
     let after = head.split(&format!("<meta name=\"{VERSION_META}\" content=\"")).nth(1)?;
@@ -77,7 +77,7 @@ fn instant_of(page: &LivingPage, version: usize, time: Timestamp) -> Timestamp {
     until.map_or(time, |until| time.min(until))
 }
 
-/// Important changes whose version is in the archive, and all.
+/// Number of important changes whose version is in the archive, and of all important changes.
 pub(super) fn count_important(web: &LivingWeb, truth: &Truth, crawl: &SimulatedCrawl) -> (u64, u64) {
     let (mut n_caught, mut n_all) = (0, 0);
     for ((page, importance), captures) in web.pages.iter().zip(&truth.importance).zip(&crawl.captures) {
@@ -91,7 +91,7 @@ pub(super) fn count_important(web: &LivingWeb, truth: &Truth, crawl: &SimulatedC
     (n_caught, n_all)
 }
 
-/// Whether a capture shows the version that the change of this number made.
+/// Whether a capture contains the version that the change with this number produced.
 pub(super) fn is_caught(page: &LivingPage, captures: &[Timestamp], number: usize) -> bool {
     let since = page.changes[number].at;
     let next = captures.partition_point(|&at| at < since);
@@ -99,7 +99,7 @@ pub(super) fn is_caught(page: &LivingPage, captures: &[Timestamp], number: usize
     captures.get(next).is_some_and(|&at| until.is_none_or(|until| at < until))
 }
 
-/// Share of the visits after the first week that went to pages with nothing but noise.
+/// Share of the visits after the first week that were to noise-only pages.
 pub(super) fn noise_share(web: &LivingWeb, crawl: &SimulatedCrawl) -> f64 {
     let from = web.start + LEARNING;
     let (mut n_noise, mut n_all) = (0u64, 0u64);
@@ -120,7 +120,7 @@ mod tests {
         let web = LivingWeb::new(1, Timestamp::parse("2026-03-02").unwrap(), 14);
         let page = &web.pages[0];
         let (first, second) = (page.changes[0].at, page.changes[1].at);
-        // The WARC's whole seconds put the capture before the change it shows.
+        // WARC times have whole seconds, so the capture appears to precede the change that it contains.
         let time = Timestamp::from_secs(first.as_secs());
         assert_eq!(instant_of(page, 1, time), first);
         assert!(is_caught(page, &[instant_of(page, 1, time)], 0));

@@ -1,18 +1,18 @@
 //! The living web: a small web of several sites that changes by known patterns, served on loopback.
 //!
-//! `perennial demo` and the end-to-end tests archive it. Because every change is known, what an archive caught and missed
-//! can be measured.
+//! `perennial demo` and the end-to-end tests archive it. Every change is known, so they can measure which changes an
+//! archive caught and missed.
 //!
-//! | file | what becomes what |
+//! | file | input and output |
 //! |---|---|
 //! | `web` | a seed -> sites, pages, every change with its time and amount |
 //! | `truth` | all versions of all pages -> the importance of each change |
 //! | `prose`, `template` | a page and its version -> HTML, with noise that differs at every request |
 //! | `requisite` | a style sheet or picture and an instant -> its bytes |
-//! | `server` | requests -> answers, at the instant that the crawl's virtual clock shows |
-//! | `run` | options -> an archive of it, made by the real crawler |
-//! | `measure` | that archive's WARC files and the truth -> what was caught |
-//! | `learned` | that archive -> the hourly rates of change that the crawler learned |
+//! | `server` | requests -> responses, at the current instant of the crawl's virtual clock |
+//! | `run` | options -> an archive of the web, made by the real crawler |
+//! | `measure` | the archive's WARC files and the truth -> the caught changes |
+//! | `learned` | the archive -> the hourly rates of change that the crawler learned |
 //! | `report` | results -> an HTML page with charts |
 
 mod learned;

@@ -1,5 +1,5 @@
-//! A seed -> headlines and paragraphs that read like a newspaper's, so that a diff of the living web has
-//! real words to compare.
+//! A seed -> headlines and paragraphs that read like a newspaper's. They give diffs of the living web real words to
+//! compare.
 
 use perennial_core::rng::Rng;
 
@@ -138,7 +138,7 @@ fn pick(rng: &mut Rng, words: &[&'static str]) -> &'static str {
     words[rng.below(words.len())]
 }
 
-/// "Auditors delay the night train as costs rise".
+/// For example "Auditors delay the night train as costs rise".
 pub(super) fn headline(rng: &mut Rng) -> String {
     let text = format!(
         "{} in {} {} {}",
@@ -150,7 +150,7 @@ pub(super) fn headline(rng: &mut Rng) -> String {
     capitalise(&text)
 }
 
-/// One sentence of about twenty words.
+/// A sentence of about twenty words.
 pub(super) fn sentence(rng: &mut Rng) -> String {
     let first = headline(rng);
     let tail = pick(rng, &TAILS);
@@ -163,7 +163,7 @@ pub(super) fn sentence(rng: &mut Rng) -> String {
     format!("{first} {tail}{second}.")
 }
 
-/// Three to five sentences.
+/// A paragraph of three to five sentences.
 pub(super) fn paragraph(rng: &mut Rng) -> String {
     let n_sentences = 3 + rng.below(3);
     (0..n_sentences).map(|_| sentence(rng)).collect::<Vec<_>>().join(" ")

@@ -14,12 +14,12 @@ use perennial_engine::html::chart::{Dot, time_line};
 use perennial_engine::html::page;
 use perennial_lab::chart::{Chart, REPORT_STYLE, Series, Stroke};
 
-/// Pages shown on the time line: the busiest.
+/// Number of pages on the time line. They are the busiest.
 const N_LANES: usize = 14;
-/// Pages whose pattern is shown: the busiest of every site.
+/// Number of pages whose pattern is charted. They are the busiest of every site.
 const N_PATTERNS: usize = 8;
 
-/// The page, complete.
+/// Returns the complete page.
 pub fn html(result: &DemoResult, crawls: &Crawls) -> String {
     let mut out = format!("<main><h1>{} virtual days of a living web, archived</h1>", result.days);
     summary(&mut out, result, crawls);
@@ -137,7 +137,7 @@ fn time_lines(out: &mut String, crawls: &Crawls) {
     }
 }
 
-/// The busiest page of every site first, then the next busiest.
+/// Sorts the busiest page of every site first, then the second busiest, and so on.
 fn busiest(crawls: &Crawls) -> Vec<(usize, &LivingPage)> {
     let mut pages: Vec<(usize, &LivingPage)> = crawls.web.pages.iter().enumerate().collect();
     pages.sort_by_key(|(_, page)| std::cmp::Reverse(page.changes.len()));

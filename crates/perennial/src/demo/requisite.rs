@@ -1,7 +1,8 @@
 //! A URL of a site and an instant -> its style sheet or picture.
 //!
-//! By default they do not change. With `requisites_change` every edition contains a comment with its period of validity, so that tests
-//! can check which edition a replay shows. The layout of pages does not depend on the edition.
+//! By default these subresources do not change. With `requisites_change` every edition contains a comment with its
+//! period of validity. Tests use it to check which edition a replay shows. The layout of pages does not depend on the
+//! edition.
 
 use perennial_core::rng::Rng;
 use perennial_core::time::{Span, Timestamp};
@@ -13,9 +14,9 @@ use super::web::LivingWeb;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Requisite {
     pub(super) content_type: &'static str,
-    /// Changes with every edition.
+    /// An ETag, which changes with every edition.
     pub(super) validator: String,
-    /// Last-Modified, which a file server sends; banners are generated and have none.
+    /// The Last-Modified header of a file. Banners are generated and have none.
     pub(super) modified: Option<Timestamp>,
     pub(super) body: Vec<u8>,
 }
@@ -58,7 +59,7 @@ impl Edition {
     const ONLY: Edition =
         Edition { number: 1, from: Timestamp::from_secs(0), until: Timestamp::from_secs(0) };
 
-    /// The edition of an instant: they follow each other after a quarter of the mean time and up to seven quarters of it.
+    /// The edition at an instant. The time between editions is a quarter to seven quarters of the mean.
     fn at(web: &LivingWeb, of: [u64; 2], mean_hours: u64, now: Timestamp) -> Edition {
         let stay = |number: u64| {
             let rng = Rng::from_parts(&[web.seed, 71, of[0], of[1], number]).bits();
@@ -77,7 +78,8 @@ impl Edition {
     }
 }
 
-/// A GIF of one colour with the given size, and a comment unless it is empty; at most 255 bytes of one go into a block.
+/// Makes a GIF of one colour with the given size, and a comment unless it is empty. A comment block has at most 255
+/// bytes.
 fn gif(width: u16, height: u16, comment: &str) -> Vec<u8> {
     let mut bytes = b"GIF89a".to_vec();
     bytes.extend_from_slice(&width.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Options -> the demonstration: serves the living web, archives it in time-lapse with the real crawler, and compares the
-//! archive with the true changes and with simulated strategies. docs/papers.md defines the measures.
+//! Options -> the demonstration. It serves the living web and archives it in time-lapse with the real crawler. Then it
+//! compares the archive with the true changes and with simulated strategies. docs/papers.md defines the measures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,41 +42,41 @@ pub struct DemoOptions {
     pub days: u32,
     /// Fetches per virtual hour, as a share of the pages.
     pub budget: f64,
-    /// Virtual seconds per real second; `None`: as fast as possible.
+    /// Virtual seconds per real second; `None` runs as fast as possible.
     pub factor: Option<f64>,
     /// Strategy of the crawl.
     pub strategy: Strategy,
     /// Goal of the crawl.
     pub goal: Goal,
-    /// Whether the feeds of the sites are followed.
+    /// Whether to follow the feeds of the sites.
     pub feeds: bool,
     /// Whether to add the site that needs a browser.
     pub browser: bool,
     /// Whether style sheets and pictures change too.
     pub requisites_change: bool,
-    /// The handle by which another thread stops the crawl.
+    /// The handle with which a different thread stops the crawl.
     pub stop: StopHandle,
 }
 
 /// Completeness and coherence of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Caught {
-    /// Visits of pages.
+    /// Number of visits to pages.
     pub fetches: u64,
-    /// Captured importance over all importance, weighted by omega(P).
+    /// Captured importance divided by all importance, weighted by omega(P).
     pub completeness_pooled: f64,
-    /// Mean of the pages' shares, weighted by omega(P) (P-QUALITY Definition 5.13).
+    /// Weighted mean of the pages' completeness, with weights omega(P) (P-QUALITY Definition 5.13).
     pub completeness_weighted: f64,
-    /// Share of versions.
+    /// Share of versions captured.
     pub completeness_count: f64,
-    /// Share of a snapshot that is valid at one instant, weighted; mean over the time.
+    /// Share of a snapshot that was valid at one instant, weighted; mean over time.
     pub coherence_weighted: f64,
-    /// Share of the visits after the first week that went to pages with nothing but noise.
+    /// Share of the visits after the first week that were to noise-only pages.
     pub noise_share: f64,
 }
 
 impl Caught {
-    /// The mean of several; zero if there are none.
+    /// The mean of several results; zero if there are none.
     fn mean(all: &[Caught]) -> Caught {
         let mean = |of: fn(&Caught) -> f64| all.iter().map(of).sum::<f64>() / all.len().max(1) as f64;
         Caught {
@@ -93,60 +93,60 @@ impl Caught {
 /// The results of one site.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SiteResult {
-    /// Its name.
+    /// The site's name.
     pub site: &'static str,
-    /// Visits of its pages, and in the simulator.
+    /// Number of visits to the site's pages.
     pub fetches: u64,
-    /// See `fetches`.
+    /// The same in the simulator.
     pub fetches_simulated: u64,
-    /// Captured importance over all importance.
+    /// Captured importance divided by all importance.
     pub completeness_pooled: f64,
     /// The same in the simulator.
     pub completeness_simulated: f64,
-    /// Share of a snapshot of the site that is valid at one instant, weighted; mean over the time.
+    /// Share of a snapshot of the site that was valid at one instant, weighted; mean over time.
     pub coherence_weighted: f64,
     /// The same in the simulator.
     pub coherence_simulated: f64,
 }
 
-/// What the feeds of the sites gave.
+/// The results of following the sites' feeds.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize)]
 pub struct FeedsResult {
     /// Number of polls, which have a separate budget.
     pub polls: u64,
-    /// Those that brought something new.
+    /// Number of polls that found new items.
     pub polls_with_news: u64,
-    /// Items that were published until the last poll of their feed.
+    /// Number of items published until the last poll of their feed.
     pub items_published: u64,
-    /// Those that no poll showed.
+    /// Number of published items that no poll found.
     pub items_lost: u64,
 }
 
 /// The results of the demonstration.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoResult {
-    /// What the archive caught.
+    /// Completeness and coherence of the archive.
     #[serde(flatten)]
     pub caught: Caught,
-    /// Virtual days.
+    /// Length in virtual days.
     pub days: u32,
     /// Name of the strategy.
     pub strategy: &'static str,
     /// Name of the goal.
     pub goal: &'static str,
-    /// The same strategy in the simulator, mean of several crawls: the difference is due to the real crawl.
+    /// The same strategy in the simulator, as the mean of several crawls. The difference is due to the real crawl.
     pub simulated: Caught,
     /// The papers' best strategy, Importance-Pattern, simulated with the same budget.
     pub importance_pattern: Caught,
     /// A fixed interval with as many fetches, simulated.
     pub fixed_interval: Caught,
-    /// Important changes (importance 0.1 and more) that were caught, and how many there were.
+    /// Number of caught important changes (importance 0.1 or more).
     pub important_caught: u64,
-    /// See `important_caught`.
+    /// Number of all important changes.
     pub important_total: u64,
     /// Results of the feeds; `None` if they were not followed.
     pub feeds: Option<FeedsResult>,
-    /// Site by site.
+    /// The results of each site.
     pub sites: Vec<SiteResult>,
     /// Folder of the archive.
     pub archive: PathBuf,
@@ -156,21 +156,21 @@ pub struct DemoResult {
 
 /// The three crawls of one world, for the report.
 pub struct Crawls {
-    /// What was crawled.
+    /// The web that was crawled.
     pub web: LivingWeb,
-    /// The importance of its changes.
+    /// The importance of the web's changes.
     pub truth: Truth,
-    /// The same for the simulator.
+    /// The web as the simulator sees it.
     pub world: World,
     /// The real crawl, read back from the archive.
     pub real: drive::SimulatedCrawl,
     /// A fixed interval with as many fetches, simulated.
     pub fixed: drive::SimulatedCrawl,
-    /// Changes an hour by local hour of a workday that the real crawl learned.
+    /// Changes per hour that the real crawl learned, by local hour of a workday.
     pub learned: Vec<Vec<f64>>,
 }
 
-/// Runs it all; `show` is called a few times a second with the state of the crawl and the virtual time.
+/// Runs the demonstration. It calls `show` a few times per second with the state of the crawl and the virtual time.
 pub fn demo(
     options: &DemoOptions,
     mut show: impl FnMut(&CrawlStatus, Timestamp),
@@ -219,13 +219,13 @@ pub fn demo(
     Ok((DemoResult { feeds, ..result }, crawls))
 }
 
-/// Number of simulated crawls whose mean is taken, each beginning a little later than the one before.
+/// Number of simulated crawls in the mean. Each begins a little later than the previous one.
 const N_SIMULATIONS: u32 = 6;
 const SHIFT_SECS: i64 = 131;
 
 /// Time between two rankings.
 const SLOT: Span = Span::from_millis(15 * 60 * 1000);
-/// The visits of so short a slot are made together, which lets them share commits.
+/// The slot is so short that its visits are made together, which lets them share commits.
 const PACING: Pacing = Pacing::AtOnce;
 
 fn compare(
@@ -281,7 +281,7 @@ fn compare(
     (result, Crawls { web, truth, world, real, fixed, learned })
 }
 
-/// A simulated crawl without captures of sites that had closed: the simulator does not know that sites can.
+/// Removes captures of closed sites from a simulated crawl, because the simulator cannot close sites.
 fn only_of_living(web: &LivingWeb, mut crawl: drive::SimulatedCrawl) -> drive::SimulatedCrawl {
     for (page, captures) in web.pages.iter().zip(&mut crawl.captures) {
         if let Some(dies_at) = web.sites[page.site].dies_at {
@@ -336,12 +336,12 @@ fn by_site(
     (0..web.sites.len()).map(site).collect()
 }
 
-/// The budget of a day, so that quiet hours may save visits for busy ones.
+/// A daily budget, which lets the scheduler save visits in quiet hours for busy ones.
 fn daily_budget(web: &LivingWeb, share: f64) -> Budget {
     Budget { visits: 24.0 * share * web.pages.len() as f64, period: Span::from_hours(24) }
 }
 
-/// Whether the site that needs a browser can be added. If not, prints the reason.
+/// Whether the site that needs a browser can be added. If not, `warn` receives the reason.
 fn has_browser(options: &DemoOptions, archive: &Archive, warn: &mut impl FnMut(&str)) -> bool {
     if !options.browser {
         return false;
@@ -361,7 +361,7 @@ fn open_archive(root: &Path) -> anyhow::Result<Archive> {
     if is_archive(root) { Archive::open(root) } else { Archive::create(root) }
 }
 
-/// Listens on the port that an interrupted demonstration used, else on any free port.
+/// Listens on the port of an interrupted demonstration if there was one, otherwise on any free port.
 async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Result<Arc<LivingServer>> {
     let port = archive.settings().seeds.iter().next().and_then(|seed| seed.scope.seed.port()).unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await.with_context(|| {
@@ -371,14 +371,14 @@ async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Res
     Ok(LivingServer::start(web.clone(), listener, Arc::new(move || clock.now()))?)
 }
 
-/// The archive with the sites of the web in its settings.
+/// Adds the sites of the web to the archive's settings.
 fn follow_sites(
     archive: &Archive,
     web: &LivingWeb,
     server: &LivingServer,
     options: &DemoOptions,
 ) -> anyhow::Result<Archive> {
-    // What the crawl goes by stands in the settings too, so that `schedule` and the dashboard plan as it did.
+    // The settings include the crawl's budget and goal, so that `schedule` and the dashboard plan as the crawl did.
     let visits = daily_budget(web, options.budget).visits.ceil();
     edit(&archive.settings_path(), |document, _| {
         document["crawl"]["feeds"] = toml_edit::value(options.feeds);

@@ -1,4 +1,4 @@
-//! The living web on a loopback port: requests by host name -> what the page is at this virtual instant.
+//! The living web on a loopback port: requests by host name -> the page at the current virtual instant.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,10 +16,10 @@ use super::requisite::{Requisite, requisite};
 use super::template::{self, ServedPage};
 use super::web::LivingWeb;
 
-/// Longest request line or header that is read; the crawler sends far less.
+/// Longest request line or header that the server reads. The crawler sends far less.
 const MAX_LINE: usize = 16 * 1024;
 
-/// The clock of the server: that of the crawl.
+/// The clock of the server, which is that of the crawl.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A served living web.
@@ -63,30 +63,30 @@ impl LivingServer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let server = Arc::clone(&serving);
-                // A client that closes the connection is not an error.
+                // It is not an error if a client closes the connection.
                 tokio::spawn(async move { server.converse(stream).await.ok() });
             }
         });
         Ok(server)
     }
 
-    /// The address of every site's front page.
+    /// The URL of every site's front page.
     pub fn seeds(&self) -> Vec<String> {
         (0..self.web.sites.len()).map(|site| format!("{}/", self.origin(site))).collect()
     }
 
-    /// The address of a page.
+    /// The URL of a page.
     pub fn url(&self, page: usize) -> String {
         let page = &self.web.pages[page];
         format!("{}{}", self.origin(page.site), page.path)
     }
 
-    /// Requests answered so far.
+    /// Number of requests answered so far.
     pub fn n_requests(&self) -> u64 {
         self.n_requests.load(Ordering::Relaxed)
     }
 
-    /// Its address.
+    /// The server's address.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
@@ -154,7 +154,7 @@ impl LivingServer {
         let Some(&page) = self.pages.get(&(site, path.to_owned())) else {
             return text("404 Not Found", "no such page");
         };
-        // It differs between requests, and is the same for the same request of a different run.
+        // The number differs between requests but is the same for the same request of a different run.
         let rng = Rng::from_parts(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
         let served = ServedPage::at(&self.web, page, rng, now);
         let (content_type, body) = match wanted {
@@ -165,7 +165,7 @@ impl LivingServer {
         Response { status: "200 OK", content_type, validator: None, modified: None, body: body.into_bytes() }
     }
 
-    /// A feed that has not changed costs no more than a 304.
+    /// An unchanged feed costs only a 304.
     fn feed(&self, site: usize, now: Timestamp) -> Response {
         let n_items = template::announced(&self.web, site, now).len();
         Response {
@@ -195,7 +195,7 @@ struct PageRequest {
     is_head: bool,
 }
 
-/// The next request on the connection; `None` when the client has closed it.
+/// Reads the next request on the connection; `None` if the client has closed it.
 async fn read_request(stream: &mut BufReader<TcpStream>) -> io::Result<Option<PageRequest>> {
     let first = read_line(stream).await?;
     let mut words = first.split(' ');

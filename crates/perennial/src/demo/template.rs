@@ -15,30 +15,31 @@ const N_ITEMS: usize = 12;
 const N_PARAGRAPHS: usize = 9;
 const N_BANNERS: u64 = 9;
 
-/// The name of the meta element that carries the version's number: invisible to a reader, and what the
-/// measurement reads out of the archive.
+/// The name of the meta element with the version number. Readers do not see it, and the measurement reads it from the
+/// archive.
 pub const VERSION_META: &str = "living-version";
 
 /// A page at one instant, for one request.
 pub(super) struct ServedPage<'a> {
     pub web: &'a LivingWeb,
     pub page: usize,
-    /// How many changes the page has had.
+    /// Number of changes to the page so far.
     pub version: usize,
-    /// Decides the noise.
+    /// Number that decides the noise.
     pub request: u64,
-    /// Printed on the page.
+    /// The time that the page prints.
     pub now: Timestamp,
 }
 
 impl<'a> ServedPage<'a> {
-    /// A page as served at an instant. Any number will do for `request`; the visitor's number on the page stays a small one.
+    /// Returns a page as served at an instant. `request` may be any number; the visitor number on the page stays
+    /// small.
     pub(super) fn at(web: &'a LivingWeb, page: usize, request: u64, now: Timestamp) -> ServedPage<'a> {
         ServedPage { web, page, version: web.pages[page].version_at(now), request: request % 800_000, now }
     }
 }
 
-/// Draws the pages of a site that has them as JSON.
+/// Renders the pages of a site that serves them as JSON.
 pub(super) const DRAW_SCRIPT: &str = "\
 fetch('/api' + location.pathname).then(answer => answer.json()).then(page => {
   const version = document.createElement('meta');
@@ -49,7 +50,7 @@ fetch('/api' + location.pathname).then(answer => answer.json()).then(page => {
 });
 ";
 
-/// The HTML of a page as it is now.
+/// The HTML of a page at the current instant.
 pub(super) fn html(answer: &ServedPage<'_>) -> String {
     let (page, version) = (&answer.web.pages[answer.page], answer.version);
     let mut out = String::with_capacity(12_000);
@@ -59,7 +60,7 @@ pub(super) fn html(answer: &ServedPage<'_>) -> String {
     out
 }
 
-/// The HTML of a page that a script renders: the same for every version.
+/// The HTML of a page that a script renders. It is the same for every version.
 pub(super) fn shell(answer: &ServedPage<'_>) -> String {
     let mut out = String::with_capacity(1_000);
     head(&mut out, answer, &answer.web.pages[answer.page], None);
@@ -67,7 +68,7 @@ pub(super) fn shell(answer: &ServedPage<'_>) -> String {
     out
 }
 
-/// The data that its script requests.
+/// The data that the page's script requests.
 pub(super) fn json(answer: &ServedPage<'_>) -> String {
     let mut html = String::with_capacity(12_000);
     body(&mut html, answer);
@@ -154,7 +155,7 @@ fn n_items(amount: Amount) -> usize {
     }
 }
 
-/// How often each paragraph was edited, and how often its first sentence, after `version` changes.
+/// How often each paragraph and each first sentence was edited after `version` changes.
 fn revisions(answer: &ServedPage<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [u64; N_PARAGRAPHS]) {
     let page = &answer.web.pages[answer.page];
     let (mut paragraphs, mut sentences) = ([0; N_PARAGRAPHS], [0; N_PARAGRAPHS]);
@@ -227,10 +228,10 @@ fn footer(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     );
 }
 
-/// Items of a site's feed.
+/// Number of items in a site's feed.
 const N_FEED_ITEMS: usize = 20;
 
-/// An RSS feed of a site: the latest changes of its front page and of its running texts. Sites announce no prices and no sections.
+/// An RSS feed of a site: the latest changes of its front page and articles. It does not announce prices and sections.
 pub(super) fn feed(web: &LivingWeb, site: usize, now: Timestamp) -> String {
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><rss version=\"2.0\"><channel><title>{0}</title><link>/</link>\
@@ -252,7 +253,8 @@ pub(super) fn feed(web: &LivingWeb, site: usize, now: Timestamp) -> String {
     out
 }
 
-/// The changes that a site's feed ever announced until `now`, the latest first: when, of which page, and its number there.
+/// All changes that a site's feed announced until `now`, the latest first. Each has its time, its page and its number
+/// on the page.
 pub(super) fn announced(web: &LivingWeb, site: usize, now: Timestamp) -> Vec<(Timestamp, usize, usize)> {
     let pages = web.pages.iter().enumerate().filter(|(_, page)| page.site == site);
     let told = pages.filter(|(_, page)| page.path == "/" || page.kind == LivingKind::Text);
@@ -266,7 +268,7 @@ pub(super) fn announced(web: &LivingWeb, site: usize, now: Timestamp) -> Vec<(Ti
     changes
 }
 
-/// The stylesheet of every site.
+/// The style sheet of every site.
 pub const STYLE: &str = "body{margin:0;font-family:sans-serif;font-size:16px;color:#222;background:#fff}\
 header{background:#234;color:#fff;padding:16px 24px;height:60px}header .name{display:inline;font-size:28px}\
 nav{background:#eee;padding:8px 24px}nav ul{margin:0;padding:0}nav li{display:inline;margin-right:16px}\

@@ -1,8 +1,10 @@
-//! The living web -> the importance of each change and the weight of each page, with which an archive of it is measured.
+//! The living web -> the importance of each change and the weight of each page. Both are used to measure an archive of
+//! it.
 //!
-//! The importance of a change is what the analysis finds between the versions before and after it, both with the same
-//! advertisement, counter and stamp. A crawler that visits after every change finds the same values, less what it takes
-//! for noise. The weight of a page is omega(P), as in the crawl: PageRank over the web's links times the user's weight.
+//! The importance of a change is the analysis' result for the versions before and after it. Both versions have the
+//! same advertisement, counter and stamp. A crawler that visits after every change finds the same values, except for
+//! changes that it classifies as noise. The weight of a page is omega(P), as in the crawl: PageRank over the web's
+//! links times the user's weight.
 
 use std::collections::HashMap;
 
@@ -36,7 +38,7 @@ impl Truth {
     }
 }
 
-/// The page as it is served, with the noise of one request in all versions.
+/// The page as served, with the noise of one request in all versions.
 fn html_of(web: &LivingWeb, page: usize, version: usize) -> String {
     template::html(&ServedPage { web, page, version, request: 0, now: web.start })
 }

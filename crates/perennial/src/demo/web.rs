@@ -1,5 +1,5 @@
-//! A seed and a span of time -> the living web: sites, pages, the pattern by which each page changes, and
-//! every change with its time and amount. `truth` computes the importance of a change.
+//! A seed and a duration -> the living web: sites, pages, their patterns, and every change with its time and amount.
+//! `truth` computes the importance of a change.
 
 use jiff::civil::Weekday;
 use perennial_core::rng::Rng;
@@ -17,18 +17,18 @@ pub enum LivingKind {
     List,
     /// Running text: article, post, document. A change edits sentences or paragraphs.
     Text,
-    /// A thing for sale. A change is a new price or description.
+    /// A product for sale. A change is a new price or description.
     Product,
     /// Text that never changes, with rotating advertisements and a counter around it.
     Still,
 }
 
-/// One change of a page: the truth.
+/// One true change of a page.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LivingChange {
-    /// When it happened.
+    /// When the change happened.
     pub at: Timestamp,
-    /// How much of the page it touched; see [`Amount`].
+    /// How much of the page changed; see [`Amount`].
     pub amount: Amount,
 }
 
@@ -54,11 +54,11 @@ pub struct LivingPage {
     pub title: String,
     /// Template and behaviour.
     pub kind: LivingKind,
-    /// Changes an hour by local hour: on workdays, at weekends.
+    /// Changes per hour by local hour, on workdays and at weekends.
     pub rates: [[f64; 24]; 2],
     /// Every change, in order of time.
     pub changes: Vec<LivingChange>,
-    /// On which days it changes at all, where two directories of a site take turns.
+    /// Turn of the page if two directories of its site alternate. It changes only on days of its turn.
     pub turn: Option<u8>,
     /// Pages that this page always links to, as positions in [`LivingWeb::pages`].
     pub links: Vec<usize>,
@@ -67,17 +67,17 @@ pub struct LivingPage {
 /// A site of the living web.
 #[derive(Clone, Debug)]
 pub struct LivingSite {
-    /// First label of its host: `courier` is served as `courier.localhost`.
+    /// First label of the site's host: `courier` is served as `courier.localhost`.
     pub name: &'static str,
-    /// Shown in its header.
+    /// Title in the header of its pages.
     pub title: &'static str,
     /// Time zone of its editors.
     pub timezone: &'static str,
-    /// The user's weight of its pages.
+    /// The user's weight of the site's pages.
     pub weight: f64,
-    /// When it closes for good: from then on every answer is 410.
+    /// When the site closes. From then on every response is 410.
     pub dies_at: Option<Timestamp>,
-    /// Whether its pages are empty until their script has fetched what they show.
+    /// Whether a script fetches the content of the site's pages, which are empty before.
     pub is_drawn: bool,
 }
 
@@ -92,26 +92,26 @@ pub struct LivingWeb {
     pub end: Timestamp,
     /// All sites.
     pub sites: Vec<LivingSite>,
-    /// All pages, those of one site together.
+    /// All pages. Those of one site are adjacent.
     pub pages: Vec<LivingPage>,
     /// Whether style sheets and pictures change too.
     pub requisites_change: bool,
 }
 
 impl LivingPage {
-    /// How many changes happened until `now`: the number of the version that a visitor sees.
+    /// Number of changes until `now`, which is the version number that a visitor sees.
     pub fn version_at(&self, now: Timestamp) -> usize {
         self.changes.partition_point(|change| change.at <= now)
     }
 }
 
 impl LivingWeb {
-    /// The web of the demonstration: ten sites, some three hundred pages.
+    /// The web of the demonstration: ten sites with about three hundred pages.
     pub fn new(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
         LivingWeb::build(seed, start, days, false)
     }
 
-    /// The same web and one more site, which only a browser can show.
+    /// The same web and a site that only a browser can render.
     pub fn with_drawn_site(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
         LivingWeb::build(seed, start, days, true)
     }
@@ -147,7 +147,7 @@ impl LivingWeb {
         LivingWeb { seed, start, end, sites, pages, requisites_change: false }
     }
 
-    /// The same web as the simulator knows worlds: pages, their weights, when they changed and how much.
+    /// The same web in the simulator's form: pages, their weights, and their changes with importance.
     pub fn world(&self, truth: &Truth) -> World {
         let pages = self.pages.iter().zip(&truth.importance).zip(&truth.weights).map(
             |((page, importance), &weight)| {
@@ -171,18 +171,18 @@ impl LivingWeb {
         world
     }
 
-    /// The HTML of a page at an instant; `rng` decides the noise on it.
+    /// The HTML of a page at an instant; `rng` decides its noise.
     pub fn html(&self, page: usize, rng: u64, now: Timestamp) -> String {
         template::html(&ServedPage::at(self, page, rng, now))
     }
 
-    /// Whether the page of this number changes by nothing but noise.
+    /// Whether the page with this number changes only by noise.
     pub fn is_noise_only(&self, page: usize) -> bool {
         self.pages[page].kind == LivingKind::Still
     }
 }
 
-/// Hours in which people publish: a day with peaks, shares of a day's changes that sum to 1.
+/// The hours in which people publish: a day with peaks, as shares of a day's changes that sum to 1.
 fn shape(peaks: &[(f64, f64)]) -> [f64; 24] {
     let mut hours = [0.0; 24];
     for (hour, value) in hours.iter_mut().enumerate() {
@@ -232,7 +232,7 @@ impl Builder {
 
     fn scale(&self) -> f64 {
         let mut choices = Rng::from_parts(&[self.seed, self.pages.len() as u64, 2]);
-        // Pages of one kind differ: a log-normal spread around 1, as on real sites.
+        // Pages of one kind differ in activity: a log-normal spread around 1, as on real sites.
         let normal: f64 = (0..12).map(|_| choices.unit()).sum::<f64>() - 6.0;
         (0.7 * normal).exp()
     }
@@ -327,7 +327,7 @@ impl Builder {
         let home = self.page("/".into(), LivingKind::Text, rates(shape(&[(15.0, 3.0)]), 0.1, 0.0));
         for number in 0..n_documents {
             let part = ["guide", "reference", "history"][number % 3];
-            // Only the guide is edited; the other directories do not change for months.
+            // Only the guide is edited. The other directories do not change for months.
             let rate = if part == "guide" { 0.12 * self.scale() } else { 0.008 };
             let path = format!("/{part}/chapter-{number}.html");
             let page = self.page(path, LivingKind::Text, rates(shape(&[(15.0, 3.0)]), rate, 0.0));
@@ -336,7 +336,7 @@ impl Builder {
         }
     }
 
-    /// Two directories of which only one changes on a day: a rule of the site's evolution.
+    /// Two directories of which only one changes on a given day, as an example of a rule of a site's evolution.
     fn stages(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_pages: usize) {
         self.site(name, title, timezone);
         let home = self.page("/".into(), LivingKind::Text, [[0.0; 24]; 2]);
@@ -352,7 +352,7 @@ impl Builder {
         }
     }
 
-    /// Few pages, since a browser takes longer than a plain request: arrivals, and one page for each quay.
+    /// Few pages, because a browser takes longer than a plain request: arrivals, and one page per quay.
     fn harbour(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_quays: usize) {
         let site = self.site(name, title, timezone);
         self.sites[site].is_drawn = true;
@@ -377,7 +377,7 @@ impl Builder {
     }
 }
 
-/// An inhomogeneous Poisson process in the site's local time, by thinning.
+/// Draws changes from an inhomogeneous Poisson process in the site's local time, by thinning.
 fn draw_changes(
     seed: u64,
     index: usize,
@@ -404,7 +404,7 @@ fn draw_changes(
         let is_weekend = matches!(local.weekday(), Weekday::Saturday | Weekday::Sunday);
         let rate = page.rates[usize::from(is_weekend)][usize::from(local.hour().unsigned_abs())];
         if choices.unit() * highest < rate {
-            // By UTC, so that a day is one day for the whole site and for the scheduler.
+            // The day is in UTC, so it is the same for the whole site and for the scheduler.
             let day = at.as_millis().div_euclid(86_400_000) as u64;
             let turn = Rng::from_parts(&[seed, page.site as u64, day, 4]).below(2);
             if page.turn.is_some_and(|of_page| usize::from(of_page) != turn) {

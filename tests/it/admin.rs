@@ -1,5 +1,5 @@
-//! What an operator does from the server's pages: who may, what it changes, how a running crawl obeys, what the log says. And what the pages
-//! say to those who may not.
+//! Admin actions from the dashboard: who may act, what an action changes, how a running crawl applies it, and what the
+//! audit log contains. The pages of users without rights are tested too.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::server::ask;
 use crate::wait::wait_until;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// A server with an operator, which ends with the test.
+/// A server with an admin. It ends with the test.
 pub(crate) struct AdminServer {
     child: Child,
     pub(crate) main: String,
@@ -57,12 +57,12 @@ impl AdminServer {
         AdminServer { child, main: text("address"), replay: text("replay"), key, token }
     }
 
-    /// Sends a body with these fields to the main origin.
+    /// Posts a body with these header fields to the main origin.
     fn post(&self, path: &str, fields: &[(&str, &str)], body: &str) -> Answered {
         post(&self.main, path, fields, body)
     }
 
-    /// What a form on a page of ours sends.
+    /// Posts a form as a dashboard page does.
     pub(crate) fn submit(&self, path: &str, cookie: &str, form: &str) -> Answered {
         let origin = format!("http://{}", self.main);
         let fields = [
@@ -74,13 +74,13 @@ impl AdminServer {
         self.post(path, &fields, form)
     }
 
-    /// What a program sends.
+    /// Posts JSON as a program does.
     pub(crate) fn act(&self, json: &str) -> Answered {
         let bearer = format!("Bearer {}", self.token);
         self.post("/api/admin", &[("Authorization", &bearer), ("Content-Type", "application/json")], json)
     }
 
-    /// Begins a session with the key; gives its cookie and the token of its forms.
+    /// Logs in with the key. Returns the session cookie and the token of the session's forms.
     pub(crate) fn log_in(&self) -> (String, String) {
         let answer = self.submit("/login", "", &format!("key={}", self.key));
         assert_eq!(answer.status, 303, "{}", answer.body);
@@ -105,7 +105,7 @@ fn post(host: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answered
     )
     .unwrap();
     let mut answer = String::new();
-    // A server that refuses a body may close before it was sent.
+    // A server that refuses a body may close the connection early.
     let _ = stream.read_to_string(&mut answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
@@ -141,7 +141,7 @@ fn nobody_acts_without_the_right() {
     for (what, path, fields, body, expected) in [
         ("no session", "/admin", vec![("Origin", ours.as_str()), form_type], pause.as_str(), 403),
         ("no origin", "/admin", vec![session, form_type], &pause, 403),
-        // An archived page, on the port beside: the browser sends it our cookie, and calls it the same site.
+        // An archived page on the replay port. The browser considers it same-site and sends it our cookie.
         ("archived page", "/admin", vec![("Origin", beside.as_str()), session, form_type], &pause, 403),
         (
             "archived page, fetched",
@@ -203,7 +203,7 @@ fn nobody_acts_without_the_right() {
     }
     let long = format!("{pause}&x={}", "y".repeat(100_000));
     assert!(matches!(served.submit("/admin", &cookie, &long).status, 400 | 0), "a long body is not read");
-    // Nothing is changed by a GET, and the origin of archived content takes no act.
+    // A GET changes nothing, and the origin of archived content accepts no admin action.
     assert_eq!(ask(&served.main, "GET", &format!("/admin?{pause}"), &[session]).status, 404);
     let at_replay = post(&served.replay, "/admin", &[("Origin", &beside), session, form_type], &pause);
     assert_eq!(at_replay.status, 405, "{}", at_replay.body);
@@ -213,7 +213,7 @@ fn nobody_acts_without_the_right() {
     assert!(read.field("content-security-policy").contains("frame-ancestors 'none'"));
     assert_eq!(settings(&archive), before);
     assert_eq!(acts(&archive), told_before);
-    // The same with everything right.
+    // The same request succeeds if everything is right.
     assert_eq!(served.submit("/admin", &cookie, &pause).status, 303);
     assert!(settings(&archive).contains("paused = true"));
 }
@@ -223,7 +223,7 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/", "--weight", "2"]);
     let served = AdminServer::of(&archive);
-    // Reading the page that asks is no use of the key.
+    // Opening the login page with the key does not log in.
     let request = ask(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
     assert!(request.status == 200 && request.field("set-cookie").is_empty(), "{}", request.text());
     assert!(ask(&served.main, "GET", "/sites", &[]).text().contains("Log in as operator"));
@@ -313,7 +313,7 @@ fn programs_act_as_the_description_says() {
     assert!(page.contains("<h1>7 acts</h1>") && page.contains("retry"), "{page}");
 }
 
-/// A crawl in real time and what it says, ended with the test.
+/// A crawl in real time and its output. It ends with the test.
 struct Crawling {
     child: Child,
     said: Arc<Mutex<String>>,
@@ -377,12 +377,12 @@ fn a_running_crawl_obeys() {
     wait_until("the first visit", || first.n_requests("/second") > 0);
     assert_eq!(second.n_requests("/"), 0);
 
-    // Added beside a running crawl.
+    // A site added during the crawl.
     archive.ok(&["add", &second.url("/"), "--allow-private", "--renderer", "layout"]);
     wait_until("a visit of the site that was added", || second.n_requests("/second") > 0);
     assert_eq!(crawl.n_said(CHANGED), 1);
 
-    // Paused from the server.
+    // The server pauses the site.
     let site = first.url("/");
     let paused = served.act(&format!("{{\"act\":\"pause\",\"url\":\"{site}\"}}"));
     assert_eq!(paused.status, 200, "{}", paused.body);
@@ -399,14 +399,14 @@ fn a_running_crawl_obeys() {
     );
     let why = ask(&served.main, "GET", &format!("/plan?url={site}"), &[]).text();
     assert!(why.contains("Its site is paused."), "{why}");
-    // A mistake stops nobody.
+    // A mistake in the settings stops nothing.
     let good = settings(&archive);
     archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
     wait_until("the mistake is told", || crawl.n_said("goes on with the settings that it has") == 1);
     std::fs::write(archive.root.join("perennial.toml"), good).unwrap();
     assert_eq!((first.n_requests("/"), first.n_requests("/second")), n_before, "a paused site is not asked");
 
-    // Resumed, and one page wanted now.
+    // The site is resumed, and a visit of one page is requested.
     archive.ok(&["resume", &site]);
     archive.ok(&["visit", &first.url("/second")]);
     wait_until("the visit that was asked for", || first.n_requests("/second") > n_before.1);
@@ -447,7 +447,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
     let get = |path: &str| ask(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
-    // From the comparison, by the part around a change.
+    // From the comparison, with the part around a change.
     let home = get("/?since=30d&least=0");
     let diff =
         home.split("href=\"").find(|part| part.starts_with("/web/diff/")).unwrap().split('"').next().unwrap();
@@ -457,7 +457,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     assert!(pin.contains("selector=aside.weather"), "{pin}");
     let preview = get(&pin);
     assert!(preview.contains("would have had another importance") && preview.contains("Pin it"), "{preview}");
-    // Looks that are far apart: the page knows the noise that the command knows, and its heading does not count it.
+    // Observations that are far apart: page and command know the same noise, and the page's heading excludes it.
     let heading = |page: &str| page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap().to_owned();
     let (from, to) = ("20260103000000", "20260104230000");
     let far = get(&format!("/web/diff/{from}/{to}/{site}"));
@@ -466,7 +466,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
         archive.ok(&["diff", &at("2026-01-03T00:00:00Z"), &at("2026-01-04T23:00:00Z"), "--format", "html"]);
     assert_eq!(heading(&far), heading(&told));
     assert!(heading(&far).contains("noise") || heading(&far).starts_with("No change"), "{}", heading(&far));
-    // And by hand, without a script.
+    // By hand, without a script.
     let wrong = get(&format!("/pin?url={site}&selector=a:hover"));
     assert!(wrong.contains("this pseudo-class is not supported"), "{wrong}");
     let done = served.submit(

@@ -1,5 +1,6 @@
-//! An archived page that wants to act: its script tries every way to the dashboard beside it, in the browser in which an operator is logged in.
-//! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
+//! An archived page that tries to perform admin actions. Its script tries every way to reach the dashboard, in a
+//! browser with a logged-in admin. The tests need the feature `interop`, so a machine without a browser fails them
+//! loudly.
 
 use crate::admin::{AdminServer, acts, settings};
 use crate::browser::Viewer;
@@ -9,8 +10,8 @@ use crate::wait::wait_for;
 
 const PAGE: &str = "http://archived.example/acting";
 
-/// What the page does. Each way is tried by the functions that a replayed page has, and by those of a clean frame, which nobody
-/// has changed. What it could read of the dashboard is in `got`.
+/// The script of the hostile page. It tries each way with the functions of the replayed page, and with the unmodified
+/// functions of a clean frame. `got` contains whatever it could read of the dashboard.
 const SCRIPT: &str = r#"
 window.got = []; window.n_tried = 0;
 const leaving = [];
@@ -78,8 +79,8 @@ fn warc(main: &str) -> Vec<u8> {
     warc
 }
 
-/// How many ways a page tried and what it got, when its title says that it is so far. A page whose script does not run, and one that
-/// its own form led away from, has tried none.
+/// How many ways a page tried and what it read, once its title is `so_far`. The count is 0 if the script did not run,
+/// or if its own form left the page.
 fn tried(viewer: &mut Viewer, is_inside: bool, so_far: &str) -> (usize, Vec<String>) {
     let told = "JSON.stringify([document.title, window.n_tried || 0, window.got || []])";
     wait_for("the end of what the page tries", || {
@@ -89,7 +90,7 @@ fn tried(viewer: &mut Viewer, is_inside: bool, so_far: &str) -> (usize, Vec<Stri
     })
 }
 
-/// Lets a page try all its ways; how many there were, and what it got.
+/// Lets a page try everything. Returns the number of tries and what it read.
 fn try_all(viewer: &mut Viewer, is_inside: bool) -> (usize, Vec<String>) {
     let (n_tried, mut got) = tried(viewer, is_inside, "done");
     if n_tried > 0 {
@@ -122,7 +123,7 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
     viewer.visit(&format!("{main}/sites"));
     viewer.until(false, may_act);
 
-    // In the banner's frame, as people see it, the script runs and gets nowhere.
+    // In the banner's frame, as people see it, the script runs and reads nothing.
     viewer.visit(&format!("{main}/web/20260102030405/{PAGE}"));
     viewer.until(true, "document.title == 'done'");
     let (n_tried, got) = try_all(&mut viewer, true);
@@ -139,7 +140,7 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
     }
     assert_eq!(settings(&archive), before);
     assert_eq!(acts(&archive), told_before);
-    // The operator is logged in all the while, and one button of the dashboard does what all of that could not.
+    // The admin stays logged in, so one button of the dashboard can do what the script could not.
     viewer.visit(&format!("{main}/sites"));
     viewer.until(false, may_act);
     viewer.outside("document.querySelector('button[value=pause], input[name=act][value=pause]').closest('form').querySelector('button').click(); 'clicked'");

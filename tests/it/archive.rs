@@ -1,4 +1,4 @@
-//! init, import, export, verify, info: an archive's life through the command line.
+//! The life of an archive on the command line: `init`, `import`, `export`, `verify` and `info`.
 
 use std::fs;
 use std::path::Path;
@@ -59,9 +59,9 @@ fn imported_captures_are_full_citizens() {
     assert_eq!(info["n_pages"], 2);
     assert_eq!(info["n_captures"], 6);
     assert_eq!(info["n_revisits"], 1);
-    // Two versions of the home page, one each of the others.
+    // Two versions of the home page, one of each other page.
     assert_eq!(info["n_versions"], 5);
-    // /third, linked by the latest version alone, and elsewhere.example, by the first.
+    // Only the latest version links /third, and only the first links elsewhere.example.
     assert_eq!(info["n_pages_linked_only"], 2);
     perennial(&archive, ["verify"]).ok();
 }
@@ -73,14 +73,14 @@ fn importing_twice_changes_nothing() {
     perennial(&archive, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
     let before = snapshot(&archive);
     perennial(&archive, ["import".as_ref(), file.as_os_str()]).ok();
-    // The same captures in another wrapping are no news either.
+    // The same captures in a different container change nothing either.
     let plain = dir.path().join("plain.warc");
     fs::write(&plain, sample_warc("a", Compression::None)).unwrap();
     let zstd = dir.path().join("other.warc.zst");
     fs::write(&zstd, sample_warc("a", Compression::Zstd(3))).unwrap();
     perennial(&archive, ["import".as_ref(), plain.as_os_str(), zstd.as_os_str()]).ok();
     assert_eq!(snapshot(&archive), before);
-    // Nor after everything that was known of the first import is forgotten.
+    // They change nothing even after a rebuild has discarded what was known of the first import.
     perennial(&archive, ["verify", "--rebuild"]).ok();
     perennial(&archive, ["import".as_ref(), file.as_os_str()]).ok();
     assert_eq!(snapshot(&archive), before);
@@ -128,7 +128,9 @@ fn a_rebuild_gives_the_same_state() {
         perennial(&archive, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
     }
     let before = facts(&archive);
-    // Captures, versions (with a row for the revisit of each site, which names its payload by SHA-1 alone), captured pages, sites, pages with links, all pages (one linked per site, one elsewhere).
+    // In this order: captures, versions, captured pages, sites, pages with links, all pages. The versions include a row
+    // for the revisit of each site, which names its payload by SHA-1 alone. All pages include one linked page per site
+    // and one elsewhere.
     assert_eq!(before.len(), 18 + 18 + 12 + 3 + 9 + 16, "{before:#?}");
     fs::remove_file(archive.join("state.db")).unwrap();
     fs::remove_dir_all(archive.join("index")).unwrap();
@@ -138,19 +140,19 @@ fn a_rebuild_gives_the_same_state() {
     assert_eq!(facts(&archive), before);
 }
 
-/// Captures, versions, pages and links, without their places in the files.
+/// Captures, versions, pages and links, without their offsets in the files.
 fn facts(archive: &Path) -> Vec<String> {
     Facts::captured(archive)
 }
 
-/// All of an archive that must not change: files with their content, and what the state says.
+/// Whatever must not change in an archive: the contents of its files, and the facts in its state.
 fn snapshot(archive: &Path) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
     let mut files = Vec::new();
     for folder in ["warc", "index"] {
         for entry in fs::read_dir(archive.join(folder)).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().to_string_lossy().into_owned();
-            // A rebuild may number captures otherwise; the index file is named by the numbers.
+            // A rebuild may number captures differently, and the name of the index file contains these numbers.
             let name = if folder == "index" { "index".to_string() } else { name };
             files.push((name, fs::read(entry.path()).unwrap()));
         }
@@ -159,7 +161,7 @@ fn snapshot(archive: &Path) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
     (files, facts(archive))
 }
 
-/// The report of an import that took in what is sound and says by its exit code that not all is.
+/// The report of an import that added the sound records. The exit code shows that others were damaged.
 fn ended_with_defects(ran: Ran) -> serde_json::Value {
     assert_eq!(ran.code, 4, "{} {}", ran.stdout, ran.stderr);
     ran.json()
@@ -194,7 +196,8 @@ fn damaged_files_give_all_that_is_sound_and_name_the_rest() {
     assert_eq!(not_warc.code, 1);
     assert!(not_warc.stderr.contains("neither WARC"), "{}", not_warc.stderr);
 
-    // The damage is stored as it came; verify names it, and repair cuts the torn end and keeps it.
+    // The damaged bytes are stored as they came. `verify` reports them, and `--repair` moves the torn end to a side
+    // file.
     let defects = perennial(&archive, ["verify", "--json"]);
     assert_eq!(defects.code, 4);
     let kinds: Vec<_> =
@@ -284,7 +287,7 @@ fn exports_hold_what_was_asked_for_and_what_it_needs() {
     };
     let (report, _) = export("site.wacz", &["--format", "wacz", "--site", "a.example"]);
     assert_eq!(report.ok().json()["n_captures"], 6);
-    // The revisit of 3 March takes the record of 1 March along, or nobody could replay it.
+    // The export includes the record of 1 March, because the revisit of 3 March cannot be replayed without it.
     let (report, path) = export(
         "day.warc.gz",
         &["--format", "warc", "--site", "a.example", "--since", "2024-03-03", "--until", "2024-03-04"],

@@ -33,8 +33,8 @@ fn prose(n: usize) -> String {
     (0..4).map(|at| format!("<p>{} {}</p>", sentence(n + at), sentence(n * 7 + at))).collect()
 }
 
-/// Six articles of a feed. From the second visit on the first has a different headline and one more word. The page
-/// around the second changes.
+/// Six articles of a feed. From the second visit on, the first article has a different headline and one more word. The
+/// page around the second article changes.
 pub(crate) fn press(request: &WebRequest) -> Reply {
     let host = request.field("host").unwrap_or_default();
     let page = |n: usize, title: &str, more: &str, around: &str| {

@@ -1,13 +1,14 @@
-//! axe-core looks at a page in the browser, as people with screen readers and weak eyes would: contrast, labels, landmarks, order.
+//! axe-core checks a page in the browser for accessibility: contrast, labels, landmarks, order.
 
 use sha2::{Digest, Sha256};
 
 use crate::browser::Viewer;
 
-/// Its version, source and licence are in `vendor/README.md`.
+/// `vendor/README.md` contains its version, source and licence.
 const SCRIPT: &str = include_str!("vendor/axe-core/axe.min.js");
 
-/// What axe calls serious or critical on the page that the viewer shows: the rule, and where. Captured pages within it are not ours.
+/// The serious and critical findings of axe on the displayed page: rule and element. Captured pages in frames are
+/// excluded because we did not write them.
 pub(crate) fn grave_findings(viewer: &mut Viewer) -> Vec<String> {
     viewer.outside(&format!("{SCRIPT}; 'loaded'"));
     let found = viewer.outside(

@@ -1,7 +1,7 @@
-//! A real Chromium that looks at replayed pages over the real network, and a proxy that nobody may reach.
+//! A real Chromium that opens replayed pages over the real network, and a proxy that no request may reach.
 //!
-//! The browser asks the servers of a test directly. Everything else it asks goes to the proxy, which counts: what it counts is
-//! what would have left.
+//! The browser requests the servers of a test directly. All other requests go to the proxy, which records what would
+//! have left the machine.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 use crate::crawled::Archive;
 use crate::wait::found_within;
 
-/// Longest time for one step of the browser.
+/// The time limit for one step of the browser.
 const STEP: Duration = Duration::from_secs(20);
 
-/// `perennial serve` over an archive, which ends with the test.
+/// `perennial serve` on an archive. It ends with the test.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) main: String,
@@ -52,7 +52,7 @@ impl Drop for Serving {
     }
 }
 
-/// A proxy that answers nobody and remembers what it was asked.
+/// A proxy that records requests and answers none.
 struct Forbidden {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
@@ -80,23 +80,23 @@ pub(crate) struct Viewer {
     connection: BrowserConnection,
     session: String,
     forbidden: Forbidden,
-    /// The script context of each frame, by the frame's id.
+    /// The script context of each frame, by frame id.
     contexts: HashMap<String, i64>,
-    /// What pages wrote to the console as errors.
+    /// The errors that pages wrote to the console.
     pub(crate) errors: Vec<String>,
-    /// Addresses that any frame asked for.
+    /// The URLs that any frame requested.
     pub(crate) requested: Vec<String>,
     _dir: tempfile::TempDir,
 }
 
 impl Viewer {
-    /// A browser that reaches only these servers, given as `host:port`.
+    /// A browser that can reach only these servers, given as `host:port`.
     pub(crate) fn start(reachable: &[String]) -> Viewer {
         let dir = tempfile::tempdir().unwrap();
         let forbidden = Forbidden::listen();
         let program = dir.path().join("browser");
         let bypass = format!("<-loopback>;{}", reachable.join(";"));
-        // Of a flag that is given twice the last counts.
+        // If a flag occurs twice, Chromium uses the last one.
         let script = format!(
             "#!/bin/sh\nexec '{}' \"$@\" '--proxy-server=http://{}' '--proxy-bypass-list={bypass}' \
              '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1'\n",
@@ -123,8 +123,9 @@ impl Viewer {
         viewer
     }
 
-    /// What pages asked of the proxy: what would have left. The browser has errands of its own, to its maker and to search
-    /// engines, which are none of a page's: hosts of the pages of these tests are numbers, or names that end in `.example`.
+    /// The requests of pages that reached the proxy and would have left the machine. Chromium also contacts its maker
+    /// and search engines. These requests are excluded by host: test pages use only IP addresses and names that end in
+    /// `.example`.
     pub(crate) fn escaped(&self) -> Vec<String> {
         let requests = self.forbidden.requests.lock().unwrap();
         requests
@@ -141,7 +142,7 @@ impl Viewer {
         answer
     }
 
-    /// Sets the size of the window, and whether the system is dark.
+    /// Sets the size of the window and the colour scheme.
     pub(crate) fn size(&mut self, width: u32, height: u32, is_dark: bool) {
         let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", metrics);
@@ -150,7 +151,7 @@ impl Viewer {
         self.call("Emulation.setEmulatedMedia", features);
     }
 
-    /// Takes in the events that have come.
+    /// Processes the events received so far.
     fn hear(&mut self) {
         while let Ok(event) = self.connection.event(Instant::now() + Duration::from_millis(1)) {
             self.take(&event);
@@ -192,7 +193,7 @@ impl Viewer {
         }
     }
 
-    /// Goes to an address and waits until it and its frames have loaded.
+    /// Opens a URL and waits until the page and its frames have loaded.
     pub(crate) fn visit(&mut self, url: &str) {
         self.contexts.clear();
         self.errors.clear();
@@ -214,7 +215,7 @@ impl Viewer {
         panic!("{url} did not load: {n_loads} other pages did");
     }
 
-    /// The frame within the page, if there is one.
+    /// The frame within the page, if any.
     fn frame(&mut self) -> Option<String> {
         let tree = self.call("Page.getFrameTree", json!({}));
         tree["frameTree"]["childFrames"][0]["frame"]["id"].as_str().map(str::to_string)
@@ -229,7 +230,7 @@ impl Viewer {
         match self.connection.call(Some(&self.session), "Runtime.evaluate", params, deadline) {
             Ok(answer) if answer["exceptionDetails"].is_null() => answer["result"]["value"].clone(),
             Ok(answer) => json!(format!("threw {}", answer["exceptionDetails"]["exception"]["description"])),
-            // The context has gone with its document.
+            // The context was destroyed with its document.
             Err(error) => json!(format!("failed {error}")),
         }
     }
@@ -241,9 +242,9 @@ impl Viewer {
         value
     }
 
-    /// Evaluates in the frame in which an archived page is replayed.
+    /// Evaluates in the frame that replays an archived page.
     pub(crate) fn inside(&mut self, expression: &str) -> Value {
-        // A document gets its context a moment after it has loaded.
+        // A document's context exists only a moment after the document has loaded.
         let context = found_within(Duration::from_secs(3), || {
             self.hear();
             self.frame().and_then(|frame| self.contexts.get(&frame).copied())
@@ -252,7 +253,7 @@ impl Viewer {
         self.value(expression, Some(context))
     }
 
-    /// Waits until an expression is true in the frame or, without one, in the page.
+    /// Waits until an expression is true in the frame, or in the page if there is none.
     pub(crate) fn until(&mut self, is_inside: bool, expression: &str) {
         let mut last = Value::Null;
         let found = found_within(STEP, || {
@@ -271,7 +272,7 @@ impl Viewer {
         snapshot::layout(&taken, "", "test")
     }
 
-    /// Keeps a picture where the variable names a folder: for people who want to look.
+    /// Saves a screenshot for people to inspect, if the environment variable names a folder.
     pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("PERENNIAL_TEST_PICTURES") else { return };
         let shot = self.call("Page.captureScreenshot", json!({"format": "png"}));

@@ -1,11 +1,11 @@
-//! Budgets are never exceeded: visits per period and bytes per day, of all sites and of one.
+//! The crawler never exceeds its budgets: visits per period and bytes per day, for all sites and for one.
 
 use std::collections::BTreeMap;
 
 use crate::crawled::Archive;
 use crate::web::{Web, html, status};
 
-/// Pages that change at every request, so that any policy would like to visit them all the time.
+/// Pages that change at every request, so any policy would visit them as often as it can.
 fn restless(n_pages: usize) -> Web {
     Web::serve(move |request| match request.path.as_str() {
         "/" => {
@@ -21,7 +21,7 @@ fn restless(n_pages: usize) -> Web {
     })
 }
 
-/// The same with visible changes: every response has different words.
+/// The same with visible changes: every response contains different words.
 fn telling(n_pages: usize) -> Web {
     let word = |n: usize| -> String {
         let letters =
@@ -41,7 +41,7 @@ fn telling(n_pages: usize) -> Web {
     })
 }
 
-/// Sums of a field of the log by the first characters of the time; the number of lines if there is no such field.
+/// Sums a field of the log, grouped by the first characters of the time. Counts lines if no field is given.
 fn sums(archive: &Archive, of: &str, n_letters: usize, field: Option<&str>) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for line in archive.log() {

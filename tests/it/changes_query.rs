@@ -1,4 +1,5 @@
-//! Changes by predicate: `perennial changes`, `/api/changes`, `/changes` and `/changes.atom` give one answer to one question.
+//! Queries for changes: `perennial changes`, `/api/changes`, `/changes` and `/changes.atom` return the same changes for
+//! the same query.
 
 use perennial_core::memento::replay_url::escape;
 use serde_json::Value;
@@ -6,13 +7,13 @@ use serde_json::Value;
 use crate::dashboard::{crawled, host};
 use crate::dashboard_pages::TestDashboard;
 
-/// Address and time of each change.
+/// The URL and time of each change.
 fn keys(changes: &Value) -> Vec<(String, String)> {
     let text = |change: &Value, name: &str| change[name].as_str().unwrap().to_owned();
     changes.as_array().unwrap().iter().map(|change| (text(change, "url"), text(change, "after"))).collect()
 }
 
-/// What the changes are that have an operation which passes; the reference that the program is compared with.
+/// The changes with an operation that passes. The program's result is compared with this reference.
 fn with_operation(all: &Value, is_so: impl Fn(&Value) -> bool) -> Vec<(String, String)> {
     let has = |change: &&Value| change["operations"].as_array().unwrap().iter().any(&is_so);
     let found: Vec<Value> = all.as_array().unwrap().iter().filter(has).cloned().collect();
@@ -62,7 +63,7 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
             assert_eq!(answer["next"], Value::Null);
             let (_, feed, _) = face.get(&format!("/changes.atom?{query}"));
             assert_eq!(feed.matches("<entry>").count(), told.as_array().unwrap().len().min(50), "{query}");
-            // The list goes on behind each of its parts, in every order.
+            // Each part of the list continues with the next one, in every order.
             for order in ["latest", "oldest", "importance"].into_iter().filter(|_| number % 3 == 0) {
                 let whole = keys(&json(&format!("/api/changes?{query}&order={order}&limit=200"))["changes"]);
                 assert_eq!(whole.len(), told.as_array().unwrap().len());
@@ -79,7 +80,7 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
         }
     };
     check(&TestDashboard::of(&archive), &|_| true);
-    // Without the text index the changes are walked, and the answers are the same.
+    // Without the text index the query scans the changes. The result is the same.
     for entry in std::fs::read_dir(&archive.root).unwrap() {
         let path = entry.unwrap().path();
         if path.file_name().unwrap().to_str().unwrap().starts_with("search.db") {

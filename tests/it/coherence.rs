@@ -1,4 +1,5 @@
-//! Whole page views: every part is one that was there, wherever the archive has such a one; and files of one page have all of its parts.
+//! Coherent page views: each subresource is one that existed at that time, if the archive contains such a version.
+//! Exports of one page contain all of its subresources.
 
 use std::io::Read;
 use std::path::Path;
@@ -27,7 +28,7 @@ fn hour(n: i64) -> Timestamp {
     Timestamp::parse("2026-01-01").unwrap() + perennial_core::time::Span::from_hours(n)
 }
 
-/// Looks at a part that changes: what it showed, and in two of three cases since when.
+/// Observations of a subresource that changes: its version and, for two of three, since when.
 fn looks_at(part: u64, seed: u64) -> Vec<PartObservation> {
     let mut rng = Rng::from_parts(&[seed, part]);
     let mut looks: Vec<PartObservation> = Vec::new();
@@ -74,7 +75,7 @@ fn server_of(archive: &Archive, closest: bool) -> Arc<Server> {
     Server::new(vec![Archive::open(archive.root()).unwrap()], options, origins).unwrap()
 }
 
-/// The state that a server says of what it gives for a path.
+/// The coherence state that a server reports for a path.
 fn state_at(server: &Server, path: &str, is_page: bool) -> String {
     let mut request = Request::builder().uri(path).header("host", "localhost");
     if is_page {
@@ -101,7 +102,8 @@ fn class_of(name: &str) -> u8 {
     }
 }
 
-/// Every version of every part is tried: none would have been better than what the server shows. Closest in time shows worse.
+/// Tries every version of every subresource. None is better than the one that the server shows. Choosing by time alone
+/// is worse.
 #[test]
 fn no_view_is_worse_than_the_archive_must_show_it() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -175,7 +177,7 @@ fn a_wacz_of_a_page_has_the_parts_of_all_its_versions() {
     let expected =
         [PAGE, PAGE, "http://a.example/dot.gif", "http://a.example/new.css", "http://a.example/old.css"];
     assert_eq!(addresses, [&expected[..], &["http://cdn.example/deep.css"]].concat());
-    // A WARC file has what was asked for.
+    // A WARC export contains what was requested.
     let warc = root.join("page.warc.gz");
     let output = warc.to_str().unwrap();
     let told = perennial(&root, ["--json", "export", "--format", "warc", "--page", PAGE, "--output", output]);

@@ -1,5 +1,5 @@
-//! What feeds announced, taken out of the archive: objects free of layout, channel pages between their captures, and exports that go on
-//! where a record is damaged.
+//! Exports of what feeds announced: articles without page layout, channel pages between their captures, and exports
+//! that continue after a damaged record.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::articles::{lines, press};
 use crate::crawled::Archive;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
-/// An export of some format: exit code, report, text.
+/// Exports in a format. Returns exit code, report and file.
 fn exported(archive: &Archive, format: &str) -> (Option<i32>, Value, PathBuf) {
     let path = archive.path().join(format!("export.{format}"));
     let output =
@@ -59,7 +59,7 @@ fn objects_are_exported_with_every_version_whole() {
     assert_eq!(none.status.code(), Some(1));
 }
 
-/// Overwrites a part of the record of a page in its WARC file.
+/// Overwrites a part of a page's record in its WARC file.
 fn damage(archive: &Archive, page: &str) {
     let (_, _, index) = exported(archive, "cdxj");
     let text = read(&index);
@@ -97,7 +97,7 @@ fn an_export_leaves_damaged_records_out_and_goes_on() {
     assert_eq!(exported(&archive, "wacz").0, Some(4));
 }
 
-/// An article every hour and a half; the front page lists the latest four.
+/// A new article every hour and a half. The front page lists the latest four.
 fn listing(request: &WebRequest) -> Reply {
     let start = Timestamp::parse("2026-01-01").unwrap();
     let now = request.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);

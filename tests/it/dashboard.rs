@@ -1,4 +1,4 @@
-//! The pages about a page, a site and the schedule, the same for programs, and all of them in a real browser.
+//! The pages about a page, a site and the schedule, the same data as JSON, and all of them in a real browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,8 @@ use crate::web::{Reply, Web, WebRequest, html, status};
 
 const HOSTILE: &str = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;";
 
-/// A front page with ten headlines. At the third visit the second is rewritten, at the fifth the ninth makes room for another.
+/// A front page with ten headlines. The third visit sees the second headline rewritten. The fifth visit sees the ninth
+/// replaced.
 fn site(request: &WebRequest) -> Reply {
     let n = request.n_before;
     match request.path.as_str() {
@@ -93,7 +94,7 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     assert!(limits.contains("<del>thirty</del>") && limits.contains("indexed from importance"), "{limits}");
     assert!(limits.contains("Changes<") && limits.contains("Next visit"), "{limits}");
     assert!(limits.contains("/web/diff/") && limits.contains("Thumbnails"), "{limits}");
-    // What changed is framed in the pictures, and the days behind the pattern are shown.
+    // The thumbnails frame the changes, and the pattern chart shows the days behind it.
     assert!(limits.contains("class=\"heat series\"") && limits.contains("class=\"ch\""), "{limits}");
     assert!(limits.contains(&format!("href=\"/notices?place={}\"", escape(&web.url("/limits")))), "{limits}");
     let all = get(&format!("/page?url={}&show=all&until=2026010118", escape(&web.url("/limits"))));
@@ -109,7 +110,7 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     let why = get(&format!("/plan?url={}", escape(&web.url("/limits"))));
     assert!(why.contains("Reasons") && why.contains("No crawl is running"), "{why}");
     assert!(get("/plan?url=https://nowhere.example/%3Cscript%3E").contains("does not know this URL"));
-    // An address is found as people write it.
+    // A URL is found in any form that people write.
     for request in [format!("{}/limits#x", host(&web)), web.url("/limits").replace("http:", "https:")] {
         assert_eq!(get(&format!("/page?url={}", escape(&request))), limits, "{request}");
         assert!(get(&format!("/plan?url={}", escape(&request))).contains("Reasons"), "{request}");
@@ -138,7 +139,7 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     }
 }
 
-/// The first link of a page whose words begin so.
+/// The first link of a page whose text begins with these words.
 fn link(page: &str, words: &str) -> String {
     let is_it = |part: &&str| part.split_once('>').is_some_and(|(_, text)| text.starts_with(words));
     let found =
@@ -157,7 +158,7 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
     };
     let home = get("/");
 
-    // The most important change of yesterday: a click on its day, and the first of the list is compared.
+    // The most important change of yesterday: click its day, then compare the first change of the list.
     let day_before = link(&home, "Most important of the day before, 1 Jan 2026");
     let list = get(&day_before);
     let told: Value = serde_json::from_str(&get(&format!("{day_before}&format=json"))).unwrap();
@@ -171,7 +172,7 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
     assert!(told["changes"][0]["after"].as_str().unwrap().starts_with("2026-01-01"), "{told}");
     assert!(get(&link(&list, "Compare")).contains("<h1>"));
 
-    // When a sentence vanished: the field at the top, and the row says it.
+    // When a sentence vanished: search at the top of the page, and the row shows it.
     assert!(home.contains("action=\"/search\"") && home.contains("name=\"q\""), "{home}");
     let found = get(&format!("/search?q={}", escape("\"What to do when the river rises\"")));
     assert!(
@@ -180,7 +181,7 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
         "{found}"
     );
 
-    // Why a page is not visited today: the plan, and its address there; or the page's own link.
+    // Why a page is not visited today: enter its URL on the plan, or follow the page's own link.
     let plan = get(&link(&home, "Plan"));
     assert!(plan.contains("Why is this page not visited?") && plan.contains("name=\"url\""), "{plan}");
     assert!(get(&format!("/plan?url={}", escape(&web.url("/limits")))).contains("Reasons"));
@@ -203,7 +204,7 @@ fn an_empty_archive_says_what_to_do() {
     }
 }
 
-/// Why a value is not what a schema says; only as much of JSON Schema as the description uses.
+/// Why a value does not match a schema. Supports only the part of JSON Schema that our API description uses.
 pub(crate) fn mismatch(value: &Value, schema: &Value, root: &Value, at: &str) -> Option<String> {
     if let Some(name) = schema["$ref"].as_str() {
         let schema = root.pointer(name.trim_start_matches('#'));
@@ -281,7 +282,7 @@ fn programs_get_what_the_description_says() {
         ("/api/pin", format!("?url={limits}&selector=p")),
     ];
     let paths = described["paths"].as_object().unwrap();
-    // What acts is a POST, which `operate` compares.
+    // Admin actions are POST requests. The tests in `operate` compare them.
     for path in paths.iter().filter(|(_, described)| described.get("get").is_some()).map(|(path, _)| path) {
         assert!(request.iter().any(|(known, _)| known == path), "{path} is described and not asked here");
     }
@@ -294,7 +295,7 @@ fn programs_get_what_the_description_says() {
     let problem = serde_json::json!({"error": "a", "title": "b", "message": 3});
     let schema = &described["components"]["schemas"]["Problem"];
     assert!(mismatch(&problem, schema, &described, "").unwrap().contains(".message"));
-    // A page is the same by `format=json`.
+    // `format=json` returns the same as the API.
     assert_eq!(json("/plan?format=json"), json("/api/plan"));
     let page = json(&format!("/api/page?url={limits}"));
     assert!(
@@ -329,7 +330,7 @@ fn each_question_has_one_answer() {
         rows.map(|row| row["url"].as_str().unwrap().to_string()).collect()
     };
 
-    // Which changes matter lately: home takes the whole query language of the list of changes.
+    // Which changes matter lately: home accepts the whole query language of the list of changes.
     let since = "since=7d&least=0.01";
     let home = json(&format!("/api/home?{since}"));
     for (query, path) in [("kind=vanished", "/gone"), ("appears=fifty", "/limits"), ("kind=new", "/town/11")]
@@ -338,7 +339,7 @@ fn each_question_has_one_answer() {
         assert_eq!(urls(&found, "pages"), [web.url(path)], "{query}: {found}");
         let listed = json(&format!("/api/changes?least=0.01&{query}"));
         assert_eq!(urls(&listed, "changes"), urls(&found, "pages"), "{query}");
-        // How important a change is: home and the list say the same, of a new page too.
+        // Home and the list report the same importance, also for a new page.
         assert_eq!(found["pages"][0]["importance"], listed["changes"][0]["importance"], "{query}");
     }
     assert_eq!(json(&format!("/api/home?{since}&kind=new"))["pages"][0]["importance"], 1.0);
@@ -362,7 +363,7 @@ fn each_question_has_one_answer() {
         assert_eq!(other.as_u64(), Some(n_pages), "{sites} {info}");
     }
 
-    // Whether a version is kept in the index, and from which importance on.
+    // Whether a version is indexed, and from which importance on.
     let mut kept = Vec::new();
     for url in [web.url("/"), web.url("/limits")] {
         let page = json(&format!("/api/page?url={}", escape(&url)));
@@ -417,7 +418,7 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         for (width, is_dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
             viewer.size(width, 900, is_dark);
             viewer.visit(&format!("{}{path}", serving.main));
-            // The load that was heard may be that of the blank page before.
+            // The load event may belong to the blank page before.
             viewer.until(false, "location.href != 'about:blank' && document.readyState == 'complete'");
             viewer.picture(&format!("dashboard-{number}-{width}-{}", if is_dark { "dark" } else { "light" }));
             let shown = viewer.outside(
@@ -437,7 +438,7 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         }
     }
     assert!(grave.is_empty(), "{}", grave.join("\n"));
-    // A link names exactly what is shown: the later page with what went in it, without moves, the first change chosen.
+    // A link restores the whole view: inline, with noise and the first change selected.
     let compare = compare.unwrap().split('"').next().unwrap();
     viewer.visit(&format!("{}{compare}#view=inline&show=noise&change=1", serving.main));
     viewer.until(
@@ -450,10 +451,10 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
          gone.getClientRects().length > 0, document.querySelector('.pd-here').hash])",
     );
     assert_eq!(shown, "[true,false,\"thirty\",true,\"#view=inline&show=noise&change=1\"]");
-    // A key in the field for words is a letter of theirs.
+    // A shortcut key typed into the search field is only a letter.
     viewer.outside("document.querySelector('[type=search]').dispatchEvent(new KeyboardEvent('keydown', {key: 'o', bubbles: true})); 'typed'");
     assert_eq!(viewer.outside("String(document.querySelector('#pd-f-noise').checked)"), "true");
-    // A handle stops at versions only.
+    // A handle stops only at versions.
     let snapped = viewer.outside(
         "const slider = document.querySelector('.pd-slider'), handle = slider.elements.before; \
          handle.value = Number(handle.min) + 60; handle.dispatchEvent(new Event('input')); \
@@ -479,7 +480,7 @@ fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
     write!(stream, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    // While the crawl runs, home asks again for what is being fetched.
+    // While the crawl runs, home polls for what is being fetched.
     let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
     let mut home = String::new();
@@ -503,7 +504,7 @@ fn what_feeds_announced_is_listed_and_shown_with_its_history() {
     let (status, page, policy) = face.get(&address);
     assert!(status == 200 && policy.starts_with("default-src 'none'") && !page.contains("<script"), "{page}");
     assert!(page.contains("Not edited") && page.contains("First seen"), "{page}");
-    // Any archived page can be asked, as with `perennial object`.
+    // Any archived page can be requested, as with `perennial article`.
     let (_, limits, _) = face.get(&format!("/article?url={}", escape(&web.url("/limits"))));
     assert!(limits.contains("<del>thirty</del>") && limits.contains("<ins>fifty</ins>"), "{limits}");
     let (_, shown, _) = face.get(&format!("/page?url={}", escape(&web.url("/limits"))));

@@ -1,4 +1,5 @@
-//! The pages of the server that people read first: what changed, search, comparisons. No script of theirs, nothing of hostile pages in them.
+//! The server's pages that people read first: changes, search, comparisons. They contain no script of the archived
+//! pages, nor anything else from hostile ones.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::web::{Reply, Web, WebRequest, html, status};
 
 const HOSTILE: &str = "</title><script>alert(1)</script>";
 
-/// `/limits` gets another number at its third visit, `/gone` vanishes at the next, and the titles mean harm.
+/// `/limits` changes a number at its third visit, `/gone` vanishes at the next, and the titles are hostile.
 fn site(request: &WebRequest) -> Reply {
     match (request.path.as_str(), request.n_before) {
         ("/", _) => {
@@ -46,7 +47,7 @@ impl TestDashboard {
         TestDashboard { server, runtime: tokio::runtime::Builder::new_current_thread().build().unwrap() }
     }
 
-    /// Where an address leads.
+    /// The target of a redirect.
     fn location(&self, path: &str) -> String {
         let (parts, ()) = Request::get(path).header("Host", "127.0.0.1:1").body(()).unwrap().into_parts();
         let response = router::route(&self.server, Origin::Main, &parts).unwrap();
@@ -68,7 +69,7 @@ impl TestDashboard {
     }
 }
 
-/// When the earliest of the changes on home was seen, in seconds since 1970.
+/// The time of the earliest change on home, in seconds since 1970.
 fn oldest_of(home: &str) -> i64 {
     let entries = home.split("<article").skip(1);
     let times = entries.filter_map(|entry| entry.split("datetime=\"").nth(1)?.split('"').next());
@@ -91,19 +92,19 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     assert!(home.contains("<h1>2 pages changed in ways that matter</h1>"), "{home}");
     assert!(home.contains("<del>thirty</del>") && home.contains("<ins>fifty</ins>"), "{home}");
     assert!(home.contains("The page has vanished"), "{home}");
-    // A page has one index threshold, whoever asks.
+    // A page has the same index threshold everywhere.
     let limits = web.url("/limits");
     let page: serde_json::Value =
         serde_json::from_str(&face.get(&format!("/page?url={limits}&format=json")).1).unwrap();
     let pattern = &archive.json(&["plan", "patterns", &limits])[0];
     assert!(page["index_threshold"].as_f64().unwrap() > 0.0, "{page}");
     assert_eq!(pattern["index_threshold"], page["index_threshold"]);
-    // Where on the page, and how to be told of such changes.
+    // Where on the page it changed, and how to subscribe to such changes.
     assert!(
         home.contains("<span>main text</span>") && home.contains("href=\"/notices?least=0.01\""),
         "{home}"
     );
-    // Who was here before is shown since when.
+    // A returning reader sees the changes since the last visit.
     assert!(!home.contains("You looked last"), "{home}");
     let (parts, ()) = Request::get("/?since=7d&least=0.01")
         .header("Host", "127.0.0.1:1")
@@ -130,7 +131,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     let (status, diff, policy) = face.get(compare.split('"').next().unwrap());
     assert_eq!(status, 200, "{diff}");
     assert!(diff.contains("thirty") && diff.contains("fifty"), "{diff}");
-    // One script, ours, which the policy names by its hash.
+    // One script, which is ours and which the policy names by its hash.
     assert!(diff.matches("<script").count() == 1 && policy.contains("script-src 'sha256-"), "{policy}");
 
     let (_, found, _) = face.get("/search?q=%22must+not+drive+faster%22");
@@ -139,7 +140,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
             && found.contains("still there at the last look"),
         "{found}"
     );
-    // A narrower search says what it saves and what it loses.
+    // A narrower search shows how much text it skips and which pages it loses.
     assert!(!found.contains("Important versions only"), "{found}");
     let (_, narrow, _) = face.get("/search?q=%22must+not+drive+faster%22&important=1");
     assert!(narrow.contains("of text are looked in. No page is lost by it."), "{narrow}");
@@ -181,7 +182,7 @@ fn a_comparison_stands_among_all_versions_of_its_page() {
     assert_eq!(status, 200, "{last}: {page}");
     assert!(page.contains("eight") && page.contains("nine") && page.contains("rel=\"prev\""), "{page}");
     assert!(!page.contains("rel=\"next\"") && !page.contains("T00:"), "{page}");
-    // The way up, a handle for each of the two, and every change as a link.
+    // Links to the site and the page, a handle for each version, and every change as a link.
     for part in ["href=\"/site/", "href=\"/page?url=", "name=\"before\"", "name=\"after\"", "Importance 0."] {
         assert!(page.contains(part), "{part}: {page}");
     }
@@ -190,7 +191,7 @@ fn a_comparison_stands_among_all_versions_of_its_page() {
     let earlier = page.split("rel=\"prev\" href=\"").nth(1).unwrap().split('"').next().unwrap();
     let (_, before, _) = face.get(earlier);
     assert!(before.contains("seven") && before.contains("rel=\"next\""), "{before}");
-    // The handles go to the versions that are closest to them, whichever of them is the earlier.
+    // The handles select the closest versions, in either order.
     let times = page.split("data-times=\"").nth(1).unwrap().split('"').next().unwrap();
     let times: Vec<i64> = times.split(' ').map(|time| time.parse().unwrap()).collect();
     let asked = |before: i64, after: i64| {
@@ -200,7 +201,7 @@ fn a_comparison_stands_among_all_versions_of_its_page() {
     assert_eq!(whole, asked(times[times.len() - 1], times[0]));
     let (_, whole, _) = face.get(&whole);
     assert!(whole.contains("six") && whole.contains("nine") && !whole.contains("seven"), "{whole}");
-    // Two handles at one place are no comparison of a version with itself.
+    // Two handles at one place do not compare a version with itself.
     let (status, _, _) = face.get(&asked(times[0], times[0]));
     assert_eq!(status, 200);
     assert!((400..500).contains(&face.get("/web/changes/http://nowhere.example/").0));

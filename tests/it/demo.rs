@@ -1,4 +1,4 @@
-//! The whole loop on the living web: real crawler, real WARC files, known truth, two virtual weeks.
+//! The whole crawl on the living web: real crawler, real WARC files, known truth, two virtual weeks.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,18 +13,18 @@ use crate::program::{folder, perennial};
 use crate::server::ask;
 use crate::wait::wait_until;
 
-/// One measure is enough to see whether the archive catches what the simulator says; this one differs least between two runs.
+/// One goal suffices to compare the archive with the simulator. This one differs least between two runs.
 const SINGLE: &str = "importance";
 /// How often the second crawl is killed.
 const N_KILLS: u32 = 20;
-/// Captures that each of its lives lasts: the two weeks have more than so many lives.
+/// Captures between two kills. The two weeks contain more captures than all these runs.
 const CAPTURES_A_LIFE: u32 = 420;
-/// Two runs of one seed differ by one point, at times by two: by the order in which pages are found, and what follows from that.
+/// Two runs of one seed differ by one point, sometimes by two, because they find pages in a different order.
 const MOST_APART: f64 = 0.04;
-/// Coherence is lower by a point or two in truth, where noise is taken for changes at first.
+/// True coherence is a point or two lower, because noise counts as change at first.
 const MOST_INCOHERENT: f64 = 0.04;
 
-/// Without feeds: the simulator that it is compared with has none. Without a browser, which not every machine has.
+/// Without feeds, because the simulator has none. Without a browser, because not every machine has one.
 fn demo(archive: &Path, goal: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_perennial"))
         .args(["demo", "--no-feeds", "--no-browser", "--json", "--goal", goal, "--dir"])
@@ -42,14 +42,14 @@ fn ended(child: Child) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// How many captures are safe; none while the archive is being made.
+/// The number of committed captures; 0 while the archive is being created.
 fn n_captures(archive: &Path) -> u32 {
     let Ok(archive) = perennial_archive::Archive::open(archive) else { return 0 };
     let Ok(store) = archive.store() else { return 0 };
     store.counts().map_or(0, |counts| counts.n_captures as u32)
 }
 
-/// Kills the demonstration again and again, then lets it end.
+/// Kills the demonstration repeatedly, then lets it finish.
 fn killed(archive: &Path) -> serde_json::Value {
     for life in 1..=N_KILLS {
         let mut child = demo(archive, SINGLE);
@@ -70,7 +70,7 @@ fn sizes(archive: &Path) -> (u64, u64) {
     (std::fs::metadata(archive.join("state.db")).unwrap().len(), warc)
 }
 
-/// All visits that two weeks allow: a tenth of the pages an hour.
+/// All visits that two weeks allow: a tenth of the pages per hour.
 fn budget() -> f64 {
     let n_pages = LivingWeb::new(1, Timestamp::parse("2026-03-02").unwrap(), 14).pages.len() as f64;
     14.0 * (2.4 * n_pages).ceil()
@@ -80,7 +80,7 @@ fn share(value: &serde_json::Value, name: &str) -> f64 {
     value[name].as_f64().unwrap()
 }
 
-/// The clock stands still while there is work, so load changes the time the test takes, not what is caught.
+/// The clock stops while there is work, so load on the machine prolongs the test and does not change the result.
 #[test]
 fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     let (dir, archive) = folder();
@@ -111,7 +111,7 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     let (state, warc) = sizes(&archive);
     assert!(5 * state <= 2 * warc, "a state of {state} bytes beside {warc} bytes of WARC");
 
-    // Beside the simulator's mean of six crawls, which is steadier than another run.
+    // Compared with the mean of six simulated crawls, which is steadier than a second run.
     let disturbed = pooled(&result_killed);
     println!("{real} undisturbed, {disturbed} killed, {simulated} simulated; coherence {real_coherence}");
     assert!(
@@ -153,7 +153,7 @@ fn a_demonstration_ends_on_the_dashboard_until_it_is_stopped() {
     );
 }
 
-/// Ahead in importance and in pages, and hardly behind in coherence, of a fixed interval with as many visits.
+/// With as many visits, the crawl beats a fixed interval in importance and pages. In coherence it is hardly worse.
 #[test]
 fn balanced_is_ahead_of_a_fixed_interval_in_every_measure_but_coherence() {
     let (_dir, archive) = folder();

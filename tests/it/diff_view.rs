@@ -1,4 +1,5 @@
-//! `perennial diff --format html`: what was planted is marked and nothing else, and nothing of a page can act or ask.
+//! `perennial diff --format html` marks the planted changes and nothing else. Nothing of a page can run or send a
+//! request.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_string).collect()
 }
 
-/// The words under elements that a condition chooses, without the numbers of tags.
+/// The words under the elements that a condition selects, without the numbers of tags.
 fn words_where(dom: &Dom, is_chosen: impl Fn(&perennial_core::text::dom::DomNode) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for node in dom.nodes.iter().enumerate().filter(|(_, node)| is_chosen(node)) {
@@ -64,7 +65,7 @@ fn words_where(dom: &Dom, is_chosen: impl Fn(&perennial_core::text::dom::DomNode
 }
 
 impl View {
-    /// Marked words of a side that a reader sees at first: noise and advertisements are folded.
+    /// The marked words of a side that a reader sees at first, without folded noise and advertisements.
     fn marked(&self, side: usize) -> Vec<String> {
         words_where(&self.frames[side], |node| {
             node.tag() == "pd-w" && matches!(node.attribute("data-pd-group"), Some("news" | "moves"))
@@ -131,7 +132,8 @@ fn a_new_paragraph_is_framed_and_nothing_else() {
     assert!(view.framed(0).is_empty() && view.marked(0).is_empty() && view.marked(1).is_empty());
 }
 
-/// Every pair: words that are marked or framed belong to an operation, and each operation's words are marked or framed.
+/// For every pair, each marked or framed word belongs to an operation, and each word of an operation is marked or
+/// framed.
 #[test]
 fn what_was_planted_is_marked_and_nothing_else() {
     let mut cases: Vec<String> = std::fs::read_dir(testdata("pages"))
@@ -155,7 +157,7 @@ fn what_was_planted_is_marked_and_nothing_else() {
                 .unwrap()
                 .iter()
                 .chain(report["structure"].as_array().unwrap());
-            // Advertisements and noise are folded; a block's words are cut short in the report.
+            // Advertisements and noise are folded. The report truncates the words of a block.
             let told: Vec<&serde_json::Value> = entries
                 .filter(|entry| entry["advertisement"] == false && entry["noise"].as_f64().unwrap() < 0.6)
                 .collect();
@@ -166,9 +168,9 @@ fn what_was_planted_is_marked_and_nothing_else() {
             let marked: BTreeSet<String> = view.marked(side).into_iter().collect();
             let shown: BTreeSet<String> = marked.iter().cloned().chain(view.framed(side)).collect();
             let is_moved = told.iter().any(|entry| entry["op"] == "move");
-            // A frame also holds the links that stand in an updated text.
+            // A frame also contains the links within an updated text.
             let is_too_much = !has_block && !is_moved && !marked.is_subset(&planted);
-            // Of an update only what differs must be shown; its frame shows the rest.
+            // An update must show only what differs. Its frame shows the rest.
             if is_too_much || !planted.is_subset(&shown) {
                 wrong += &format!("{case} {name}\nplanted {planted:?}\nshown {shown:?}\n");
             }
@@ -251,7 +253,7 @@ fn assert_harmless(frame: &Dom) {
             let (name, value) = (&*attribute.name.local, &*attribute.value);
             assert!(!name.starts_with("on") && !name.contains("action") && name != "srcset", "{node:?}");
             assert!(!value.to_ascii_lowercase().contains("javascript:"), "{node:?}");
-            // An address that is asked by itself; a link is followed by nobody.
+            // A URL that the browser requests without a click.
             let is_asked = value.contains("evil.example") && !(node.tag() == "a" && name == "href");
             assert!(!is_asked, "{node:?}");
         }
@@ -344,7 +346,7 @@ fn noise_is_told_for_files() {
     assert!(operations.iter().any(|entry| entry["noise"].as_f64().unwrap() > 0.9), "{found}");
 }
 
-/// A WARC file with a page that counts its visitors, and once has news.
+/// A WARC file with a page that counts its visitors. One version contains news.
 fn counting_pages(path: &Path) {
     let mut ids = RecordIds::new(11);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(6)).unwrap();
@@ -398,7 +400,7 @@ fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
     let diff = perennial(&archive, ["diff", versions[0], versions[1], "--json"]).ok().json();
     assert_eq!(diff["importance"], last["importance"]);
     assert_eq!(noise_of(&diff["operations"], "visitor"), counts[10]);
-    // Not looks in a row: what the page's looks taught until now.
+    // The observations are not consecutive, so the page's earlier observations provide the noise.
     let apart = perennial(&archive, ["diff", "http://port.example/@20260201010000", versions[1], "--json"])
         .ok()
         .json();
@@ -407,7 +409,7 @@ fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
     assert!(view.stdout.contains("> Noise 1</label>") && view.stdout.contains("<h1>1 change in 1 h</h1>"));
 }
 
-/// A frame that reaches into the lines around it looks like a word that was struck out.
+/// A frame that overlaps the lines around it would look like a struck-out word.
 #[test]
 fn frames_stay_within_their_lines() {
     let [_, after] = view(&files("change-link-address")).frames;

@@ -1,4 +1,4 @@
-//! `perennial doctor` on this machine, whatever it has.
+//! `perennial doctor` works on this machine, whatever is installed.
 
 use perennial_core::time::Timestamp;
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn finding<'a>(report: &'a Value, part: &str) -> &'a Value {
 
 #[test]
 fn every_part_is_looked_at_and_what_is_not_well_has_a_cure() {
-    // Without an archive too.
+    // It works without an archive too.
     let (_dir, archive) = folder();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_perennial"));
     let run = ran(command.arg("--archive").arg(&archive).args(["doctor", "--json"]));

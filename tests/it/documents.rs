@@ -165,8 +165,8 @@ fn diff_of_files(before: &Path, after: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// News pages that change twice a day, and documents that are generated for each request, with the same words or with
-/// none.
+/// News pages that change twice a day, and documents that the server generates for each request. Their words never
+/// change, or they have none.
 fn busy_site(request: &WebRequest) -> Reply {
     let path = request.path.as_str();
     let time = request.field("perennial-time").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Nothing that was committed is lost, nothing is there twice, whatever stops the writer.
+//! However the writer ends, no committed capture is lost or duplicated.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::wait::dawdle;
 
 const N_KILLS: usize = 220;
 
-/// The body of capture `n`: of very different sizes, hard to compress, and every fifth one seen before.
+/// The body of capture `n`. Sizes differ widely, the bytes compress badly, and every fifth body repeats the one before.
 fn body_of(n: u64) -> Vec<u8> {
     let n = if n.is_multiple_of(5) && n > 0 { n - 1 } else { n };
     let length = [10, 300, 5_000, 40_000, 200_000][(n % 5) as usize];
@@ -49,7 +49,7 @@ fn append(writer: &mut ArchiveWriter, n: u64) {
         .unwrap();
 }
 
-/// Writes without end and tells what is committed, until it is killed.
+/// Writes endlessly and prints what is committed, until it is killed.
 #[test]
 #[ignore = "the process that `a_killed_writer_loses_nothing` starts and kills; alone it would run for ever"]
 fn writer_process() {
@@ -65,7 +65,7 @@ fn writer_process() {
             n += 1;
         }
         writer.commit().unwrap();
-        // Sometimes the index grows too, so that a kill may hit that as well.
+        // The index sometimes grows too, so a kill may hit that as well.
         if n.is_multiple_of(11) {
             writer.flush_index().unwrap();
         }
@@ -77,7 +77,7 @@ fn writer_process() {
 fn a_killed_writer_loses_nothing() {
     let (_dir, root) = folder();
     perennial(&root, ["init"]).ok();
-    // Small files, so that kills hit the change from one to the next.
+    // Small files, so that kills hit the switch from one file to the next.
     perennial_archive::settings::edit(&root.join("perennial.toml"), |document, _| {
         document["warc"]["max_file_bytes"] = toml_edit::value(3_000_000);
         Ok(())
@@ -100,8 +100,8 @@ fn a_killed_writer_loses_nothing() {
     check_all_readable(&root, committed);
 }
 
-/// Starts the writer, waits for some commits (so that a slow machine gets on too) and then `delay`, kills it;
-/// gives what it said was committed.
+/// Starts the writer, waits for some commits and then for `delay`, and kills it. A slow machine progresses too. Returns
+/// the number of commits that the writer reported.
 fn run_and_kill(root: &Path, n_commits: u64, delay: Duration) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "durability::writer_process", "--ignored", "--nocapture"])
@@ -125,13 +125,13 @@ fn run_and_kill(root: &Path, n_commits: u64, delay: Duration) -> u64 {
     child.kill().unwrap();
     child.wait().unwrap();
     for line in lines {
-        // The last line may have been cut short by the kill: a shorter number is still a lower bound.
+        // The kill may have truncated the last line. A shorter number is still a lower bound.
         told = told.max(number(&line).unwrap_or(0));
     }
     told
 }
 
-/// Every capture from 0 on is there once, and its payload is what was written.
+/// Every capture from 0 on occurs once, with the payload that was written.
 fn check_all_readable(root: &Path, at_least: u64) {
     let archive = Archive::open(root).unwrap();
     let store = archive.store().unwrap();
@@ -169,7 +169,7 @@ fn check_all_readable(root: &Path, at_least: u64) {
     }
 }
 
-/// An archive whose writer vanished after some commits, with more appended and not committed.
+/// An archive whose writer vanished after some commits, with more records appended but not committed.
 fn abandoned(root: &Path) -> Archive {
     let archive = Archive::create(root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();

@@ -1,7 +1,7 @@
-//! Captures of the living web -> how many one core analyses in a second, from the stored bytes to the updated pattern: they
+//! How many captures of the living web one core analyses per second, from the stored bytes to the updated pattern. They
 //! are read, laid out by the embedded engine, segmented, compared, weighed, stored and recorded in the scheduler.
 //!
-//!     cargo bench -p perennial --features interop --bench analyse
+//! cargo bench -p perennial --features interop --bench analyse
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use perennial_core::url::PageId;
 use perennial_engine::analyse::{AdFilters, Analyst, analyse_backlog};
 use perennial_engine::learn;
 
-/// Versions of each page that are captured.
+/// The number of captured versions of each page.
 const N_VERSIONS: usize = 12;
-/// Captures of each page with the payload of the one before.
+/// The number of captures of each page that repeat the previous payload.
 const N_SAME: usize = 12;
 
 fn main() -> anyhow::Result<()> {
@@ -71,7 +71,7 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Records everything in a scheduler, as a crawl does look by look.
+/// Records every observation in a scheduler, one by one, as a crawl does.
 fn record_all(archive: &Archive, until: Timestamp) -> anyhow::Result<(usize, Duration)> {
     let histories = learn::histories(&archive.store()?, None, until)?;
     let began = Instant::now();
@@ -114,7 +114,7 @@ fn append(
     Ok(())
 }
 
-/// Captures every page that changes often enough after each of its first changes.
+/// Captures each page after each of its first changes, if it changes often enough.
 fn capture(writer: &mut ArchiveWriter, web: &LivingWeb) -> anyhow::Result<(Vec<(usize, String)>, usize)> {
     let (mut urls, mut n_bytes) = (Vec::new(), 0);
     for site in &web.sites {

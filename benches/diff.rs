@@ -1,6 +1,6 @@
 //! Two segmented pages -> the time of diff and importance, for a median page, large pages and unchanged ones.
 //!
-//!     cargo bench -p perennial-lab --bench diff
+//! cargo bench -p perennial-lab --bench diff
 
 use perennial_core::page::diff::diff;
 use perennial_core::page::importance::{ImportanceConfig, importance};
@@ -11,7 +11,7 @@ fn main() {
     divan::main();
 }
 
-/// A page of `n` teasers between a menu and a footer. With 12 it has about the content of a median page.
+/// A page of `n` teasers between a menu and a footer. With 12 teasers it is about as long as a median page.
 fn page(n: u64) -> BlockTree {
     let words = |salt: u64, n: u64| {
         (0..n).map(|i| format!("w{}", (salt * 7919 + i * 104_729) % 900)).collect::<Vec<_>>().join(" ")

@@ -1,8 +1,8 @@
-//! Feeds -> the time that reading them and planning their polls takes on one core, and the memory a feed.
+//! Feeds -> the time to read them and to plan their polls on one core, and the memory per feed.
 //!
-//!     cargo bench -p perennial-core --bench feeds
+//! cargo bench -p perennial-core --bench feeds
 //!
-//! Figures are in experiments/feeds.
+//! experiments/feeds contains the results.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn start() -> Timestamp {
     Timestamp::from_secs(1_772_000_000 / 3600 * 3600)
 }
 
-/// Feeds with 20 items each, of which some publish every few minutes and some once a month.
+/// Feeds with 20 items each. Some publish every few minutes, some once a month.
 fn feeds(n_feeds: usize) -> Vec<PublishingHistory> {
     let mut rng = Rng::new(1);
     let one = |rng: &mut Rng| {
@@ -35,7 +35,8 @@ fn feeds(n_feeds: usize) -> Vec<PublishingHistory> {
     (0..n_feeds).map(|_| one(&mut rng)).collect()
 }
 
-/// A day of a hundred thousand feeds: every poll is taken from the queue, planned anew and put back. One poll in three brings an item.
+/// A day of a hundred thousand feeds: the queue returns every poll, which is planned again and put back. One poll in
+/// three finds an item.
 #[divan::bench(args = [100_000], sample_count = 5, sample_size = 1)]
 fn plan_a_day(bencher: Bencher<'_, '_>, n_feeds: usize) {
     let n_bytes =

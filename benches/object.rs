@@ -1,6 +1,6 @@
-//! A page of 65 KB with an article, navigation and comments -> the time of parsing it, and of extracting its object after that.
+//! A page of 65 KB with an article, navigation and comments -> the time to parse it, and then to extract its article.
 //!
-//!     cargo bench -p perennial-core --bench object
+//! cargo bench -p perennial-core --bench object
 
 use divan::{Bencher, black_box};
 use perennial_core::article::{ArticleContext, Template, extract};
@@ -10,7 +10,7 @@ fn main() {
     divan::main();
 }
 
-/// A news page as they are today: a quarter of it is the article.
+/// A typical news page of today: a quarter of it is the article.
 fn page(number: usize) -> String {
     let link = |n: usize| {
         format!("<li class='menu-item menu-{n}'><a href='/section/{n}?ref=nav'>Section number {n}</a></li>")

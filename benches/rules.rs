@@ -1,8 +1,8 @@
-//! Synthetic histories -> the time and the memory that the General Delta Tree and the miner take on one core.
+//! Synthetic histories -> the time and memory of the General Delta Tree and the miner on one core.
 //!
-//!     cargo bench -p perennial-lab --bench rules
+//! cargo bench -p perennial-lab --bench rules
 //!
-//! Figures are in experiments/rules.
+//! experiments/rules contains the results.
 
 use divan::{Bencher, black_box};
 use perennial_core::directory::{Alpha, DeltaTree, Significance, SiteHistory, Thresholds, mine};
@@ -32,18 +32,18 @@ fn organise(history: &SiteHistory) -> DeltaTree {
     delta
 }
 
-/// Below 200 bytes a node and a bit for each transition.
+/// Below 200 bytes per node, plus a bit for each transition.
 fn check_memory(delta: &DeltaTree) {
     let n_nodes = delta.tree().len() as f64;
     let bytes = delta.n_bytes() as f64 / n_nodes - delta.n_transitions() as f64 / 8.0;
     assert!(bytes < 200.0, "{bytes} bytes a node beside its bits");
 }
 
-/// (nodes, versions): the ends of the paper's axes, then both far beyond them.
+/// (nodes, versions): the ends of the paper's axes, then far larger values.
 const CASES: [(usize, usize); 6] =
     [(16_000, 50), (1_000, 800), (100_000, 100), (1_000_000, 50), (100_000, 1_000), (1_000_000, 200)];
 
-/// Phase 1: changes are organised.
+/// Phase 1: organise changes.
 #[divan::bench(args = CASES, sample_count = 3, sample_size = 1)]
 fn organise_changes(bencher: Bencher<'_, '_>, (n_nodes, n_versions): (usize, usize)) {
     let history = history_of(n_nodes, n_versions);
@@ -51,7 +51,7 @@ fn organise_changes(bencher: Bencher<'_, '_>, (n_nodes, n_versions): (usize, usi
     bencher.bench_local(|| black_box(organise(&history)));
 }
 
-/// Phase 2: rules are generated.
+/// Phase 2: generate rules.
 #[divan::bench(args = CASES, sample_count = 3, sample_size = 1)]
 fn generate_rules(bencher: Bencher<'_, '_>, (n_nodes, n_versions): (usize, usize)) {
     let delta = organise(&history_of(n_nodes, n_versions));

@@ -1,8 +1,8 @@
-//! Millions of pages -> the time that ranking, learning, planning and PageRank take on one core.
+//! Millions of pages -> the time of ranking, learning, planning and PageRank on one core.
 //!
-//!     cargo bench -p perennial-core --bench schedule
+//! cargo bench -p perennial-core --bench schedule
 //!
-//! Figures are in experiments/paper-world.
+//! experiments/paper-world contains the results.
 
 use divan::{Bencher, black_box};
 use perennial_core::page::importance::Importance;
@@ -20,7 +20,7 @@ fn start() -> Timestamp {
     Timestamp::from_secs(1_772_000_000 / 3600 * 3600)
 }
 
-/// Pages that were all seen in the day before, each at its own time.
+/// Pages that were all observed in the previous day, each at a different time.
 fn scheduler_of(n_pages: u32, per_hour: f64) -> Scheduler {
     scheduler_for(Goal::Balanced, None, n_pages, per_hour)
 }
@@ -39,7 +39,7 @@ fn scheduler_for(goal: Goal, evidence_bytes: Option<usize>, n_pages: u32, per_ho
     scheduler
 }
 
-/// One slot: r and L are carried to its end, all pages are ranked, and a thousandth of them is chosen.
+/// One slot: r and L are advanced to its end, all pages are ranked, and a thousandth of them is chosen.
 #[divan::bench(args = [1_000_000, 10_000_000], sample_count = 10, sample_size = 1)]
 fn rank(bencher: Bencher<'_, '_>, n_pages: u32) {
     let mut scheduler = scheduler_of(n_pages, f64::from(n_pages) / 1000.0);
@@ -56,7 +56,7 @@ fn rank(bencher: Bencher<'_, '_>, n_pages: u32) {
     });
 }
 
-/// Outcomes of a million visits, a hundred to each of ten thousand pages, all with a history.
+/// The outcomes of a million visits: a hundred visits of each of ten thousand pages, all with a history.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn learn_million_visits(bencher: Bencher<'_, '_>) {
     let scheduler = || scheduler_for(Goal::Balanced, Some(64 << 20), 10_000, 1.0);
@@ -76,13 +76,13 @@ fn learn_million_visits(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// Outcomes of a hundred thousand visits by Definition 5.13, where every visited page is planned for the hours ahead.
+/// The outcomes of a hundred thousand visits by Definition 5.13. Every visited page is planned for the hours ahead.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
     let now = start() + Span::from_hours(48);
     let scheduler = || {
         let mut scheduler = scheduler_for(Goal::EveryPage, Some(64 << 20), 10_000, 1.0);
-        // After two days every hour has a price.
+        // After two days every hour has a shadow price.
         for hour in 0..=48 {
             scheduler.next_visit(start() + Span::from_hours(hour));
         }

@@ -1,6 +1,6 @@
-//! A layout of 150 KB of HTML -> the time of segmentation without layout, and of writing and reading its Vi-XML.
+//! A layout of 150 KB of HTML -> the time to segment it, without layout, and to write and read its Vi-XML.
 //!
-//!     cargo bench -p perennial-core --bench segment
+//! cargo bench -p perennial-core --bench segment
 
 use divan::{Bencher, black_box};
 use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};

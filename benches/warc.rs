@@ -1,6 +1,6 @@
-//! Generated pages -> records a second, written and read. `warc_peers.py` compares other tools on a file of your own.
+//! Generated pages -> records written and read per second. `warc_peers.py` compares other tools on a file of your own.
 //!
-//!     cargo bench -p perennial-core --bench warc
+//! cargo bench -p perennial-core --bench warc
 
 use std::io;
 

@@ -128,7 +128,7 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
     viewer.until(true, "document.title == 'done'");
     let (n_tried, got) = try_all(&mut viewer, true);
     assert!(n_tried > 80 && got.is_empty(), "{n_tried} {got:?}");
-    // As it was captured, and without the banner, on the dashboard's own origin and on that of archived pages.
+    // As captured and without the banner, on the dashboard's origin and on that of archived pages.
     for (origin, form) in
         [(&served.main, "id_"), (&served.main, "mp_"), (&served.replay, "id_"), (&served.replay, "mp_")]
     {

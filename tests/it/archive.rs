@@ -229,7 +229,7 @@ fn verify_names_every_kind_of_defect() {
         state.pragma_update(None, "foreign_keys", false).unwrap();
         state
     };
-    // The index: a line too many, a line missing, no file at all.
+    // The index: a surplus line, a missing line, no file.
     let run = || fs::read_dir(archive.join("index")).unwrap().next().unwrap().unwrap().path();
     let lines = fs::read_to_string(run()).unwrap();
     fs::write(run(), format!("{lines}zz,example)/ 20240101000000 {{\"url\": \"http://example.zz/\"}}\n"))
@@ -240,7 +240,7 @@ fn verify_names_every_kind_of_defect() {
     check("a capture is missing: example,a)/");
     fs::remove_file(run()).unwrap();
     check("cannot open it");
-    // The state: a capture that no record has, one that it lacks, a wrong field, a wrong count.
+    // The state: a capture without a record, a missing capture, a wrong field, a wrong count.
     state().execute("UPDATE captures SET offset = 1 WHERE id = 2", []).unwrap();
     check("the file has no such record");
     state().execute_batch("DELETE FROM captures WHERE id = 3").unwrap();
@@ -251,7 +251,7 @@ fn verify_names_every_kind_of_defect() {
     check("counts other captures");
     state().execute("DELETE FROM versions WHERE page = (SELECT min(page) FROM versions)", []).unwrap();
     check("do not add up");
-    // A file that is gone.
+    // A missing file.
     fs::write(archive.join("warc/dropped.warc.gz"), sample_warc("b", Compression::Gzip(6))).unwrap();
     perennial(&archive, ["verify", "--repair"]).ok();
     fs::remove_file(archive.join("warc/dropped.warc.gz")).unwrap();

@@ -282,7 +282,7 @@ fn programs_get_what_the_description_says() {
         ("/api/pin", format!("?url={limits}&selector=p")),
     ];
     let paths = described["paths"].as_object().unwrap();
-    // Admin actions are POST requests. The tests in `operate` compare them.
+    // Admin actions are POST requests. The snapshots of `operator` cover them.
     for path in paths.iter().filter(|(_, described)| described.get("get").is_some()).map(|(path, _)| path) {
         assert!(request.iter().any(|(known, _)| known == path), "{path} is described and not asked here");
     }
@@ -438,7 +438,7 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         }
     }
     assert!(grave.is_empty(), "{}", grave.join("\n"));
-    // A link restores the whole view: inline, with noise and the first change selected.
+    // A link restores the whole view: inline, without moves, the first change selected.
     let compare = compare.unwrap().split('"').next().unwrap();
     viewer.visit(&format!("{}{compare}#view=inline&show=noise&change=1", serving.main));
     viewer.until(

@@ -17,7 +17,7 @@ use crate::wait::wait_until;
 const SINGLE: &str = "importance";
 /// How often the second crawl is killed.
 const N_KILLS: u32 = 20;
-/// Captures between two kills. The two weeks contain more captures than all these runs.
+/// Captures before each kill. `N_KILLS` runs of this length are shorter than the two weeks.
 const CAPTURES_A_LIFE: u32 = 420;
 /// Two runs of one seed differ by one point, sometimes by two, because they find pages in a different order.
 const MOST_APART: f64 = 0.04;

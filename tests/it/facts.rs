@@ -1,4 +1,4 @@
-//! An archive's state -> everything in it that is derived from the WARC files, told by addresses and not by numbers.
+//! An archive's state -> everything in it that is derived from the WARC files, identified by URL and not by row number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,16 +7,16 @@ use perennial_core::url::PageId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 
-/// What must be the same after the state was made anew.
+/// Whatever a rebuild of the state must reproduce.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Facts {
-    /// Captures, versions, captured pages, sites, links, lessons: sorted lines.
+    /// Captures, versions, captured pages, sites, links and analyses, as sorted lines.
     pub(crate) lines: Vec<String>,
-    /// All pages, also those known from links alone.
+    /// All pages, including those known only from links.
     pub(crate) urls: BTreeSet<String>,
-    /// Pages that the crawl knows: also from sitemaps and settings, which no link leads to.
+    /// The pages in the frontier. Some come from sitemaps and settings, and no link leads to them.
     pub(crate) frontier: BTreeSet<String>,
-    /// PageRank by address.
+    /// PageRank by URL.
     pub(crate) ranks: BTreeMap<String, f32>,
 }
 
@@ -44,7 +44,7 @@ const LEARNED: &[&str] = &[
 ];
 
 impl Facts {
-    /// Reads an archive that nobody writes.
+    /// Reads an archive without a running writer.
     pub(crate) fn of(archive: &Path) -> Facts {
         let state = open(archive);
         let mut facts = Facts { lines: lines(&state, CAPTURED), ..Facts::default() };
@@ -59,7 +59,7 @@ impl Facts {
         facts
     }
 
-    /// The captures wherever they lie, and what follows from them at once, without what analysis made.
+    /// The captures, independent of their offsets, and the facts derived from them without analysis.
     pub(crate) fn captured(archive: &Path) -> Vec<String> {
         let state = open(archive);
         let mut all = lines(&state, CAPTURED);
@@ -69,7 +69,7 @@ impl Facts {
         all
     }
 
-    /// The state made anew has the same, except for pages that only the crawl's own memory had.
+    /// A rebuilt state contains the same facts, except for pages that only the crawl's own state contained.
     #[track_caller]
     pub(crate) fn assert_same_after(&self, after: &Facts) {
         let lost: Vec<_> =
@@ -84,7 +84,7 @@ impl Facts {
         assert!(lost.is_empty(), "pages that the crawl had: {lost:#?}");
         for (url, rank) in &self.ranks {
             let again = after.ranks.get(url).copied().unwrap_or_default();
-            // Sums of the same numbers in another order.
+            // The order of summation differs.
             assert!((rank - again).abs() <= 1e-3 * rank.max(1.0), "{url} had rank {rank}, has {again}");
         }
         assert_eq!(self.ranks.len(), after.ranks.len());
@@ -119,7 +119,7 @@ fn words(state: &Connection, sql: &str) -> BTreeSet<String> {
     state.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// Blocks and what is in them; their boxes may be those of an earlier page with the same structure.
+/// Blocks and their contents. Their boxes may come from an earlier page with the same structure.
 fn trees(archive: &Path, state: &Connection) -> Vec<String> {
     let store = perennial_archive::Archive::open(archive).unwrap().store().unwrap();
     let mut all = Vec::new();

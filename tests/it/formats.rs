@@ -1,4 +1,4 @@
-//! Every format that an archive ever had is read, and brought over by the next writer (`testdata/formats`).
+//! The program reads every earlier format of an archive, and the next writer migrates it (`testdata/formats`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::reading::{Reader, answers, contents, copy_dir, set_mode};
 const HOME: &str = "http://127.0.0.1:8137/";
 const TIME: &str = "20260501030000";
 
-/// The states that there are, with the numbers of their schemas.
+/// The stored states, with their schema versions.
 fn states() -> Vec<(u32, PathBuf)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(testdata("formats")).unwrap() {
@@ -64,29 +64,29 @@ fn a_writer_brings_every_past_state_over_and_a_rebuild_gives_the_same() {
     }
 }
 
-/// What can be the same in a state that was brought over and in one made anew.
+/// The facts that must agree between a migrated and a rebuilt state.
 fn facts_since(number: u32, root: &Path) -> Facts {
     let mut facts = Facts::of(root);
     facts.frontier.extend(facts.urls.iter().filter(|url| url.starts_with(HOME)).cloned());
-    // WARC files of that time do not say what a crawl visited as a page: the state alone knew it.
+    // WARC files of that time do not record which URLs a crawl visited as pages. Only the state did.
     let is_told = |line: &String| {
         let is_page = ["'page' ", "'lesson' ", "'known' "].iter().any(|word| line.starts_with(word));
         let was_told = ["moved", "notes.pdf", "style.css", "sitemap.xml"];
         !(number >= 3 && is_page && was_told.iter().any(|path| line.contains(&format!("'{HOME}{path}'"))))
     };
     facts.lines.retain(is_told);
-    // Pages were seen otherwise at that time, so what they showed and how much that mattered is another's answer.
+    // Observations had a different definition at that time, so trees and importance differ.
     if number < SCHEMA_VERSION {
         facts.lines.retain(|line| !line.starts_with("'tree' "));
         for line in &mut facts.lines {
-            // Address and times of a lesson; for what is known of a page its digest, too.
+            // The URL and times of an analysis. The state of a page also contains its digest.
             let n_words = if line.starts_with("'lesson' ") { 4 } else { 5 };
             if line.starts_with("'lesson' ") || line.starts_with("'known' ") {
                 line.truncate(line.match_indices(' ').nth(n_words - 1).expect("its words").0);
             }
         }
     }
-    // Nor was it known before schema 4 which versions were worth indexing.
+    // Before schema 4, states did not record which versions were worth indexing.
     if number < 4 && number > 1 {
         facts.lines.retain(|line| !line.starts_with("'known' "));
     }

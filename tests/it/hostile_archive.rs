@@ -1,4 +1,5 @@
-//! Files that a stranger wrote are imported, checked and analysed: nothing in them forges, stops or fills the archive.
+//! Untrusted files are imported, verified and analysed. Nothing in them can forge captures, stop the program or exhaust
+//! memory and disk.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::web::{Reply, Web, html, status};
 /// A page that can be laid out.
 const PAGE: &str = "<!doctype html><title>t</title><h1>A page</h1><p>With some words to read on it.</p>";
 
-/// A record as its writer wants it, with whatever further fields.
+/// A record exactly as an attacker writes it, with any additional fields.
 fn record(kind: &str, url: &str, time: &str, fields: &str, block: &[u8]) -> Vec<u8> {
     let content_type = match kind {
         "response" => "application/http; msgtype=response",
@@ -43,7 +44,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     member.finish().unwrap()
 }
 
-/// Writes a file beside the archive.
+/// Writes a file outside the archive.
 fn file(archive: &Archive, name: &str, bytes: &[u8]) -> PathBuf {
     let path = archive.root.parent().unwrap().join(name);
     std::fs::write(&path, bytes).unwrap();
@@ -58,7 +59,7 @@ fn import_only(archive: &Archive, path: &Path) -> serde_json::Value {
     imported_with(archive, &["import", "--json", "--no-analysis", path.to_str().unwrap()])
 }
 
-/// The report of an import, whose exit code says whether it met defects.
+/// The report of an import. The exit code shows whether the import found defects.
 fn imported_with(archive: &Archive, args: &[&str]) -> serde_json::Value {
     let ran = perennial(&archive.root, args);
     let report = ran.json();
@@ -80,14 +81,14 @@ fn count(archive: &Archive, sql: &str) -> i64 {
     state(archive).query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// What `verify` found, whatever its verdict.
+/// The defects that `verify` found, with the expected exit code.
 fn verified(archive: &Archive, code: i32) -> serde_json::Value {
     let ran = perennial(&archive.root, ["verify", "--json"]);
     assert_eq!(ran.code, code, "{} {}", ran.stdout, ran.stderr);
     ran.json()
 }
 
-/// Follows a page of a server and visits it once.
+/// Adds a page of a server and visits it once.
 fn crawl_once(archive: &Archive, web: &Web) -> Ran {
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     perennial(&archive.root, ["run", "--once", "--delay", "0"])
@@ -97,7 +98,7 @@ fn one_page() -> Web {
     Web::serve(|request| if request.path == "/" { html(PAGE) } else { status(404) })
 }
 
-/// How the crawl stored an address.
+/// How the crawl stored a URL.
 fn stored(archive: &Archive, url: &str) -> Vec<String> {
     let of_url = |line: &&serde_json::Value| line["url"] == url;
     archive.log().iter().filter(of_url).map(|line| line["stored"].as_str().unwrap().to_string()).collect()
@@ -128,7 +129,7 @@ fn a_claimed_digest_makes_no_revisit_of_another_page() {
 #[test]
 fn a_record_that_contradicts_its_digest_is_no_origin() {
     let archive = Archive::new();
-    // The very bytes of the page, under another digest: nobody may be sent there for them.
+    // The exact bytes of the page, labelled with a different digest. No revisit may refer to this record.
     let fields = format!("WARC-Payload-Digest: {}\r\n", sha1_label(b"another page"));
     let doubtful = response("http://doubtful.example/", "2024-01-01T00:00:00Z", &fields, PAGE);
     import(&archive, &file(&archive, "doubtful.warc", &doubtful));
@@ -149,7 +150,7 @@ fn the_true_page_under_its_true_digest_is_stored_once() {
     verified(&archive, 0);
 }
 
-/// Two payloads with one SHA-1, published in 2017 (shattered.io): a common beginning, and two ends.
+/// Two payloads with the same SHA-1, published in 2017 (shattered.io): a common beginning and two endings.
 fn colliding() -> [Vec<u8>; 2] {
     const BEGINNING: &str = "255044462d312e330a25e2e3cfd30a0a0a312030206f626a0a3c3c2f57696474682032203020522f48656967687420\
          33203020522f547970652034203020522f537562747970652035203020522f46696c7465722036203020522f436f6c6f7253706163652037\
@@ -188,7 +189,7 @@ fn two_payloads_with_one_sha1_are_two() {
     for path in ["/one", "/other"] {
         assert_eq!(stored(&archive, &web.url(path)), ["response"], "{path}");
     }
-    // Each again is a revisit of itself, also where only the WARC files are left to say so.
+    // A second visit makes each a revisit of itself, even after a rebuild from the WARC files.
     crawl_once(&archive, &web).ok();
     std::fs::remove_file(archive.root.join("state.db")).unwrap();
     archive.ok(&["verify", "--rebuild"]);
@@ -229,7 +230,7 @@ fn an_unreadable_capture_that_waits_does_not_stop_a_crawl() {
     assert_eq!(found["set_aside"][0]["kind"], "analysis", "it is named: {found}");
 }
 
-/// A skippable frame that holds a dictionary, and frames that need it.
+/// A skippable frame that contains a dictionary, and frames that need it.
 fn with_dictionary(dictionary: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = 0x184d_2a5d_u32.to_le_bytes().to_vec();
     bytes.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
@@ -354,7 +355,7 @@ fn a_line_of_an_index_without_end_is_passed_over_in_little_memory() {
     (0..LINE_MIB).for_each(|_| packed.write_all(&block).unwrap());
     packed.write_all(b"\ncom,example)/ 2024 {}\n").unwrap();
     let path = file(&archive, "bomb.cdxj.gz", &packed.finish().unwrap());
-    // Less room than the line has bytes.
+    // Less memory than the line has bytes.
     let command = "ulimit -v 1200000; exec \"$0\" --archive \"$1\" import --no-analysis --json \"$2\"";
     let ran = ran(Command::new("sh")
         .args(["-c", command, env!("CARGO_BIN_EXE_perennial")])
@@ -365,7 +366,7 @@ fn a_line_of_an_index_without_end_is_passed_over_in_little_memory() {
     assert!(report.to_string().len() < 10_000);
 }
 
-/// Characters that a terminal obeys.
+/// Characters that control a terminal.
 fn commands_in(text: &str) -> Vec<char> {
     let obeys = |c: &char| {
         c.is_control() && !matches!(c, '\n' | '\t')
@@ -424,7 +425,7 @@ fn what_strangers_wrote_never_commands_the_terminal() {
     assert!(n_named >= 8, "the address was printed {n_named} times only");
 }
 
-/// Takes away what the schemas since 7 added and puts in what schema 6 believed; what was analysed is analysed again.
+/// Removes what the schemas since 7 added, and adds what schema 6 assumed. Analysed captures become due again.
 fn age(archive: &Archive, believed: &str) {
     let sql = "
         CREATE TABLE old (id INTEGER PRIMARY KEY, page INTEGER NOT NULL, digest TEXT NOT NULL, first_time INTEGER NOT NULL,
@@ -484,7 +485,7 @@ fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
     );
     let found = verified(&archive, 4);
     assert_eq!(found["defects"].as_array().unwrap().len(), 1, "state, index and records agree: {found}");
-    // The same page now, from its server, is stored with its bytes.
+    // If the server now sends the same page, the crawl stores its bytes.
     let web = one_page();
     crawl_once(&archive, &web).ok();
     assert_eq!(stored(&archive, &web.url("/")), ["response"]);

@@ -1,6 +1,5 @@
-//! Hosts that send what no honest host sends: nested codings, endless tags, truncated bodies, endless sitemaps. None
-//! of it may stop, fill or mislead a crawl. Each case is bounded by counts of work, and the crawl by its number of
-//! visits.
+//! Hosts that send what no honest host sends: nested codings, endless tags, truncated bodies, endless sitemaps. None of
+//! it may stop, fill or mislead a crawl. Counts of work bound each case, and the number of visits bounds the crawl.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -30,7 +29,7 @@ fn ends(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A pass over everything without delays between fetches. It must succeed.
+/// Visits everything once without delays between fetches. The crawl must succeed.
 fn once(archive: &Archive, more: &[&str]) -> Value {
     let args = [&["run", "--once", "--delay", "0", "--json"][..], more].concat();
     let output = ends(&mut archive.command(&args));

@@ -23,7 +23,7 @@ fn exchange(address: &str, message: &[u8]) -> String {
     answer
 }
 
-/// One POST with its form; answered with 202.
+/// Reads a POST with a form and responds with 202.
 fn read_form(stream: &mut TcpStream) -> HashMap<String, String> {
     let mut bytes = Vec::new();
     let mut part = [0; 4096];
@@ -44,7 +44,7 @@ fn read_form(stream: &mut TcpStream) -> HashMap<String, String> {
     }
 }
 
-/// A hub that accepts one subscription and returns its request.
+/// A hub that accepts one subscription. Returns its URL and the channel that receives the request.
 fn hub() -> (String, Receiver<HashMap<String, String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -123,7 +123,7 @@ fn hub_subscriptions_accept_signed_notifications_only() {
         exchange(&address, b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
             .starts_with("HTTP/1.1 413")
     );
-    // The crawler handles messages in order: with this visit it would have polled the feed.
+    // The crawler handles messages in order, so it would have polled the feed before this visit.
     archive.ok(&["visit", &web.url("/")]);
     wait_until("the visit that was asked for", || web.n_requests("/") == 2);
     assert_eq!(web.n_requests("/feed.xml"), 1, "what is not signed is not believed");

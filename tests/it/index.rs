@@ -1,4 +1,4 @@
-//! The index keeps up with a crawl that never ends, and finds every capture once at any time.
+//! During an endless crawl the index stays small and up to date, and it finds every capture exactly once.
 
 use perennial_archive::{Archive, ArchiveWriter, Exchange, ExchangeBody, IndexPace, Snapshot};
 use perennial_core::time::{Span, Timestamp};
@@ -6,7 +6,7 @@ use perennial_warc::surt::{KeyRange, MatchType};
 
 use crate::program::{folder, perennial};
 
-/// The address of capture `n`: seven hosts, some pages again and again, some once.
+/// The URL of capture `n`: seven hosts, some pages captured repeatedly, some once.
 fn url_of(n: i64) -> String {
     format!("http://{}.example/{}", ["a", "b", "c", "d", "e", "f", "g"][n as usize % 7], n % 40)
 }
@@ -33,7 +33,7 @@ pub(crate) fn lookup(snapshot: &Snapshot, range: &KeyRange) -> Vec<String> {
     snapshot.lines(range).unwrap().map(Result::unwrap).collect()
 }
 
-/// All captures so far, each once, by whichever range is asked for.
+/// Every kind of range query finds all captures so far, each once.
 fn assert_found_once(archive: &Archive, n_captures: i64) {
     let snapshot = archive.snapshot().unwrap();
     let count = |url: &str, matching| {
@@ -73,7 +73,7 @@ fn a_crawl_is_found_by_the_index_while_it_goes_on() {
         }
         if n % 50 == 49 {
             assert_found_once(&archive, n + 1);
-            // Runs that are larger than all behind them by a factor of 4, one that was just written, one being merged.
+            // Runs that are 4 times as large as all later ones, the run just written, and the one being merged.
             assert!(runs_of(&archive).len() <= 2 + 8, "{:?}", runs_of(&archive));
         }
     }
@@ -90,7 +90,7 @@ fn a_slow_crawl_is_indexed_by_its_own_clock() {
     let (_dir, root) = folder();
     let archive = Archive::create(&root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
-    // Ten minutes between captures: far fewer than make a run, but an hour is over now and then.
+    // Ten minutes between captures. A run needs far more captures than that, so the hourly flush writes it.
     let mut n = 0;
     while runs_of(&archive).len() < 2 && n < 100_000 {
         append(&mut writer, n, Span::from_secs(600));

@@ -1,8 +1,8 @@
-//! The tools of the field read what we write: warcio, cdxj-indexer, wacz and pywb.
+//! Established tools read our files: warcio, cdxj-indexer, wacz and pywb.
 //!
-//! They live in a virtual environment that the first test makes (`target/interop-venv`), each pinned with its hashes in
-//! `tests/it/python`. Without `--features interop` these tests count as ignored; with it they fail, and say why, when
-//! Python or the packages cannot be had.
+//! The first test installs them into a virtual environment (`target/interop-venv`), pinned with their hashes in
+//! `tests/it/python`. Without `--features interop` these tests are ignored. With it they fail and report the reason if
+//! Python or the packages are unavailable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use perennial_warc::Truncation;
 
 use crate::program::{folder, html, perennial, ran, sample_file};
 
-/// What builds the tools that have no wheel, and all the tools; `pin.py` beside them writes both.
+/// The build requirements of the tools without a wheel, and all the tools. `tests/it/python/pin.py` writes both files.
 const REQUIREMENTS: [&str; 2] = ["build.txt", "requirements.txt"];
 
-/// A command of the virtual environment, which is made first if need be.
+/// A command of the virtual environment, which is created first if necessary.
 pub(crate) fn tool(name: &str) -> Command {
     static VENV: OnceLock<PathBuf> = OnceLock::new();
     let bin = VENV.get_or_init(|| make_venv().unwrap_or_else(|why| panic!("{why}")));
@@ -41,10 +41,10 @@ fn make_venv() -> Result<PathBuf, String> {
         Ok(output) => Err(format!("{command:?} failed: {}\n{hint}", String::from_utf8_lossy(&output.stderr))),
         Err(error) => Err(format!("{command:?} failed: {error}\n{hint}")),
     };
-    // Anew, so that nothing of an earlier list is left.
+    // Recreated, so nothing of an earlier list remains.
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     for file in &files {
-        // In isolation a build would fetch what is not pinned.
+        // An isolated build would fetch unpinned packages.
         let install = ["install", "--quiet", "--require-hashes", "--no-build-isolation", "-r"];
         run(Command::new(bin.join("pip")).args(install).arg(file))?;
     }
@@ -52,8 +52,8 @@ fn make_venv() -> Result<PathBuf, String> {
     Ok(bin)
 }
 
-/// An archive with everything that we write: responses, revisits of both profiles, truncated and chunked
-/// bodies, metadata, derived records, odd addresses.
+/// An archive with every kind of record that we write: responses, revisits of both profiles, truncated and chunked
+/// bodies, metadata, derived records, odd URLs.
 fn full_archive(root: &Path) -> Archive {
     let archive = Archive::create(root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
@@ -143,7 +143,7 @@ fn cdxj_indexer_gives_our_index() {
     let ours = root.join("ours.cdxj");
     perennial(&root, ["export", "--format", "cdxj", "-o", ours.to_str().unwrap()]).ok();
     let ours = fs::read_to_string(ours).unwrap();
-    // The line of a 304 names the record that it confirms, where the tool has the empty one.
+    // Our line for a 304 names the record that it confirms. The tool's line names the empty record.
     let (shown, own): (Vec<_>, Vec<_>) = ours.lines().partition(|line| line.contains("\"shows\""));
     let (empty, theirs): (Vec<_>, Vec<_>) =
         theirs.stdout.lines().partition(|line| line.contains("\"status\": \"304\""));
@@ -159,7 +159,7 @@ fn cdxj_indexer_gives_our_index() {
     assert_eq!(in_runs, ours);
 }
 
-/// Key, time and all fields of each line, so that blanks in the JSON do not matter.
+/// The key, time and all fields of each line, so that spaces in the JSON do not matter.
 fn parsed(index: &str) -> Vec<(String, serde_json::Value)> {
     let line = |line: &str| {
         let at = line.find('{').unwrap();
@@ -182,8 +182,8 @@ fn wacz_accepts_our_exports() {
         perennial(&root, all).ok();
         let verdict = ran(tool("wacz").args(["validate", "-f"]).arg(&wacz)).ok();
         assert!(verdict.stdout.contains("the passed WACZ is valid"), "{} {}", verdict.stdout, verdict.stderr);
-        // The WARC inside stands on its own, and its index is the one that the field's tool makes of it, but for
-        // answers 304: players would show them as empty pages.
+        // The WARC file inside is complete. Its index equals the one that cdxj-indexer makes, without responses 304,
+        // which players would show as empty pages.
         let unpacked = dir.path().join(format!("{name}.d"));
         ran(tool("python3").args(["-m", "zipfile", "-e"]).arg(&wacz).arg(&unpacked)).ok();
         let warc = unpacked.join("archive/data.warc.gz");

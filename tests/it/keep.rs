@@ -1,4 +1,4 @@
-//! `keep = "important"`: versions that are not worth their bytes are kept as what changed, and nothing else suffers.
+//! With `keep = "important"`, the archive stores unimportant versions as deltas. Everything else stays the same.
 
 use std::fs;
 use std::io::Read;
@@ -11,7 +11,7 @@ use crate::crawled::Archive;
 use crate::program::{folder, perennial};
 use crate::web::{Reply, Web, html, status};
 
-/// An article that is written anew at every sixth request, with a word in its margin that is another each time.
+/// An article that is rewritten at every sixth request. A word in its margin changes at every request.
 fn article() -> Web {
     const MARGIN: [&str; 7] = ["sunny", "cloudy", "windy", "rainy", "foggy", "frosty", "mild"];
     Web::serve(|request| match request.path.as_str() {
@@ -81,7 +81,7 @@ fn an_import_learns_from_the_history_of_a_collection() {
     args.extend(warcs.into_iter().map(std::path::PathBuf::into_os_string));
     let report = perennial(&archive, args).ok().json();
     assert!(report["learned"]["n_captures"].as_u64().unwrap() >= 20, "{report}");
-    // First captures are no changes.
+    // First captures are not changes.
     assert!(report["learned"]["n_changed"].as_u64().unwrap() >= 3, "{report}");
     let patterns = perennial(&archive, ["--json", "plan", "patterns"]).ok().json();
     let page = patterns.as_array().unwrap().iter().find(|page| page["url"] == web.url("/")).unwrap();
@@ -90,10 +90,11 @@ fn an_import_learns_from_the_history_of_a_collection() {
     assert!(page["changes_per_day"].as_f64().unwrap() > 3.0, "{page}");
 }
 
-/// Names and values of a record's header.
+/// The names and values of a record's header fields.
 type Fields = Vec<(String, String)>;
 
-/// The records of an archive's one WARC file, each with its header fields changed or left out, as a file beside.
+/// Copies the records of the archive's one WARC file to a file outside the archive. `change` edits the header fields or
+/// drops the record.
 fn rewritten(archive: &Archive, name: &str, change: &dyn Fn(&mut Fields) -> bool) -> PathBuf {
     let file = fs::read_dir(archive.path().join("warc")).unwrap().next().unwrap().unwrap().path();
     let mut reader = WarcReader::new(fs::File::open(file).unwrap());
@@ -121,7 +122,7 @@ fn is_delta(fields: &[(String, String)]) -> bool {
     fields.iter().any(|(name, _)| name == "Perennial-Left-Out-Digest")
 }
 
-/// What an archive learns from files, one imported after the other: captures that could not be read, and changes.
+/// Imports files one after the other. Returns the number of captures that could not be read, and the changes.
 fn learned_from(files: &[&Path]) -> (u64, Vec<(String, f64)>) {
     let (_dir, archive) = folder();
     perennial(&archive, ["init"]).ok();
@@ -132,14 +133,14 @@ fn learned_from(files: &[&Path]) -> (u64, Vec<(String, f64)>) {
     (report["n_failed"].as_u64().unwrap(), changes_of(&archive))
 }
 
-/// When each change was seen and how much it matters.
+/// The time and importance of each change.
 fn changes_of(archive: &Path) -> Vec<(String, f64)> {
     let changes = perennial(archive, ["changes", "--json"]).ok().json();
     let changes = changes.as_array().unwrap().iter();
     let change = |change: &serde_json::Value| {
         (change["after"].as_str().unwrap().to_string(), change["importance"].as_f64().unwrap())
     };
-    // What could not be compared has no operations.
+    // Captures that could not be compared have no operations.
     changes.filter(|change| change["operations"] != serde_json::json!([])).map(change).collect()
 }
 
@@ -159,7 +160,7 @@ fn a_delta_is_applied_only_to_the_version_that_it_was_made_from() {
     });
     let n_deltas = stored(&archive, "delta") as u64;
     let (n_failed, without_deltas) = learned_from(&[&of_another]);
-    // One that shows the payload of the look before it needs nothing to be applied to.
+    // A delta with the same payload as the observation before it does not depend on an earlier record.
     assert!(n_failed > n_deltas / 2 && n_failed <= n_deltas, "{n_failed} of {n_deltas}");
     assert!(without_deltas.len() < changes.len());
 }
@@ -171,14 +172,14 @@ fn a_delta_that_does_not_say_what_it_was_made_from_is_applied_where_that_is_sure
     let before_bases = rewritten(&archive, "before-bases.warc", &|fields| {
         if is_delta(fields) {
             fields.retain(|(name, _)| name != BASE && !name.starts_with("WARC-Refers-To"));
-            // They had the page's own address too.
+            // Earlier deltas also had the page's own URL.
             let uri = fields.iter_mut().find(|(name, _)| name == "WARC-Target-URI").unwrap();
             uri.1 = uri.1.strip_prefix("urn:videlta:").unwrap().to_string();
         }
         true
     });
     assert_eq!(learned_from(&[&before_bases]), (0, changes));
-    // A capture of the same page that came from elsewhere: the delta behind it may have been made from it or not.
+    // A capture of the same page from another source. The following delta may or may not be based on it.
     let mut ids = RecordIds::new(9);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::None).unwrap();
     let log = archive.log();
@@ -193,12 +194,12 @@ fn a_delta_that_does_not_say_what_it_was_made_from_is_applied_where_that_is_sure
     assert!(n_failed > 0);
 }
 
-/// A page whose margin is another for a while now and then, and comes back to what it was; its server keeps its validators.
+/// A page whose margin changes temporarily and then returns to its earlier text. Its server keeps the validators.
 fn with_validators(margin: fn(usize) -> usize) -> Web {
     Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let story = "<p>A long story that stays as it is, line by line and word by word</p>".repeat(30);
-            // Once, in the middle, the page is written anew: so it has a mean of changes to be compared with.
+            // The page is rewritten once, in the middle, so there is a mean importance for comparison.
             let edition = usize::from(request.n_before >= 6) + usize::from(request.n_before >= 7);
             let margin = margin(request.n_before);
             let body = format!(
@@ -225,7 +226,7 @@ fn kept(web: &Web, time: &str) -> Archive {
     archive
 }
 
-/// Status, how it was stored, and digest of each visit of the page.
+/// Status, storage and digest of each visit of the page.
 fn visits(archive: &Archive) -> Vec<(u64, String, String)> {
     let is_page = |line: &&serde_json::Value| line["kind"] == "page" && line["status"].as_u64() != Some(404);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
@@ -258,7 +259,7 @@ fn a_version_that_stays_is_left_out_once_confirmed_once_and_stored_whole() {
 
 #[test]
 fn a_version_that_comes_again_and_again_is_stored_whole_the_third_time() {
-    // Without validators every visit brings the body.
+    // Without validators every visit receives the body.
     let web = Web::serve(|request| match request.path.as_str() {
         "/" => {
             let edition = usize::from(request.n_before >= 6) + usize::from(request.n_before >= 7);

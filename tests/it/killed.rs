@@ -1,5 +1,5 @@
-//! SIGKILL of every command that writes: crawl, import, rebuild, and a crawl that is closing. Right after each kill `verify` finds no
-//! defect, and in the end nothing is lost, torn, or there twice.
+//! SIGKILL of every command that writes: crawl, import, rebuild, and a closing crawl. Right after each kill `verify`
+//! finds no defect, and in the end nothing is lost, torn or duplicated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::wait::{found_within, wait_until};
 use crate::web::{Reply, Web, WebRequest, html, status};
 
 const N_PAGES: usize = 60;
-/// Samples in one imported file, of six captures each.
+/// The samples in one imported file, with six captures each.
 const N_SAMPLES: usize = 60;
 
 #[test]
@@ -31,7 +31,7 @@ fn two_hundred_kills() {
     Killer::new(6).run(50);
 }
 
-/// What is killed.
+/// The command that is killed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Work {
     Crawl,
@@ -46,12 +46,12 @@ struct Killer {
     sources: tempfile::TempDir,
     imported: Vec<PathBuf>,
     rng: Rng,
-    /// How long to wait at most, so that about every second kill comes too late; learned from those before.
+    /// The maximum delay before a kill. It adapts to earlier runs so that about every second kill comes too late.
     patience: BTreeMap<Work, Duration>,
     n_unfinished: usize,
 }
 
-/// Every page can be reached from the first; most change each time.
+/// Every page is reachable from the first. Most pages change at each visit.
 fn site(request: &WebRequest) -> Reply {
     let Some(n) = request.path.trim_start_matches("/p").parse::<usize>().ok().filter(|n| *n < N_PAGES) else {
         return status(404);
@@ -87,10 +87,10 @@ impl Killer {
         }
     }
 
-    /// So many kills of each kind, in turn.
+    /// Performs `n_each` kills of each kind, in turn.
     fn run(mut self, n_each: usize) {
         let mut n_kills: BTreeMap<Work, usize> = BTreeMap::new();
-        // A run that ends before its kill is no kill; the bound keeps a test that learns nothing from running for ever.
+        // A run that ends before its kill does not count. The bound ends a test in which no kill succeeds.
         for _ in 0..n_each * 20 {
             for work in [Work::Crawl, Work::Import, Work::Close, Work::Rebuild] {
                 let n_done = n_kills.entry(work).or_default();
@@ -103,13 +103,13 @@ impl Killer {
                 break;
             }
         }
-        // A close may be over before its kill nearly every time, on a fast disk.
+        // On a fast disk, nearly every close may end before its kill.
         assert!(n_kills.values().all(|n| *n * 3 >= n_each), "too few kills: {n_kills:?}");
         println!("{n_kills:?} kills, {} left something unfinished", self.n_unfinished);
         self.check_the_end();
     }
 
-    /// Starts a command and kills it at a moment by lot; false when it ended before.
+    /// Starts a command and kills it at a random moment. Returns false if it ended earlier.
     fn kill(&mut self, work: Work) -> bool {
         let crawl = ["run", "--once", "--delay", "0", "--connections", "4", "--no-analysis"];
         let limit = (2 + self.rng.below(12)).to_string();
@@ -129,7 +129,7 @@ impl Killer {
         let mut child =
             self.archive.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if work == Work::Close {
-            // The last visit is in the log when it is committed; what comes then is the close.
+            // The log contains the last visit once it is committed. Then the crawl closes.
             let n_wanted = n_lines + limit.parse::<usize>().unwrap();
             wait_until("the last visit in the log", || {
                 self.archive.log().len() >= n_wanted || child.try_wait().unwrap().is_some()
@@ -151,7 +151,7 @@ impl Killer {
         path
     }
 
-    /// Before anything else starts: the archive is sound, and says what the next start will do.
+    /// Before any other command starts, the archive is sound, and `verify` reports what the next start will repair.
     fn verify_at_once(&mut self, work: Work) {
         let output = self.archive.run(&["verify", "--json"]);
         let text = String::from_utf8_lossy(&output.stdout);
@@ -161,7 +161,8 @@ impl Killer {
         self.n_unfinished += usize::from(!report["unfinished"].as_array().unwrap().is_empty());
     }
 
-    /// Everything done once more, without a kill: all that was told is there, and all that was imported, each once.
+    /// Repeats everything without a kill. The archive then contains every reported visit and every imported capture,
+    /// each once.
     fn check_the_end(&self) {
         self.archive.ok(&["run", "--once", "--delay", "0", "--no-analysis"]);
         let sources = self.imported.iter().map(|path| path.to_str().unwrap());
@@ -195,7 +196,7 @@ impl Killer {
     }
 }
 
-/// Waits and kills; false when the process ended before, which it must have done well.
+/// Waits and kills. Returns false if the process ended earlier, which must have been a success.
 fn kill_after(child: &mut Child, delay: Duration) -> bool {
     if let Some(status) = found_within(delay, || child.try_wait().unwrap()) {
         assert!(matches!(status.code(), Some(0 | 15)), "it ended by itself: {status}");

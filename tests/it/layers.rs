@@ -1,12 +1,13 @@
-//! Laws that the compiler cannot check, read off manifests and sources: who may depend on whom; where SQL, clap, the end of
-//! the process and the folder of WARC files may be named. `perennial-core` has its own test of its groups.
+//! Rules that the compiler cannot check, read from manifests and sources: which crate may depend on which, and which
+//! may contain SQL, clap, process exits or the name of the WARC folder. `perennial-core` has its own test of its
+//! groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::sources::{Source, sources};
 
-/// The crates, each with those of ours that it may depend on.
+/// The crates, each with our crates that it may depend on.
 const CRATES: [(&str, &[&str]); 10] = [
     ("perennial-warc", &[]),
     ("perennial-core", &["warc"]),
@@ -28,7 +29,7 @@ fn check(law: &str, found: &[String]) {
     assert!(found.is_empty(), "{law}. This breaks it: {found:#?}");
 }
 
-/// The sources of all crates that do not test, named by their crate and path.
+/// The sources of all crates without tests, named by crate and path.
 fn all_sources() -> Vec<Source> {
     let in_crate = |(name, _): &(&str, &[&str])| {
         let dir = root().join("crates").join(name).join("src");
@@ -41,7 +42,7 @@ fn all_sources() -> Vec<Source> {
     CRATES.iter().flat_map(in_crate).collect()
 }
 
-/// The files outside some folders of which something is true.
+/// The files outside these folders that satisfy a condition.
 fn outside(folders: &[&str], is_so: impl Fn(&Source) -> bool) -> Vec<String> {
     let found: Vec<String> =
         all_sources().iter().filter(|source| is_so(source)).map(|source| source.name.clone()).collect();
@@ -93,7 +94,7 @@ fn only_the_command_line_knows_arguments() {
 #[test]
 fn only_the_command_line_ends_the_process_and_handles_signals() {
     const WORDS: [&str; 5] = ["process::exit", "process::abort", "ExitCode", "tokio::signal", "signal::unix"];
-    // A renderer's worker ends itself when the process that reads its layouts has gone.
+    // A layout worker exits if the process that reads its layouts has ended.
     let places = ["perennial/cli/", "perennial/main.rs", "perennial-render/confine.rs"];
     let found = outside(&places, |source| WORDS.iter().any(|word| source.names(word)));
     check("Process exit and signals are named in cli/ only", &found);
@@ -103,7 +104,7 @@ fn only_the_command_line_ends_the_process_and_handles_signals() {
 fn only_the_archive_knows_where_warc_files_lie() {
     let names_folder =
         |source: &Source| source.texts.iter().any(|text| text == "warc" || text.starts_with("warc/{"));
-    // In perennial-warc the word is the ending of a file's name.
+    // In perennial-warc the word is a file extension.
     let found = outside(&["perennial-archive/", "perennial-warc/compress.rs"], names_folder);
     check("The folder of WARC files is named in perennial-archive only", &found);
 }
@@ -132,7 +133,7 @@ fn every_path_that_the_architecture_names_exists() {
     assert!(wrong.is_empty(), "these paths do not exist: {wrong:#?}");
 }
 
-/// What looks like a path of the project: in backquotes with a slash or an ending, or `docs/...` in the text.
+/// Texts that look like paths of the project: in backquotes with a slash or an extension, or `docs/...` in the text.
 fn paths_in(line: &str) -> Vec<&str> {
     let quoted = line.split('`').skip(1).step_by(2);
     let plain = line.split('`').step_by(2).flat_map(|text| text.split([' ', '(', ')', ',', ';', ':', '.']));
@@ -144,8 +145,8 @@ fn paths_in(line: &str) -> Vec<&str> {
     quoted.filter(is_path).chain(plain.filter(|text| text.starts_with("docs/"))).collect()
 }
 
-/// Where a path leads: from the root, from the sources of a crate, or beside the path before it. A decision may be named
-/// by its number.
+/// Resolves a path from the root, from the sources of a crate, or beside the previous path. Decisions may be named by
+/// number.
 fn find(root: &Path, folder: &Path, path: &str) -> Option<PathBuf> {
     let sources = CRATES.map(|(name, _)| root.join("crates").join(name).join("src"));
     let places = [root.to_path_buf(), folder.to_path_buf(), root.join("crates")];

@@ -1,8 +1,8 @@
-//! The one integration-test binary, over the real executable and servers on 127.0.0.1:0.
+//! The only integration-test binary. It tests the real executable, with servers on 127.0.0.1:0.
 //!
-//! A new test goes into the module named after the subcommand or the promise it checks.
+//! Put a new test into the module named after the subcommand or the promise that it checks.
 
-// A test that cannot go on should panic; clippy's own exception ends at the `#[test]` functions.
+// A test that cannot continue should panic. Clippy's own exception covers only `#[test]` functions.
 #![allow(clippy::unwrap_used)]
 
 mod admin;

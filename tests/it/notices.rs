@@ -27,7 +27,7 @@ struct Post {
     taken: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
-/// The response to the nth request: a status, or none at all.
+/// The response to the nth request: a status, or none.
 type Answer = dyn Fn(usize) -> Option<u16> + Send + Sync;
 
 impl Post {

@@ -208,7 +208,7 @@ fn status_of(code: i64) -> ChangeStatus {
     ][code as usize]
 }
 
-/// The observations before an instant by the definition, one capture after the other.
+/// The observations before an instant, computed by definition from one capture after the other.
 fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
     let mut lessons: BTreeMap<(u32, i64), i64> = BTreeMap::new();
     for (page, second, answer, _, lesson) in rows {

@@ -1,7 +1,7 @@
 //! HTML and JSON -> one line per tag, text or value, so that a changed snapshot shows what changed.
 //!
-//! The order of attributes and keys, and how a character is escaped, do not matter. Whether it is escaped does: an unescaped tag is a
-//! line of its own, escaped text is quoted.
+//! The order of attributes and keys and the form of an escape do not matter. A missing escape does: an unescaped tag
+//! has its own line, and escaped text is quoted.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -16,12 +16,12 @@ use serde_json::{Number, Value};
 const VOID: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
 
-/// Inline style sheets and scripts. Pages show their names; each has one snapshot of its own.
+/// Inline style sheets and scripts. Pages contain only their names; each asset has its own snapshot.
 #[derive(Default)]
 pub(crate) struct Assets(RefCell<Vec<(String, String)>>);
 
 impl Assets {
-    /// The name of an asset, the same for the same text.
+    /// The name of an asset. Equal texts have equal names.
     fn name(&self, kind: &str, text: &str) -> String {
         let mut known = self.0.borrow_mut();
         if let Some((name, _)) = known.iter().find(|(name, other)| name.starts_with(kind) && other == text) {
@@ -165,7 +165,7 @@ impl Outline<'_> {
     }
 }
 
-/// On one line, with invisible characters escaped.
+/// The text on one line, with invisible characters escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
@@ -183,7 +183,7 @@ fn quoted(text: &str) -> String {
     out + "\""
 }
 
-/// JSON with one value per line. Numbers keep nine digits, because logarithms differ in the last bits between systems.
+/// JSON with one value per line. Numbers keep nine digits, because the last bits of logarithms differ between systems.
 pub(crate) fn json(value: &Value) -> String {
     format!("{:#}", rounded(value))
 }

@@ -1,9 +1,9 @@
-//! The power goes: whatever a disk kept of a command's unsynced writes, nothing that was committed is lost, nothing is there twice,
-//! and after the next start `verify` is clean.
+//! Power loss. A disk may keep any subset of a command's unsynced writes. Even so, no committed capture is lost or
+//! duplicated, and after the next start `verify` is clean.
 //!
-//! The real executable is recorded with strace ([`trace`]). After each of its operations a model of a disk ([`disk`]) tells
-//! what may be left when the power goes right then; each such state is laid out, opened as the next command would, and checked.
-//! The ordinary test takes a sample; `experiments/power-loss` takes all.
+//! strace records the real executable ([`trace`]). After each of its operations, a model of a disk ([`disk`]) derives
+//! the states that a power loss may leave. Each such state is written to a folder, opened as the next command would,
+//! and checked. The ordinary test checks a sample; `experiments/power-loss` checks all states.
 
 mod disk;
 mod scenarios;
@@ -22,10 +22,10 @@ use perennial_core::rng::Rng;
 use self::disk::{Loss, Op, Tree, digest_of, lay_out};
 use self::scenarios::Scenario;
 
-/// Address, time, kind and digest of every capture, and how often it is there.
+/// URL, time, kind and digest of every capture, with the number of its occurrences.
 type Captures = BTreeMap<(String, i64, u8, String), usize>;
 
-/// Which states of a recording are checked: two for each operation, or about so many in all.
+/// Which states of a recording are checked: two for each operation, or about this many in total.
 #[derive(Clone, Copy)]
 enum Effort {
     Every,
@@ -47,10 +47,10 @@ fn every_prefix() {
     assert!(n_states >= 10_000, "only {n_states} states were checked");
 }
 
-/// Checks the states of all recordings; gives their number.
+/// Checks the states of all recordings. Returns their number.
 fn check_all(scenarios: &[Scenario], effort: Effort) -> usize {
     let (mut n_states, mut n_failures) = (0, 0);
-    // One example of each kind of failure: those alike but for numbers.
+    // One example of each kind of failure. Failures of one kind differ only in numbers.
     let mut examples: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for scenario in scenarios {
         println!("{}: {} operations", scenario.name, scenario.recording.ops.len());
@@ -68,7 +68,7 @@ fn check_all(scenarios: &[Scenario], effort: Effort) -> usize {
     n_states
 }
 
-/// Checks the states of a recording, each once; gives their number and what is wrong.
+/// Checks the states of a recording, each once. Returns their number and the failures.
 fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) {
     let ops = &scenario.recording.ops;
     let cuts = cuts(ops, effort);
@@ -84,7 +84,7 @@ fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) 
             n_done = cut;
             for (number, loss) in losses(at, cut == ops.len()).into_iter().enumerate() {
                 let state = disk.after(loss, &mut Rng::from_parts(&[cut as u64, number as u64]));
-                // The same state is another case when more is owed.
+                // The same state is a different case if more captures were reported as committed.
                 let owed = (cut == ops.len(), scenario.told_before(cut).count());
                 if !seen.lock().unwrap().insert((digest_of(&state), owed)) {
                     continue;
@@ -102,13 +102,14 @@ fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) 
     (seen.into_inner().unwrap().len(), failures.into_inner().unwrap())
 }
 
-/// After how many operations the power goes; the last is the command's end, after which everything is owed.
+/// After how many operations the power fails. The last case is the end of the command, when every capture must be
+/// durable.
 fn cuts(ops: &[Op], effort: Effort) -> Vec<usize> {
     let n_cuts = match effort {
         Effort::Every => return (0..=ops.len()).collect(),
         Effort::Sample(n_states) => n_states / 2,
     };
-    // Most operations are writes of the state; half of the sample is taken where names change and syncs end.
+    // Most operations write to the state database. Half of the sample is therefore taken from renames and syncs.
     let turns: Vec<usize> = (1..ops.len()).filter(|at| !matches!(ops[at - 1], Op::Data(..))).collect();
     let some_of = |from: &[usize]| -> Vec<usize> {
         let stride = (from.len() * 2 / n_cuts).max(1);
@@ -120,13 +121,13 @@ fn cuts(ops: &[Op], effort: Effort) -> Vec<usize> {
     cuts
 }
 
-/// Two for each prefix, all for the last one.
+/// Two losses for each prefix, all for the last one.
 fn losses(at: usize, is_last: bool) -> Vec<Loss> {
     const BY_TURNS: [Loss; 4] = [Loss::Nothing, Loss::Unsynced, Loss::Names, Loss::Bytes];
     if is_last { [&BY_TURNS[..], &[Loss::Some; 4]].concat() } else { vec![BY_TURNS[at % 4], Loss::Some] }
 }
 
-/// A folder in memory where there is one: nobody waits for the real disk.
+/// A folder in memory if possible, because the real disk is slow.
 fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
@@ -145,7 +146,7 @@ fn check(scenario: &Scenario, state: &Tree, cut: usize, loss: Loss, redo: bool) 
     let words = |error: anyhow::Error| format!("{error:#}");
     let archive = Archive::open(&root).map_err(words)?;
     if loss == Loss::Nothing {
-        // Only the process died: the archive is sound as it is.
+        // Only the process died, so the archive must already be sound.
         sound(&archive).map_err(|why| format!("before the start: {why}"))?;
     }
     ArchiveWriter::open(&archive).map_err(words)?.close().map_err(words)?;
@@ -182,7 +183,8 @@ fn captures(archive: &Archive) -> Captures {
     found
 }
 
-/// All that was there before, all that somebody was told of; nothing else than in the end, and nothing twice.
+/// The archive must contain all earlier captures and all those reported as committed. It must contain none that is
+/// missing at the end of the recording, and no duplicates.
 fn check_captures(scenario: &Scenario, found: &Captures, cut: usize) -> Result<(), String> {
     if let Some((twice, _)) = found.iter().find(|(_, n)| **n > 1) {
         return Err(format!("there twice: {twice:?}"));
@@ -208,7 +210,7 @@ fn check_captures(scenario: &Scenario, found: &Captures, cut: usize) -> Result<(
     Ok(())
 }
 
-/// The folder that a recording is made in, without links in its path.
+/// The folder of a recording, without symbolic links in its path.
 fn real_folder() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

@@ -12,7 +12,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// What a run gave.
+/// Exit code and output of a run.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -35,7 +35,7 @@ pub(crate) fn ran(command: &mut Command) -> Ran {
 }
 
 impl Ran {
-    /// The run, which must have ended well.
+    /// Asserts that the run succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> Ran {
         assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
@@ -49,7 +49,7 @@ impl Ran {
     }
 }
 
-/// A folder for one test, and an archive's path in it.
+/// A folder for one test, and the path of an archive in it.
 pub(crate) fn folder() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let archive = dir.path().join("archive");
@@ -62,8 +62,8 @@ pub(crate) fn html(title: &str, links: &[&str]) -> String {
     format!("<!doctype html><title>{title}</title><h1>{title}</h1>\n{links}")
 }
 
-/// Some captures as another tool would have written them: two versions of a page with a revisit between, a
-/// second page, a redirect, a style sheet; `salt` makes the payloads differ from other files'.
+/// Captures as a different tool would write them: two versions of a page with a revisit between them, a second page, a
+/// redirect, a style sheet. `salt` makes the payloads differ from those of other files.
 pub(crate) fn sample_warc(salt: &str, compression: Compression) -> Vec<u8> {
     let mut ids = RecordIds::new(salt.bytes().fold(7, |seed, byte| seed * 31 + u128::from(byte)));
     let mut out = WarcWriter::new(Vec::new(), 0, compression).unwrap();
@@ -106,12 +106,12 @@ pub(crate) fn sample_file(dir: &Path, salt: &str) -> PathBuf {
     path
 }
 
-/// A file of the tests' own data, by its path there.
+/// A file of `testdata`, by its path there.
 pub(crate) fn testdata(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name).canonicalize().unwrap()
 }
 
-/// Appends a capture of `http://HOST/N` with this many bytes that no compression shortens.
+/// Appends a capture of `http://HOST/N` with this many incompressible bytes.
 pub(crate) fn append_random(writer: &mut ArchiveWriter, host: &str, n: u64, n_bytes: u64) {
     let mut rng = Rng::new(n);
     let body: Vec<u8> = (0..n_bytes).map(|_| rng.bits() as u8).collect();
@@ -131,7 +131,7 @@ pub(crate) fn append_random(writer: &mut ArchiveWriter, host: &str, n: u64, n_by
         .unwrap();
 }
 
-/// What a server needs to be `localhost` over TLS, with the certificate of testdata/tls.
+/// A TLS configuration for `localhost`, with the certificate of testdata/tls.
 pub(crate) fn localhost_tls() -> Arc<ServerConfig> {
     let certificate = CertificateDer::from_pem_file(testdata("tls/localhost.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(testdata("tls/localhost.key")).unwrap();

@@ -1,4 +1,4 @@
-//! What a reader reads of a page: words in order, and changes relative to the length of the page.
+//! The content of a page as people read it: words in order, and changes relative to the length of the page.
 
 use std::path::Path;
 use std::process::Command;

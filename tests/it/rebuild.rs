@@ -1,4 +1,4 @@
-//! A state that is made anew from the WARC files is the state that the crawl made.
+//! A state rebuilt from the WARC files equals the state that the crawl made.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::facts::Facts;
 use crate::program::{folder, perennial, ran};
 use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
-/// Makes the state anew, looks at every page again, and compares.
+/// Rebuilds the state, analyses every capture again, and compares.
 #[track_caller]
 fn assert_rebuild_gives_the_same(archive: &Path) {
     perennial(archive, ["analyse"]).ok();
@@ -24,11 +24,12 @@ fn assert_rebuild_gives_the_same(archive: &Path) {
     ranking.assert_like(&Ranking::of(archive));
 }
 
-/// What a scheduler believes of each page of an archive an hour after its last capture, by address. All at one instant: the
-/// plan of `perennial schedule` names each page at its next visit, and equal pages may change places there.
+/// The scheduler's estimates for each page of an archive an hour after its last capture, by URL. All estimates belong
+/// to one instant. The plan of `perennial plan next` would list each page at its next visit, and might swap equal
+/// pages.
 struct Ranking(BTreeMap<String, [f64; 4]>);
 
-/// The names of what is believed of a page.
+/// The names of the estimates for a page.
 const BELIEFS: [&str; 4] = ["urgency", "expected importance", "changes a day", "visits"];
 
 impl Ranking {
@@ -37,7 +38,7 @@ impl Ranking {
         let store = archive.store().unwrap();
         let at = store.last_capture().unwrap().unwrap() + Span::from_hours(1);
         let followed = FollowedSites::load(&archive, &store).unwrap();
-        // The prices that a crawl found out are not in the WARC files. Under another goal than the crawl's they are left alone.
+        // The crawl's shadow prices are not in the WARC files. A goal other than the crawl's ignores them.
         let config = ScheduleConfig { goal: Goal::Importance, ..ScheduleConfig::default() };
         let scheduler = learn::scheduler(&store, &followed, config, 0, at).unwrap();
         let belief = |page: &RankedPage| {
@@ -48,7 +49,7 @@ impl Ranking {
         Ranking(pages.iter().map(|page| (store.page_url(page.page).unwrap(), belief(page))).collect())
     }
 
-    /// The same but for the order in which numbers were added up.
+    /// The numbers are equal except for rounding, because the order of summation differs.
     #[track_caller]
     fn assert_like(&self, other: &Ranking) {
         let urls = |ranking: &Ranking| ranking.0.keys().cloned().collect::<Vec<_>>();
@@ -62,7 +63,7 @@ impl Ranking {
     }
 }
 
-/// Pages that write their links in all the ways that there are, and change.
+/// Changing pages that write their links in every possible way.
 fn odd_site(request: &WebRequest) -> Reply {
     let edition = request.n_before;
     match request.path.as_str() {
@@ -121,7 +122,7 @@ fn the_living_web_and_a_rebuild_of_it_are_the_same() {
     assert_rebuild_gives_the_same(&archive);
 }
 
-/// One visit of a page whose scripts drew `drawn`.
+/// One visit of a page whose scripts rendered `drawn`.
 fn append_drawn(writer: &mut ArchiveWriter, url: &str, hour: i64, sent: &str, drawn: &str) {
     let uri = format!("urn:dom:{url}");
     let derived =
@@ -149,7 +150,7 @@ fn drawn_pages_have_the_links_that_were_drawn() {
     let mut writer = ArchiveWriter::open(&archive).unwrap();
     let shell = "<div id=app></div><script src=app.js></script><a href=/sent>sent</a>";
     append_drawn(&mut writer, "http://app.example/", 0, shell, "<a href=/First#x>1</a>");
-    // The same shell again is a revisit; what was drawn is another page.
+    // The same shell again is a revisit, but the rendered page is different.
     append_drawn(&mut writer, "http://app.example/", 1, shell, "<a href=/second?gclid=9>2</a>");
     append_drawn(&mut writer, "http://app.example/other", 1, shell, "<a href=/third>3</a>");
     writer.close().unwrap();

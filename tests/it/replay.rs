@@ -1,5 +1,5 @@
-//! Replayed pages in a real browser: they look as they looked, and nothing that they do reaches anything but the server.
-//! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
+//! Replayed pages in a real browser: they look as they did when captured, and they can reach only the server. The tests
+//! need the feature `interop`, so a machine without a browser fails them loudly.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn typed(mime: &str, body: impl Into<Vec<u8>>) -> Reply {
     Reply::Page(200, vec![("Content-Type", mime.to_string())], body.into())
 }
 
-/// A drawing of one colour.
+/// An SVG image of one colour.
 fn drawing(colour: &str) -> Reply {
     typed(
         "image/svg+xml",
@@ -25,7 +25,7 @@ fn drawing(colour: &str) -> Reply {
     )
 }
 
-/// A second of a tone, as a file that browsers play.
+/// A second of a tone, in a file format that browsers play.
 fn tone() -> Vec<u8> {
     let n_bytes: u32 = 2 * 44_100 * 2;
     let mut bytes = Vec::new();
@@ -123,7 +123,7 @@ fn site(request: &WebRequest, version: usize) -> Reply {
     }
 }
 
-/// A file of which a part may be asked for.
+/// A file that supports range requests.
 fn ranged(request: &WebRequest, bytes: Vec<u8>) -> Reply {
     let fields = vec![("Content-Type", "audio/wav".to_string()), ("Accept-Ranges", "bytes".into())];
     let Some(range) = request.field("range").and_then(|range| range.strip_prefix("bytes=")) else {
@@ -136,12 +136,12 @@ fn ranged(request: &WebRequest, bytes: Vec<u8>) -> Reply {
     Reply::Page(206, [fields, vec![("Content-Range", part)]].concat(), bytes[from..=to].to_vec())
 }
 
-/// The address as the browser's list of servers has it.
+/// The host and port, as the browser's list of servers expects them.
 fn host(origin: &str) -> String {
     origin.trim_start_matches("http://").to_string()
 }
 
-/// The times at which an address was captured with a body, oldest first.
+/// The times of a URL's captures with a body, oldest first.
 fn captured(archive: &Archive, url: &str) -> Vec<String> {
     let index = archive.root.join("all.cdxj");
     archive.ok(&["export", "--format", "cdxj", "-o", index.to_str().unwrap(), "--force"]);
@@ -154,7 +154,7 @@ fn captured(archive: &Archive, url: &str) -> Vec<String> {
     times
 }
 
-/// For each word and its number among equal words the leaf it is in.
+/// The leaf of each word. Equal words are numbered.
 fn places(tree: &BlockTree) -> HashMap<(String, u32), usize> {
     let (mut counts, mut places) = (HashMap::<String, u32>::new(), HashMap::new());
     for (leaf, block) in tree.leaves().enumerate() {
@@ -169,8 +169,8 @@ fn places(tree: &BlockTree) -> HashMap<(String, u32), usize> {
     places
 }
 
-/// How far two layouts agree on which words stand in one block: the harmonic mean over pairs of words; words that one of
-/// them lacks count against it.
+/// How far two layouts agree on which words share a block: the harmonic mean over pairs of words. Words that occur in
+/// only one layout count against it.
 fn pair_f(a: &BlockTree, b: &BlockTree) -> f64 {
     let (a, b) = (places(a), places(b));
     let n_shared = a.keys().filter(|word| b.contains_key(*word)).count();
@@ -196,12 +196,14 @@ const IS_READY: &str = "document.querySelectorAll('#list article img').length ==
      && document.querySelector('#built img') !== null && [...document.images].every((image) => image.complete && image.naturalWidth > 0) \
      && document.querySelector('video').readyState > 0";
 
-/// A frame without an address has the browser's own functions: what they ask of the root of our origin is led to the page's host.
+/// A frame without a URL has the browser's own functions. If they request a root path of our origin, the server
+/// redirects the request to the page's host.
 const STRAY: &str = "(async () => { const clean = document.createElement('iframe'); clean.hidden = true; document.body.append(clean); \
      const data = await (await clean.contentWindow.fetch.call(window, '/data.json')).json(); \
      return `${data.items.length} items`; })()";
 
-/// Crawled twice, replayed twice: each looks as it looked, by our own measure, and asks nobody but the server.
+/// The site is crawled twice and replayed twice. By our own measure each replay looks as the site did, and it requests
+/// only the server.
 #[test]
 fn a_site_with_scripts_looks_as_it_looked() {
     let version = Arc::new(AtomicUsize::new(1));
@@ -233,12 +235,12 @@ fn a_site_with_scripts_looks_as_it_looked() {
         assert_eq!(viewer.inside("document.body.innerText").as_str().unwrap(), text);
         let score = pair_f(tree, &blocks(&mut viewer, true));
         assert!(score >= 0.95, "version {}: {score}", number + 1);
-        // An error names the address that failed, which in a replay is one of the archive.
+        // An error names the URL that failed, which in a replay is a URL of the archive.
         let original = |error: &String| {
             let (before, rest) = error.split_once(&format!("{}/web/{time}", serving.replay))?;
             Some(format!("{before}{}", rest.split_once('/')?.1))
         };
-        // What a server calls a status is not archived under that name.
+        // The archive does not store a server's own reason phrase.
         let plain = |error: &String| error.replace("(Some Reason)", "(Not Found)");
         let known: Vec<String> = errors.iter().map(plain).collect();
         let is_new = |error: &&String| {
@@ -269,7 +271,7 @@ fn a_site_with_scripts_looks_as_it_looked() {
     assert_eq!(viewer.escaped(), Vec::<String>::new());
 }
 
-/// Versions before and after, the importance of a change, and when a paragraph changed.
+/// The banner shows the versions before and after, the importance of a change, and when a paragraph changed.
 fn the_banner_leads_through_time(viewer: &mut Viewer, serving: &Serving, root: &str, times: &[String]) {
     let place = |time: &str| format!("{}/web/{time}/{root}", serving.main);
     viewer.visit(&place(&times[0]));
@@ -299,7 +301,7 @@ fn the_banner_leads_through_time(viewer: &mut Viewer, serving: &Serving, root: &
         viewer.picture(&format!("banner-{name}"));
     }
     viewer.size(1280, 800, false);
-    // By keyboard: the first stop leads to the page, and Escape closes what is open.
+    // By keyboard: the first stop is a link to the page, and Escape closes any open panel.
     viewer.outside("document.activeElement.blur()");
     for key in ["Tab", "Escape"] {
         for kind in ["keyDown", "keyUp"] {
@@ -310,7 +312,7 @@ fn the_banner_leads_through_time(viewer: &mut Viewer, serving: &Serving, root: &
     assert_eq!(viewer.outside("document.activeElement.className"), "skip");
 }
 
-/// A link leads to the page's own time, or stays at the chosen instant and says how far the page is from it.
+/// A link uses the page's own time, or keeps the chosen instant. The banner then shows how far the page is from it.
 fn links_keep_one_instant_if_wanted(viewer: &mut Viewer, serving: &Serving, root: &str, times: &[String]) {
     let about = format!("{root}about");
     let start = format!("{}/web/{}/{root}", serving.main, times[0]);
@@ -332,7 +334,7 @@ fn links_keep_one_instant_if_wanted(viewer: &mut Viewer, serving: &Serving, root
     viewer.until(false, &is_own_time);
 }
 
-/// Without scripts a page has its styles, pictures, frames and links.
+/// Without scripts a page has its styles, images, frames and links.
 #[test]
 fn a_page_is_whole_without_scripts() {
     let web = Web::serve(|request| site(request, 1));

@@ -1,5 +1,5 @@
-//! Archived pages that want out of their frame: each tries one way, and none gets anywhere.
-//! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
+//! Archived pages that try to escape from their frame. Each tries one way, and none succeeds. The tests need the
+//! feature `interop`, so a machine without a browser fails them loudly.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,11 +9,11 @@ use crate::browser::{Serving, Viewer};
 use crate::crawled::Archive;
 use crate::wait::found_within;
 
-/// An archived page, and what must be true in its frame after it has tried.
+/// An archived page, and a condition that must hold in its frame afterwards.
 struct Attack {
     name: &'static str,
     page: &'static str,
-    /// An expression; empty where there is nothing to see within.
+    /// A JavaScript expression. Empty if there is nothing to check in the frame.
     inside: &'static str,
 }
 
@@ -21,7 +21,7 @@ const fn attack(name: &'static str, page: &'static str, inside: &'static str) ->
     Attack { name, page, inside }
 }
 
-/// What a clean frame gives a script: the browser's own functions, before our script changed any.
+/// Several attacks use a clean frame, which gives a script the browser's own functions before our script replaced any.
 const ATTACKS: [Attack; 37] = [
     attack("case", "<IMG SRC=HTTP://evil.example/a><iMg sRc='hTTp://evil.example/b'><IMG/SRC=//evil.example/c>", ""),
     attack("entities", "<img src='&#104;ttp://evil.example/a'><img src='http&colon;&sol;&sol;evil.example/b'><img src='\thttp://evil.example/c'>", ""),
@@ -71,10 +71,10 @@ const ATTACKS: [Attack; 37] = [
     attack("a sandbox within", "<iframe sandbox='allow-scripts' srcdoc='<script>fetch(\"http://evil.example/a\").catch(() => 0); top.location = \"http://evil.example/\"</script>'></iframe><iframe sandbox='allow-scripts allow-top-navigation allow-popups' src=/sandboxed></iframe>", ""),
 ];
 
-/// The host of the pages; it was never there.
+/// The host of the pages. It never existed.
 const HOST: &str = "http://archived.example";
 
-/// What the archive holds of it beside the attacks: path, fields, body.
+/// Other captures of the host: path, fields, body.
 const PARTS: [(&str, &str, &str); 7] = [
     (
         "/worker.js",
@@ -125,7 +125,7 @@ pub(crate) fn push_record(warc: &mut Vec<u8>, url: &str, status: &str, fields: &
     warc.extend(b"\r\n\r\n");
 }
 
-/// All pages as a file that other tools write too: no crawler would get them, because evil.example is nowhere.
+/// All pages in a WARC file. No crawler could fetch them, because evil.example does not exist.
 fn warc() -> Vec<u8> {
     let mut warc = Vec::new();
     for (index, attack) in ATTACKS.iter().enumerate() {
@@ -167,10 +167,10 @@ impl Ground {
         Ground { serving, viewer, _archive: archive }
     }
 
-    /// Looks at an archived page; what of it got out.
+    /// Opens an archived page. Returns the requests that escaped.
     fn try_page(&mut self, name: &str, address: &str, inside: &str) -> Vec<String> {
         self.viewer.visit(&format!("{}/web/20260102030405/{address}", self.serving.main));
-        // A page that led itself away never gets there.
+        // A page that navigates away never gets there.
         let _ = found_within(Duration::from_millis(400), || {
             (self.viewer.inside("document.title") == "done").then_some(())
         });
@@ -191,7 +191,7 @@ impl Ground {
         found
     }
 
-    /// What a server of ours says to a request that is written as it is.
+    /// A server's response to a request sent byte for byte.
     fn raw(&self, origin: &str, request: &str) -> String {
         let mut stream = TcpStream::connect(origin.trim_start_matches("http://")).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
@@ -205,7 +205,7 @@ impl Ground {
 #[test]
 fn nothing_gets_out_of_its_frame() {
     let mut ground = Ground::new();
-    // What another archived site has stored comes first.
+    // First, data that a different archived site stored.
     let stored = (
         "a site that stores",
         "http://victim.example/secret".to_string(),
@@ -224,7 +224,7 @@ fn nothing_gets_out_of_its_frame() {
     held_heads(&ground);
 }
 
-/// Requests that no browser makes.
+/// Requests that no browser sends.
 fn held_heads(ground: &Ground) {
     let (main, replay, page) = (&ground.serving.main, &ground.serving.replay, format!("{HOST}/heads"));
     let get = |path: &str, more: &str| {

@@ -1,7 +1,7 @@
-//! Every capture replays in other tools as the page that was valid then: by the index of the archive, and in exports.
+//! Other tools replay every capture as the page that was valid then, from the archive's index and from exports.
 //!
-//! A player of our own follows an index as pywb, ReplayWeb.page and OpenWayback do. pywb itself, in `interop`, is held to the
-//! same truth: the server's own log.
+//! Our own player follows an index as pywb, ReplayWeb.page and OpenWayback do. With `interop`, the tests compare pywb
+//! itself with the same truth: the server's own log.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,8 +35,8 @@ fn hour_of(request: &WebRequest) -> i64 {
     now.map_or(0, |now| (now.as_secs() - start.as_secs()) / 3600)
 }
 
-/// What the site shows at an hour: a story that is written anew every nine hours with the weather of three in its margin,
-/// and the same page at two addresses.
+/// The site's body at an hour. The story is rewritten every nine hours, and the weather in its margin changes every
+/// three. Two URLs have the same page.
 fn shown_at(path: &str, hour: i64) -> Option<String> {
     const MARGIN: [&str; 7] = ["sunny", "cloudy", "windy", "rainy", "foggy", "frosty", "mild"];
     let edition = hour / 9;
@@ -54,7 +54,7 @@ fn shown_at(path: &str, hour: i64) -> Option<String> {
     }
 }
 
-/// The site, with validators that it keeps.
+/// The site. Its server keeps the validators.
 pub(crate) fn site() -> Web {
     Web::serve(|request| match shown_at(&request.path, hour_of(request)) {
         Some(body) => {
@@ -68,7 +68,7 @@ pub(crate) fn site() -> Web {
     })
 }
 
-/// The site crawled every hour for a day and a half.
+/// The site, crawled every hour for a day and a half.
 pub(crate) fn crawled(keep: &str) -> (Web, Archive) {
     let (web, archive) = (site(), Archive::new());
     archive.ok(&["add", &web.url("/"), "--allow-private", "--keep", keep]);
@@ -76,7 +76,8 @@ pub(crate) fn crawled(keep: &str) -> (Web, Archive) {
     (web, archive)
 }
 
-/// The words that each page showed at each time that the server was asked for it: those of the story, and the weather too.
+/// The words of each page at each time that the crawler requested it: those of the story and, if wanted, of the
+/// weather.
 pub(crate) fn truth(web: &Web, with_weather: bool) -> BTreeMap<(String, String), Vec<String>> {
     let words = |path: &str, hour: i64| {
         let body = shown_at(path, hour)?;
@@ -100,7 +101,7 @@ pub(crate) struct View {
     pub(crate) text: String,
 }
 
-/// Each page that the server showed is seen as it was then.
+/// Asserts that the views contain each page as the server sent it then.
 pub(crate) fn assert_shown_as_they_were(views: &[View], truth: &BTreeMap<(String, String), Vec<String>>) {
     let seen: Vec<_> = views.iter().map(|view| (view.url.clone(), view.time.clone())).collect();
     let missing: Vec<_> = truth.keys().filter(|wanted| !seen.contains(wanted)).collect();
@@ -117,7 +118,7 @@ pub(crate) fn assert_shown_as_they_were(views: &[View], truth: &BTreeMap<(String
 struct Player {
     lines: Vec<CdxjLine>,
     folder: PathBuf,
-    /// ReplayWeb.page shows only records of the very address and time that the line has.
+    /// ReplayWeb.page shows only records with exactly the URL and time of the line.
     is_strict: bool,
 }
 
@@ -160,7 +161,7 @@ impl Player {
         View { url: line.url.clone(), time: line.timestamp.clone(), status, text }
     }
 
-    /// The record that a revisit refers to, as it refers to it.
+    /// The record that a revisit refers to.
     fn original(&self, revisit: &RecordHeader, line: &CdxjLine) -> String {
         let (url, time) = (revisit.refers_to_target_uri().unwrap(), revisit.refers_to_date().unwrap());
         let is_original = |other: &&CdxjLine| {
@@ -186,7 +187,7 @@ fn exported(archive: &Archive, format: &str) -> PathBuf {
     path
 }
 
-/// Index and folder of the WARC file of a WACZ.
+/// The index of a WACZ, and the folder of its WARC file.
 pub(crate) fn unpacked(wacz: &Path) -> (String, PathBuf) {
     let mut zip = zip::ZipArchive::new(fs::File::open(wacz).unwrap()).unwrap();
     let folder = wacz.with_extension("unpacked");
@@ -280,13 +281,13 @@ fn a_page_that_never_changes_costs_one_look_into_the_index_each_time() {
     let lines: Vec<_> = index.lines().map(|line| CdxjLine::parse(line).unwrap()).collect();
     let page: Vec<_> = lines.iter().filter(|line| line.url == web.url("/")).collect();
     assert!(page.len() > 190, "{}", page.len());
-    // Each names the one record that holds the payload, or a revisit that leads there.
+    // Each line names the one record with the payload, or a revisit that refers to it.
     assert!(page.iter().all(|line| line.status.as_deref() == Some("200")));
     assert!(page.iter().all(|line| line.digest == page[0].digest));
     archive.verify();
 }
 
-/// A page and a 304 that confirms it, as another crawler writes them, each in a file of its own.
+/// A page and a 304 that confirms it, as a different crawler writes them, each in a separate file.
 fn page_and_304(dir: &Path) -> [PathBuf; 2] {
     let (url, head) = ("http://elsewhere.example/", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n");
     let day = |n: u32| Timestamp::parse(&format!("2024-03-{n:02}T08:00:00Z")).unwrap();
@@ -340,7 +341,7 @@ fn verify_finds_a_line_that_names_no_record() {
     );
 }
 
-/// What pywb shows of every page in an index.
+/// The views of every page in an index, as pywb shows them.
 fn views_in_pywb(index: &Path, folder: &Path) -> Vec<View> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/replay_in_pywb.py");
     let shown = ran(tool("python3").arg(script).arg(index).arg(folder)).ok();

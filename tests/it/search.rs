@@ -14,7 +14,7 @@ use crate::web::{Reply, Web, WebRequest, html, status};
 const N_PAGES: u64 = 6;
 const N_SENTENCES: u64 = 60;
 
-/// Numbers are written out, so that sentences differ by more than a number.
+/// Numbers are written as words, so sentences differ by more than a number.
 fn sentence(page: u64, number: u64) -> String {
     const ONES: [&str; 12] = [
         "amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger", "hazel", "iris", "juniper", "kale",

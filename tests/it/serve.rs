@@ -1,4 +1,5 @@
-//! `perennial serve`, `get` and `view` on the real executable: what clients of the field ask for, what is refused, what is damaged.
+//! `perennial serve`, `get` and `view` with the real executable: requests of common clients, rejected requests, damaged
+//! archives.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -55,7 +56,7 @@ fn captures_are_replayed_by_time() {
     ] {
         assert!(link.contains(rel), "{rel} in {link}");
     }
-    // A partial time leads to the closest capture, and so does one at which there is none.
+    // A partial time redirects to the closest capture, and so does a time without a capture.
     for path in ["/web/2024/http://a.example/", "/web/20240304090000/http://a.example/"] {
         let led = serving.get(path);
         assert_eq!(
@@ -64,10 +65,10 @@ fn captures_are_replayed_by_time() {
             "{path}"
         );
     }
-    // A part is answered in place: what was confirmed two days later was there.
+    // A subresource is served without a redirect. A later capture confirmed that it was current at this time.
     let part = serving.get("/web/20240302230000id_/http://a.example/");
     assert_eq!((part.text(), part.field("x-perennial-coherence")), (first_version(), "coherent"));
-    // A revisit gives the payload that it stands for, at its own time.
+    // A revisit returns its payload with its own time.
     let revisit = serving.get("/web/20240303080000id_/http://a.example/");
     assert_eq!(revisit.text(), first_version());
     assert_eq!(revisit.field("memento-datetime"), "Sun, 03 Mar 2024 08:00:00 GMT");
@@ -78,7 +79,7 @@ fn captures_are_replayed_by_time() {
     assert_eq!((unknown.status, unknown.field("x-perennial-problem")), (404, "not-archived"));
     let head = ask(&serving.main, "HEAD", "/web/20240301080000id_/http://a.example/", &[]);
     assert_eq!((head.status, head.body.len()), (200, 0));
-    // The replay origin has archived content and nothing else.
+    // The replay origin serves only archived content.
     assert_eq!(
         ask(&serving.replay, "GET", "/web/20240301080000id_/http://a.example/", &[]).text(),
         first_version()
@@ -378,7 +379,7 @@ fn what_is_damaged_is_said_and_never_shown() {
     let missing = serving.get_with(path, &[("Accept", "application/json")]);
     assert_eq!((missing.status, missing.json()["error"].as_str()), (502, Some("damaged")));
     assert_eq!(serving.get("/status").json()["problems"]["damaged"], n_refused + 1);
-    // What is left is served as before.
+    // The intact captures are served as before.
     std::fs::write(&file, &sound).unwrap();
     assert_eq!(serving.get(path).status, 200);
 }
@@ -415,7 +416,8 @@ fn a_part_that_came_later_is_not_shown_where_an_earlier_one_may_have_lasted() {
     append(&mut writer, style, "2026-01-01T11:00:00Z", dated, b"after");
     writer.commit().unwrap();
     writer.close().unwrap();
-    // At ten the later version was not there yet; at a quarter to eleven it was, whatever lies nearer.
+    // At ten the later version did not exist yet. At a quarter to eleven it did, so the closest capture does not
+    // matter.
     for (options, at_ten, at_eleven) in [
         (&[][..], ("before", "possibly-coherent"), ("after", "coherent")),
         (&["--closest"], ("after", "violating"), ("after", "coherent")),
@@ -484,7 +486,7 @@ fn nothing_of_the_archive_is_written() {
     let archive = sample(dir.path(), "a");
     let contents = || {
         let mut all = crate::reading::contents(&archive);
-        // SQLite's shared memory says who reads.
+        // SQLite's shared memory lists the readers.
         all.retain(|(path, _)| {
             !path.to_string_lossy().ends_with("-shm") && !path.to_string_lossy().ends_with("-wal")
         });
@@ -545,7 +547,7 @@ fn a_client_that_is_slow_or_odd_keeps_nobody_waiting() {
     let _ = odd.write_all(b"\x16\x03\x01\x00\xff\r\n\r\n");
     let long = format!("/web/2024/http://a.example/{}", "x".repeat(20_000));
     assert_eq!(serving.get(&long).status, 400);
-    // The server stops reading a head that is too long, so that writing it may fail.
+    // The server stops reading an overlong head, so writing it may fail.
     let mut endless = TcpStream::connect(&serving.main).unwrap();
     let _ = endless.write_all(b"GET /status HTTP/1.1\r\n");
     let line = format!("X-Long: {}\r\n", "y".repeat(1000));
@@ -587,7 +589,7 @@ fn any_request_has_an_answer() {
             if let Some(range) = range {
                 request = request.header("range", range);
             }
-            // What is no address at all is refused before it comes to us.
+            // The HTTP library rejects an invalid URL before our code sees it.
             let Ok(request) = request.body(()) else { return Ok(()) };
             let origin = if is_main { Origin::Main } else { Origin::Replay };
             let (parts, ()) = request.into_parts();

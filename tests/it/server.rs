@@ -1,4 +1,5 @@
-//! A server on the real executable, asked by plain sockets; and archives that it serves, made exchange by exchange.
+//! A server started with the real executable and queried over plain sockets, and archives for it, made exchange by
+//! exchange.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -105,7 +106,7 @@ fn dechunked(mut rest: &[u8]) -> Vec<u8> {
     body
 }
 
-/// Stores an answer as a crawl would.
+/// Stores a response as a crawl would.
 pub(crate) fn append_status(
     writer: &mut ArchiveWriter,
     url: &str,

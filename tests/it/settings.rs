@@ -1,4 +1,4 @@
-//! perennial.toml: mistakes are told with their line by whatever opens the archive, and by `add`.
+//! Mistakes in perennial.toml: every command that opens the archive reports their line, and so does `add`.
 
 use crate::crawled::Archive;
 

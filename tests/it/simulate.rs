@@ -1,4 +1,4 @@
-//! `perennial lab simulate`: its JSON, its report, what it says to a bad trace.
+//! `perennial lab simulate`: its JSON, its report, its errors for malformed traces.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn simulate(args: &[&str]) -> Ran {
 const SMALL: [&str; 12] =
     ["--sites", "2", "--pages", "40", "--days", "3", "--burn-in", "1", "--seed", "4", "--budget", "10%,30%"];
 
-/// One object a budget, with the names that were promised; all values are shares of 1.
+/// One object per budget, with the documented names. All values are shares of 1.
 #[test]
 fn json_has_one_object_a_budget() {
     let args =
@@ -66,7 +66,7 @@ fn a_report_is_one_page_with_the_papers_figures() {
     assert!(!html.contains("src=\"http") && !html.contains("<link"), "the report stands alone");
 }
 
-/// Changes of two pages, one an hour and one a day, as a user would write them down.
+/// Changes of two pages, one hourly and one daily, as a user would write them.
 #[test]
 fn a_plain_trace_is_replayed() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Snapshots of everything users and programs read: help of every command, every page of the server, the API, feeds, notices.
+//! Snapshots of everything that users and programs read: the help of every command, every page of the server, the API,
+//! feeds, notices.
 //!
 //! CONTRIBUTING.md explains how to accept a change.
 
@@ -35,8 +36,8 @@ impl Folder {
         Folder { path: root.canonicalize().unwrap().join(name), names: BTreeSet::new(), wrong: Vec::new() }
     }
 
-    /// Compares a text with its snapshot. A difference is printed at once and fails the test at its end, so that one run shows all
-    /// differences.
+    /// Compares a text with its snapshot. A difference is printed at once and fails the test at its end, so one run
+    /// shows all differences.
     fn check(&mut self, name: &str, text: &str) {
         assert!(self.names.insert(name.to_string()), "{name} is there twice");
         let mut settings = insta::Settings::clone_current();
@@ -130,7 +131,7 @@ impl Redactions {
         let mut redactions = Redactions(Vec::new());
         redactions.literal(&town.archive.root.display().to_string(), "[archive]");
         redactions.literal(&town.web.address.to_string(), "[proxy]");
-        // The archive is of January 2026; later times are those of the test.
+        // The archive's captures are from January 2026. Later times are those of the test.
         let later = r"(?:2026-(?:0[4-9]|1[0-2])|20(?:2[7-9]|[3-9]\d)-\d\d)-\d\d";
         redactions.pattern(&format!(r"{later}[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?"), "[now]");
         redactions.pattern(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} \+0000", "[now]");
@@ -166,7 +167,7 @@ impl Redactions {
     }
 }
 
-/// Header fields of the transport, or that differ with every response.
+/// Header fields that belong to the transport or differ with every response.
 const LEFT_OUT: [&str; 5] = ["date", "content-length", "connection", "transfer-encoding", "keep-alive"];
 
 /// Responses of servers -> snapshots.
@@ -278,7 +279,7 @@ fn check_server(town: &Town, recorder: &mut Recorder) -> [Folder; 3] {
     folders
 }
 
-/// An archive without captures, alone and next to another.
+/// An archive without captures, alone and next to a second archive.
 fn check_empty(town: &Town, recorder: &mut Recorder) -> Folder {
     let mut folder = Folder::new("empty");
     let empty = Archive::new();

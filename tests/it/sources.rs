@@ -1,6 +1,6 @@
 //! Reads Rust sources for the tests of layers: code without comments and tests, literals, used modules.
 //!
-//! `perennial-core` checks its own order with this file too.
+//! `perennial-core` uses this file too, to check the order of its modules.
 
 #![allow(dead_code, reason = "each of the two crates uses its part")]
 

@@ -1,4 +1,4 @@
-//! SQL over views: what they hold, what they are documented to hold, and what a statement may not do.
+//! SQL over views: their contents, their documentation, and the statements that are rejected.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Tables for data frames: what `export --format parquet` writes is what `--format csv` writes, and other tools read it.
+//! Tables for data frames: `export --format parquet` writes the same as `--format csv`, and other tools read it.
 
 use std::path::Path;
 
@@ -53,7 +53,8 @@ fn every_table_is_written_in_both_forms() {
     assert_eq!(site["n_rows"], 0);
 }
 
-/// pyarrow reads each table as its own reader of CSV reads it, with the types that docs/sql.md promises.
+/// pyarrow reads the same values from each Parquet table as from its CSV file, with the types documented in
+/// docs/sql.md.
 #[cfg(feature = "interop")]
 #[test]
 fn pyarrow_reads_the_tables() {

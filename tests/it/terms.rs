@@ -1,4 +1,4 @@
-//! New terms of a span: those that appeared and were absent before, and no others.
+//! The new terms of a span are those that appeared in it and were absent before.
 
 use perennial_core::memento::replay_url::escape;
 
@@ -41,7 +41,7 @@ fn exactly_the_new_terms_of_a_span_are_listed() {
         told.map(|term| (term["term"].as_str().unwrap().to_owned(), term["n_before"].as_u64().unwrap()))
             .collect::<Vec<_>>()
     };
-    // From the first observation that showed it.
+    // The presence starts at the first observation with the words.
     let said = archive.json(&["search", "tram depot"]);
     let stays =
         said["pages"].as_array().unwrap().iter().map(|page| page["stays"][0]["first"].as_str().unwrap());

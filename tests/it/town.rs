@@ -1,7 +1,7 @@
-//! A small web whose pages depend on URL and time only, and an archive of it that is identical on every machine.
+//! A small web whose pages depend only on URL and time, and an archive of it that is identical on every machine.
 //!
-//! A proxy serves it, so its URLs have no port. The crawl runs on a virtual clock in the past with one fetch at a time. The snapshots
-//! show this archive: every change here changes them.
+//! A proxy serves it, so its URLs have no port. The crawl runs on a virtual clock in the past with one fetch at a time.
+//! The snapshots show this archive, so every change of this file changes them.
 
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Town {
         assert!(output.status.success(), "{args:?}: {output:?}");
     }
 
-    /// A path beside the archive.
+    /// A path next to the archive.
     pub(crate) fn beside(&self, name: &str) -> String {
         self.archive.root.with_file_name(name).to_str().unwrap().to_string()
     }
@@ -185,8 +185,8 @@ fn town(path: &str, hour: i64) -> Reply {
     }
 }
 
-/// Gives each page a tag of its own. Pages with the same tags share a layout, and which of them is laid out first depends on
-/// the number of cores.
+/// Adds a unique tag to each page. Pages with the same tags share a layout, and the number of cores decides which of
+/// them is laid out first.
 fn html(name: &str, body: &str) -> Reply {
     web::html(&format!("{body}<p><x-{name}>All of this is made up.</x-{name}></p>"))
 }

@@ -1,4 +1,4 @@
-//! What a stop leaves is told from a defect, and the next start completes it.
+//! `verify` distinguishes unfinished work from defects, and the next start completes the work.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use perennial_warc::Compression;
 
 use crate::program::{append_random, folder, perennial, sample_file, sample_warc};
 
-/// An archive whose writer was stopped with three of ten captures committed; its open file, and where its commit ends.
+/// An archive whose writer was stopped with three of ten captures committed, its open file, and the end of the last
+/// commit in it.
 fn stopped(root: &Path) -> (Archive, PathBuf, usize) {
     let archive = Archive::create(root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
@@ -28,7 +29,7 @@ fn stopped(root: &Path) -> (Archive, PathBuf, usize) {
 fn sound_records_behind_a_lost_stretch_stay() {
     let (_dir, root) = folder();
     let (archive, open, committed) = stopped(&root);
-    // A disk kept the later sectors of an unsynced write and not the earlier ones.
+    // The disk kept the later sectors of an unsynced write but not the earlier ones.
     let mut bytes = fs::read(&open).unwrap();
     bytes[committed + 6000..committed + 9000].fill(0);
     fs::write(&open, &bytes).unwrap();
@@ -44,7 +45,7 @@ fn sound_records_behind_a_lost_stretch_stay() {
     assert_eq!(side.iter().map(|path| fs::metadata(path).unwrap().len()).sum::<u64>(), n_cut as u64);
     writer.close().unwrap();
     perennial(&root, ["verify"]).ok();
-    // The hole of 3000 bytes is in at most two captures of 4000.
+    // The hole of 3000 bytes touches at most two captures of 4000 bytes.
     let n_captures = archive.store().unwrap().counts().unwrap().n_captures;
     assert!((8..10).contains(&n_captures), "{n_captures}");
 }

@@ -1,13 +1,13 @@
-//! Waiting in tests: for a condition, never for a fixed time. A slow machine then takes longer and a fast one does
-//! not.
+//! Tests wait for a condition, never for a fixed time. On a slow machine they take longer, on a fast one they do not.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a test waits, on a slow and busy machine too.
+/// The longest wait, even on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Between two checks. Early results are noticed at once, and long waits are not slowed by checking.
+/// The pause between two checks. It is short at first to notice early results, and grows so that checks do not slow
+/// long waits.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(50);
 
 /// Waits until a condition holds. Fails with its description.
@@ -22,7 +22,7 @@ pub(crate) fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     found_within(PATIENCE, look).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {what}"))
 }
 
-/// The value if it exists before the time is over, for tests in which both outcomes are right.
+/// Returns the value if it exists in time. For tests in which both outcomes are correct.
 pub(crate) fn found_within<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let began = Instant::now();
     loop {
@@ -35,12 +35,12 @@ pub(crate) fn found_within<T>(time: Duration, mut look: impl FnMut() -> Option<T
     }
 }
 
-/// Lets time pass because it is the subject of the test: a slow server, or a kill at a random moment.
+/// Sleeps because time is the subject of the test: a slow server, or a kill at a random moment.
 pub(crate) fn dawdle(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// The files of the project below a folder with one of these endings.
+/// The files below a folder with one of these extensions.
 fn files(folder: &Path, endings: &[&str], into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -16,8 +16,8 @@ const N_PAGES: usize = 500;
 const N_CONNECTIONS: usize = 2;
 const N_KILLS: usize = 60;
 
-/// How many more pages the site serves. Further requests wait forever, so that no crawl gets further than the test
-/// wants before it is killed, however slow the machine is.
+/// How many more pages the site serves. Further requests wait forever. Even on a slow machine, no crawl gets further
+/// than the test wants before it is killed.
 type Allowance = Arc<AtomicUsize>;
 
 /// Every page is reachable from the first, by a tree and by cross links.

@@ -3,7 +3,7 @@
 use crate::crawled::{Archive, gzip};
 use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
-/// Short limits, so that endless responses end soon.
+/// Short limits end endless responses soon.
 const SHORT: &str = "\n[crawl]\nconnect_timeout_secs = 2\nhead_timeout_secs = 1.0\ntotal_timeout_secs = 4\n\
     drip_window_secs = 0.5\nmin_bytes_per_window = 100\nmax_body_bytes = 300000\nfirst_backoff_secs = 0.05\n\
     max_backoff_secs = 0.2\nmax_tries = 2\nmax_wait_secs = 5\n";

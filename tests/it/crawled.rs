@@ -100,7 +100,6 @@ impl Archive {
         statement.query_map([url], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
-    /// Verifies the archive.
     pub(crate) fn verify(&self) {
         let output = self.run(&["verify"]);
         assert!(
@@ -117,7 +116,6 @@ impl Archive {
     }
 }
 
-/// A gzip file.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).unwrap();

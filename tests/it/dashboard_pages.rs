@@ -99,7 +99,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     let pattern = &archive.json(&["plan", "patterns", &limits])[0];
     assert!(page["index_threshold"].as_f64().unwrap() > 0.0, "{page}");
     assert_eq!(pattern["index_threshold"], page["index_threshold"]);
-    // Where on the page it changed, and how to subscribe to such changes.
+    // Home shows which part of the page changed, and links to a rule for such changes.
     assert!(
         home.contains("<span>main text</span>") && home.contains("href=\"/notices?least=0.01\""),
         "{home}"

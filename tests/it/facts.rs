@@ -14,7 +14,7 @@ pub(crate) struct Facts {
     pub(crate) lines: Vec<String>,
     /// All pages, including those known only from links.
     pub(crate) urls: BTreeSet<String>,
-    /// The pages in the frontier. Some come from sitemaps and settings, and no link leads to them.
+    /// The pages in the frontier. Some come from sitemaps and settings, without a link from any page.
     pub(crate) frontier: BTreeSet<String>,
     /// PageRank by URL.
     pub(crate) ranks: BTreeMap<String, f32>,

@@ -75,7 +75,7 @@ fn facts_since(number: u32, root: &Path) -> Facts {
         !(number >= 3 && is_page && was_told.iter().any(|path| line.contains(&format!("'{HOME}{path}'"))))
     };
     facts.lines.retain(is_told);
-    // Observations had a different definition at that time, so trees and importance differ.
+    // Earlier versions observed pages differently, so trees and importance differ.
     if number < SCHEMA_VERSION {
         facts.lines.retain(|line| !line.starts_with("'tree' "));
         for line in &mut facts.lines {

@@ -118,7 +118,6 @@ fn crawl(archive: &Archive, web: &Web) -> (String, u64) {
     (said, most)
 }
 
-/// Peak memory of a process.
 fn peak_memory(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

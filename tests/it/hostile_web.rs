@@ -360,7 +360,6 @@ fn a_private_host_is_contacted_only_if_the_user_named_it() {
     assert!(archive.run(&["diff", page, &to]).status.success(), "named by the user");
 }
 
-/// The peak memory of a process, in kilobytes.
 fn peak_kilobytes(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     status

@@ -194,12 +194,12 @@ fn a_delta_that_does_not_say_what_it_was_made_from_is_applied_where_that_is_sure
     assert!(n_failed > 0);
 }
 
-/// A page whose margin changes temporarily and then returns to its earlier text. Its server keeps the validators.
+/// A page whose margin changes temporarily and then returns to its earlier text. Equal text has an equal ETag.
 fn with_validators(margin: fn(usize) -> usize) -> Web {
     Web::serve(move |request| match request.path.as_str() {
         "/" => {
             let story = "<p>A long story that stays as it is, line by line and word by word</p>".repeat(30);
-            // The page is rewritten once, in the middle, so there is a mean importance for comparison.
+            // The page is rewritten at its seventh and eighth requests, so there is a mean importance for comparison.
             let edition = usize::from(request.n_before >= 6) + usize::from(request.n_before >= 7);
             let margin = margin(request.n_before);
             let body = format!(

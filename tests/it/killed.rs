@@ -46,7 +46,7 @@ struct Killer {
     sources: tempfile::TempDir,
     imported: Vec<PathBuf>,
     rng: Rng,
-    /// The maximum delay before a kill. It adapts to earlier runs so that about every second kill comes too late.
+    /// The maximum delay before a kill. It adapts to earlier runs: about every second kill should come too late.
     patience: BTreeMap<Work, Duration>,
     n_unfinished: usize,
 }

@@ -1,6 +1,8 @@
-//! Rules that the compiler cannot check, read from manifests and sources: which crate may depend on which, and which
-//! may contain SQL, clap, process exits or the name of the WARC folder. `perennial-core` has its own test of its
-//! groups.
+//! Rules that the compiler cannot check, read from manifests and sources:
+//! - Which crate may depend on which?
+//! - Which crates may contain SQL, clap, process exits or the name of the WARC folder?
+//!
+//! `perennial-core` has its own test of its groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -260,7 +260,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     archive.verify();
 }
 
-/// What a mail server sends in place of its usual response to a line.
+/// Replaces a mail server's usual response to a line.
 pub(crate) type Instead = fn(&str) -> Option<&'static [u8]>;
 
 /// A mail server that requires a password. Returns the text of each mail.
@@ -290,7 +290,7 @@ pub(crate) fn mail_server(is_encrypted: bool, instead: Instead) -> (u16, Receive
     (port, receiver)
 }
 
-/// Until the client starts TLS or disconnects.
+/// Runs an SMTP dialogue until the client starts TLS or disconnects.
 fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>, instead: Instead) {
     let mut is_data = false;
     let mut line = Vec::new();

@@ -33,7 +33,7 @@ impl Assets {
         name
     }
 
-    /// All of them by name.
+    /// All assets by name.
     pub(crate) fn into_all(self) -> Vec<(String, String)> {
         self.0.into_inner()
     }

@@ -42,7 +42,6 @@ impl Ran {
         self
     }
 
-    /// Its output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {} {}", self.stdout, self.stderr))
@@ -62,8 +61,11 @@ pub(crate) fn html(title: &str, links: &[&str]) -> String {
     format!("<!doctype html><title>{title}</title><h1>{title}</h1>\n{links}")
 }
 
-/// Captures as a different tool would write them: two versions of a page with a revisit between them, a second page, a
-/// redirect, a style sheet. `salt` makes the payloads differ from those of other files.
+/// Captures as a different tool would write them:
+/// - two versions of a page with a revisit between them,
+/// - a second page, a redirect and a style sheet.
+///
+/// `salt` makes the payloads differ from those of other files.
 pub(crate) fn sample_warc(salt: &str, compression: Compression) -> Vec<u8> {
     let mut ids = RecordIds::new(salt.bytes().fold(7, |seed, byte| seed * 31 + u128::from(byte)));
     let mut out = WarcWriter::new(Vec::new(), 0, compression).unwrap();
@@ -99,7 +101,6 @@ pub(crate) fn sample_warc(salt: &str, compression: Compression) -> Vec<u8> {
     out.into_inner()
 }
 
-/// Writes a sample to a file.
 pub(crate) fn sample_file(dir: &Path, salt: &str) -> PathBuf {
     let path = dir.join(format!("{salt}.warc.gz"));
     std::fs::write(&path, sample_warc(salt, Compression::Gzip(6))).unwrap();

@@ -38,7 +38,8 @@ impl Ranking {
         let store = archive.store().unwrap();
         let at = store.last_capture().unwrap().unwrap() + Span::from_hours(1);
         let followed = FollowedSites::load(&archive, &store).unwrap();
-        // The crawl's shadow prices are not in the WARC files. A goal other than the crawl's ignores them.
+        // The crawl's shadow prices are not in the WARC files. This goal differs from the crawl's, so the scheduler
+        // ignores them.
         let config = ScheduleConfig { goal: Goal::Importance, ..ScheduleConfig::default() };
         let scheduler = learn::scheduler(&store, &followed, config, 0, at).unwrap();
         let belief = |page: &RankedPage| {

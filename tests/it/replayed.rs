@@ -54,7 +54,7 @@ fn shown_at(path: &str, hour: i64) -> Option<String> {
     }
 }
 
-/// The site. Its server keeps the validators.
+/// The site, with an ETag for each version and 304 for an unchanged page.
 pub(crate) fn site() -> Web {
     Web::serve(|request| match shown_at(&request.path, hour_of(request)) {
         Some(body) => {
@@ -92,7 +92,6 @@ pub(crate) fn truth(web: &Web, with_weather: bool) -> BTreeMap<(String, String),
     web.requests().into_iter().filter_map(seen).collect()
 }
 
-/// One view of a page.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) url: String,

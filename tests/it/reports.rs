@@ -10,8 +10,8 @@ use crate::crawled::Archive;
 use crate::program::sample_file;
 use crate::web::{Reply, Web, WebRequest, html, redirect, status};
 
-/// A front page that changes every day at noon of the virtual clock, as its number of visits shows; a feed; a
-/// redirected URL; one that never existed.
+/// A front page that changes every day at noon of the virtual clock, as its number of visits shows. The site also has a
+/// feed, a redirected URL, and one that never existed.
 fn site(request: &WebRequest) -> Reply {
     match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(

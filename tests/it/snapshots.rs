@@ -67,7 +67,7 @@ fn assert_accepted(folders: &[&Folder]) {
     assert!(complaints.is_empty(), "CONTRIBUTING.md says how to accept a change: {complaints:#?}");
 }
 
-/// What `perennial COMMAND --help` or `--help-all` prints on a terminal of 100 columns.
+/// The output of `perennial COMMAND --help` or `--help-all` on a terminal of 100 columns.
 fn help(command: &[&str], option: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_perennial"))
         .args(command)

@@ -37,7 +37,8 @@ fn commands(document: &str) -> Vec<String> {
     called.filter(|line| !line.contains("COMMAND")).map(str::to_string).collect()
 }
 
-/// A command line with the local site in place of example.org. Crawls of a local site need `--allow-private`, and no delay.
+/// A command line with the local site in place of example.org. Crawls of a local site need `--allow-private`, and no
+/// delay.
 fn localised(line: &str, web: &Web) -> String {
     let line = line.replace("https://example.org/", &web.url("/"));
     let words: Vec<&str> = line.split(' ').collect();

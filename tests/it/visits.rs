@@ -16,8 +16,8 @@ fn soft_error() -> Reply {
     )
 }
 
-/// `/plan` exists at first, is gone, and returns. `/old` moves to the home page. `/soft` says "gone" with status 200.
-/// `/dead/...` never existed. `/index.html` is the front page.
+/// `/plan` exists at first, is gone, and returns. `/old` moves to the home page. `/soft` reports "gone" with status
+/// 200. `/dead/...` never existed. `/index.html` is the front page.
 fn site(request: &WebRequest) -> Reply {
     let front = "<h1>Example City</h1><a href=/plan>plan</a><a href=/old>old</a><a href=/soft>soft</a>
         <a href=/index.html>home</a><a href=/dead/0>dead</a>";

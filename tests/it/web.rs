@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use crate::wait::dawdle;
 
-/// One received request.
 #[derive(Clone, Debug)]
 pub(crate) struct WebRequest {
     pub(crate) path: String,
@@ -27,7 +26,6 @@ impl WebRequest {
     }
 }
 
-/// The response to a request.
 pub(crate) enum Reply {
     /// Status line, fields, and body with its length. The connection is kept.
     Page(u16, Vec<(&'static str, String)>, Vec<u8>),
@@ -94,7 +92,6 @@ impl Web {
         self.requests.lock().unwrap().clone()
     }
 
-    /// How often a path was requested.
     pub(crate) fn n_requests(&self, path: &str) -> usize {
         self.requests.lock().unwrap().iter().filter(|request| request.path == path).count()
     }

@@ -1,4 +1,4 @@
-//! Queries -> counts, a page's captures and versions, all captures that pass a filter.
+//! Queries the counts, a page's captures and versions, and all captures that pass a filter.
 
 use perennial_core::http::response::{Identity, ResponseKind};
 use perennial_core::notice::PageFilter;
@@ -13,7 +13,7 @@ use super::observations::{PAGES, parse_answer};
 use super::rows::{Columns, Statements};
 use super::{QuarantineCounts, Store};
 
-/// One capture with the address of its page and its place in the WARC files.
+/// One capture with the URL of its page and its place in the WARC files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Capture {
@@ -25,13 +25,13 @@ pub struct Capture {
     pub kind: CaptureKind,
     pub status: Option<u16>,
     pub mime: Option<String>,
-    /// Payload digest as the index has it.
+    /// Payload digest as in the index.
     pub digest: String,
-    /// What tells the payload from every other: its SHA-256; `None` where nobody could tell.
+    /// SHA-256 of the payload; `None` if it is unknown.
     pub content: Option<String>,
-    /// What kind of answer it is; `None` when it is no look at a page.
+    /// The kind of response; `None` if the capture is not an observation.
     pub answer: Option<ResponseKind>,
-    /// Identity of the answer: the payload's content, or the target of a redirect.
+    /// Identity of the response: the payload's content, or the target of a redirect.
     pub identity: Identity,
     pub file: String,
     pub offset: u64,
@@ -41,40 +41,40 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Whether its own record shows nothing to a reader: a 304, or the delta of a version that was left out.
+    /// Whether its own record shows nothing to a reader: a 304, or the delta of an omitted version.
     pub fn shows_nothing(&self) -> bool {
         self.is_delta() || self.kind == CaptureKind::Revisit && self.status == Some(304)
     }
 
-    /// Whether it is a version that was left out, of which the delta is stored.
+    /// Whether it is an omitted version, of which the archive contains only the delta.
     pub fn is_delta(&self) -> bool {
         self.kind == CaptureKind::Metadata && self.answer == Some(ResponseKind::Content)
     }
 
-    /// Whether its record shows a page, by itself or as a revisit that other tools follow.
+    /// Whether its record shows a page, by itself or as a revisit that other tools can resolve.
     pub fn is_whole(&self) -> bool {
         let is_delivered = self.status.is_some_and(|status| (200..300).contains(&status));
         self.kind <= CaptureKind::Revisit && is_delivered && self.answer != Some(ResponseKind::Failed)
     }
 }
 
-/// Which captures: all conditions that are given must hold.
+/// Selects captures that satisfy all given conditions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CaptureFilter {
-    /// Host of the page, with its port if not the scheme's own.
+    /// Host of the page, with its port if that is not the scheme's default.
     pub site: Option<String>,
-    /// Address of the page.
+    /// URL of the page.
     pub page: Option<String>,
-    /// With a page also these addresses: what it needs to be shown.
+    /// Further URLs that showing the page requires; only used with `page`.
     pub parts: Vec<String>,
-    /// Not before this instant.
+    /// Inclusive.
     pub since: Option<Timestamp>,
-    /// Before this instant.
+    /// Exclusive.
     pub until: Option<Timestamp>,
 }
 
 impl CaptureFilter {
-    /// Where these captures are.
+    /// The page or site of these captures.
     pub fn place(&self) -> PageFilter {
         match (&self.page, &self.site) {
             (Some(url), _) => PageFilter::Page(url.clone()),
@@ -84,7 +84,6 @@ impl CaptureFilter {
     }
 }
 
-/// One page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct PageRow {
@@ -107,11 +106,11 @@ pub struct VersionRow {
     pub first_time: Timestamp,
     pub last_time: Timestamp,
     pub n_captures: u64,
-    /// The capture whose record holds the payload; `None` when the archive has only revisits of it.
+    /// The capture whose record contains the payload; `None` if the archive has only revisits of it.
     pub origin: Option<i64>,
 }
 
-/// What an archive holds.
+/// The size of an archive.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct ArchiveCounts {
     /// Hosts with at least one captured page.
@@ -124,7 +123,7 @@ pub struct ArchiveCounts {
     pub n_captures: u64,
     /// Captures that are revisits.
     pub n_revisits: u64,
-    /// Of them, those that stand for a payload which no record of the archive holds.
+    /// Revisits whose payload is in no record of the archive.
     pub n_unfounded: u64,
     /// Versions of which only the delta is stored.
     pub n_left_out: u64,
@@ -134,7 +133,6 @@ pub struct ArchiveCounts {
     pub n_indexed: u64,
     /// Pages whose links are known.
     pub n_pages_with_links: u64,
-    /// WARC files.
     pub n_files: u64,
     /// Bytes of the WARC files.
     pub warc_bytes: u64,
@@ -142,18 +140,18 @@ pub struct ArchiveCounts {
     pub first_capture: Option<String>,
     /// RFC 3339.
     pub last_capture: Option<String>,
-    /// What could not be taken in, trusted or analysed.
+    /// Records that could not be imported, trusted or analysed.
     pub set_aside: QuarantineCounts,
 }
 
-/// The payload that a 304 stands for.
+/// The payload that a 304 confirms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct LatestPayload {
     pub digest: String,
     pub content: Option<String>,
     pub time: Timestamp,
-    /// What tells it from every other where it was left out; `time` is that of its delta.
+    /// Identity of the payload if the version was omitted; `time` is then the time of its delta.
     pub left_out: Option<String>,
 }
 
@@ -169,7 +167,7 @@ macro_rules! identity {
     };
 }
 
-/// A capture `c` that is a 304 and confirms a version that was left out: only such a 304 has an identity of its own.
+/// Whether a capture `c` is a 304 that confirms an omitted version. No other 304 has an identity.
 macro_rules! confirms_left_out {
     () => {
         "(c.kind = 1 AND c.answer = 1 AND c.identity IS NOT NULL)"
@@ -179,8 +177,8 @@ pub(super) use confirms_left_out;
 
 const CONFIRMS: &str = confirms_left_out!();
 
-/// What tells the answer of a capture `c` from another. A revisit that another tool wrote names its payload by SHA-1 alone:
-/// it counts as the payload of its page that has that digest, else as that of any page.
+/// The identity of the response of a capture `c`. A revisit by a different tool names its payload only by SHA-1. It
+/// counts as its page's payload with that digest, or else as any page's.
 pub(super) const IDENTITY: &str = identity!();
 
 pub(super) const CAPTURE_COLUMNS: &str = concat!(
@@ -216,7 +214,7 @@ macro_rules! whole {
 
 /// A capture `c` that brought or confirmed a payload.
 const PAYLOAD: &str = payload!();
-/// A capture `c` whose version was left out.
+/// A capture `c` whose version was omitted.
 const DELTA: &str = delta!();
 /// [`Capture::is_whole`] of a capture `c`.
 const WHOLE: &str = whole!();
@@ -232,7 +230,7 @@ const LATEST_PAYLOAD: &str = concat!(
     ") ORDER BY c.time DESC, c.id DESC LIMIT 1"
 );
 
-/// Asked for each page of each run: so it reads no more than it must.
+/// This query runs for each page of each run, so it reads only the necessary columns.
 const WHOLE_CAPTURE: &str = concat!(
     "SELECT c.id, c.time, c.kind, c.status, c.mime, c.content, c.answer, f.name, c.offset, c.length, c.group_offset,
          c.group_length
@@ -266,7 +264,6 @@ pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
 }
 
 impl Store {
-    /// Counts everything.
     pub fn counts(&self) -> anyhow::Result<ArchiveCounts> {
         let count = |sql: &str| self.connection.count(sql, []);
         Ok(ArchiveCounts {
@@ -282,7 +279,8 @@ impl Store {
             n_left_out: count(
                 "SELECT count(*) FROM captures WHERE kind = 3 AND mime = 'application/x-vi-delta+xml'",
             )?,
-            // A revisit that names its payload by SHA-1 alone is no version of its own where the payload is there.
+            // A revisit that names its payload only by SHA-1 is not a separate version if the payload is in the
+            // archive.
             n_versions: count(
                 "SELECT count(*) FROM versions v WHERE v.content > '' OR NOT EXISTS (
                      SELECT 1 FROM versions w WHERE w.page = v.page AND w.digest = v.digest AND w.content > '')",
@@ -297,8 +295,8 @@ impl Store {
         })
     }
 
-    /// Host, captured pages that people read, captures of every site that has some, largest first. Documents that a browser drew have no host: they are
-    /// captures of the pages that they show.
+    /// Host, captured pages that people read, and captures of every site with captures, largest first. Documents
+    /// rendered by a browser have no host, because they are captures of the pages that they show.
     pub fn sites(&self) -> anyhow::Result<Vec<(String, u64, u64)>> {
         let sql = format!(
             "SELECT s.host, count(CASE WHEN {PAGES} THEN 1 END), sum(p.n_captures) FROM pages p
@@ -308,7 +306,7 @@ impl Store {
         self.connection.rows(&sql, [], |row| Ok((row.get(0)?, row.count(1)?, row.count(2)?)))
     }
 
-    /// A page by its address.
+    /// A page by its URL.
     pub fn page(&self, url: &str) -> anyhow::Result<Option<PageRow>> {
         let sql =
             "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages WHERE url = ?1";
@@ -322,13 +320,13 @@ impl Store {
         self.connection.each_row(sql, [], |row| each(read_page(row)?))
     }
 
-    /// The address of a page; empty when there is no such page.
+    /// The URL of a page; empty if there is no such page.
     pub fn page_url(&self, page: PageId) -> anyhow::Result<String> {
         let url = self.connection.row("SELECT url FROM pages WHERE id = ?1", [page.0], |row| row.get(0))?;
         Ok(url.unwrap_or_default())
     }
 
-    /// A page's title as it was last shown, if it was analysed and has one.
+    /// A page's title at its last observation, if it was analysed and has one.
     pub fn page_title(&self, page: PageId) -> anyhow::Result<Option<String>> {
         let sql = "SELECT title FROM known WHERE page = ?1";
         Ok(self.connection.row(sql, [page.0], |row| row.get(0))?.flatten())
@@ -340,7 +338,7 @@ impl Store {
         self.connection.rows(sql, [host], |row| row.get(0).map(PageId))
     }
 
-    /// Calls `each` with every captured page that people read, with its site and address, in order of their numbers.
+    /// Calls `each` with every captured page that people read, with its site and URL, in order of their numbers.
     pub fn each_document(&self, mut each: impl FnMut(PageId, SiteId, &str)) -> anyhow::Result<()> {
         let sql = format!(
             "SELECT p.id, p.site, p.url FROM pages p
@@ -365,7 +363,8 @@ impl Store {
         self.connection.rows(&sql, [page.0], read_capture)
     }
 
-    /// All versions of a page, by first appearance. Revisits that name their payload by its digest alone count for it.
+    /// All versions of a page, by first appearance. A revisit that names its payload only by the index digest counts
+    /// for it.
     pub fn page_versions(&self, page: PageId) -> anyhow::Result<Vec<VersionRow>> {
         let sql = "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin,
                 CASE WHEN v.content > '' THEN v.content ELSE (SELECT w.content FROM versions w
@@ -387,13 +386,13 @@ impl Store {
         })
     }
 
-    /// A capture whose record was checked and holds this payload: of the same page if there is one, else the first of
-    /// any. Both digests must agree, and the SHA-256 decides.
+    /// A capture whose record was checked and contains this payload: the first of the same page, or else of any page.
+    /// Both digests must match, and the SHA-256 decides.
     pub fn payload_origin(&self, url: &str, digest: &str, content: &str) -> anyhow::Result<Option<Capture>> {
         self.origin_where("v.content = ?2", url, digest, content)
     }
 
-    /// The same for a payload that is known by the digest of the index alone, as revisits of other tools name theirs.
+    /// The same for a payload known only by its index digest, as in revisits by other tools.
     pub fn origin_by_digest(&self, url: &str, digest: &str) -> anyhow::Result<Option<Capture>> {
         self.origin_where("v.content >= ?2", url, digest, "")
     }
@@ -421,15 +420,15 @@ impl Store {
         Ok(None)
     }
 
-    /// Whether a digest of the index is that of the payload with this content.
+    /// Whether an index digest belongs to the payload with this content.
     pub fn digest_matches(&self, digest: &str, content: &str) -> anyhow::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM versions WHERE digest = ?1 AND content = ?2
             AND origin IS NOT NULL)";
         self.connection.value(sql, [digest, content])
     }
 
-    /// Digests and time of the latest capture of an address that brought or confirmed a payload: what a 304
-    /// stands for. An error page in between does not count.
+    /// Digests and time of the latest capture of a URL that brought or confirmed a payload, which a 304 confirms. An
+    /// error page in between does not count.
     pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<LatestPayload>> {
         let read = |row: &Row<'_>| {
             let time = row.time(2)?;
@@ -445,7 +444,7 @@ impl Store {
         Ok(Some(latest))
     }
 
-    /// When the delta of a left-out version was stored that a look at this time confirms.
+    /// When the delta of an omitted version was stored that an observation at this time confirms.
     fn time_of_delta(&self, page: PageId, left_out: &str, time: Timestamp) -> anyhow::Result<Timestamp> {
         let values = params![page.0, time.as_millis(), left_out];
         let sql = "SELECT max(time) FROM captures WHERE page = ?1 AND time <= ?2 AND kind = 3
@@ -453,7 +452,8 @@ impl Store {
         Ok(self.connection.time(sql, values)?.unwrap_or(time))
     }
 
-    /// A capture of the same page whose record shows the payload that a revisit names. Work: one look into the versions.
+    /// A capture of the same page whose record shows the payload that a revisit names. Work: one lookup in the
+    /// versions.
     pub fn whole_capture_for(&self, revisit: &Capture) -> anyhow::Result<Option<Capture>> {
         let read = |row: &Row<'_>| {
             Ok(Capture {
@@ -487,33 +487,33 @@ impl Store {
         self.connection.row(&sql, params![page.0, time.as_millis()], read_capture)
     }
 
-    /// Whether a capture showed a version that was left out: its delta, or a 304 that confirms it.
+    /// Whether a capture showed an omitted version: its delta, or a 304 that confirms it.
     pub fn is_left_out(&self, capture: &Capture) -> anyhow::Result<bool> {
         let sql = format!("SELECT {DELTA} OR {CONFIRMS} FROM captures c WHERE c.id = ?1");
         Ok(self.connection.value::<Option<bool>>(&sql, [capture.id])?.unwrap_or_default())
     }
 
-    /// How often a page showed a version that was left out.
+    /// How often a page showed an omitted version.
     pub fn n_left_out_observations(&self, page: PageId, content: &str) -> anyhow::Result<u64> {
         let sql = "SELECT count(*) FROM captures WHERE page = ?1 AND answer <= 1 AND identity = ?2";
         self.connection.count(sql, params![page.0, content])
     }
 
-    /// True when a capture of the address had this payload.
+    /// True if a capture of the URL had this payload.
     pub fn has_version(&self, url: &str, digest: &str, content: Option<&str>) -> anyhow::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM versions v JOIN pages p ON p.id = v.page
             WHERE p.url = ?1 AND v.digest = ?2 AND v.content IN (coalesce(?3, ''), ''))";
         self.connection.value(sql, params![url, digest, content])
     }
 
-    /// True when a capture's record begins there.
+    /// True if a capture's record begins there.
     pub fn has_capture_at(&self, file: &str, offset: u64) -> anyhow::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM captures WHERE file = (SELECT id FROM files
             WHERE name = ?1) AND offset = ?2)";
         self.connection.value(sql, params![file, offset as i64])
     }
 
-    /// True when there is a capture of this address and second with this payload.
+    /// True if a capture of this URL and second has this payload.
     pub fn has_capture(&self, url: &str, time: Timestamp, digest: &str) -> anyhow::Result<bool> {
         let millis = Timestamp::from_secs(time.as_secs()).as_millis();
         let sql = "SELECT EXISTS (SELECT 1 FROM captures c JOIN pages p ON p.id = c.page
@@ -521,12 +521,12 @@ impl Store {
         self.connection.value(sql, params![url, millis, digest])
     }
 
-    /// The capture of an address closest to an instant that brought or confirmed a payload, also one that was left out.
+    /// The capture of a URL closest to an instant that brought or confirmed a payload, including omitted ones.
     pub fn closest_observation(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         self.closest_where(&format!("({PAYLOAD} OR {DELTA})"), url, time)
     }
 
-    /// The capture of an address closest to an instant that brought or confirmed a payload.
+    /// The capture of a URL closest to an instant that brought or confirmed a payload.
     pub fn closest_payload(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         self.closest_where(PAYLOAD, url, time)
     }
@@ -539,7 +539,7 @@ impl Store {
         self.connection.row(&sql, params![url, time.as_millis()], read_capture)
     }
 
-    /// The capture of an address at an instant.
+    /// The capture of a URL at an instant.
     pub fn capture_at(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.time = ?2
@@ -548,7 +548,7 @@ impl Store {
         self.connection.row(&sql, params![url, time.as_millis()], read_capture)
     }
 
-    /// The latest capture of an address before or at an instant.
+    /// The latest capture of a URL at or before an instant.
     pub fn latest_capture(&self, url: &str, until: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.time <= ?2
@@ -557,13 +557,13 @@ impl Store {
         self.connection.row(&sql, params![url, until.as_millis()], read_capture)
     }
 
-    /// Calls `each` with every capture that passes the filter, in the order of the index.
+    /// Calls `each` with every capture that passes the filter, in index order.
     pub fn each_capture(
         &self,
         filter: &CaptureFilter,
         mut each: impl FnMut(Capture) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        // Only the conditions that are given go into the text, so that SQLite can plan for them.
+        // The text contains only the given conditions, so SQLite can plan for them.
         let mut sql = format!("SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE 1");
         let mut values: Vec<Value> = Vec::new();
         if let Some(site) = &filter.site {
@@ -586,7 +586,7 @@ impl Store {
         self.connection.each_row(&sql, params_from_iter(values), |row| each(read_capture(row)?))
     }
 
-    /// The captures in one file from an offset on, in the order of their places, at most `limit`.
+    /// At most `limit` captures in one file from an offset on, in order of their offsets.
     pub fn captures_in(&self, file: &str, from: u64, limit: usize) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
@@ -596,7 +596,7 @@ impl Store {
         self.connection.rows(&sql, params![file, from as i64, limit as i64], read_capture)
     }
 
-    /// All WARC files that the state knows, in the order in which they came.
+    /// All WARC files in the state, oldest first.
     pub fn files(&self) -> anyhow::Result<Vec<FileRow>> {
         let sql = "SELECT name, state, committed, source_digest FROM files ORDER BY id";
         self.connection.rows(sql, [], |row| {

@@ -1,7 +1,7 @@
-//! The tables, as numbered steps: a state file of any earlier version becomes one of today's.
+//! The tables, as numbered steps that migrate a state file of any earlier version.
 //!
-//! To add tables, append a step; never change one that was released. `verify --rebuild` starts from an
-//! empty file, so a step may leave new columns empty when filling them needs the WARC files.
+//! To add tables, append a step; never change a released step. `verify --rebuild` starts from an empty file. A step may
+//! therefore leave new columns empty if filling them needs the WARC files.
 
 use anyhow::bail;
 use perennial_core::http::response::Identity;
@@ -12,7 +12,7 @@ use super::quarantine::QuarantinedRecord;
 use super::rows::Columns;
 use super::trees;
 
-/// Each step runs once, in order; `user_version` counts those done.
+/// Each step runs once, in order; `user_version` counts the completed ones.
 const STEPS: &[&str] = &[
     // 1: archive
     "
@@ -79,7 +79,7 @@ const STEPS: &[&str] = &[
         bytes INTEGER NOT NULL
     );
     ",
-    // 2: analysis, all of it made from the captures
+    // 2: analysis, computed from the captures alone
     "
     CREATE TABLE observations (
         page INTEGER NOT NULL REFERENCES pages(id),
@@ -152,7 +152,7 @@ const STEPS: &[&str] = &[
         PRIMARY KEY (seed, start)
     ) WITHOUT ROWID;
     ",
-    // 5: every look at a page has a lesson, also where nothing can be laid out
+    // 5: every observation of a page has an analysis, even if nothing can be laid out
     "
     ALTER TABLE captures ADD COLUMN answer INTEGER;
                                          -- 0 content, 1 not modified, 2 redirect, 3 gone, 4 failed; NULL: no look at a page
@@ -197,7 +197,7 @@ const STEPS: &[&str] = &[
     ALTER TABLE known_5 RENAME TO known;
     ALTER TABLE crawl_pages ADD COLUMN identity TEXT; -- what tells the last answer from another, where that is not its digest
     ",
-    // 6: what an address is, by its captures, so that a state made anew knows it too; what the last tree of a page shows
+    // 6: the kind of a URL, from its captures, so a rebuilt state has it too; the version that a page's last tree shows
     "
     ALTER TABLE pages ADD COLUMN kind INTEGER; -- 0 page, 1 requisite, 2 sitemap; NULL: no capture tells
     UPDATE pages SET kind = coalesce(
@@ -218,7 +218,7 @@ const STEPS: &[&str] = &[
         AND EXISTS (SELECT 1 FROM captures c WHERE c.page = known.page AND c.time = known.time AND c.answer <= 1)
         AND EXISTS (SELECT 1 FROM lessons l WHERE l.page = known.page AND l.time = known.time AND l.seen <> 4);
     ",
-    // 7: payloads are told apart by their SHA-256, which is computed and never believed; what was set aside
+    // 7: payloads are identified by their SHA-256, which is computed and never trusted; quarantine
     "
     ALTER TABLE captures ADD COLUMN content TEXT; -- sha256:BASE32 of the payload, computed from the record; of a revisit as
                                          -- it names it; NULL: nobody could tell
@@ -247,8 +247,8 @@ const STEPS: &[&str] = &[
         UNIQUE (file, offset, reason)
     );
     ",
-    // 8: pages that vanish, move and return; pages that a browser drew; `/index.html` that is `/`. The lessons of such pages
-    // are made again from their captures. lessons.seen: 5 absent, 6 vanished, 7 redirected, 8 returned
+    // 8: pages that vanish, move and return; pages rendered by a browser; `/index.html` that is `/`. Such pages are
+    // analysed again from their captures. lessons.seen: 5 absent, 6 vanished, 7 redirected, 8 returned
     "
     ALTER TABLE known ADD COLUMN was_page INTEGER NOT NULL DEFAULT 1; -- whether any look showed a page
     ALTER TABLE known ADD COLUMN title TEXT;           -- as the last look showed it
@@ -270,8 +270,8 @@ const STEPS: &[&str] = &[
     DROP TABLE learn_again;
     DELETE FROM runs;                    -- the lines of 304s and left-out versions name the record that a reader should see
     ",
-    // 9: feeds and their items, made from the captures of feeds; those captured before this step come in with a rebuild.
-    // pages.kind and crawl_pages.kind: -1 feed
+    // 9: feeds and their items, from the captures of feeds. A rebuild adds feeds captured before this step. pages.kind
+    // and crawl_pages.kind: -1 feed
     "
     CREATE TABLE feeds (
         page INTEGER PRIMARY KEY REFERENCES pages(id),
@@ -315,8 +315,8 @@ const STEPS: &[&str] = &[
     );
     CREATE INDEX items_page ON items(page);
     ",
-    // 10: the last tree of each page whole and of earlier ones what differs from the next, without their deltas, which two trees
-    // give again; versions without the second copy that a table with numbers of its own needs
+    // 10: the last tree of each page whole, and of earlier trees only the difference to the next. Their deltas are
+    // dropped, because two trees determine them. Versions lose the second copy that a table with row numbers needs
     "
     DROP INDEX versions_payload;
     CREATE TABLE versions_10 (
@@ -352,7 +352,7 @@ const STEPS: &[&str] = &[
     ALTER TABLE lessons ADD COLUMN noise BLOB; -- how much of each operation is noise, in two-hundredths: value, repetitions
     ALTER TABLE lessons DROP COLUMN delta;
     ",
-    // 11: changes by importance, without the looks that showed nothing; prices of the crawl
+    // 11: changes by importance, without the observations that showed nothing; shadow prices of the crawl
     "
     CREATE INDEX lessons_importance ON lessons(importance DESC, time, page, seen, n_operations) WHERE seen NOT IN (1, 5);
     CREATE TABLE crawl_bearings (        -- one row: what the crawl found out about prices, so that a restart goes on with them
@@ -365,45 +365,44 @@ const STEPS: &[&str] = &[
 /// The schema that this program reads and writes.
 pub const SCHEMA_VERSION: u32 = STEPS.len() as u32;
 
-/// The first schema with the last trees apart from the earlier ones.
+/// The first schema that stores the last trees separately.
 const TREES_APART_SINCE: u32 = 10;
 
 /// The first schema whose digests are computed.
 pub(super) const CHECKED_SINCE: u32 = 7;
 
-/// The schema that a state file has.
+/// The schema of a state file.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Where a record is, and of what.
+/// The place and kind of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordLocation {
-    /// Address of the page.
+    /// URL of the page.
     pub url: String,
-    /// Which kind of record.
     pub kind: CaptureKind,
     /// The WARC file.
     pub file: String,
-    /// Where in it.
+    /// Where the record begins in the file.
     pub offset: u64,
 }
 
-/// What a scan of a WARC file found in it.
+/// A record that a scan of a WARC file found.
 #[derive(Clone, Debug)]
 pub enum ScannedRecord {
-    /// A capture, its digests computed.
+    /// A capture with computed digests.
     Capture(Box<CaptureRow>),
-    /// Something that is set aside.
+    /// A record that is quarantined.
     Quarantined(QuarantinedRecord),
 }
 
-/// What steps of the schema ask of the WARC files.
+/// The queries to the WARC files that migration needs.
 pub trait RecordSource {
-    /// What tells the answer at a place from another where that is not its digest.
+    /// The identity of the response at a place, if it differs from the digest.
     fn identity_at(&self, place: &RecordLocation) -> Option<Identity>;
 
-    /// Reads a file and tells everything in it.
+    /// Reads a file and calls `each` with everything in it.
     fn check(
         &self,
         file: &str,
@@ -411,8 +410,7 @@ pub trait RecordSource {
     ) -> anyhow::Result<()>;
 }
 
-/// Does the steps that are not done yet, each in a transaction of its own. A reader brings a copy of the state over without the WARC
-/// files.
+/// Runs the remaining steps, each in its own transaction. A reader migrates a copy of the state without the WARC files.
 pub(super) fn migrate(connection: &mut Connection, records: Option<&dyn RecordSource>) -> anyhow::Result<()> {
     let done = version(connection)?;
     if done > SCHEMA_VERSION {
@@ -434,14 +432,14 @@ pub(super) fn migrate(connection: &mut Connection, records: Option<&dyn RecordSo
         transaction.commit()?;
     }
     if (1..TREES_APART_SINCE).contains(&done) {
-        // Most of the file is empty now. Where there is no room to write it anew, it stays as large as it was.
+        // Most of the file is empty now. Without enough room to rewrite it, the file keeps its size.
         let _ = connection.execute_batch("VACUUM");
     }
     Ok(())
 }
 
-/// What step 5 cannot know: where redirects lead, and which payloads were left out. Their records say it; one that cannot
-/// be read stays as it is.
+/// Fills in the facts that step 5 lacks: targets of redirects, and omitted payloads. Their records contain them. The
+/// rows of unreadable records do not change.
 fn fill_identities(transaction: &Connection, records: &dyn RecordSource) -> rusqlite::Result<()> {
     let mut statement = transaction.prepare(
         "SELECT c.id, p.url, c.kind, f.name, c.offset FROM captures c JOIN pages p ON p.id = c.page
@@ -463,7 +461,7 @@ fn fill_identities(transaction: &Connection, records: &dyn RecordSource) -> rusq
     Ok(())
 }
 
-/// What step 7 cannot know: every record is read once, and what it claimed of itself is replaced by what its bytes say.
+/// Fills in the facts that step 7 lacks. It reads every record once and replaces the claimed digests by computed ones.
 fn check_captures(transaction: &Connection, records: &dyn RecordSource) -> anyhow::Result<()> {
     let mut files = transaction.prepare("SELECT id, name FROM files")?;
     let files: Vec<(i64, String)> =
@@ -475,13 +473,13 @@ fn check_captures(transaction: &Connection, records: &dyn RecordSource) -> anyho
     n_corrected += set_long_addresses_aside(transaction)?;
     transaction.execute_batch(VERSIONS_ANEW)?;
     if n_corrected > 0 {
-        // The lines of the index have the old digests: they are written again from the state.
+        // The index lines contain the old digests, so the index is written again from the state.
         transaction.execute_batch("DELETE FROM runs")?;
     }
     Ok(())
 }
 
-/// Gives the number of captures whose digest in the index was wrong.
+/// Returns the number of captures with a wrong digest in the index.
 fn check_file_captures(
     transaction: &Connection,
     records: &dyn RecordSource,
@@ -513,7 +511,7 @@ fn check_file_captures(
     Ok(n_corrected)
 }
 
-/// Captures whose addresses are longer than an index can hold. Their records are set aside by now.
+/// Removes captures whose URLs are longer than an index allows. Their records are in the quarantine by now.
 fn set_long_addresses_aside(transaction: &Connection) -> anyhow::Result<usize> {
     let mut found = transaction.prepare("SELECT id FROM pages WHERE length(CAST(url AS BLOB)) > ?1")?;
     let pages: Vec<i64> = found
@@ -523,7 +521,7 @@ fn set_long_addresses_aside(transaction: &Connection) -> anyhow::Result<usize> {
         for table in ["versions", "captures", "links", "lessons", "trees", "known", "crawl_pages"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page])?;
         }
-        // The row stays, because links may name its number; it is an address without captures.
+        // The row remains as a URL without captures, because links may contain its number.
         transaction.execute(
             "UPDATE pages SET n_captures = 0, first_seen = NULL, last_seen = NULL, mime = NULL, status = NULL, kind = NULL
              WHERE id = ?1",
@@ -533,7 +531,8 @@ fn set_long_addresses_aside(transaction: &Connection) -> anyhow::Result<usize> {
     Ok(pages.len())
 }
 
-/// The versions of all pages from their captures, and what was known of pages by the digests of old.
+/// Recomputes the versions of all pages from their captures, and replaces old digests in the page states and the
+/// frontier.
 const VERSIONS_ANEW: &str = "
     DELETE FROM versions;
     INSERT INTO versions (page, digest, content, first_time, last_time, n_captures)

@@ -1,7 +1,8 @@
-//! `perennial sql`: documented views of the state, read by statements of the user within bounds.
+//! `perennial sql`: documented views of the state, which users query within limits.
 //!
-//! The tables of the state change with releases; the views are a promise (docs/sql.md). They are temporary views of a connection that can
-//! only read. SQLite asks an authorizer about everything that a statement touches: it may read the views, and tables only through them.
+//! The tables of the state change with releases; the views do not (docs/sql.md). They are temporary views of a
+//! read-only connection. SQLite calls an authorizer for every table and view in a statement. Statements may read the
+//! views, and read tables only through views.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,21 +16,20 @@ use rusqlite::{Connection, ErrorCode};
 use super::Store;
 use super::analyses::IS_CHANGE;
 
-/// Instructions of SQLite's machine between two looks at the clock: about a millisecond.
+/// Instructions of SQLite's virtual machine between two checks of the clock: about a millisecond.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 
-/// The tables that the views are made of.
+/// The tables that the views read.
 const SOURCES: [&str; 10] =
     ["sites", "pages", "captures", "versions", "files", "lessons", "known", "feeds", "items", "crawl_pages"];
 
-/// A time of the state as people write it.
+/// A time of the state in RFC 3339.
 macro_rules! time {
     ($column:literal) => {
         concat!("strftime('%Y-%m-%dT%H:%M:%SZ', ", $column, " / 1000, 'unixepoch')")
     };
 }
 
-/// A view: its name, its columns with what they mean, and where they come from.
 struct SqlView {
     name: &'static str,
     /// Name and expression of each column.
@@ -212,40 +212,34 @@ impl SqlView {
     }
 }
 
-/// Bounds of one statement.
+/// Limits of one statement.
 #[derive(Clone, Copy, Debug)]
 pub struct SqlLimits {
-    /// It is stopped after this time.
+    /// A statement is stopped after this time.
     pub time: Duration,
-    /// Rows that are read.
+    /// Most rows that are read.
     pub max_rows: usize,
-    /// Bytes of all rows together, and again that SQLite may use.
+    /// Most bytes of all rows together. SQLite may use the same amount again.
     pub max_bytes: usize,
 }
 
-/// One value of an answer.
+/// One value of a result.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SqlValue {
-    /// Nothing.
     Null,
-    /// A whole number.
     Whole(i64),
-    /// A number.
     Number(f64),
-    /// A text.
     Text(String),
-    /// Bytes.
     Bytes(Vec<u8>),
 }
 
-/// What a statement gave.
+/// The result of a statement.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SqlRows {
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// The rows.
     pub rows: Vec<Vec<SqlValue>>,
-    /// Whether there are more, which the limits kept out.
+    /// Whether the limits cut off further rows.
     pub is_cut: bool,
 }
 
@@ -255,7 +249,7 @@ pub fn sql_views() -> Vec<(&'static str, Vec<&'static str>)> {
     VIEWS.iter().map(|view| (view.name, names(view))).collect()
 }
 
-/// Asks the views of a state one statement.
+/// Runs one statement on the views of a state.
 pub fn query_views(state: &Path, sql: &str, limits: SqlLimits) -> anyhow::Result<SqlRows> {
     let Store { mut connection, _copy } = Store::open_read(state)?;
     prepare(&mut connection, limits)?;
@@ -264,9 +258,9 @@ pub fn query_views(state: &Path, sql: &str, limits: SqlLimits) -> anyhow::Result
     read(&connection, sql, limits).map_err(|error| explain(error, limits))
 }
 
-/// Makes the views and shuts everything else.
+/// Creates the views and forbids everything else.
 fn prepare(connection: &mut Connection, limits: SqlLimits) -> anyhow::Result<()> {
-    // What a statement sorts and gathers counts against the bound of memory.
+    // The data that a statement sorts and groups counts towards the memory limit.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.execute_batch(&VIEWS.iter().map(SqlView::sql).collect::<String>())?;
     connection.pragma_update(None, "query_only", true)?;
@@ -275,17 +269,18 @@ fn prepare(connection: &mut Connection, limits: SqlLimits) -> anyhow::Result<()>
     Ok(())
 }
 
-/// What a statement may do: read views, and tables through views; call functions, except one that loads code.
+/// Allows a statement to read views, to read tables through views, and to call functions, except the one that loads
+/// code.
 fn allowed(context: AuthContext<'_>) -> Authorization {
     let is_view = |name: &str| VIEWS.iter().any(|view| view.name == name);
     let is_ours = match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
         AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
-        // To count rows reads no column of them.
+        // Counting rows reads none of their columns.
         AuthAction::Read { column_name: "", .. } => true,
         AuthAction::Read { table_name, .. } => match context.database_name {
             Some("temp") => is_view(table_name),
-            // Whoever gives a part of the statement the name of a view reads the same tables, and no others.
+            // A statement may give one of its parts the name of a view. It then reads the same tables and no others.
             _ => SOURCES.contains(&table_name) && context.accessor.is_some_and(is_view),
         },
         _ => false,
@@ -332,7 +327,7 @@ impl SqlValue {
     }
 }
 
-/// The error with its cure.
+/// Adds a hint to the error.
 fn explain(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
     let views: Vec<&str> = VIEWS.iter().map(|view| view.name).collect();
     let hint = match error.sqlite_error_code() {
@@ -351,7 +346,7 @@ fn explain(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
     anyhow::Error::from(error).context(hint)
 }
 
-/// Calls `each` with the rows of a view that pass the filter, in an order of its own; for exports.
+/// Calls `each` with the rows of a view that pass the filter, in order of time and URL; for exports.
 pub fn each_view_row(
     state: &Path,
     view: &str,

@@ -1,8 +1,8 @@
-//! Passages of pages and their stays <-> `search.db`, with SQLite's full-text index over the passages.
+//! Stores passages of pages and their presences in `search.db`, with SQLite's full-text index over the passages.
 //!
-//! Everything in it follows from the lessons and trees of the state, so it is a file of its own: it can be deleted, and is made
-//! again. A passage that stands on many pages, or comes back, is stored and indexed once. A stay is one row with its beginning
-//! and its end, so that a look which changes nothing writes nothing but the page's last look.
+//! Everything in it follows from the analyses and trees of the state, so it is a separate file that can be deleted and
+//! rebuilt. A passage that is on many pages, or returns, is stored and indexed once. A presence is one row with its
+//! beginning and its end. An observation without a change therefore only updates the page's last observation.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -19,14 +19,14 @@ use super::reading::open_read_only;
 use super::rows::{Columns, Statements};
 use super::{BUSY_TIMEOUT, CACHE_KIB, remove_state, url_hash};
 
-/// Another number means another schema: the file is made anew.
+/// A different number means a different schema: the file is then rebuilt.
 const TEXTS_VERSION: i64 = 2;
 
-/// Stays that are looked at for each passage that is counted.
+/// Presences that are read at most for each passage counted.
 const ROWS_PER_PASSAGE: u64 = 10;
 
-/// Words are stored folded and with spaces between them, so the index need not know what a word is: its tokenizer `ascii` takes
-/// every character that is not ASCII for a letter.
+/// Words are stored folded and separated by spaces, so the index need not find word boundaries. Its tokenizer `ascii`
+/// treats every character outside ASCII as part of a word.
 const SCHEMA: &str = "
     CREATE TABLE texts (
         id INTEGER PRIMARY KEY,
@@ -62,78 +62,76 @@ pub struct Texts {
     connection: Connection,
 }
 
-/// A passage that a look shows.
+/// A passage that an observation shows.
 #[derive(Clone, Copy, Debug)]
 pub struct ShownText<'t> {
-    /// The text.
     pub text: &'t str,
     /// Role of its block.
     pub role: BlockRole,
 }
 
-/// A look at a page, as the text index takes it in.
+/// An observation of a page, as the text index stores it.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservationRow {
-    /// When it was.
     pub time: Timestamp,
-    /// The look before.
+    /// The observation before.
     pub before: Option<Timestamp>,
     /// Whether its version is worth indexing.
     pub is_indexed: bool,
 }
 
-/// A stay of a passage that answers a question.
+/// A presence of a passage that matches a query.
 #[derive(Clone, Debug)]
 pub struct PresenceHit {
-    /// Where it stood.
     pub page: PageId,
     /// Role of the block.
     pub role: BlockRole,
     /// The passage.
     pub text: String,
-    /// From when to when.
+    /// The presence itself.
     pub stay: PassagePresence,
 }
 
-/// Which stays: all conditions that are given must hold.
+/// Selects presences that satisfy all given conditions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PresenceFilter<'a> {
-    /// Only these pages.
+    /// Only these pages, in ascending order.
     pub pages: Option<&'a [PageId]>,
-    /// Only what a version worth indexing brought.
+    /// Only passages that a version worth indexing brought.
     pub is_important: bool,
 }
 
-/// What happens to a passage.
+/// The two ends of a presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PresenceEdge {
-    /// It comes to a page.
+    /// The passage appears on a page.
     Comes,
-    /// It is not there any more.
+    /// The passage disappears from a page.
     Goes,
 }
 
 /// Size of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TextCounts {
-    /// Different passages.
+    /// Distinct passages.
     pub n_texts: u64,
-    /// Stays of passages on pages.
+    /// Presences of passages on pages.
     pub n_stays: u64,
-    /// Those that an important version brought.
+    /// Presences that began with an important version.
     pub n_important_stays: u64,
     /// Bytes of all passages.
     pub text_bytes: u64,
-    /// Passages that an important version brought to a page: what `--important` looks in.
+    /// Passages that an important version brought to a page, which `--important` searches.
     pub n_important_texts: u64,
-    /// Their bytes.
+    /// Bytes of these passages.
     pub important_text_bytes: u64,
     /// Bytes of the file.
     pub n_bytes: u64,
 }
 
 impl Texts {
-    /// Opens for writing; makes it, also anew where it has another schema. The caller holds the archive's write lock.
+    /// Opens for writing. A missing file is created, and one with a different schema is replaced. The caller holds the
+    /// archive's write lock.
     pub fn open_write(path: &Path) -> anyhow::Result<Texts> {
         let opened = Texts::try_open_write(path);
         let is_current = opened.as_ref().is_ok_and(|texts| texts.version().is_ok_and(|v| v == TEXTS_VERSION));
@@ -156,7 +154,7 @@ impl Texts {
         Texts::tuned(connection)
     }
 
-    /// Opens for reading; `None` when there is none of the schema that this program knows.
+    /// Opens for reading; `None` if there is no file with the schema of this program.
     pub fn open_read(path: &Path) -> anyhow::Result<Option<Texts>> {
         if !path.exists() {
             return Ok(None);
@@ -172,7 +170,7 @@ impl Texts {
         Ok(Texts { connection })
     }
 
-    /// Deletes the index, before the state it was made from is replaced.
+    /// Deletes the index, before the state that it was made from is replaced.
     pub fn remove(path: &Path) -> anyhow::Result<()> {
         remove_state(path).with_context(|| format!("cannot remove {}", path.display()))
     }
@@ -181,7 +179,7 @@ impl Texts {
         Ok(self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
     }
 
-    /// The last look at a page that was taken in, and the number of lessons until then.
+    /// The last observation of a page in the index, and the number of its analyses up to there.
     pub fn seen(&self, page: PageId) -> anyhow::Result<Option<(Timestamp, u64)>> {
         let read = |row: &rusqlite::Row<'_>| Ok((row.time(0)?, row.count(1)?));
         self.connection.row("SELECT until, n_lessons FROM seen WHERE page = ?1", [page.0], read)
@@ -198,7 +196,7 @@ impl Texts {
         Ok(done)
     }
 
-    /// At most `limit` stays of passages that answer, passages that came last first, and whether there are more.
+    /// At most `limit` presences of matching passages, newest passages first, and whether there are more.
     pub fn find(
         &self,
         query: &TextQuery,
@@ -236,7 +234,8 @@ impl Texts {
         Ok((found, false))
     }
 
-    /// The looks in a span at which a passage that answers came or went, if they are at most `limit`.
+    /// The observations in a span at which a matching passage appeared or disappeared; `None` if there are more than
+    /// `limit`.
     pub fn turns(
         &self,
         query: &TextQuery,
@@ -262,8 +261,8 @@ impl Texts {
         Ok((found.len() <= limit).then_some(found))
     }
 
-    /// Calls `each` with the passages that came to pages in a span, each once, the latest first, without advertisements: at most `limit`,
-    /// of pages for which `is_wanted`. Says whether there are more.
+    /// Calls `each` with the passages that appeared in a span, each once, latest first, without advertisements. It
+    /// stops after `limit` passages of pages for which `is_wanted`, and returns whether there are more.
     pub fn each_new_passage(
         &self,
         (since, until): (Timestamp, Option<Timestamp>),
@@ -295,11 +294,12 @@ impl Texts {
         Ok(false)
     }
 
-    /// How many passages stood on these pages before an instant; for all pages those that ever stood on one and did not come later.
+    /// How many passages were on these pages before an instant. Without pages, it counts passages that did not first
+    /// appear or reappear since then.
     pub fn count_passages_before(&self, since: Timestamp, pages: Option<&[PageId]>) -> anyhow::Result<u64> {
         let since = since.as_millis();
         let Some(pages) = pages else {
-            // Numbers of passages are never given again, so that their largest is their count.
+            // Numbers of passages are never reused, so the largest number is their count.
             let n = self.connection.count("SELECT coalesce(max(id), 0) FROM texts", [])?;
             let sql = "SELECT count(DISTINCT text) FROM stays WHERE first >= ?1";
             return Ok(n.saturating_sub(self.connection.count(sql, [since])?));
@@ -308,8 +308,8 @@ impl Texts {
         pages.iter().map(|page| self.connection.count(sql, params![page.0, since])).sum()
     }
 
-    /// How many passages that answer stood on these pages, or any, before an instant; `None` where they are more than `most`, or too many
-    /// must be looked at to tell.
+    /// How many matching passages were on these pages, or on any, before an instant. `None` if they are more than
+    /// `most`, or if counting them would read too many rows.
     pub fn count_before(
         &self,
         query: &TextQuery,
@@ -337,13 +337,12 @@ impl Texts {
         Ok((n <= most).then_some(n))
     }
 
-    /// How many lessons were taken in.
+    /// How many analyses are in the index.
     pub fn n_lessons(&self) -> anyhow::Result<u64> {
         let sql = "SELECT coalesce(sum(n_lessons), 0) FROM seen";
         self.connection.count(sql, [])
     }
 
-    /// How large it is.
     pub fn counts(&self) -> anyhow::Result<TextCounts> {
         let count = |sql: &str| self.connection.count(sql, []);
         const IMPORTANT: &str =
@@ -367,7 +366,7 @@ pub struct TextCommit<'t> {
 }
 
 impl TextCommit<'_> {
-    /// What a look shows: passages that are new begin to stay, those that are not shown any more end.
+    /// Stores the passages of an observation. The presences of new passages begin, and those of missing passages end.
     pub fn show(&self, page: PageId, look: &ObservationRow, shown: &[ShownText<'_>]) -> anyhow::Result<()> {
         let mut open = self.open_stays(page)?;
         for text in shown {
@@ -381,25 +380,26 @@ impl TextCommit<'_> {
         ended.into_iter().try_for_each(|stay| self.end(stay, look))
     }
 
-    /// The page is not there any more: nothing of it stays.
+    /// Ends all presences of a page that has vanished.
     pub fn close(&self, page: PageId, look: &ObservationRow) -> anyhow::Result<()> {
         self.show(page, look, &[])
     }
 
-    /// Everything up to this look was taken in.
+    /// Records that the index contains everything up to this observation.
     pub fn set_seen(&self, page: PageId, until: Timestamp, n_lessons: u64) -> anyhow::Result<()> {
         let sql = "INSERT OR REPLACE INTO seen (page, until, n_lessons) VALUES (?1, ?2, ?3)";
         self.transaction.run(sql, params![page.0, until.as_millis(), n_lessons as i64])
     }
 
-    /// Forgets a page, before it is taken in from its first look on. Its passages stay: other pages may have them.
+    /// Removes a page, before it is indexed again from its first observation. Its passages remain, because other pages
+    /// may have them.
     pub fn forget(&self, page: PageId) -> anyhow::Result<()> {
         self.transaction.execute("DELETE FROM stays WHERE page = ?1", [page.0])?;
         self.transaction.execute("DELETE FROM seen WHERE page = ?1", [page.0])?;
         Ok(())
     }
 
-    /// The stays of a page that have not ended, by the hash of their passage.
+    /// The unfinished presences of a page, by the hash of their passage.
     fn open_stays(&self, page: PageId) -> anyhow::Result<HashMap<i64, i64>> {
         let sql = "SELECT t.hash, s.id FROM stays s JOIN texts t ON t.id = s.text WHERE s.page = ?1
             AND s.gone IS NULL";
@@ -427,7 +427,7 @@ impl TextCommit<'_> {
         self.transaction.run(sql, params![stay, look.before.map(Timestamp::as_millis), look.time.as_millis()])
     }
 
-    /// The number of a passage. A new one is put into the index.
+    /// The number of a passage. A new passage is added to the index.
     fn text_id(&self, hash: i64, text: &str) -> anyhow::Result<i64> {
         let sql = "SELECT id FROM texts WHERE hash = ?1 AND text = ?2";
         if let Some(id) = self.transaction.row(sql, params![hash, text], |row| row.get(0))? {
@@ -442,7 +442,7 @@ impl TextCommit<'_> {
     }
 }
 
-/// The question in the language of the full-text index. Every word is quoted, so nothing in it is an operator.
+/// The query in the language of the full-text index. Every word is quoted, so no word is an operator.
 fn expression(query: &TextQuery) -> String {
     let clause = |clause: &Clause| {
         format!("\"{}\"{}", clause.words.join(" "), if clause.is_prefix { " *" } else { "" })

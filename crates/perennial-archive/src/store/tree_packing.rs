@@ -1,9 +1,11 @@
-//! A tree <-> the bytes that are stored of it: whole, or as what differs from a later tree of the same page.
+//! Packs a tree into bytes, whole or as its difference to a later tree of the same page.
 //!
-//! The text of a tree is Vi-XML, without what follows from the rest of it: the IDs of elements and blocks and the importance of
-//! inner blocks are written as zeros, and the IDs of lists, which nobody reads, are left out: sixteen digits of a hash are
-//! what no compression makes smaller. Where they do not follow, as with ignored parameters of an address, they stay. A tree that would not come back as it was is
-//! written as plain Vi-XML; so are those of earlier schemas.
+//! The text of a tree is Vi-XML without the values that follow from the rest. Zeros replace the IDs of elements and
+//! blocks, and the importance of inner blocks. The IDs of lists are omitted, because nothing reads them. The reason is
+//! that sixteen digits of a hash do not compress.
+//!
+//! Values that do not follow, as with ignored parameters of a URL, are kept. A tree that would not be restored exactly
+//! is written as plain Vi-XML; trees of earlier schemas are too.
 
 use std::io::{self, Read, Write};
 
@@ -11,17 +13,17 @@ use anyhow::Context;
 use perennial_core::page::segment::{Block, BlockTree, Image, Link, NodeId, Text, vixml};
 use zstd::zstd_safe::CParameter;
 
-/// Level of whole trees: low, because one is written with every change.
+/// Level of whole trees: low, because every change writes one.
 const WHOLE_LEVEL: i32 = 6;
-/// Level of differences. They are small, and they stay.
+/// Level of differences. They are small and permanent.
 const PATCH_LEVEL: i32 = 9;
-/// What a whole tree is packed beside: the tags that every tree has. It is part of the format and never changes.
+/// The dictionary of whole trees: the tags that every tree has. It is part of the format and never changes.
 const DICTIONARY: &str = include_str!("tree.dictionary");
 /// A tree that unpacks to more than this is damaged.
 const MAX_UNPACKED_BYTES: u64 = 256 << 20;
-/// How far back a difference may refer: as many bits as the two texts together need, within what every reader unpacks.
+/// The window of a difference: as many bits as the two texts together need, within the limits of every reader.
 const WINDOW_BITS: std::ops::RangeInclusive<u32> = 10..=27;
-/// Begins a text from which IDs are left out; Vi-XML begins with `<`.
+/// The first character of a text without IDs; Vi-XML begins with `<`.
 const LEAN: char = 'L';
 
 const HINT: &str =
@@ -36,7 +38,7 @@ pub(super) fn tree_to_text(tree: &BlockTree) -> String {
     }
 }
 
-/// The tree of such a text.
+/// The inverse of [`tree_to_text`].
 pub(super) fn tree_from_text(text: &str) -> anyhow::Result<BlockTree> {
     match text.strip_prefix(LEAN) {
         Some(lean) => Ok(restored(vixml::read(lean).context(HINT)?)),
@@ -44,7 +46,7 @@ pub(super) fn tree_from_text(text: &str) -> anyhow::Result<BlockTree> {
     }
 }
 
-/// A text by itself.
+/// Packs a text by itself.
 pub(super) fn pack(text: &str) -> io::Result<Vec<u8>> {
     compressed(text, DICTIONARY, WHOLE_LEVEL)
 }
@@ -54,17 +56,17 @@ pub(super) fn unpack(packed: &[u8]) -> anyhow::Result<String> {
     unpack_beside(packed, DICTIONARY)
 }
 
-/// The text of a tree as states before schema 10 have it.
+/// The text of a tree in states before schema 10.
 pub(super) fn unpack_schema_9(packed: &[u8]) -> anyhow::Result<String> {
     read_all(zstd::stream::read::Decoder::new(packed).context(HINT)?)
 }
 
-/// What differs from a text that whoever reads will have.
+/// The difference of a text to one that the reader will have.
 pub(super) fn pack_beside(text: &str, beside: &str) -> io::Result<Vec<u8>> {
     compressed(text, beside, PATCH_LEVEL)
 }
 
-/// The inverse of [`pack_beside`], with the same text beside it.
+/// The inverse of [`pack_beside`], with the same second text.
 pub(super) fn unpack_beside(packed: &[u8], beside: &str) -> anyhow::Result<String> {
     let reader = io::BufReader::new(packed);
     read_all(zstd::stream::read::Decoder::with_ref_prefix(reader, beside.as_bytes()).context(HINT)?)
@@ -85,7 +87,7 @@ fn read_all(reader: impl Read) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Vi-XML without the IDs of lists: `<Links ID="...">`. Nothing in a text or an attribute looks like such a tag.
+/// Removes the IDs of lists from Vi-XML: `<Links ID="...">`. Nothing in a text or an attribute resembles such a tag.
 fn without_list_ids(xml: &str) -> String {
     const N_DIGITS: usize = 16;
     let mut out = String::with_capacity(xml.len());
@@ -107,7 +109,7 @@ fn without_list_ids(xml: &str) -> String {
     out
 }
 
-/// A tree without what follows from the rest of it.
+/// A tree without the values that follow from the rest.
 fn lean(tree: &BlockTree) -> BlockTree {
     let mut tree = tree.clone();
     each_block(&mut tree.blocks, &mut |block| {
@@ -128,7 +130,7 @@ fn lean(tree: &BlockTree) -> BlockTree {
     tree
 }
 
-/// The inverse: a missing ID is that of the content.
+/// The inverse of [`lean`]: a missing ID is that of the content.
 fn restored(mut tree: BlockTree) -> BlockTree {
     each_block(&mut tree.blocks, &mut |block| {
         for link in block.links.iter_mut().filter(|link| link.id == NodeId(0)) {
@@ -164,8 +166,8 @@ fn each_block(blocks: &mut [Block], change: &mut impl FnMut(&mut Block)) {
     }
 }
 
-/// How much of each operation of a change is noise, in the order of the delta; `None` where nothing is: value and number of
-/// repetitions, again and again.
+/// How much of each operation of a change is noise, in the order of the delta; `None` if none is. The bytes are pairs
+/// of value and number of repetitions.
 pub fn pack_noise(noise: impl IntoIterator<Item = f64>) -> Option<Vec<u8>> {
     let mut runs: Vec<(u8, u8)> = Vec::new();
     for noise in noise {
@@ -179,7 +181,7 @@ pub fn pack_noise(noise: impl IntoIterator<Item = f64>) -> Option<Vec<u8>> {
     is_some.then(|| runs.into_iter().flat_map(|(value, n)| [value, n]).collect())
 }
 
-/// The inverse, in steps of a two-hundredth.
+/// The inverse of [`pack_noise`], in steps of 1/200.
 pub fn unpack_noise(packed: &[u8]) -> Vec<f64> {
     let runs = packed.chunks_exact(2);
     runs.flat_map(|run| std::iter::repeat_n(f64::from(run[0]) / NOISE_STEPS, usize::from(run[1]))).collect()

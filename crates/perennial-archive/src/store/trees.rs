@@ -1,6 +1,7 @@
-//! Trees <-> the tables `trees`, which has the last tree of each page whole, and `past_trees`, which has for each earlier one
-//! what differs from the next: a state grows with what changed. Now and then an earlier tree is whole too, so that any of
-//! them is made again from few differences.
+//! Stores the last tree of each page whole in the table `trees`. The table `past_trees` contains each earlier tree as
+//! its difference to the next, so a state grows with the changes.
+//!
+//! At intervals an earlier tree is also whole. Any tree can therefore be restored from few differences.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,35 +15,34 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::rows::{Columns, Statements};
 use super::{Commit, Store, tree_packing};
 
-/// Differences in a row before an earlier tree is stored whole.
+/// Consecutive differences before an earlier tree is stored whole.
 const MAX_STEPS: u32 = 64;
-/// Bytes of text that such a row of differences unpacks to: what a few milliseconds unpack.
+/// Bytes of text in such a chain of differences. They unpack in a few milliseconds.
 const MAX_CHAIN_BYTES: u64 = 2 << 20;
 
-/// A tree as it is stored, whole.
+/// A packed whole tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PackedTree(Arc<[u8]>);
 
 impl PackedTree {
-    /// Packs a tree.
     pub fn of(tree: &BlockTree) -> anyhow::Result<PackedTree> {
         Ok(PackedTree(tree_packing::pack(&tree_packing::tree_to_text(tree))?.into()))
     }
 
-    /// The tree.
+    /// Unpacks the tree.
     pub fn read(&self) -> anyhow::Result<BlockTree> {
         tree_packing::tree_from_text(&tree_packing::unpack(&self.0)?)
     }
 }
 
-/// The new last tree of a page. The thread that analyses makes it, so that the one that owns the state need not.
+/// The new last tree of a page. The analysing thread makes it, so the thread that owns the state need not.
 #[derive(Clone, Debug)]
 pub struct NewTree {
     whole: PackedTree,
     before: Option<TreeBefore>,
 }
 
-/// The tree that was the last one, beside the new one.
+/// The previous last tree, with its difference to the new one.
 #[derive(Clone, Debug)]
 struct TreeBefore {
     whole: PackedTree,
@@ -51,13 +51,13 @@ struct TreeBefore {
 }
 
 impl NewTree {
-    /// A tree, and the one that it follows.
+    /// A tree and its predecessor.
     pub fn following(tree: PackedTree, before: Option<&PackedTree>) -> anyhow::Result<NewTree> {
         let before = before.map(|whole| TreeBefore::of(whole, &tree)).transpose()?;
         Ok(NewTree { whole: tree, before })
     }
 
-    /// The tree by itself.
+    /// The whole tree.
     pub fn whole(&self) -> &PackedTree {
         &self.whole
     }
@@ -75,7 +75,7 @@ impl TreeBefore {
 struct LastTree {
     time: i64,
     whole: PackedTree,
-    /// Differences in a row that lead back from it.
+    /// Consecutive differences that lead back from it.
     n_steps: u32,
     /// Bytes of their texts.
     n_bytes: u64,
@@ -97,7 +97,7 @@ pub(super) fn forget_trees(connection: &Connection, page: u32) -> rusqlite::Resu
     Ok(())
 }
 
-/// Makes a tree the last one of its page. Those of the same time and later are replaced by it.
+/// Makes a tree the last one of its page. It replaces trees of the same time and later.
 pub(super) fn put_tree(connection: &Connection, page: u32, time: i64, tree: &NewTree) -> anyhow::Result<()> {
     if last_tree(connection, page)?.is_some_and(|last| last.time >= time) {
         cut_off(connection, page, time)?;
@@ -107,7 +107,7 @@ pub(super) fn put_tree(connection: &Connection, page: u32, time: i64, tree: &New
         let made;
         let before = match &tree.before {
             Some(before) if before.whole == last.whole => before,
-            // Another analysis came between.
+            // A different analysis was stored in between.
             _ => {
                 made = TreeBefore::of(&last.whole, &tree.whole)?;
                 &made
@@ -145,14 +145,14 @@ fn last_tree(connection: &Connection, page: u32) -> rusqlite::Result<Option<Last
     statement.query_row([page], read).optional()
 }
 
-/// Takes away the trees from a time on. The one before it becomes the last, with all that leads back from it.
+/// Removes the trees from a time on. The tree before becomes the last one, and the differences before it remain valid.
 fn cut_off(connection: &Connection, page: u32, time: i64) -> anyhow::Result<()> {
     let before = text_at(connection, page, time - 1)?;
     connection.execute("DELETE FROM trees WHERE page = ?1", [page])?;
     connection.execute("DELETE FROM past_trees WHERE page = ?1 AND time >= ?2", [page as i64, time])?;
     let Some(TextSpan { from: time, text, .. }) = before else { return Ok(()) };
     connection.execute("DELETE FROM past_trees WHERE page = ?1 AND time = ?2", [page as i64, time])?;
-    // How long the row is that leads back is not known here; the next tree begins another.
+    // The length of the remaining chain is unknown here, so the next tree begins a new one.
     let (n_steps, n_bytes) = (MAX_STEPS, MAX_CHAIN_BYTES as i64);
     connection.execute(
         "INSERT INTO trees (page, time, packed, n_steps, n_bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -175,8 +175,8 @@ fn text_at(connection: &Connection, page: u32, time: i64) -> anyhow::Result<Opti
     Ok(spans_from(connection, page, time)?.pop())
 }
 
-/// The same, and before it in the list the later trees that it is made from, the latest first. One statement reads them all: a
-/// commit between two would make the differences lead to a later last tree than the one that was read.
+/// The same, preceded by the later trees that it is restored from, latest first. One statement reads them all: after a
+/// commit in between, the differences would start from a newer last tree than the one read.
 fn spans_from(connection: &Connection, page: u32, time: i64) -> anyhow::Result<Vec<TextSpan>> {
     let mut statement = connection.prepare_cached(
         "SELECT time, is_whole, packed FROM past_trees WHERE page = ?1
@@ -213,8 +213,8 @@ fn spans_from(connection: &Connection, page: u32, time: i64) -> anyhow::Result<V
 
 const NO_LAST_TREE: &str = "the last tree of a page is missing: make it again with `perennial verify --rebuild` and `perennial analyse`";
 
-/// Brings the trees of schema 9, each of them whole, over into the two tables. The lessons of a page whose trees cannot be read
-/// are made again.
+/// Migrates the trees of schema 9, which are all whole, into the two tables. If a page has an unreadable tree, the page
+/// is analysed again.
 pub(super) fn migrate_trees(connection: &Connection) -> anyhow::Result<()> {
     let mut pages = connection.prepare("SELECT DISTINCT page FROM trees_9 ORDER BY page")?;
     let pages: Vec<u32> = pages.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
@@ -242,7 +242,7 @@ fn migrate_page_trees(connection: &Connection, page: u32) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The trees of an archive, read one after the other. What was unpacked for one is kept for its neighbours in time.
+/// Reads the trees of an archive. It keeps the unpacked texts for neighbours in time.
 #[derive(Debug)]
 pub struct TreeReader<'s> {
     store: &'s Store,
@@ -254,12 +254,11 @@ pub struct TreeReader<'s> {
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
 impl<'s> TreeReader<'s> {
-    /// Reads from a store.
     pub fn new(store: &'s Store) -> TreeReader<'s> {
         TreeReader { store, kept: HashMap::new(), n_kept_bytes: 0 }
     }
 
-    /// The tree that a reader of the page saw at an instant: that of the last analysed look at or before it.
+    /// The tree that a reader of the page saw at an instant: that of the last analysed observation at or before it.
     pub fn tree_at(&mut self, page: PageId, time: Timestamp) -> anyhow::Result<Option<BlockTree>> {
         let time = time.as_millis();
         let kept = self.kept.get(&page.0).and_then(|spans| spans.iter().find(|span| span.contains(time)));
@@ -292,13 +291,13 @@ impl TextSpan {
 }
 
 impl Store {
-    /// The tree that a reader saw at an instant: that of the last analysed look at or before it.
+    /// The tree that a reader saw at an instant: that of the last analysed observation at or before it.
     pub fn tree_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<BlockTree>> {
         let found = text_at(&self.connection, page.0, time.as_millis())?;
         found.map(|span| tree_packing::tree_from_text(&span.text)).transpose()
     }
 
-    /// The looks at a page that showed another tree than the look before.
+    /// The observations of a page whose tree differed from the one before.
     pub fn tree_times(&self, page: PageId) -> anyhow::Result<Vec<Timestamp>> {
         let sql = "SELECT time FROM past_trees WHERE page = ?1 UNION ALL SELECT time FROM trees
             WHERE page = ?1 ORDER BY 1";
@@ -342,7 +341,7 @@ mod tests {
         tree
     }
 
-    /// Any version is the one that was stored, whether asked for alone, forwards, or backwards.
+    /// Any version equals the stored one, whether it is read alone, forwards, or backwards.
     fn assert_all(store: &Store, trees: &[(i64, BlockTree)]) {
         let times: Vec<i64> = trees.iter().map(|(time, _)| *time).collect();
         let stored: Vec<i64> =
@@ -371,7 +370,7 @@ mod tests {
                 before = Some(put(&store, *time, tree, before.as_ref()));
             }
             assert_all(&store, &all);
-            // A tree in the place of an earlier one takes those after it away.
+            // A tree that replaces an earlier one removes the trees after it.
             all.truncate(again.min(all.len()));
             all.push((10 * all.len() as i64, other));
             let (time, tree) = all.last().unwrap();
@@ -417,7 +416,7 @@ mod tests {
                 }
             });
             while !writing.is_finished() {
-                // Not the last one, so that it is made from those after it.
+                // Not the last tree, so it is restored from later ones.
                 let n = n_put.load(Ordering::Relaxed).saturating_sub(2);
                 let read = reader.tree_at(PageId(1), Timestamp::from_millis(n as i64)).unwrap();
                 assert_eq!(read, Some(numbered(n, 50)));

@@ -32,7 +32,7 @@ pub struct ShownVersion {
 pub struct PageState {
     /// The last observation.
     pub time: Timestamp,
-    /// What the URL answered then.
+    /// Identity of its response.
     pub identity: Identity,
     /// Whether any observation showed a page.
     pub was_page: bool,
@@ -134,7 +134,7 @@ pub struct ChangeRow {
     pub title: Option<String>,
     /// The previous title, if the change replaced it.
     pub title_before: Option<String>,
-    /// What the URL answered.
+    /// Identity of the response.
     pub identity: Identity,
     /// Whether the page appeared while its site was followed: an earlier observation had no link, sitemap entry or feed
     /// item for it.
@@ -303,7 +303,7 @@ impl Store {
         self.connection.rows(&sql, params![page.0, after], read_capture)
     }
 
-    /// What the next observation of a page is compared with; `None` before the first analysis.
+    /// The state that the next observation of a page is compared with; `None` before the first analysis.
     pub fn page_state(&self, page: PageId) -> anyhow::Result<Option<PageState>> {
         let sql =
             "SELECT time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page,

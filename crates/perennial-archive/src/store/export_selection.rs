@@ -24,7 +24,7 @@ pub struct ExportSelection<'s> {
 pub struct ExchangeGroup {
     /// The WARC file.
     pub file: String,
-    /// Where the first record begins.
+    /// Offset of the first record.
     pub offset: u64,
     /// Bytes of all records.
     pub length: u64,

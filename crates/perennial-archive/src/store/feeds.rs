@@ -22,7 +22,7 @@ pub struct FeedRow {
     pub channel: Option<String>,
     /// The WebSub hub that announces new items.
     pub hub: Option<String>,
-    /// How often the feed asks to be polled.
+    /// The polling interval that the feed requests.
     pub pace: PollHints,
     /// `lastBuildDate` or the like, if the feed has one.
     pub updated: Option<Timestamp>,
@@ -79,7 +79,7 @@ pub struct StoredFeed {
     pub channel: Option<String>,
     /// The WebSub hub that announces new items.
     pub hub: Option<String>,
-    /// How often the feed asks to be polled.
+    /// The polling interval that the feed requests.
     pub pace: PollHints,
     /// Whether the feed contains the date of its last change.
     pub has_updated: bool,

@@ -17,7 +17,7 @@ use rusqlite::{Row, params};
 use super::rows::{Columns, Statements};
 use super::{Commit, Store};
 
-/// What the crawl fetches a URL as.
+/// The kind of a URL in the crawl.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PageKind {
@@ -110,7 +110,6 @@ pub struct VisitTarget {
     /// Number of its host.
     pub site: SiteId,
     pub url: String,
-    /// What the crawl fetches it as.
     pub kind: PageKind,
     /// Number of its seed in `crawl_seeds`.
     pub seed: i64,
@@ -160,7 +159,6 @@ pub struct FrontierPage {
     /// Number of its host.
     pub site: SiteId,
     pub url: String,
-    /// What the crawl fetches it as.
     pub kind: PageKind,
     /// Number of its seed in `crawl_seeds`.
     pub seed: i64,
@@ -174,7 +172,7 @@ pub struct FrontierPage {
     pub n_failures: u16,
 }
 
-/// What a visit changes in its row.
+/// The columns that a visit changes in its row.
 #[derive(Clone, Copy, Debug)]
 pub struct VisitRow<'a> {
     pub page: PageId,
@@ -197,7 +195,6 @@ pub struct VisitRow<'a> {
 pub struct Discovery {
     /// The canonical URL.
     pub url: String,
-    /// What the crawl fetches it as.
     pub kind: PageKind,
     /// Number of its seed in `crawl_seeds`.
     pub seed: i64,
@@ -233,7 +230,7 @@ impl Commit<'_> {
         urls.iter().map(|url| self.transaction.value(sql, [url])).collect()
     }
 
-    /// Adds a URL. A subresource becomes a page when a link leads to it. Returns the numbers of page and site.
+    /// Adds a URL. A linked subresource becomes a page. Returns the numbers of page and site.
     pub fn put_discovery(&mut self, found: &Discovery) -> anyhow::Result<(PageId, SiteId)> {
         let (page, site) = self.page_and_site(&found.url)?;
         let sql = "INSERT INTO crawl_pages (page, kind, seed, depth, n_redirects)
@@ -332,7 +329,6 @@ impl Commit<'_> {
 #[derive(Clone, Debug)]
 pub struct CapturedUrl {
     pub url: String,
-    /// What it was captured as.
     pub kind: PageKind,
 }
 

@@ -76,13 +76,13 @@ pub struct CaptureRow {
     /// Identity of the response if it differs from the digest: the target of a redirect, or the digest of an omitted
     /// payload.
     pub identity: Option<Identity>,
-    /// What the crawl fetched the URL as, if the record contains that.
+    /// The kind of URL in the crawl, if the record contains it.
     pub purpose: Option<PageKind>,
-    /// Where the record begins in its file.
+    /// Offset of the record in its file.
     pub offset: u64,
     /// Bytes of the record in its file.
     pub length: u64,
-    /// Where the exchange begins: the record with its request and metadata.
+    /// Offset of the exchange: the record with its request and metadata.
     pub group_offset: u64,
     /// Bytes of the exchange.
     pub group_length: u64,
@@ -149,7 +149,7 @@ pub struct FileRow {
     pub source_digest: Option<String>,
 }
 
-/// What a commit added.
+/// Counts of the captures in a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CommitCounts {
     /// New captures.

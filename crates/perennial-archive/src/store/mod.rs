@@ -12,7 +12,7 @@
 //! | `query`, `export_selection`, `key_range` | captures and counts for a filter, an export, an instant |
 //! | `analyses`, `trees`, `tree_packing` | results of analyses and their block trees, as rows and bytes |
 //! | `observations`, `version_steps` | observations of a page from captures and analyses; steps between versions |
-//! | `changes`, `overview` | a list of changes that continues at a cursor; what the dashboard shows of a page or site |
+//! | `changes`, `overview` | a list of changes that continues at a cursor; a page or site on the dashboard |
 //! | `frontier`, `spending`, `checkpoint` | URLs between visits, visits and bytes spent, scheduler state |
 //! | `rows` | cached statements and their rows |
 //! | `feeds`, `links`, `runs` | feeds and items, the link graph, files of the index |

@@ -192,8 +192,8 @@ impl Outbox {
         Ok(transaction.commit()?)
     }
 
-    /// The next notice of a rule that may be sent now: the first pending one of its page. With `is_asked` it may also
-    /// be a notice still waiting for a retry, if its number is above `after`.
+    /// The next notice of a rule with a number above `after` that may be sent now: the first pending one of its page.
+    /// With `is_asked`, notices waiting for a retry are included.
     pub fn next(
         &self,
         rule: &str,
@@ -312,7 +312,7 @@ mod tests {
         let body = |outbox: &Outbox, now| outbox.next("r", at(now), false, 0).unwrap().map(|next| next.body);
         assert_eq!(body(&outbox, 0).as_deref(), Some("a@10"));
         let first = outbox.next("r", at(0), false, 0).unwrap().unwrap();
-        // The notice is at fault: the other page's notice is sent, and the later notice of its own page waits.
+        // The notice is at fault: the other page's notice is sent, and the later notice of the same page waits.
         outbox.put_failed("r", first.id, "400", at(100), true).unwrap();
         let other = outbox.next("r", at(0), false, 0).unwrap().unwrap();
         assert_eq!(other.body, "b@15");

@@ -32,7 +32,7 @@ impl QuarantineReason {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QuarantinedRecord {
-    /// Where the record is in its file.
+    /// Offset of the record in its file.
     pub offset: u64,
     pub reason: QuarantineReason,
     /// The reason in words.

@@ -93,7 +93,7 @@ impl OpenState {
             Ok(opened) => return Ok(opened),
             Err(error) => error,
         };
-        // Any other error is not about permissions. Reading without the WAL would then return garbage.
+        // Any other error is not about permissions, and a fallback would read garbage.
         if !matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)

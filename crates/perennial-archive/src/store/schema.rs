@@ -384,7 +384,7 @@ pub struct RecordLocation {
     pub kind: CaptureKind,
     /// The WARC file.
     pub file: String,
-    /// Where the record begins in the file.
+    /// Offset in the file.
     pub offset: u64,
 }
 

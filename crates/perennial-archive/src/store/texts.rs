@@ -294,8 +294,8 @@ impl Texts {
         Ok(false)
     }
 
-    /// How many passages were on these pages before an instant. Without pages, it counts passages that did not first
-    /// appear or reappear since then.
+    /// How many passages were on these pages before an instant. Without pages: all passages ever stored, except those
+    /// that appeared since then.
     pub fn count_passages_before(&self, since: Timestamp, pages: Option<&[PageId]>) -> anyhow::Result<u64> {
         let since = since.as_millis();
         let Some(pages) = pages else {

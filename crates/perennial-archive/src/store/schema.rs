@@ -461,7 +461,7 @@ fn fill_identities(transaction: &Connection, records: &dyn RecordSource) -> rusq
     Ok(())
 }
 
-/// Fills in the facts that step 7 lacks. It reads every record once and replaces the claimed digests by computed ones.
+/// Fills in the facts that step 7 lacks. It reads every record once, and replaces its claims by computed values.
 fn check_captures(transaction: &Connection, records: &dyn RecordSource) -> anyhow::Result<()> {
     let mut files = transaction.prepare("SELECT id, name FROM files")?;
     let files: Vec<(i64, String)> =

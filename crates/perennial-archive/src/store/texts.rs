@@ -22,7 +22,7 @@ use super::{BUSY_TIMEOUT, CACHE_KIB, remove_state, url_hash};
 /// A different number means a different schema: the file is then rebuilt.
 const TEXTS_VERSION: i64 = 2;
 
-/// Presences that are read at most for each passage counted.
+/// At most this many presences are read per passage counted.
 const ROWS_PER_PASSAGE: u64 = 10;
 
 /// Words are stored folded and separated by spaces, so the index need not find word boundaries. Its tokenizer `ascii`

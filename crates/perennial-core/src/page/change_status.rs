@@ -25,12 +25,11 @@ pub enum ChangeStatus {
     Redirected(Importance),
     /// The page exists again.
     Returned,
-    /// There is no page, and there was none before: it never existed, it has not come back, or the URL redirects as
-    /// before.
+    /// There is still no page: it never existed, it has not come back, or the URL redirects as before.
     Absent,
 }
 
-/// What is known about a URL before an observation.
+/// The known state of a URL before an observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreviousAnswer<'a> {
     /// The last answer of the URL.

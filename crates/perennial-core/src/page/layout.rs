@@ -85,7 +85,7 @@ pub struct ParsedNode<'a> {
     pub text: &'a str,
 }
 
-/// What a renderer computes for a node of a parsed page.
+/// The values that a renderer computes for a node of a parsed page.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct NodeBox {
     /// Index of the node among the [`ParsedNode`]s of the page.
@@ -104,7 +104,7 @@ pub struct NodeBox {
     /// Whether it has a background image, which counts as its own background.
     pub has_background_image: bool,
     pub display: Display,
-    /// Whether it has `position: fixed` or `sticky`, so that it has no fixed place on the page.
+    /// Whether it has `position: fixed` or `sticky`. If so, its position on the page varies.
     pub is_fixed: bool,
     /// False if a reader cannot see it: `display: none`, `visibility: hidden`, opacity 0, `aria-hidden` or `hidden`.
     pub is_visible: bool,
@@ -183,7 +183,7 @@ pub struct LayoutNode<'a> {
     /// Whether it has a background image, which counts as its own background.
     pub has_background_image: bool,
     pub display: Display,
-    /// Whether it has `position: fixed` or `sticky`, so that it has no fixed place on the page.
+    /// Whether it has `position: fixed` or `sticky`. If so, its position on the page varies.
     pub is_fixed: bool,
     /// False if a reader cannot see it: `display: none`, `visibility: hidden`, opacity 0, `aria-hidden` or `hidden`.
     pub is_visible: bool,

@@ -8,8 +8,8 @@
 //! | [`document`] | text, JSON, CSV, XML, PDF -> [`segment::BlockTree`] |
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
-//! | [`observe`] | a capture and what was known of its page -> delta, importance, what is known now |
-//! | [`change_status`] | two responses in a row -> what the later one showed |
+//! | [`observe`] | a capture and the page state before it -> delta, importance, the new page state |
+//! | [`change_status`] | two consecutive responses -> how the later one relates to the earlier |
 //! | [`threshold`] | versions by importance -> those that reach the index threshold |
 
 pub mod layout;

@@ -32,7 +32,7 @@ const MAX_DATE_WORDS: usize = 15;
 /// First byte of the stored form.
 const FORMAT: u8 = 1;
 
-/// What earlier visits of a page show about its noise.
+/// Evidence from earlier visits of a page about its noise.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct NoiseHistory {
     /// Observations of the page after the first one.
@@ -108,7 +108,7 @@ impl NoiseHistory {
 
     /// Records a visit that found a changed unreadable document, and returns how much of the change is noise. Webcam
     /// images, counters and archives that are packed for each request change on every observation. The longer such a
-    /// run, the less each change matters. `is_soon`: the last observation was recent, so that a file with daily
+    /// run, the less each change matters. `is_soon`: the last observation was recent enough that a file with daily
     /// updates would sometimes have been unchanged.
     pub fn record_unreadable(&mut self, is_soon: bool) -> Noise {
         let place = self.changing.iter().position(|(id, _)| *id == WHOLE);
@@ -311,7 +311,7 @@ fn hash(word: &str) -> u32 {
     hash
 }
 
-/// The words of the text and the parts of the URL, so that a nonce in a query is one part of several.
+/// The words of the text and the parts of the URL. Splitting the URL makes a nonce in a query one part of several.
 fn words(element: &Element) -> impl Iterator<Item = &str> {
     let text = element.text().split_whitespace();
     text.chain(element.address().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))

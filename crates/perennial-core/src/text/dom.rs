@@ -33,8 +33,8 @@ const MAX_KEPT_ATTRIBUTES: usize = 1_000_000;
 /// Maximum tags, including those without a node: each may cost a walk over all open elements.
 pub const MAX_TAGS: usize = 2_000_000;
 
-/// Maximum different attribute names. The parser keeps all names of a process in one table of fixed width, so that
-/// each new one is compared with part of the others. A page has hundreds.
+/// Maximum different attribute names. The parser keeps all names of a process in one table of fixed width, and
+/// compares each new one with part of the others. A page has hundreds.
 const MAX_NAMES: usize = 50_000;
 
 /// Names up to this length are not stored in that table.
@@ -108,7 +108,7 @@ pub struct Dom {
 }
 
 impl Dom {
-    /// Parses a page with scripting enabled, so that the contents of `noscript` are not elements.
+    /// Parses a page with scripting enabled. Therefore, the contents of `noscript` are not elements.
     pub fn parse(html: &str) -> Dom {
         let builder = TreeBuilder::new(
             Sink::default(),
@@ -218,7 +218,7 @@ impl Dom {
 /// Passes tokens to the tree builder unless they would make the tree too deep, too large or too expensive.
 struct Gate {
     builder: TreeBuilder<u32, Sink>,
-    /// Whether there was an end tag since the last dropped start tag, so that the depth may have changed.
+    /// Whether an end tag since the last dropped start tag may have changed the depth.
     has_closed: Cell<bool>,
     n_tags: Cell<usize>,
     /// Attribute names in the tree, except short ones.

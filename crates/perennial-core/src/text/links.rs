@@ -268,14 +268,14 @@ fn srcset_urls(set: &str) -> impl Iterator<Item = &str> {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
         let end = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
         let (url, after) = rest.split_at(end);
-        // After a trailing comma there is no descriptor.
+        // No descriptor follows a trailing comma.
         rest = if url.ends_with(',') { after } else { after.split_once(',').map_or("", |(_, more)| more) };
         Some(url.trim_end_matches(',')).filter(|url| !url.is_empty())
     })
 }
 
 /// Finds `url(...)` and `@import "..."`. It does not parse CSS, so it also finds URLs inside comments. That costs a
-/// fetch at worst, while a missed URL would change how the page looks.
+/// fetch at worst, while a missed URL would change the appearance of the page.
 fn push_css(css: &str, references: &mut Vec<Reference>) {
     let bytes = css.as_bytes();
     let mut at = 0;
@@ -324,7 +324,8 @@ fn push_css_value(
         Some(&quote @ (b'"' | b'\'')) => (start + 1, quote),
         _ => (start, closing),
     };
-    // The search is limited to the maximum URL length and continues after an unclosed value, so the work stays linear.
+    // The search is limited to the maximum URL length and continues after an unclosed value, which keeps the work
+    // linear.
     let window = &bytes[start.min(bytes.len())..bytes.len().min(start + MAX_URL_BYTES)];
     let Some(length) = window.iter().position(|&b| b == end_byte || b == b'\n') else {
         return start + window.len();

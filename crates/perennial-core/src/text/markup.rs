@@ -7,7 +7,7 @@ pub fn escaped(text: &str) -> impl Display {
     fmt::from_fn(move |f| write_escaped(f, text))
 }
 
-/// Escapes a text between tags of HTML when it is written, so that it cannot change the direction of the text around it. A
+/// Escapes a text between tags of HTML when it is written, and isolates its direction from the text around it. A
 /// right-to-left text is put into a `bdi`, without the marks that would reach beyond it.
 pub fn isolated(text: &str) -> impl Display {
     fmt::from_fn(move |f| {
@@ -15,7 +15,8 @@ pub fn isolated(text: &str) -> impl Display {
             return write_escaped(f, text);
         }
         f.write_str("<bdi>")?;
-        // An embedding that is not closed would continue after the element, and a closing mark could close the element's own.
+        // An unclosed embedding would continue after the element, and a closing mark could close the element's own
+        // embedding.
         text.split(is_reordering).try_for_each(|part| write_escaped(f, part))?;
         f.write_str("</bdi>")
     })

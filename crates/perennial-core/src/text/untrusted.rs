@@ -1,8 +1,8 @@
 //! Untrusted text -> text of bounded length, and text that is harmless on a terminal.
 //!
-//! URLs, names, labels and lines of imported files pass through this module where they enter, so that other code never
-//! receives one that is too long. Printed text passes through [`TerminalWriter`], because a URL may contain terminal
-//! control sequences.
+//! URLs, names, labels and lines of imported files pass through this module where they enter. Other code therefore
+//! never receives one that is too long. Printed text passes through [`TerminalWriter`], because a URL may contain
+//! terminal control sequences.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Read, Write};
 
 use unicode_width::UnicodeWidthChar;
 
-/// Maximum length of a capture's URL. Its index line, with up to six bytes per character, stays far below the maximum
+/// Maximum length of a capture's URL. Its index line, with up to six bytes per character, is far below the maximum
 /// line length.
 pub const MAX_URL_BYTES: usize = 32 << 10;
 /// Maximum length of a media type or digest. Real ones are far shorter.
@@ -21,7 +21,7 @@ pub const MAX_NAME_BYTES: usize = 200;
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 /// Maximum length of a text that is quoted in a message.
 const MAX_QUOTED_COLUMNS: usize = 200;
-/// Maximum bytes per column of a shortened text. A letter with many combining marks exceeds it.
+/// Maximum bytes per column of a shortened text. A base character with many combining marks exceeds it.
 const MAX_COLUMN_BYTES: usize = 16;
 
 /// Returns the URL, or why it is not acceptable.
@@ -50,8 +50,8 @@ pub fn truncate(text: &str, max_bytes: usize) -> &str {
     &text[..text.floor_char_boundary(max_bytes)]
 }
 
-/// Shortens a text to a number of columns and appends `…`. A wide character takes two columns, combining marks stay
-/// with their letter, and open text directions are closed.
+/// Shortens a text to a number of columns and appends `…`. A wide character takes two columns, combining marks are not
+/// separated from their base character, and open text directions are closed.
 pub fn shorten(text: &str, n_columns: usize) -> Cow<'_, str> {
     match end_within(text, n_columns) {
         None => Cow::Borrowed(text),
@@ -60,7 +60,7 @@ pub fn shorten(text: &str, n_columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Where to cut a text so that `…` fits. `None` if the whole text fits.
+/// The offset at which to cut a text before `…`. `None` if the whole text fits.
 fn end_within(text: &str, n_columns: usize) -> Option<usize> {
     let (mut n_used, mut end, mut is_joined) = (0, 0, false);
     for (at, c) in text.char_indices() {
@@ -272,7 +272,7 @@ mod tests {
             ("日本語", 6, "日本語"),
             ("日本語", 5, "日本…"),
             ("日本語", 4, "日…"),
-            // Combining marks stay with their letter.
+            // Combining marks are not separated from their base character.
             ("cafe\u{301}s", 5, "cafe\u{301}s"),
             ("cafe\u{301}s!", 5, "cafe\u{301}…"),
             ("cafe\u{301}s!", 4, "caf…"),

@@ -2,7 +2,7 @@
 //!
 //! Feeds, sitemaps and OPML are often not well-formed: bare ampersands, HTML entities, unclosed tags. This scanner
 //! never fails. Anything that cannot be a tag is text, and the caller ignores unmatched end tags. Declared entities
-//! are expanded once and never within each other, so that none can grow without bound.
+//! are expanded once and never within each other, because they must not grow without bound.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the next piece begins.
+    /// The position of the next piece.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -295,14 +295,14 @@ fn declared(subset: &str, entities: &mut Entities) {
         let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
         let Some((value, _)) = rest[1..].split_once(quote) else { continue };
         if name.len() <= MAX_ENTITY_NAME && value.len() <= MAX_ENTITY_BYTES {
-            // Only numeric references are resolved. A reference to another entity stays as written.
+            // Only numeric references are resolved. References to other entities are not expanded.
             let value = with_references(value, |name| character_by_number(name).map(String::from));
             entities.values.entry(name.to_owned()).or_insert(value.into_owned());
         }
     }
 }
 
-/// Resolves numeric references, HTML names and declared entities. Everything else stays as written.
+/// Resolves numeric references, HTML names and declared entities. All other text is returned unchanged.
 fn resolved<'a>(text: &'a str, entities: &mut Entities) -> Cow<'a, str> {
     let resolved = with_references(text, |name| {
         if let Some(value) = entities.values.get(name) {
@@ -392,7 +392,7 @@ fn character_by_number(name: &str) -> Option<char> {
 
 fn named_character(name: &str) -> Option<String> {
     match name {
-        // XML documents take their names from HTML 4, where these two stand for other characters than in HTML 5.
+        // XML documents take their names from HTML 4, in which these two are different characters than in HTML 5.
         "lang" => return Some("\u{2329}".to_owned()),
         "rang" => return Some("\u{232a}".to_owned()),
         _ => {}

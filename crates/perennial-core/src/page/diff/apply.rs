@@ -35,10 +35,10 @@ impl Delta {
     }
 }
 
-/// Maximum nesting, so that a hostile delta cannot exhaust the stack.
+/// Maximum nesting. Without it a hostile delta could exhaust the stack.
 const MAX_DEPTH: usize = 500;
 
-/// Where a block of the new version comes from.
+/// The origin of a block of the new version.
 #[derive(Clone, Copy)]
 enum BlockSource<'a> {
     Kept(usize),
@@ -48,7 +48,7 @@ enum BlockSource<'a> {
 /// The delta, indexed for building the new tree.
 struct ApplyPlan<'a> {
     nodes: &'a DiffTree<'a>,
-    /// Blocks that do not stay in place: they were deleted or moved.
+    /// Blocks that were deleted or moved.
     has_left: Vec<bool>,
     /// Inserted and moved blocks by the new reference of their parent: index and source.
     placed: HashMap<&'a [u16], Vec<(usize, BlockSource<'a>)>>,

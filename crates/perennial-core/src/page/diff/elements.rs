@@ -237,7 +237,7 @@ fn find_moves(before: &DiffTree, after: &DiffTree, entries: &mut [BlockPair]) ->
     moves
 }
 
-/// Unmatched elements by ID, in reverse order so that `pop` returns the first.
+/// Unmatched elements by ID, in reverse order because `pop` must return the first.
 fn left_over(
     before: &DiffTree,
     entries: &[BlockPair],

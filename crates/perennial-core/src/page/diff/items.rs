@@ -18,7 +18,7 @@ pub enum ItemChangeKind {
     Leave,
     /// Its headline was rewritten.
     Retitle,
-    /// The words beside its headline changed.
+    /// Words other than its headline changed.
     Edit,
     /// Its URL changed.
     Readdress,
@@ -232,7 +232,7 @@ fn scale_to_reader(changes: &mut [ItemChange], list: f64) {
 /// The weight of the first forty items, which is about as much of a list as people read.
 const TAKEN_IN: f64 = 22.0;
 
-/// The weight of each position. It decreases slowly, so that new items at the top of a long list still count.
+/// The weight of each position. It decreases slowly, because new items at the top of a long list must still count.
 fn weights(items: &[ListItem]) -> Vec<f64> {
     const DEPTH: f64 = 20.0;
     let mut passed = 0.0;

@@ -1,9 +1,9 @@
 //! Matched elements -> which relocated ones changed the reading order.
 //!
-//! A new wrapper gives new parents to its content, and a block that is split leaves its elements in two blocks, but
-//! the reading order stays the same. So all content is put into reading order, and the heaviest common subsequence of
-//! both versions counts as unmoved. Words decide, not partners: if a menu appears twice on a page, nobody can tell the
-//! copies apart.
+//! A new wrapper gives new parents to its content, and a split block leaves its elements in two blocks. In both cases
+//! the reading order does not change. So all content is put into reading order, and the heaviest common subsequence of
+//! both versions counts as unmoved. Content is matched by words, not by element: if a menu appears twice on a page,
+//! its copies are indistinguishable.
 
 use std::collections::HashMap;
 
@@ -193,7 +193,7 @@ fn heaviest_common_order(
     is_in_order
 }
 
-/// Where the same words occur in the version before.
+/// The positions of the same words in the version before.
 struct WordOccurrences {
     before: HashMap<u32, Vec<u32>>,
     /// For each new rank, the number of earlier occurrences of the same words.

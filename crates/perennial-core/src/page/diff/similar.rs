@@ -1,9 +1,9 @@
 //! Elements without a partner -> pairs that a reader sees as one edited element: their text differs only in numbers,
 //! or they share most of their words or characters.
 //!
-//! Candidates are searched first in the old position, between the same neighbours, so that table rows are compared
+//! Candidates are searched first in the old position, between the same neighbours. Table rows are thereby compared
 //! with the rows that were in their place. Then elements that share rare words and characters are compared, nearest
-//! first. Each element is compared with a bounded number of others.
+//! first. The number of comparisons per element is bounded.
 
 use std::collections::HashMap;
 
@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// Pairs texts that have no unchanged neighbours.
+    /// Pairs texts without unchanged neighbours.
     fn pair(before: &[&str], after: &[&str]) -> Pairs {
         pair_at(before, &vec![0; before.len()], after, &vec![0; after.len()])
     }

@@ -1,5 +1,5 @@
-//! Two trees -> totals of the page that a delta stores, so that importance can be computed from the delta alone: the
-//! length of the page, whether its words changed, and repeated links.
+//! Two trees -> totals of the page that a delta stores: the length of the page, whether its words changed, and
+//! repeated links. With them, importance can be computed from the delta alone.
 
 use std::collections::HashSet;
 

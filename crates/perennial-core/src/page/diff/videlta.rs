@@ -264,7 +264,7 @@ fn write_ranks(order: &[u32]) -> String {
     out
 }
 
-/// Maximum number of ranks, so that a hostile range does not exhaust memory.
+/// Maximum number of ranks. Without it a hostile range could exhaust memory.
 const MAX_RANKS: u32 = 1 << 20;
 
 fn read_ranks(text: &str) -> Result<Vec<u32>, String> {

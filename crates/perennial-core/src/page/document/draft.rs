@@ -40,7 +40,7 @@ pub(super) struct DocumentUnit {
     pub(super) place: UnitPlacement,
 }
 
-/// Where a unit is placed.
+/// The position of a unit among the blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum UnitPlacement {
     /// In a block with its neighbours.

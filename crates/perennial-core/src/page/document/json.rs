@@ -1,7 +1,7 @@
 //! JSON -> one text per value, with its path: `roads[Ring].limit: 50`.
 //!
-//! Members are sorted by name, because their order in the file has no meaning. A list record is named by an
-//! identifying member, not by its index, so that a new first record does not rename the others.
+//! Members are sorted by name, because JSON gives their order no meaning. A list record is named by an identifying
+//! member, not by its index. Otherwise a new first record would rename all others.
 
 use serde_json::{Map, Value};
 

@@ -142,7 +142,7 @@ impl UnitReader {
             "id" | "guid" | "generator" | "ttl" | "docs" | "language" | "link" => {}
             _ if text.is_empty() => {}
             "description" | "summary" | "content" | "encoded" | "subtitle" => self.item.texts.push(text),
-            // The name is part of the text, so that a changed date is an edit of the same text.
+            // The name is part of the text, which makes a changed date an edit of the same text.
             name => self.item.texts.push(format!("{name}: {text}")),
         }
     }

@@ -1,9 +1,9 @@
 //! A [`Delta`] -> its importance to a reader, from 0 (nothing changed) to 1 (everything is new).
 //!
 //! There are two published forms and our own (P-VISUAL 6, P-PATTERN 6.2, P-QUALITY 3; docs/papers.md, Importance of a
-//! change). Each combines one contribution per operation, so that the share of each operation is known. The caller
-//! decides whether an element is an advertisement and how much of an operation is noise, because a delta contains
-//! neither filter lists nor history.
+//! change). Each combines one contribution per operation, which shows the share of each operation. The caller decides
+//! whether an element is an advertisement and how much of an operation is noise, because a delta contains neither
+//! filter lists nor history.
 
 mod listing;
 mod weigh;
@@ -101,7 +101,7 @@ impl Default for ImportanceConfig {
     }
 }
 
-/// What the caller knows about an operation.
+/// The caller's assessment of an operation.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Judgement {
     /// Whether it is about an advertisement.
@@ -131,7 +131,7 @@ pub struct Assessment {
     pub contributions: Vec<Contribution>,
 }
 
-/// Computes the importance of a delta. A delta with a whole replacement has no operations and counts as
+/// Computes the importance of a delta. A delta that replaces the whole page contains no operations and counts as
 /// [`Importance::FULL`]; [`crate::page::diff::diff`] finds its operations.
 pub fn assess(
     delta: &Delta,
@@ -170,7 +170,7 @@ pub fn assess(
 #[derive(Default)]
 struct ImportanceSum<'a> {
     blocks: BTreeMap<(bool, Option<&'a [u16]>), OperationPart>,
-    /// What inserted, deleted and moved blocks leave unchanged: of the read content, and of the rest.
+    /// The unchanged rest after inserted, deleted and moved blocks: of the read content, and of the other content.
     left: [Option<f64>; 2],
 }
 

@@ -232,7 +232,7 @@ pub(super) fn is_unread(operation: &Operation) -> bool {
 
 /// The number of words that an image is equivalent to.
 const WORDS_OF_IMAGE: f64 = 10.0;
-/// The minimum number of words that a link is equivalent to, because it stands for a page.
+/// The minimum number of words that a link is equivalent to, because it represents a page.
 const WORDS_OF_LINK: f64 = 4.0;
 
 /// The number of words that a number with a unit or label is equivalent to.

@@ -176,7 +176,7 @@ pub struct Block {
     pub places: ElementPositions,
 }
 
-/// Positions of the links and images of a leaf among its texts, so that the leaf can be read in order. In trees of
+/// Positions of the links and images of a leaf among its texts, which give the reading order of the leaf. In trees of
 /// earlier releases the lists are empty.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Hash)]
 pub struct ElementPositions {
@@ -340,7 +340,7 @@ impl<'a> Iterator for BlockWalk<'a> {
     }
 }
 
-/// What a reader sees of one version of a page, as nested blocks.
+/// The visible content of one version of a page, as nested blocks.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BlockTree {
     /// URL of the page.

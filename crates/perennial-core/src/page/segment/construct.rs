@@ -46,10 +46,10 @@ fn region(blocks: &[VisualBlock], first: usize, end: usize, heaviest_kept: u8) -
     Region { first, end, doc, children }
 }
 
-/// Minimum letters of prose in a run of blocks that is an article.
+/// Minimum characters of prose in a run of blocks that is an article.
 const MIN_ARTICLE_LETTERS: u32 = 500;
 
-/// Minimum words above or below an article that become a separate block. A headline alone stays with its text.
+/// Minimum words above or below an article that become a separate block. A lone headline is part of its text.
 const MIN_WORDS_APART: u32 = 12;
 
 /// Separates the text of an article from its head (headline, author, date, first picture) and its tail (author note,
@@ -63,7 +63,7 @@ fn separate_article_edges(blocks: &mut [VisualBlock], heaviest_kept: u8) {
         let is_prose = |index: &usize| blocks[*index].is_prose();
         let (begins, ends) = ((first..end).find(is_prose), (first..end).rfind(is_prose));
         if let Some((mut begins, mut ends)) = begins.zip(ends).filter(|_| n_prose >= MIN_ARTICLE_LETTERS) {
-            // Short list entries stay with the long ones.
+            // Short list entries belong to the long ones.
             while begins > first && blocks[begins].is_entry && blocks[begins - 1].is_entry {
                 begins -= 1;
             }

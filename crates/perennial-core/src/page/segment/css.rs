@@ -99,7 +99,7 @@ impl<'s, T: ElementTree> SelectorMatcher<'s, T> {
         );
         let is_found =
             matches_selector_list(self.list, &SelectorNode { search: &self.search, node }, &mut context);
-        // Inside `:not`, a match that was cut off looks like a success.
+        // Inside `:not`, an aborted match would count as a success.
         is_found && self.search.spend(0)
     }
 }

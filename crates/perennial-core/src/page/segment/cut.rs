@@ -380,8 +380,8 @@ fn inherited_purpose(above: Purpose, own: Purpose) -> Purpose {
     if own.is_landmark() || above == Purpose::Unknown { own } else { above }
 }
 
-/// Two lines of space are one step, rounded to halves. The limits between steps are not multiples of 8, which
-/// designers prefer, so that a fraction of a pixel does not decide.
+/// Two lines of space are one step, rounded to halves. Designers prefer multiples of 8, so the limits between steps
+/// are not multiples of 8. Otherwise a fraction of a pixel could decide.
 fn distance_steps(gap: f32) -> f32 {
     ((gap - 14.0) / 16.0).floor().clamp(0.0, 4.0) / 2.0
 }

@@ -1,8 +1,8 @@
-//! [`Layout`] -> facts about the subtree of each node: what is visible, its amount, place, font and background. One
+//! [`Layout`] -> facts about the subtree of each node: its visible content, amount, place, font and background. One
 //! pass down and one pass up compute them.
 //!
-//! Sizes are estimated from content (letters times the squared font size, and boxes of images), not from heights. The
-//! y positions of the embedded engine are unreliable, and a longer paragraph must not change cuts elsewhere on the
+//! Sizes are estimated from content (characters times the squared font size, and boxes of images), not from heights.
+//! The y positions of the embedded engine are unreliable, and a longer paragraph must not change cuts elsewhere on the
 //! page.
 
 use super::purpose::{Purpose, element_purpose, purpose_by_markup};
@@ -12,16 +12,16 @@ use crate::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 /// Marks a missing node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Area of a letter in units of the squared font size: half as wide as high, plus leading.
+/// Area of a character in units of the squared font size: half as wide as high, plus leading.
 const AREA_PER_LETTER: f32 = 0.65;
 
 /// Area in square pixels of a field or button.
 const AREA_PER_CONTROL: f32 = 3000.0;
 
-/// Letters of prose (about fifty words) that outweigh the purpose suggested by a name.
+/// Characters of prose (about fifty words) that outweigh the purpose suggested by a name.
 const MIN_PROSE_LETTERS: u32 = 250;
 
-/// A colour that stands for any background image.
+/// A colour that represents any background image.
 const HAS_IMAGE: Rgba = Rgba { r: 1, g: 2, b: 3, a: 4 };
 
 /// Facts about a subtree or a run of neighbouring subtrees.
@@ -29,7 +29,7 @@ const HAS_IMAGE: Rgba = Rgba { r: 1, g: 2, b: 3, a: 4 };
 pub(super) struct Facts {
     /// One past the last node of the subtree.
     pub(super) end: u32,
-    /// Visible letters without white space.
+    /// Visible characters without white space.
     pub(super) n_letters: u32,
     pub(super) n_link_letters: u32,
     pub(super) n_words: u32,
@@ -45,11 +45,11 @@ pub(super) struct Facts {
     /// Size and weight of the first and the last text.
     pub(super) first_font: (f32, u16),
     pub(super) last_font: (f32, u16),
-    /// Sum of the font sizes of all letters, used for the mean.
+    /// Sum of the font sizes of all characters, used for the mean.
     pub(super) font_sum: f32,
     /// Number of paragraphs, headings and cells: block-level nodes that contain running text only.
     pub(super) n_paragraphs: u32,
-    /// Letters outside links in paragraphs of at least twelve words.
+    /// Characters outside links in paragraphs of at least twelve words.
     pub(super) n_prose_letters: u32,
     /// The visible background of the node.
     pub(super) background: Rgba,
@@ -70,7 +70,7 @@ impl Facts {
         self.mass > 0.0
     }
 
-    /// Share of letters inside links.
+    /// Share of characters inside links.
     pub(super) fn link_share(&self) -> f32 {
         if self.n_letters == 0 { 0.0 } else { self.n_link_letters as f32 / self.n_letters as f32 }
     }
@@ -433,7 +433,7 @@ fn own_background(node: &LayoutNode, above: Option<Rgba>) -> Rgba {
     }
 }
 
-/// Counts letters and words. In scripts without spaces two letters count as a word.
+/// Counts characters and words. In scripts without spaces two characters count as a word.
 fn count(text: &str) -> (u32, u32) {
     if text.is_ascii() {
         return count_ascii(text.as_bytes());
@@ -451,7 +451,7 @@ fn count(text: &str) -> (u32, u32) {
     (n_letters, n_words.max(n_unspaced / 2))
 }
 
-/// The same for ASCII, where a byte is a letter.
+/// The same for ASCII, in which a byte is a character.
 fn count_ascii(text: &[u8]) -> (u32, u32) {
     let (mut n_letters, mut n_words, mut is_between) = (0, 0, true);
     for byte in text {
@@ -463,7 +463,7 @@ fn count_ascii(text: &[u8]) -> (u32, u32) {
     (n_letters, n_words)
 }
 
-/// Replaces values that are not finite, so that comparisons are well defined.
+/// Replaces values that are not finite, because comparisons need finite ones.
 fn finite(rect: &Rect) -> Rect {
     let finite = |value: f32| if value.is_finite() { value.clamp(-1e7, 1e7) } else { 0.0 };
     Rect { x: finite(rect.x), y: finite(rect.y), w: finite(rect.w).max(0.0), h: finite(rect.h).max(0.0) }

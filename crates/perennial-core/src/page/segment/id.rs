@@ -13,7 +13,7 @@ use crate::rng::mix;
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// An unfinished hash. It starts with the kind of node, so that a link and an image with the same words differ.
+/// An unfinished hash. It starts with the kind of node, which distinguishes a link from an image with the same words.
 pub(super) struct IdHasher(u64);
 
 impl IdHasher {

@@ -16,7 +16,7 @@ pub struct ListItem {
     pub teaser: String,
     /// Weight of its position: 1, less in a side column and for other hosts.
     pub weight: f32,
-    /// Where it appears, in reading order; the title is from the first place. At most [`MAX_PLACES`].
+    /// Its occurrences in reading order; the title is from the first one. At most [`MAX_PLACES`].
     pub places: Vec<ItemPlace>,
 }
 

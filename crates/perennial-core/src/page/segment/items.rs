@@ -208,8 +208,8 @@ impl CandidateLinks {
         links
     }
 
-    /// The host of at least half of the items. `None` for a page of links to many hosts, where no item gets a lower
-    /// weight because of its host.
+    /// The host of at least half of the items. `None` for a page of links to many hosts. Its items do not get a lower
+    /// weight because of their host.
     fn main_host(&self, places: &[ItemCandidate]) -> Option<&str> {
         let mut keys: Vec<u32> = places.iter().filter_map(|place| place.key).collect();
         keys.sort_unstable();

@@ -91,7 +91,7 @@ impl Default for SegmentConfig {
 
 impl SegmentConfig {
     /// The engine name of trees that are cut with these settings. Different settings or a new revision give a
-    /// different name, so that trees cut in different ways are never compared.
+    /// different name, because trees cut in different ways must not be compared.
     fn engine(&self, engine: &str) -> String {
         if *self == SegmentConfig::default() {
             return format!("{engine} cut/{REVISION}");
@@ -190,11 +190,11 @@ struct BlockBuilder<'a> {
     page: &'a PageFacts<'a>,
     addresses: &'a UrlResolver<'a>,
     pins: &'a [Pin],
-    /// The pin of each node. Empty if there are no pins.
+    /// The pin of each node. Empty if the caller gave no pins.
     pinned: Vec<Option<usize>>,
     visual: Vec<VisualBlock>,
     leaves: Vec<LeafFacts>,
-    /// Where list entries are on an article page.
+    /// The positions of list entries on an article page.
     teasers: Option<&'a Teasers>,
 }
 

@@ -2,7 +2,7 @@
 //! use them.
 //!
 //! Pseudo-classes that depend on a user (`:hover`) and pseudo-elements are rejected. So are `:has` and `:nth-child(…
-//! of …)`, because their matching has no useful memory bound.
+//! of …)`, because matching them would need unbounded memory.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::text::dom::{Dom, DomKind};
 pub struct SelectorError {
     /// The selector as it was given.
     pub selector: String,
-    /// What is wrong, and what to write instead.
+    /// The error, and the correct form.
     pub reason: &'static str,
 }
 

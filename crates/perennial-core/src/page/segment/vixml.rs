@@ -185,7 +185,7 @@ pub(crate) fn write_spots(spots: &[TextPosition]) -> String {
     out
 }
 
-/// Maximum number of positions in a list, so that a hostile repetition does not exhaust memory.
+/// Maximum number of positions in a list. Without it a hostile repetition could exhaust memory.
 const MAX_SPOTS: usize = 1 << 20;
 
 pub(crate) fn read_spots(text: &str) -> Result<Vec<TextPosition>, String> {
@@ -248,7 +248,7 @@ pub(crate) fn attribute(out: &mut String, name: &str, value: &str) {
     let _ = write!(out, " {name}=\"{}\"", escaped(value));
 }
 
-/// Reads a tree. Unknown elements and attributes are skipped, so that later releases may add some.
+/// Reads a tree. It skips unknown elements and attributes, which later releases may add.
 pub fn read(xml: &str) -> Result<BlockTree, XmlError> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;

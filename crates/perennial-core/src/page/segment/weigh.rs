@@ -126,7 +126,7 @@ pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
 }
 
 /// The roles of the leaves. An article continues in the same column after an interruption, such as an image or other
-/// stories, even if its next part alone would not look like one.
+/// stories. That holds even if its next part alone would not be recognised as an article.
 fn roles(leaves: &[LeafFacts], likelihoods: &[f32]) -> Vec<BlockRole> {
     let mut part: Option<&LeafFacts> = None;
     let mut roles = Vec::with_capacity(leaves.len());
@@ -157,8 +157,8 @@ fn is_one_column(leaf: &LeafFacts, other: &LeafFacts) -> bool {
     (a.x - b.x).abs() <= 0.1 * b.w && (a.right() - b.right()).abs() <= 0.1 * b.w
 }
 
-/// The likelihood is squared, so that many small unlikely leaves do not outweigh the main one. Every leaf has a small
-/// share, because a change of a menu matters a little too.
+/// Computes the score of a leaf. The likelihood is squared; otherwise many small unlikely leaves would outweigh the
+/// main one. Every leaf has a small share, because a change of a menu matters a little too.
 fn score(leaf: &LeafFacts, likelihood: f32) -> f32 {
     let size = 2.0 + leaf.facts.n_words as f32 + leaf.facts.image_area / 2000.0;
     (likelihood * likelihood + FLOOR) * size.powf(SIZE_POWER)

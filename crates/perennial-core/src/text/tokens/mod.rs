@@ -1,12 +1,12 @@
 //! The text of a page -> its tokens, with work bounded by its length.
 //!
-//! The tokenizer of html5ever compares every attribute of a tag with all earlier ones, so that a tag with 200,000
-//! attributes takes as long as a million pages. Here a tag has at most [`MAX_ATTRIBUTES`]; the rest is skipped.
+//! The tokenizer of html5ever compares every attribute of a tag with all earlier ones. A tag with 200,000 attributes
+//! therefore takes as long as a million pages. Here a tag has at most [`MAX_ATTRIBUTES`]; the rest is skipped.
 //!
-//! Whether a `<` begins a tag depends on the context, which only the tokenizer knows: it does not inside comments and
-//! scripts. So the input is fed from `<` to `<`. Text and scripts produce tokens immediately, but a tag only at its
-//! end. A tag with too many attributes is fed up to the last allowed one. If no token was produced, it is a tag, and
-//! the input is skipped up to its end.
+//! Whether a `<` begins a tag depends on the context: it does not inside comments and scripts. Only the tokenizer
+//! tracks this context, so the input is fed from `<` to `<`. Text and scripts produce tokens immediately, but a tag
+//! only at its end. A tag with too many attributes is fed up to the last allowed one. If no token was produced, it is
+//! a tag, and the input is skipped up to its end.
 //!
 //! If the tokenizer is between two tags and holds nothing back, plain tags and the text after them bypass it
 //! (`tokens/plain.rs`). Its state machine is the largest cost of parsing a page.
@@ -97,7 +97,7 @@ struct TokenFeeder<S: TokenSink> {
     open: PendingMarkup,
     /// A copy of part of the page, from which the tokenizer's input is cut without further copies.
     piece: StrTendril,
-    /// Where the piece begins in the page.
+    /// The position of the piece in the page.
     piece_start: usize,
 }
 

@@ -77,7 +77,7 @@ pub(super) struct Contents<'f> {
     saved: Vec<GraphicsState>,
     text: Matrix,
     line: Matrix,
-    /// Where the last text ended, and whether an operator has moved since then.
+    /// The end of the last text, and whether an operator has moved since then.
     end: (f32, f32),
     has_moved: bool,
     lines: Vec<TextLine>,

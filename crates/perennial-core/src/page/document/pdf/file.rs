@@ -354,7 +354,7 @@ fn inflate(packed: &[u8], limit: usize) -> Vec<u8> {
     bytes
 }
 
-/// Five letters encode four bytes, and `z` encodes four zeros.
+/// Decodes base 85: five characters encode four bytes, and `z` encodes four zeros.
 fn from_base85(text: &[u8]) -> Vec<u8> {
     let (mut bytes, mut group) = (Vec::new(), Vec::new());
     for &letter in text {

@@ -209,7 +209,7 @@ fn has_drawn_glyphs(entries: &Dictionary) -> bool {
     entries.get("Subtype").and_then(PdfValue::name) == Some("Type3")
 }
 
-/// The character of a name such as `a65`, which TeX uses for bitmap letters.
+/// The character of a name such as `a65`. TeX uses such names for bitmap characters.
 fn numbered_character(name: &str) -> Option<char> {
     let code: u8 = name.strip_prefix('a')?.parse().ok()?;
     (code.is_ascii_graphic() || code == b' ').then_some(code as char)
@@ -280,7 +280,7 @@ impl CharacterMap {
         }
     }
 
-    /// The last letter of the first text is incremented.
+    /// Inserts a range of codes. The last character of `start` is incremented for each code.
     fn insert_range(&mut self, codes: RangeInclusive<u32>, start: &str) {
         let Some(last) = start.chars().next_back() else { return };
         let stem = &start[..start.len() - last.len_utf8()];
@@ -301,5 +301,5 @@ fn utf16(bytes: &[u8]) -> String {
     encoding_rs::UTF_16BE.decode_without_bom_handling(&bytes[..bytes.len().min(64)]).0.into_owned()
 }
 
-/// Names of glyphs with more than one letter, with the code of their character (from Adobe's glyph list).
+/// Names of glyphs with more than one character, with the code of their character (from Adobe's glyph list).
 const GLYPHS: &str = include_str!("glyphs.txt");

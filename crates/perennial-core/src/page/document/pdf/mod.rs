@@ -1,8 +1,8 @@
 //! PDF -> its text in drawing order.
 //!
-//! It reads only what people see: objects, text operators and the character maps of fonts (ISO 32000-1). Encrypted
-//! files and scans give `None`. Pages are not blocks: a page break has no meaning, and one new line would move
-//! everything after it.
+//! It reads only the visible content: objects, text operators and the character maps of fonts (ISO 32000-1). Encrypted
+//! files and scans give `None`. Pages do not become blocks: a page break carries no meaning, and one new line would
+//! move everything after it.
 
 mod content;
 mod file;
@@ -84,7 +84,7 @@ fn add_line(paragraphs: &mut Vec<Paragraph>, start: usize, line: &TextLine) {
     }
 }
 
-/// The font size of most letters.
+/// The most frequent font size by characters.
 fn main_font_size(paragraphs: &[Paragraph]) -> f32 {
     let mut letters: BTreeMap<u32, usize> = BTreeMap::new();
     for paragraph in paragraphs {

@@ -1,8 +1,8 @@
-//! A part of the archive -> one file that other tools read: WARC, CDXJ, or WACZ (1.1.1) with everything inside.
+//! A part of the archive -> one file for other tools: WARC, CDXJ, or WACZ (1.1.1) with all contents.
 //!
-//! An exchange goes whole: response, request, metadata, what was derived. A revisit whose payload was captured
-//! outside the part takes that payload's record along, or it could not be replayed. Beside a 304 and a version that was left out
-//! stands a revisit that other tools can follow (`substitute`). Memory is constant.
+//! An exchange is exported whole: response, request, metadata and derived resources. A revisit with its origin outside
+//! the part includes the origin's record, because replay needs the payload. For a 304 or a left-out version, the export
+//! adds a revisit that other tools can follow (`substitute`). Memory use is constant.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -24,40 +24,39 @@ use super::writer::{STANDS_FOR, random_seed, warcinfo_facts};
 use super::{Archive, Snapshot, files};
 use crate::store::{Capture, CaptureFilter, CaptureKind, ExchangeGroup, ExportSelection};
 
-/// Name of the WARC file inside a WACZ.
 const WARC_IN_WACZ: &str = "data.warc.gz";
 
-/// Lines in one compressed block of a WACZ's index, as other tools make them.
+/// Lines per compressed block of a WACZ's index, as in other tools.
 const LINES_PER_BLOCK: usize = 3_000;
 
-/// What an export is.
+/// The format of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordFormat {
-    /// A zip with WARC, index and page list, for ReplayWeb.page and others.
+    /// A zip file with WARC, index and page list, for ReplayWeb.page and others.
     Wacz,
-    /// One WARC file, a gzip member for each record.
+    /// One WARC file with one gzip member per record.
     Warc,
-    /// The index lines, with the names of this archive's files.
+    /// The index lines, which name this archive's files.
     Cdxj,
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ExportReport {
-    /// Captures that were asked for.
+    /// Captures that the filter selects.
     pub n_captures: u64,
-    /// Captures outside the part whose payload revisits in it need.
+    /// Captures outside the part with payloads that its revisits need.
     pub n_origins: u64,
     /// Trees of blocks, as `urn:vixml:` records.
     pub n_trees: u64,
-    /// Captures whose records are damaged: they were left out.
+    /// Captures left out because their records are damaged.
     pub n_damaged: u64,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
 }
 
-/// Writes the captures that the filter lets through to `out`, a new file, with the blocks of each analysed page if
-/// asked for. `progress` hears of captures written.
+/// Exports the captures that match the filter to `out`, a new file. On request it includes the blocks of each analysed
+/// page. `progress` receives the number of captures written.
 pub fn export(
     snapshot: &Snapshot,
     format: RecordFormat,
@@ -70,7 +69,7 @@ pub fn export(
     let store = snapshot.store();
     let mut substitutes = Substitutes::new(store);
     let chosen = store.select_captures(filter, |capture| match format {
-        // Its lines name records of the archive, all of which are there.
+        // The lines name records of the archive, all of which exist.
         RecordFormat::Cdxj => Ok(None),
         RecordFormat::Warc | RecordFormat::Wacz => substitutes.find(capture),
     })?;
@@ -97,14 +96,13 @@ pub fn export(
     })
 }
 
-/// What of the archive goes out.
 struct ExportJob<'a> {
     archive: &'a Archive,
     chosen: ExportSelection<'a>,
     with_trees: bool,
     now: Timestamp,
     progress: &'a dyn Fn(u64),
-    /// Captures that were left out so far.
+    /// Captures left out so far.
     n_damaged: Cell<u64>,
 }
 
@@ -117,8 +115,8 @@ fn write_cdxj(snapshot: &Snapshot, filter: &CaptureFilter, out: &mut File) -> an
 }
 
 impl ExportJob<'_> {
-    /// Writes the chosen exchanges, in the order in which the archive has them, and notes their new index lines. Gives the
-    /// number of trees.
+    /// Writes the chosen exchanges in the archive's order and stores their new index lines. Returns the number of
+    /// trees.
     fn write_warc<W: Write>(&self, name: &str, out: &mut CountingWriter<W>) -> anyhow::Result<u64> {
         write_warcinfo(self.archive, name, self.now, out)?;
         let mut source: Option<(String, Option<File>)> = None;
@@ -149,10 +147,10 @@ impl ExportJob<'_> {
         if self.with_trees { write_trees(&self.chosen, out) } else { Ok(0) }
     }
 
-    /// The line of a capture in its new place.
+    /// Stores the index line of a capture at its new offset.
     fn note_line(&self, name: &str, capture: &Capture, places: &[(u64, u64, u64)]) -> anyhow::Result<()> {
         let Some(&(_, offset, length)) = places.iter().find(|place| place.0 == capture.offset) else {
-            // The others are worth having without it.
+            // The other captures of the group are still useful.
             self.n_damaged.set(self.n_damaged.get() + 1);
             return Ok(());
         };
@@ -164,8 +162,9 @@ impl ExportJob<'_> {
         self.chosen.add_line(&record_line(&moved).to_string())
     }
 
-    /// Writes a revisit that other tools follow to what was valid when a 304 came, or a version that was left out. Gives the capture
-    /// as its line in the index has it; `None` when the record is damaged that it would point to. An import passes over such records.
+    /// Writes a revisit for a 304 or a left-out version, which other tools follow to the capture valid at that time.
+    /// Returns the capture for its index line, or `None` if the target record is damaged. An import skips such
+    /// revisits.
     fn write_substitute<W: Write>(
         &self,
         capture: &Capture,
@@ -228,7 +227,7 @@ fn write_warcinfo<W: Write>(
     Ok(())
 }
 
-/// Copies the sound records of a group; gives old offset, new offset and new length of each that matters.
+/// Copies the sound records of a group. Returns old offset, new offset and new length of each relevant record.
 fn copy_group<W: Write>(
     file: &mut File,
     group: &ExchangeGroup,
@@ -246,7 +245,7 @@ fn copy_group<W: Write>(
     let mut places = Vec::new();
     let mut reader = WarcReader::seekable(file.try_clone()?)?;
     if group.file.ends_with(".zst") {
-        // The dictionary, if there is one, stands before the first record.
+        // A dictionary precedes the first record.
         file.rewind()?;
         reader = WarcReader::seekable(file.try_clone()?)?;
     }
@@ -266,7 +265,8 @@ fn copy_group<W: Write>(
     Ok(places)
 }
 
-/// Whether all records of a group can be read to their ends. What is damaged must not be copied: readers of other tools stop there.
+/// Whether all records of a group can be read to their ends. Damaged records must not be copied, because other tools
+/// stop at them.
 fn is_sound(file: &mut File, group: &ExchangeGroup) -> io::Result<bool> {
     file.seek(SeekFrom::Start(group.offset))?;
     let mut part = file.take(group.length);
@@ -282,14 +282,14 @@ fn is_sound(file: &mut File, group: &ExchangeGroup) -> io::Result<bool> {
     Ok(is_sound && part.limit() == 0)
 }
 
-/// A WACZ under construction.
 struct WaczWriter<W: Write + Seek> {
     zip: zip::ZipWriter<W>,
     resources: Vec<serde_json::Value>,
 }
 
 impl<W: Write + Seek> WaczWriter<W> {
-    /// Adds a stored entry and notes its digest; readers fetch parts of it by range, so nothing is deflated.
+    /// Adds an uncompressed entry and records its digest. Readers fetch parts of it by range, which rules out
+    /// compression.
     fn add(
         &mut self,
         path: &str,
@@ -310,7 +310,7 @@ impl<W: Write + Seek> WaczWriter<W> {
 
     fn finish(mut self, archive: &Archive, now: Timestamp) -> anyhow::Result<()> {
         let mut package = json!({
-            // The specification wants "wacz"; its own validator takes only this.
+            // The specification requires "wacz", but its own validator accepts only this value.
             "profile": "data-package",
             "wacz_version": "1.1.1",
             "software": concat!("perennial/", env!("CARGO_PKG_VERSION")),
@@ -330,7 +330,7 @@ impl<W: Write + Seek> WaczWriter<W> {
     }
 }
 
-/// The sorted lines in gzip members of some thousand, and for each member a line that says where it is.
+/// Writes the sorted lines as gzip members of some thousand lines, and for each member a line with its offset.
 fn write_index_blocks(
     chosen: &ExportSelection<'_>,
     out: &mut dyn Write,
@@ -353,7 +353,7 @@ fn write_index_blocks(
     Ok(())
 }
 
-/// Gives the member's length.
+/// Returns the member's length.
 fn write_index_block(
     lines: &[String],
     offset: usize,
@@ -371,7 +371,7 @@ fn write_index_block(
     Ok(member.len())
 }
 
-/// The HTML captures that were asked for: what a reader can start from.
+/// Writes the selected HTML captures, from which a reader can start.
 fn write_pages(chosen: &ExportSelection<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(out);
     writeln!(out, "{}", json!({ "format": "json-pages-1.0", "id": "pages", "title": "All Pages" }))?;
@@ -382,7 +382,6 @@ fn write_pages(chosen: &ExportSelection<'_>, out: &mut dyn Write) -> anyhow::Res
     Ok(out.flush()?)
 }
 
-/// Counts what goes through.
 struct CountingWriter<W> {
     out: W,
     n_bytes: u64,

@@ -1,6 +1,6 @@
-//! A response -> what it says as a feed: the one place where captures become feeds and items.
+//! A response -> a feed with its items. Only this module reads captures as feeds.
 //!
-//! The crawl, import, recovery and rebuild all ask here, so that a state made anew has the items that the crawl found.
+//! Crawl, import, recovery and rebuild all use it. A rebuilt state therefore has the items that the crawl found.
 
 use std::io::Read;
 
@@ -15,15 +15,15 @@ use url::Url;
 use super::links::MAX_STORED_BYTES;
 use crate::store::{CaptureKind, FeedRow, ItemRow, url_hash};
 
-/// Bytes of a headline and of a summary that the state keeps; the WARC file has all of it.
+/// Limits of headlines and summaries in the state; the WARC file contains them in full.
 const MAX_TITLE_BYTES: usize = 500;
 const MAX_SUMMARY_BYTES: usize = 2_000;
-/// Bytes by which a feed is told from other documents.
+/// Bytes needed to recognise a feed.
 const START_BYTES: u64 = 4_096;
-/// Bytes of what tells an item from others.
+/// Limit of an item's identifier.
 const MAX_KEY_BYTES: usize = 1_000;
 
-/// Whether a response may be a feed by its media type: then its body is worth a look.
+/// Whether a response may be a feed by its media type, which makes its body worth checking.
 pub fn may_be_feed(head: &HttpHead) -> bool {
     let is_delivered = head.status().is_some_and(|status| (200..300).contains(&status));
     let media_type = head.media_type().unwrap_or_default();
@@ -33,17 +33,17 @@ pub fn may_be_feed(head: &HttpHead) -> bool {
                 media_type.as_str(),
                 "" | "application/xml" | "text/xml" | "application/feed+json" | "application/json" | "text/plain"
             )
-            // Many servers know no better.
+            // Many servers send only these types.
             || matches!(media_type.as_str(), "text/html" | "application/octet-stream"))
 }
 
-/// Whether a body, as it was stored, begins like a feed. This costs little, and every page is asked.
+/// Whether a stored body begins like a feed. The check is cheap, because it runs on every page.
 pub fn begins_as_feed(head: &HttpHead, stored: impl Read + Send) -> bool {
     let limits = DecodingLimits { max_bytes: START_BYTES, ..DecodingLimits::default() };
     feed::looks_like_feed(&decode(head, stored.take(MAX_STORED_BYTES), limits).bytes)
 }
 
-/// Reads a response as a feed; `None` when it is none. The body is as it was stored.
+/// Reads a response as a feed; `None` if it is not one. `stored` is the body as stored.
 pub fn read_feed(url: &str, head: &HttpHead, stored: &[u8]) -> Option<Box<FeedRow>> {
     if !may_be_feed(head) || !begins_as_feed(head, stored) {
         return None;
@@ -57,7 +57,7 @@ fn read_whole(url: &str, head: &HttpHead, stored: impl Read + Send) -> Option<Bo
     let feed = feed::parse(&decoded.bytes, head.get("Content-Type").as_deref(), url).ok()?;
     let mut row = feed_to_row(&feed, url);
     row.modified = head.get("Last-Modified").and_then(|date| parse_http_date(&date));
-    // A hub may be named by the answer and not by the feed (WebSub 4).
+    // The response may name a hub that the feed does not (WebSub 4).
     if row.hub.is_none() {
         row.hub = hub_url(head, url);
     }
@@ -65,13 +65,13 @@ fn read_whole(url: &str, head: &HttpHead, stored: impl Read + Send) -> Option<Bo
     Some(Box::new(row))
 }
 
-/// The hub that a `Link` field names.
+/// The hub in a `Link` field.
 fn hub_url(head: &HttpHead, url: &str) -> Option<String> {
     let base = Url::parse(url).ok()?;
     head.link_targets("hub").iter().find_map(|href| canonical::resolve(&base, href)).map(String::from)
 }
 
-/// What the state keeps of a capture of this kind that begins as a feed. A revisit has no body, so that whoever reads its record could not find its items.
+/// The feed of a capture of this kind, for the state. A revisit has no body, and a rebuild could not find its items.
 pub(super) fn read_stored_feed(
     url: &str,
     kind: CaptureKind,
@@ -81,7 +81,7 @@ pub(super) fn read_stored_feed(
     if kind == CaptureKind::Response { read_whole(url, head, stored) } else { None }
 }
 
-/// A feed as the state keeps it: texts without markup, addresses in the one form that pages have in the archive.
+/// Converts a feed to its stored form: texts without markup, and URLs in the archive's canonical form.
 pub fn feed_to_row(feed: &Feed, url: &str) -> FeedRow {
     let base = Url::parse(url).ok();
     let address = |href: &str| match &base {

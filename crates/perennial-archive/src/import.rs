@@ -1,9 +1,9 @@
-//! Files that other tools wrote -> captures like our own: pages, versions, links.
+//! Files of other tools -> captures like our own, with pages, versions and links.
 //!
-//! A file is stored as it is, byte for byte; only from the first record on that nobody could find by its place, because it
-//! shares its compressed member with others or needs a second dictionary, it is written again record by record. What the
-//! archive has already (same file, or same address, time, kind and payload) changes nothing. Files are read on all cores,
-//! and one thread writes the state.
+//! Import copies a file byte for byte up to the first record that no offset can locate. Such a record shares its
+//! compressed member with others, or needs a second dictionary. From there on, import rewrites each record. Duplicates
+//! change nothing: the same file, or a capture with the same URL, time, kind and payload. All cores read files, and one
+//! thread writes the state.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -26,44 +26,44 @@ use super::transcription::transcribe_record;
 use super::{ArchiveWriter, files, sync_dir};
 use crate::store::{CaptureRow, FileRow, FileState, QuarantinedRecord, Store};
 
-/// Problems listed per file; further ones are counted.
+/// Maximum number of problems listed per file; further ones are only counted.
 pub const MAX_LISTED: usize = 1_000;
 
-/// What became of everything that was to be imported.
+/// The result of an import.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ImportReport {
-    /// One for each WARC file, those inside WACZ files too, and one for each end of such a file that was written again.
+    /// One report for each WARC file, including those in WACZ files, and one for each rewritten end of such a file.
     pub files: Vec<FileReport>,
-    /// One for each index file.
+    /// One report for each index file.
     pub indexes: Vec<IndexReport>,
 }
 
-/// What became of one WARC file.
+/// The result of importing one WARC file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FileReport {
-    /// As it was named.
+    /// The source as the user named it.
     pub source: String,
-    /// Its name in `warc/`; none when it brought nothing new.
+    /// Its name in `warc/`; `None` if it contained nothing new.
     pub stored_as: Option<String>,
-    /// The very file was imported before.
+    /// Whether the same file was imported before.
     pub is_known: bool,
-    /// It was written again, a compressed member for each record.
+    /// Whether it was rewritten with one compressed member per record.
     pub is_rewritten: bool,
-    /// Sound records.
+    /// Number of sound records.
     pub n_records: u64,
-    /// Captures that are new to the archive.
+    /// Number of captures new to the archive.
     pub n_captures: u64,
-    /// Captures that the archive had.
+    /// Number of captures already in the archive.
     pub n_duplicates: u64,
-    /// Damaged stretches, wrong digests, records that cannot be captures, and whatever kept the file from being read.
+    /// Number of damaged ranges, wrong digests, records that cannot be captures, and read errors.
     pub n_problems: u64,
-    /// Those of them that are defects, as `verify` counts them: all but records that cannot be captures.
+    /// Problems that are defects as in `verify`: all except records that cannot be captures.
     pub n_defects: u64,
-    /// The first of them.
+    /// The first problems.
     pub problems: Vec<ImportProblem>,
 }
 
-/// One thing wrong with an imported file.
+/// One problem of an imported file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportProblem {
     /// Where in the file.
@@ -72,25 +72,25 @@ pub struct ImportProblem {
     pub skipped_bytes: u64,
     /// In words.
     pub what: String,
-    /// Whether bytes are damaged or missing. A record that cannot be a capture may be as it was meant.
+    /// Whether bytes are damaged or missing. A record that cannot be a capture may be intentional.
     pub is_defect: bool,
 }
 
-/// A file that is no fault of the archive's: the others are imported all the same.
+/// A source is unreadable. It does not stop the import of other sources.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot be read: {0}; take it from another copy")]
 struct UnreadableSource(String);
 
-/// What became of one index file: its lines are compared with what the archive found itself.
+/// The result of comparing the lines of one index file with the captures in the archive.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct IndexReport {
-    /// As it was named.
+    /// The source as the user named it.
     pub source: String,
-    /// Lines that name a capture which the archive has at that place.
+    /// Lines that name a capture of the archive.
     pub n_confirmed: u64,
-    /// Lines that name anything else, or are no CDXJ.
+    /// Lines that name no such capture, or are not CDXJ.
     pub n_unconfirmed: u64,
-    /// The first of those.
+    /// The first unconfirmed lines.
     pub unconfirmed: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ impl IndexReport {
     }
 }
 
-/// Imports files into an archive open for writing. `progress` hears of bytes read.
+/// Imports files into an archive open for writing. `progress` receives the bytes read.
 pub fn import(
     writer: &mut ArchiveWriter,
     sources: &[PathBuf],
@@ -129,7 +129,7 @@ pub fn import(
                     let read =
                         reader.read_source(path).or_else(|error| reader.report_unreadable(path, error));
                     if let Err(error) = read {
-                        // The receiver has gone only when it failed itself.
+                        // The receiver is gone only if it failed too.
                         let _ = reader.sender.send(ImportMessage::Failed(error));
                         return;
                     }
@@ -151,7 +151,7 @@ fn is_index(path: &Path) -> bool {
     [".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz"].iter().any(|extension| name.ends_with(extension))
 }
 
-/// All or nothing for plain mistakes: a name that is wrong stops the import before it begins.
+/// A wrong file name stops the import before it begins.
 fn check_readable(path: &Path) -> anyhow::Result<()> {
     let mut file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     if !is_zip(&mut file)? && !looks_like_warc(&mut file)? {
@@ -176,9 +176,9 @@ fn known_sources(store: &Store) -> anyhow::Result<HashMap<String, String>> {
     Ok(files.filter_map(|file| Some((file.source_digest?, file.name))).collect())
 }
 
-/// From the threads that read to the one that writes; `source` names the file.
+/// Messages from the reading threads to the writing one. `source` names the file.
 enum ImportMessage {
-    /// A file that the archive has.
+    /// The archive contains the file already.
     Known {
         source: String,
         name: String,
@@ -203,7 +203,7 @@ enum ImportMessage {
         scanned: ScanSummary,
         bytes: u64,
     },
-    /// The end of a file was written again elsewhere and cut off.
+    /// The end of a file was rewritten to a new file and cut off.
     Cut {
         source: String,
         bytes: u64,
@@ -214,7 +214,7 @@ enum ImportMessage {
 struct SourceReader<'a> {
     dir: &'a Path,
     known: &'a HashMap<String, String>,
-    /// Held while a free name is looked for and taken.
+    /// Locked while a thread chooses a free name and takes it.
     naming: &'a Mutex<()>,
     progress: &'a (dyn Fn(u64) + Sync),
     sender: SyncSender<ImportMessage>,
@@ -235,7 +235,7 @@ impl SourceReader<'_> {
         for index in 0..zip.len() {
             let mut entry = zip.by_index(index).map_err(unreadable)?;
             let entry_name = entry.name().map_err(unreadable)?.into_owned();
-            // Only the last part of the name counts: a path that climbs out of the folder gets nowhere.
+            // Only the last part of the name is used. A path with `..` therefore cannot leave the folder.
             let name = entry_name.rsplit('/').next().unwrap_or_default().to_string();
             if entry_name.starts_with("archive/") && files::is_warc_name(&name) {
                 n_warcs += 1;
@@ -250,7 +250,7 @@ impl SourceReader<'_> {
         Ok(())
     }
 
-    /// A file that cannot be read is told like its other problems; any other error ends the import.
+    /// Reports an unreadable file like its other problems. Any other error ends the import.
     fn report_unreadable(&self, path: &Path, error: anyhow::Error) -> anyhow::Result<()> {
         match error.downcast_ref::<UnreadableSource>() {
             Some(unreadable) => {
@@ -274,7 +274,7 @@ impl SourceReader<'_> {
         let Some(from) = self.take_file(&source, copy, &name, &source_digest, false)? else { return Ok(()) };
         let rest = format!("{source} from byte {from}");
         self.take_rewritten(rest, &name, &file, from, source_digest)?;
-        // Only now is everything behind that place elsewhere, and safe.
+        // Everything after that offset is now durable in the rewritten file.
         file.set_len(from)?;
         file.sync_all()?;
         self.send(ImportMessage::Cut { source, bytes: from })
@@ -288,8 +288,8 @@ impl SourceReader<'_> {
             .tempfile_in(self.dir)
     }
 
-    /// Puts a file in its place and reads it. Gives where the part begins whose records cannot be found by their offsets;
-    /// then the file is not done yet.
+    /// Puts a file in its place and reads it. If some records cannot be found by their offsets, returns where they
+    /// begin. The file is then not finished yet.
     fn take_file(
         &self,
         source: &str,
@@ -313,7 +313,7 @@ impl SourceReader<'_> {
         Ok(scanned.unreachable_from)
     }
 
-    /// Takes in a file, or its end, with a compressed member for each record.
+    /// Imports a file, or its end, with one compressed member per record.
     fn take_rewritten(
         &self,
         source: String,
@@ -330,7 +330,7 @@ impl SourceReader<'_> {
     }
 
     fn rewrite(&self, source: &str, mut copy: File, from: u64, out: &mut File) -> anyhow::Result<()> {
-        // From the start of the file, because dictionaries count from where they stand.
+        // Reads from the start, because a dictionary applies to the records after it.
         copy.rewind()?;
         let mut reader = WarcReader::seekable(copy)?;
         let mut out = BufWriter::new(out);
@@ -399,7 +399,7 @@ impl SourceReader<'_> {
     }
 }
 
-/// Copies and gives the SHA-256 of what was copied.
+/// Copies the input and returns its SHA-256.
 pub(super) fn copy_digested(input: &mut dyn Read, copy: &mut dyn Write) -> anyhow::Result<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
@@ -422,13 +422,13 @@ impl ImportProblem {
         ImportProblem { offset: damage.offset, skipped_bytes: damage.length, what, is_defect: true }
     }
 
-    /// One that has no place in the file.
+    /// A problem of the whole file.
     fn without_offset(what: String) -> ImportProblem {
         ImportProblem { offset: 0, skipped_bytes: 0, what, is_defect: true }
     }
 }
 
-/// The writing side: commits what the readers send.
+/// The writing side: commits the readers' messages.
 fn take_in(
     store: &mut Store,
     dir: &Path,
@@ -482,7 +482,7 @@ fn take_in(
     Ok(reports)
 }
 
-/// Notes that a file is taken in; one that brought nothing new is removed again.
+/// Marks a file as imported. A file without new captures is removed again.
 fn end_file(store: &mut Store, dir: &Path, file: FileRow, report: &mut FileReport) -> anyhow::Result<()> {
     if report.n_captures > 0 || store.has_set_aside_record(&file.name)? {
         store.commit(&file, &[])?;
@@ -501,7 +501,8 @@ fn file_report<'a>(reports: &'a mut Vec<FileReport>, source: &str) -> &'a mut Fi
     &mut reports[at]
 }
 
-/// The first two records tell of most files. In others the scan finds it later, and their ends are written again.
+/// The first two records reveal most such files. In other files the scan finds shared members later, and rewrites their
+/// ends.
 fn has_shared_members(mut file: File) -> anyhow::Result<bool> {
     file.rewind()?;
     let mut reader = WarcReader::seekable(file)?;
@@ -519,7 +520,7 @@ fn has_shared_members(mut file: File) -> anyhow::Result<bool> {
     Ok(false)
 }
 
-/// The file's own name, with the extension that its content asks for.
+/// The file's name with the extension that matches its content.
 fn name_for(name: &str, file: &mut File) -> io::Result<String> {
     let name = name.strip_suffix(files::OPEN_SUFFIX).unwrap_or(name);
     let mut magic = [0; 4];
@@ -535,7 +536,7 @@ fn name_for(name: &str, file: &mut File) -> io::Result<String> {
     Ok(format!("{}{extension}", files::stem(name)))
 }
 
-/// Index files carry nothing that the records do not; they tell whether something is missing.
+/// Index files contain nothing that the records lack. A comparison shows whether records are missing.
 fn compare_index(store: &Store, path: &Path, files: &[FileReport]) -> anyhow::Result<IndexReport> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let is_gzip = path.extension().is_some_and(|extension| extension == "gz");
@@ -571,7 +572,7 @@ fn is_confirmed(store: &Store, line: &str, stored: &HashMap<&str, &str>) -> anyh
             return Ok(true);
         }
     }
-    // The file was known, or written again: the capture may be elsewhere.
+    // The file was known or rewritten, which means that the capture may be in a different file.
     match (line.date(), &line.digest) {
         (Some(date), Some(digest)) => store.has_capture(&line.url, date, digest),
         _ => Ok(false),

@@ -1,7 +1,7 @@
-//! A response -> the addresses it refers to: the one place where the links of a document are found.
+//! A response -> the URLs that it links to. Only this module finds the links of a document.
 //!
-//! The crawl derives what to fetch from this list, and the archive keeps its page links, whether the document just came
-//! from the network or is read from a WARC file. So a state that is made anew has the links that the crawl found.
+//! The crawl derives its next fetches from these links, and the archive stores those to pages. Documents from the
+//! network and from WARC files are treated alike, so a rebuilt state has the links of the crawl.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -18,31 +18,30 @@ use url::Url;
 
 use crate::store::{CaptureKind, LinkTarget};
 
-/// Bytes of a stored body, or of a drawn document, that are read for links. What comes after them is archived like
-/// everything else.
+/// Bytes of a stored body or rendered document that are searched for links. The archive stores the rest like everything
+/// else.
 pub const MAX_STORED_BYTES: u64 = 16 << 20;
 
-/// Bytes of a document after its codings are undone: a compressed bomb ends here.
+/// Bytes of a decoded document. The limit protects against compression bombs.
 const MAX_TEXT_BYTES: u64 = 32 << 20;
 
-/// A document that is longer than this after its codings are undone is a large one. Real pages hardly ever are, and a crawl reads
-/// large ones one at a time.
+/// A longer decoded document counts as large. Real pages are rarely large, and a crawl reads large ones one at a time.
 pub const LARGE_TEXT_BYTES: u64 = 2 << 20;
 
-/// The address of a resource record that holds a page's document after its scripts ran begins with this.
+/// URL prefix of a resource record with a page's rendered document.
 pub const RENDERED_PREFIX: &str = "urn:dom:";
 
-/// A document as the link finder reads it.
+/// A document as text, for finding links.
 pub struct DocumentText {
-    /// Decoded, bounded.
+    /// The decoded text, up to the limit.
     pub text: String,
-    /// What it was decoded from: queries of links are encoded in it.
+    /// The original charset, which also encodes the queries of links.
     pub charset: Charset,
-    /// Why it is not all of the document, if it is not.
+    /// Why the document is incomplete, if it is.
     pub cut: Option<IncompleteBody>,
 }
 
-/// One reference, its address in the one form that pages have in the archive.
+/// One link, with the URL in the archive's canonical form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DocumentLink {
     /// Where to.
@@ -51,27 +50,26 @@ pub struct DocumentLink {
     pub kind: LinkKind,
 }
 
-/// What a response refers to, each address once per kind, in the document's order.
+/// The links of a response, each URL once per kind, in document order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DocumentLinks {
-    /// A redirect leads here.
+    /// The target of a redirect.
     Redirect(Url),
-    /// From an HTML document as it was sent.
+    /// From an HTML document as received.
     Page(Vec<DocumentLink>),
-    /// From an HTML document as its scripts drew it.
+    /// From an HTML document as rendered by its scripts.
     Rendered(Vec<DocumentLink>),
-    /// From a style sheet.
     Style(Vec<DocumentLink>),
 }
 
-/// The links that the archive keeps of a response; only the link finder makes them.
+/// The links that the archive stores for a response. Only this module makes them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PageLinks {
     targets: Vec<LinkTarget>,
     source: LinkSource,
 }
 
-/// Which part of an exchange says where it leads.
+/// The part of an exchange that contains the links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LinkSource {
     Head,
@@ -80,7 +78,7 @@ enum LinkSource {
 }
 
 impl DocumentLinks {
-    /// The pages that a page leads to, sorted. `None` for a style sheet: the link graph is one of pages.
+    /// The linked pages, sorted. `None` for a style sheet, because the link graph contains only pages.
     pub fn kept(&self) -> Option<PageLinks> {
         let (source, mut urls) = match self {
             DocumentLinks::Redirect(url) => (LinkSource::Head, vec![url.as_str()]),
@@ -94,7 +92,7 @@ impl DocumentLinks {
         Some(PageLinks { targets: urls.into_iter().map(target).collect(), source })
     }
 
-    /// The links of the document, if it was one.
+    /// The links, if the response was a document.
     pub fn document_links(&self) -> &[DocumentLink] {
         match self {
             DocumentLinks::Redirect(_) => &[],
@@ -110,8 +108,7 @@ fn page_addresses(links: &[DocumentLink]) -> Vec<&str> {
 }
 
 impl PageLinks {
-    /// As the state takes them from a capture of this kind. A revisit has no body, so that whoever reads its record
-    /// could not find the links of one.
+    /// The links for a capture of this kind. A revisit has no body, and a rebuild could not find the links of one.
     pub(super) fn for_capture(self, kind: CaptureKind) -> Option<Vec<LinkTarget>> {
         let is_recorded = match kind {
             CaptureKind::Response => true,
@@ -122,7 +119,7 @@ impl PageLinks {
     }
 }
 
-/// Which documents refer to others.
+/// Kinds of documents with links.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DocumentKind {
     Html,
@@ -144,22 +141,22 @@ fn is_delivered(status: u16) -> bool {
     (200..300).contains(&status)
 }
 
-/// True when the body of a response has links: HTML or a style sheet that was delivered.
+/// Whether the body of a response has links: a delivered HTML document or style sheet.
 pub fn has_links(head: &HttpHead) -> bool {
     document_kind(head).is_some()
 }
 
-/// True when the response is HTML that was delivered.
+/// Whether the response is a delivered HTML document.
 pub fn is_html(head: &HttpHead) -> bool {
     document_kind(head) == Some(DocumentKind::Html)
 }
 
-/// Reads a body, as it was stored, as text.
+/// Decodes a stored body to text.
 pub fn read_text(head: &HttpHead, stored: impl Read + Send) -> DocumentText {
     read_text_up_to(head, stored, MAX_TEXT_BYTES)
 }
 
-/// The same; `None` for a large document, which costs little to find out.
+/// Like [`read_text`], but returns `None` for a large document, at little cost.
 pub fn read_small_text(head: &HttpHead, stored: impl Read + Send) -> Option<DocumentText> {
     let document = read_text_up_to(head, stored, LARGE_TEXT_BYTES);
     let is_large = document.cut.as_ref().is_some_and(|cut| cut.cause == IncompleteCause::TooLarge);
@@ -174,13 +171,13 @@ fn read_text_up_to(head: &HttpHead, stored: impl Read + Send, max_bytes: u64) ->
         Cow::Owned(text) => Some(text),
         Cow::Borrowed(text) => (text.len() < decoded.bytes.len()).then(|| text.to_owned()),
     };
-    // Bytes that are the text already are taken as they are: of a large document there is no second copy.
+    // Bytes that are valid text already are used directly, which avoids a second copy of a large document.
     let text = own.unwrap_or_else(|| String::from_utf8(decoded.bytes).unwrap_or_default());
     DocumentText { text, charset, cut: decoded.cut }
 }
 
-/// Finds all links of a response: those of the drawn document where there is one, else those of the body, which is
-/// needed only when [`has_links`] says so. `None` when the response says nothing about links.
+/// Finds all links of a response, in the rendered document if there is one, else in the body. The body is needed only
+/// if [`has_links`]. `None` if the response cannot have links.
 pub fn find(
     url: &Url,
     head: &HttpHead,
@@ -203,20 +200,20 @@ pub fn find(
     })
 }
 
-/// Where a redirect leads.
+/// The target of a redirect.
 pub(super) fn redirect_target(url: &Url, head: &HttpHead) -> Option<Url> {
     canonical::resolve(url, &head.get("Location")?)
 }
 
-/// The same for a document that was drawn from a delivered page: always UTF-8.
+/// Like [`find`], for the rendered document of a delivered page, which is always UTF-8.
 pub fn find_rendered(url: &Url, rendered: &[u8]) -> DocumentLinks {
     let text: Cow<'_, str> =
         String::from_utf8_lossy(&rendered[..rendered.len().min(MAX_STORED_BYTES as usize)]);
     DocumentLinks::Rendered(canonical_links(find_links(&text, url, Charset::default())))
 }
 
-/// The links that the state keeps of a capture of this kind; `body` as stored, read only if it counts; `rendered` where
-/// the exchange has a drawn document.
+/// The links that the state stores for a capture of this kind. `body` is the stored body, read only if needed.
+/// `rendered` is the rendered document, if the exchange has one.
 pub(super) fn find_page_links(
     url: &str,
     kind: CaptureKind,
@@ -230,7 +227,7 @@ pub(super) fn find_page_links(
     find(&url, head, document.as_ref(), rendered)?.kept()?.for_capture(kind)
 }
 
-/// The page whose drawn document a resource record holds.
+/// The page whose rendered document a resource record contains.
 pub(super) fn rendered_page(uri: &str) -> Option<&str> {
     uri.strip_prefix(RENDERED_PREFIX)
 }
@@ -247,7 +244,7 @@ fn canonical_links(found: Vec<UrlReference>) -> Vec<DocumentLink> {
         .collect()
 }
 
-/// Whether a response may be a sitemap, by its media type and the end of its name.
+/// Whether a response may be a sitemap, by its media type and the end of its file name.
 pub(super) fn may_be_sitemap(url: &str, head: &HttpHead) -> bool {
     let media_type = head.media_type().unwrap_or_default();
     let name = url.split(['?', '#']).next().unwrap_or_default();
@@ -256,7 +253,8 @@ pub(super) fn may_be_sitemap(url: &str, head: &HttpHead) -> bool {
             || [".xml", ".xml.gz"].iter().any(|end| name.ends_with(end)))
 }
 
-/// The addresses of its own site that a response names as a sitemap; `body` as stored. A capture whose body is elsewhere names none.
+/// The URLs on its site that a response lists as a sitemap. `body` is the stored body. A capture without a body lists
+/// none.
 pub(super) fn find_sitemap_pages(
     url: &str,
     kind: CaptureKind,
@@ -275,10 +273,10 @@ pub(super) fn find_sitemap_pages(
     own.map(|page| LinkTarget { surt: surt(page.as_str()), url: page.into() }).collect()
 }
 
-/// Bytes of a sitemap after it was unpacked.
+/// Bytes of a sitemap after decompression.
 const MAX_SITEMAP_BYTES: u64 = 32 << 20;
 
-/// The addresses that a sitemap or a feed names. It may be a gzip file in itself; what can be read of it is used.
+/// The URLs in a sitemap or feed. The body may be a gzip file; the readable part is used.
 pub fn read_sitemap(body: &[u8]) -> Sitemap {
     if !body.starts_with(&[0x1f, 0x8b]) {
         return sitemap::parse(body);

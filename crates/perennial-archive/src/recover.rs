@@ -1,8 +1,8 @@
-//! What a crash left -> an archive whose state and WARC files agree, and a list of what was put right.
+//! An archive after a crash -> an archive whose state and WARC files agree, and a list of repairs.
 //!
-//! The WARC is synced before the state commits, so usually the state is behind: the file holds sound records
-//! that the state does not know, and perhaps a torn one at its end. After a power cut on a disk that lies the
-//! state can be ahead; then it is made anew from the files.
+//! The WARC file is synced before the state commits, so usually the state is behind. The file then contains sound
+//! records that the state lacks, and perhaps an incomplete one at its end. Some disks lose synced writes in a power
+//! failure, which can leave the state ahead. It is then rebuilt from the files.
 
 use std::fmt;
 use std::fs;
@@ -16,55 +16,50 @@ use super::scan::{ScanItem, scan};
 use super::{Archive, files, index, make_dir, sync_dir};
 use crate::store::{CaptureRow, FileRow, FileState, QuarantinedRecord, Store, Texts, remove_state};
 
-/// Rows that are committed together.
+/// Rows per transaction.
 pub(crate) const BATCH_ROWS: usize = 4_000;
 
-/// One thing that was put right.
+/// One repair.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "repair", rename_all = "kebab-case")]
 pub enum Repair {
-    /// A record that was written in part was cut off and kept beside the file.
+    /// An incomplete record was moved to a side file.
     CutTorn {
-        /// The WARC file.
         file: String,
-        /// Where it was cut.
+        /// Offset of the cut.
         offset: u64,
-        /// How much was cut off.
+        /// Bytes moved.
         bytes: u64,
-        /// Where that is now.
+        /// Name of the side file.
         kept_in: String,
     },
-    /// Records that the state did not know were taken in.
+    /// Records that the state lacked were added to it.
     Recovered {
-        /// The WARC file.
         file: String,
-        /// How many captures.
+        /// Number of captures added.
         n_captures: u64,
     },
-    /// A state of an earlier version of this program, which believed what records claim, was checked against their bytes.
+    /// A state of an earlier version of this program was checked. That version trusted claimed digests without reading
+    /// the bytes.
     Checked {
-        /// How many captures there are.
+        /// Number of captures.
         n_captures: u64,
-        /// How many contradict their digests.
+        /// Number of captures that contradict their digests.
         n_mismatching: u64,
-        /// How many revisits stand for a payload that no record holds.
+        /// Number of revisits whose payload is in no record.
         n_unfounded: u64,
     },
-    /// A file could not be read to its end. What the state knows of it stays.
+    /// A file could not be read to its end. Its rows in the state remain.
     Unread {
-        /// The WARC file.
         file: String,
-        /// Why.
         why: String,
     },
-    /// A file of the index was not as it had been written: the index is made anew from there on.
+    /// An index file had changed since it was written. The index is rebuilt from its first capture on.
     ForgotRuns {
-        /// The file in `index/`.
         file: String,
     },
-    /// The state knew more than the files hold: it was made anew from them.
+    /// The state named captures that the files lack. It was rebuilt from the files.
     MadeStateAnew {
-        /// Why.
         why: String,
     },
 }
@@ -97,7 +92,7 @@ impl fmt::Display for Repair {
     }
 }
 
-/// Brings state and files together; the caller holds the write lock.
+/// Makes state and files agree. The caller must hold the write lock.
 pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)> {
     make_dir(&archive.warc_dir())?;
     make_dir(&archive.index_dir())?;
@@ -129,8 +124,8 @@ pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)>
     Ok((store, repairs))
 }
 
-/// Makes state and index from the WARC files alone; the caller holds the write lock. Readers see the state as it was
-/// until the new one is complete.
+/// Rebuilds state and index from the WARC files alone. The caller must hold the write lock. Readers see the previous
+/// state until the new one is complete.
 pub(crate) fn rebuild_state(
     archive: &Archive,
     repairs: &mut Vec<Repair>,
@@ -142,7 +137,7 @@ pub(crate) fn rebuild_state(
     catch_up(archive, &mut fresh, repairs, progress)?;
     keep_sources(archive, &mut fresh)?;
     index::write_tail_run(&mut fresh, &archive.index_dir())?;
-    // Its pages have the numbers of the state that goes.
+    // Its page numbers are those of the replaced state.
     Texts::remove(&archive.texts_path())?;
     let store = fresh.replace_state(&archive.state_path())?;
     drop(fresh);
@@ -151,8 +146,8 @@ pub(crate) fn rebuild_state(
     Ok(store)
 }
 
-/// What an import noted of its files cannot be read from them again: which came from elsewhere, and with what bytes. It is taken over
-/// from the present state, if that can be read.
+/// Copies from the present state, if it is readable, which files were imported and the digests of their sources. The
+/// files do not contain this information.
 fn keep_sources(archive: &Archive, fresh: &mut Store) -> anyhow::Result<()> {
     let Ok(noted) = archive.store().and_then(|store| store.files()) else { return Ok(()) };
     let made = fresh.files()?;
@@ -164,7 +159,7 @@ fn keep_sources(archive: &Archive, fresh: &mut Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where a state is made that is to take the place of the present one; worthless after a crash.
+/// Path of the state under construction; worthless after a crash.
 fn new_state_path(archive: &Archive) -> PathBuf {
     archive.state_path().with_added_extension("new")
 }
@@ -206,7 +201,7 @@ fn state_is_ahead(archive: &Archive, store: &Store) -> anyhow::Result<Option<Str
     Ok(None)
 }
 
-/// Takes in whatever the files hold and the state does not know.
+/// Adds records to the state that only the files contain.
 pub(crate) fn catch_up(
     archive: &Archive,
     store: &mut Store,
@@ -220,7 +215,7 @@ pub(crate) fn catch_up(
         let was_open = row.is_some_and(|row| row.state == FileState::Open);
         if is_behind {
             match catch_up_file(archive, store, &on_disk, row, repairs, progress) {
-                // One file that cannot be read keeps nobody from the others.
+                // An unreadable file must not prevent the recovery of others.
                 Err(error) if error.downcast_ref::<std::io::Error>().is_some() => {
                     repairs.push(Repair::Unread { file: on_disk.name, why: format!("{error:#}") });
                 }
@@ -230,7 +225,7 @@ pub(crate) fn catch_up(
             && was_open
             && !on_disk.is_open
         {
-            // A crash between the file's final name and the state's note of it.
+            // A crash happened after the file's final rename and before the commit of its new name.
             sync_dir(&archive.warc_dir())?;
             store.commit(&FileRow { state: FileState::Closed, ..row.clone() }, &[])?;
         }
@@ -246,7 +241,7 @@ fn catch_up_file(
     repairs: &mut Vec<Repair>,
     progress: &dyn Fn(u64),
 ) -> anyhow::Result<()> {
-    // Only our own files grow at their end. A zstd file needs its first frame to be read at all.
+    // Only our files grow at their end. Other files are read from the start, because a zstd file needs its first frame.
     let is_own = row.is_some_and(|row| row.state != FileState::Imported);
     let from = row.filter(|_| is_own).map_or(0, |row| row.committed_bytes);
     let base = FileRow {
@@ -264,7 +259,7 @@ fn catch_up_file(
         repairs.extend(repair_file(&path, &on_disk.name, from)?);
     }
     let file = files::open(&archive.warc_dir(), &on_disk.name)?;
-    // What a killed process wrote, or whoever put the file here, may not be on disk yet: the state must not be ahead of it.
+    // The file may contain unsynced bytes from a killed process or a copy. The state must not be ahead of the disk.
     file.sync_all()?;
     sync_dir(&archive.warc_dir())?;
     let end = file.metadata()?.len();
@@ -273,7 +268,7 @@ fn catch_up_file(
         match (found.quarantined(), found) {
             (_, ScanItem::Capture(row)) => taken.push(row)?,
             (Some(quarantined), _) => taken.set_aside(quarantined),
-            // Damage in a file that is complete is for `verify` to name; every sound record around it is taken in.
+            // `verify` reports the damage of complete files. All sound records around it are added.
             (None, _) => {}
         }
         Ok(())
@@ -285,7 +280,7 @@ fn catch_up_file(
     Ok(())
 }
 
-/// Rows on their way into the state, a batch at a time.
+/// Adds rows to the state in batches.
 pub(crate) struct CaptureBatch<'s> {
     store: &'s mut Store,
     file: FileRow,
@@ -315,7 +310,7 @@ impl<'s> CaptureBatch<'s> {
         Ok(())
     }
 
-    /// Notes that all up to `end` is known; gives the number of captures that were new.
+    /// Records that the file is known up to `end`. Returns the number of new captures.
     pub(crate) fn finish(&mut self, end: u64) -> anyhow::Result<u64> {
         self.file.committed_bytes = end;
         self.flush()?;

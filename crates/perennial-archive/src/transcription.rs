@@ -1,23 +1,22 @@
-//! A record as read -> the same record as a gzip member of its own: for files whose records cannot be found by
-//! offset (whole-file gzip), and for exports from zstd, plain or ARC files.
+//! A record as read -> the same record as a separate gzip member. Import uses it for records that cannot be found by
+//! offset. Export uses it for zstd, plain and ARC files.
 
 use std::io::{self, BufRead, Read, Seek, Write};
 
 use flate2::write::GzEncoder;
 use perennial_warc::{Record, RecordExtent, RecordHeader, RecordId, WarcVersion, sha1_label};
 
-/// A member up to this size is held in memory until its record has proved sound, a larger one on disk.
+/// A member up to this size stays in memory until its record has proved sound; a larger one goes to disk.
 const SPOOL_BYTES: usize = 8 << 20;
 
-/// A record in its new place.
+/// A record at its new place.
 pub(crate) struct TranscribedRecord {
-    /// Where it was read.
+    /// Its extent in the source.
     pub from: RecordExtent,
-    /// Length of the member written.
     pub length: u64,
 }
 
-/// Writes the record behind what `out` has; `None`, and nothing written, when it proved damaged.
+/// Appends the record to `out`. If the record is damaged, nothing is written and the result is `None`.
 pub(crate) fn transcribe_record<R: Read>(
     mut record: Record<'_, R>,
     out: &mut dyn Write,
@@ -29,7 +28,7 @@ pub(crate) fn transcribe_record<R: Read>(
         let bytes = match record.fill_buf() {
             Ok([]) => break,
             Ok(bytes) => bytes,
-            // What is wrong comes out again, and is told, at the end of the record.
+            // The end of the record reports the same error.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) =>
             {
@@ -49,7 +48,7 @@ pub(crate) fn transcribe_record<R: Read>(
     Ok(Some(TranscribedRecord { from, length }))
 }
 
-/// The fields as they were; a record of an ARC file gets what WARC demands of it.
+/// The fields as they were. A record of an ARC file also gets the fields that WARC requires.
 fn record_head(header: &RecordHeader, offset: u64) -> Vec<u8> {
     let mut head = Vec::with_capacity(1024);
     let version = match header.version() {
@@ -81,7 +80,7 @@ fn arc_content_type(header: &RecordHeader) -> &str {
     }
 }
 
-/// The same record gives the same name each time it is transcribed.
+/// The id depends only on the record, which gives it the same id on each transcription.
 fn arc_record_id(header: &RecordHeader, offset: u64) -> RecordId {
     let text: String = header.fields().map(|(name, value)| format!("{name}={value}\n")).collect();
     let label = sha1_label(format!("{text}{offset}").as_bytes());

@@ -1,9 +1,9 @@
-//! The values of one column in a row group -> a page: which values are there, and those that are.
+//! The values of one column in a row group -> a page: a bitmap of present values, and the values.
 
 use super::thrift::{ThriftStruct, varint};
 use super::{ColumnKind, ParquetValue};
 
-/// Names of the format.
+/// Constants of the format.
 const PLAIN: i32 = 0;
 const RLE: i32 = 3;
 const DATA_PAGE: i32 = 0;
@@ -11,21 +11,21 @@ const OPTIONAL: i32 = 1;
 const UNCOMPRESSED: i32 = 0;
 const ZSTD: i32 = 6;
 
-/// Of Zstandard: what it gains beyond this level is not worth the time.
+/// The level of Zstandard. Higher levels save too few bytes for their time.
 const LEVEL: i32 = 3;
 
 /// Values of a column that are not written yet.
 #[derive(Debug)]
 pub(super) struct ColumnBuffer {
     kind: ColumnKind,
-    /// How often in a row a value is there, or missing, alternately; it begins with those that are there.
+    /// Alternating lengths of runs of present and missing values, beginning with present ones.
     runs: Vec<u32>,
     n: usize,
     n_truths: usize,
     plain: Vec<u8>,
 }
 
-/// What the footer says of a page.
+/// The footer's data about a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnChunk {
     n: usize,
@@ -39,7 +39,7 @@ impl ColumnBuffer {
         ColumnBuffer { kind, runs: vec![0], n: 0, n_truths: 0, plain: Vec::new() }
     }
 
-    /// Whether a value is one of this column.
+    /// Whether a value has the type of this column.
     pub(super) fn takes(&self, value: &ParquetValue<'_>) -> bool {
         match value {
             ParquetValue::Missing => true,
@@ -53,7 +53,7 @@ impl ColumnBuffer {
 
     pub(super) fn push(&mut self, value: &ParquetValue<'_>) {
         let is_there = *value != ParquetValue::Missing;
-        // Runs of values that are there stand at even places.
+        // Runs of present values have even indexes.
         if (self.runs.len() % 2 == 1) != is_there {
             self.runs.push(0);
         }
@@ -86,7 +86,7 @@ impl ColumnBuffer {
         self.plain.len() + 5 * self.runs.len()
     }
 
-    /// The page with its head, and what the footer says of it. The buffer is empty afterwards.
+    /// The page with its header, and its data for the footer. Empties the buffer.
     pub(super) fn end_page(&mut self) -> (ColumnChunk, Vec<u8>) {
         let mut levels = Vec::new();
         for (place, run) in self.runs.iter().enumerate().filter(|(_, run)| **run > 0) {
@@ -97,7 +97,7 @@ impl ColumnBuffer {
         body.extend(levels);
         body.extend_from_slice(&self.plain);
         let n_plain = body.len();
-        // A text that cannot be compressed is written as it is.
+        // Incompressible values are stored uncompressed.
         let packed = zstd::bulk::compress(&body, LEVEL).ok().filter(|packed| packed.len() < body.len());
         let codec = if packed.is_some() { ZSTD } else { UNCOMPRESSED };
         let body = packed.unwrap_or(body);
@@ -114,7 +114,7 @@ impl ColumnBuffer {
         (chunk, page)
     }
 
-    /// The type that the format has for it.
+    /// The physical type in the format.
     fn physical(&self) -> i32 {
         match self.kind {
             ColumnKind::Truth => 0,
@@ -124,7 +124,7 @@ impl ColumnBuffer {
         }
     }
 
-    /// What the footer says of the column: by the names of old, and by those of today.
+    /// The footer's schema of the column, as both converted type and logical type.
     pub(super) fn schema(&self, name: &str) -> ThriftStruct {
         let mut element = ThriftStruct::default();
         element.i32(1, self.physical()).i32(3, OPTIONAL).binary(4, name.as_bytes());
@@ -146,7 +146,7 @@ impl ColumnBuffer {
         element
     }
 
-    /// What the footer says of a page of it.
+    /// The footer's metadata of a page.
     pub(super) fn metadata(&self, name: &str, offset: u64, chunk: &ColumnChunk) -> ThriftStruct {
         let (plain, packed) = (chunk.n_bytes_plain as i64, chunk.n_bytes as i64);
         let mut column = ThriftStruct::default();

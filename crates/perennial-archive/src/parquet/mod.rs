@@ -1,13 +1,14 @@
 //! Rows -> the bytes of a Parquet file, for data frames.
 //!
-//! Only what flat tables of whole numbers, numbers, truths, texts and times need: plain values in pages of Zstandard, one page a column
-//! and row group, nothing where a value is missing, the footer in Thrift's compact protocol. Row groups come out as they are full, so a
-//! table of any length needs the memory of one.
+//! It implements only the parts of the format that flat tables of five types need. Pages contain plain values
+//! compressed with Zstandard. Each column has one page per row group, and missing values take no space. The footer uses
+//! Thrift's compact protocol. Full row groups are returned at once, so a table of any length needs the memory of one
+//! row group.
 //!
 //! | file | what becomes what |
 //! |---|---|
 //! | `column` | the values of one column in a row group -> a page |
-//! | `thrift` | fields -> the compact protocol of Thrift, in which page headers and the footer are written |
+//! | `thrift` | fields -> Thrift's compact protocol, for page headers and the footer |
 
 mod column;
 mod thrift;
@@ -19,75 +20,67 @@ use self::thrift::ThriftStruct;
 use perennial_core::time::Timestamp;
 
 const MAGIC: &[u8; 4] = b"PAR1";
-/// A row group is full with so many rows, or so many bytes of values.
+/// Number of rows, or bytes of values, that fill a row group.
 const MAX_ROWS: usize = 100_000;
 const MAX_BYTES: usize = 16 << 20;
 
-/// What a column has.
+/// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ColumnKind {
-    /// Truths.
+    /// Booleans.
     Truth,
-    /// Whole numbers.
+    /// Integers.
     Whole,
-    /// Numbers.
+    /// Floating-point numbers.
     Number,
-    /// Texts.
+    /// Strings.
     Text,
-    /// Instants, to the millisecond, in UTC.
+    /// Instants in UTC, in milliseconds.
     Time,
 }
 
-/// A value of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ParquetValue<'a> {
-    /// Nothing.
+    /// A null.
     Missing,
-    /// A truth.
     Truth(bool),
-    /// A whole number.
     Whole(i64),
-    /// A number.
     Number(f64),
-    /// A text.
     Text(&'a str),
-    /// An instant.
     Time(Timestamp),
 }
 
 /// Why a row cannot be written.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum RowError {
-    /// It has another number of values than there are columns.
+    /// The number of values differs from the number of columns.
     #[error("the row has {0} values, the table {1} columns")]
     Width(usize, usize),
-    /// A value is not what the column has.
+    /// The type of a value differs from that of its column.
     #[error("a value of the column {0} is of another kind")]
     Kind(String),
 }
 
-/// Writes one table.
 #[derive(Debug)]
 pub struct ParquetWriter {
     columns: Vec<(String, ColumnBuffer)>,
     n_pending: usize,
     n_rows: u64,
     groups: Vec<RowGroup>,
-    /// Bytes of the file so far.
     offset: u64,
-    /// Bytes that were made and not taken.
+    /// Finished bytes that the caller has not taken yet.
     ready: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct RowGroup {
     n_rows: usize,
-    /// Where each column's page begins, and the page.
+    /// The offset of each column's page, and the page.
     chunks: Vec<(u64, ColumnChunk)>,
 }
 
 impl ParquetWriter {
-    /// A table with these columns.
+    /// A table with these columns and no rows.
     pub fn new(columns: &[(&str, ColumnKind)]) -> ParquetWriter {
         let buffer = |(name, kind): &(&str, ColumnKind)| ((*name).to_owned(), ColumnBuffer::new(*kind));
         ParquetWriter {
@@ -100,7 +93,7 @@ impl ParquetWriter {
         }
     }
 
-    /// Adds a row. A row that cannot be written is left out.
+    /// Adds a row. A row that cannot be written is skipped.
     pub fn push(&mut self, row: &[ParquetValue<'_>]) -> Result<(), RowError> {
         if row.len() != self.columns.len() {
             return Err(RowError::Width(row.len(), self.columns.len()));
@@ -119,12 +112,12 @@ impl ParquetWriter {
         Ok(())
     }
 
-    /// The bytes that are ready; they stand one after the other in the file.
+    /// The finished bytes, to be appended to the file.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.ready)
     }
 
-    /// Ends the table; the last bytes of the file.
+    /// Ends the table and returns the last bytes of the file.
     pub fn finish(mut self) -> Vec<u8> {
         self.end_group();
         let footer = self.footer();

@@ -1,10 +1,10 @@
-//! Tables that are written are read again, by a reader that knows only what the format says.
+//! Written tables are read back by a reader based only on the specification.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a field of the compact protocol has.
+/// A field of the compact protocol.
 #[derive(Clone, Debug, PartialEq)]
 enum ThriftField {
     Truth(bool),
@@ -161,7 +161,7 @@ fn page_values(file: &[u8], column: &ThriftField) -> Vec<CellValue> {
     read
 }
 
-/// All columns of a file, and how many row groups it has.
+/// Reads all columns of a file, and the number of row groups.
 fn read(file: &[u8]) -> (Vec<(String, Vec<CellValue>)>, usize) {
     assert!(file.starts_with(MAGIC) && file.ends_with(MAGIC));
     let tail = file.len() - 8;

@@ -1,4 +1,4 @@
-//! Fields -> the compact protocol of Thrift.
+//! Fields -> Thrift's compact protocol.
 
 const I32: u8 = 5;
 const I64: u8 = 6;
@@ -6,7 +6,7 @@ const BINARY: u8 = 8;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
 
-/// A struct that is being written; its fields must come in order of their numbers.
+/// A struct under construction. Its fields must be written in the order of their numbers.
 #[derive(Debug, Default)]
 pub(super) struct ThriftStruct {
     bytes: Vec<u8>,
@@ -14,53 +14,52 @@ pub(super) struct ThriftStruct {
 }
 
 impl ThriftStruct {
-    /// The bytes, with the mark of the end.
+    /// The bytes with the end marker.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.bytes.push(0);
         self.bytes
     }
 
     fn field(&mut self, number: i16, kind: u8) {
-        // Numbers of this format never jump by more than 15.
+        // Field numbers of this format never differ by more than 15.
         self.bytes.push(((number - self.last) as u8) << 4 | kind);
         self.last = number;
     }
 
-    /// A whole number, or one of few names.
+    /// A 32-bit integer, or an enum.
     pub(super) fn i32(&mut self, number: i16, value: i32) -> &mut ThriftStruct {
         self.field(number, I32);
         varint(&mut self.bytes, zigzag(i64::from(value)));
         self
     }
 
-    /// A long whole number.
     pub(super) fn i64(&mut self, number: i16, value: i64) -> &mut ThriftStruct {
         self.field(number, I64);
         varint(&mut self.bytes, zigzag(value));
         self
     }
 
-    /// A truth, which the kind of the field says.
+    /// A boolean, stored in the field's type.
     pub(super) fn truth(&mut self, number: i16, value: bool) -> &mut ThriftStruct {
         self.field(number, if value { 1 } else { 2 });
         self
     }
 
-    /// A text.
+    /// A string or bytes.
     pub(super) fn binary(&mut self, number: i16, value: &[u8]) -> &mut ThriftStruct {
         self.field(number, BINARY);
         binary(&mut self.bytes, value);
         self
     }
 
-    /// A struct inside this one.
+    /// A nested struct.
     pub(super) fn inner(&mut self, number: i16, value: ThriftStruct) -> &mut ThriftStruct {
         self.field(number, STRUCT);
         self.bytes.extend(value.end());
         self
     }
 
-    /// Names from a list of few.
+    /// A list of integers or enums.
     pub(super) fn i32s(&mut self, number: i16, values: &[i32]) -> &mut ThriftStruct {
         self.field(number, LIST);
         list(&mut self.bytes, values.len(), I32);
@@ -68,7 +67,7 @@ impl ThriftStruct {
         self
     }
 
-    /// One text in a list.
+    /// A list with one string.
     pub(super) fn one_binary(&mut self, number: i16, value: &[u8]) -> &mut ThriftStruct {
         self.field(number, LIST);
         list(&mut self.bytes, 1, BINARY);
@@ -76,7 +75,7 @@ impl ThriftStruct {
         self
     }
 
-    /// Structs.
+    /// A list of structs.
     pub(super) fn structs(
         &mut self,
         number: i16,
@@ -109,7 +108,7 @@ fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// Seven bits a byte, the lowest first.
+/// Seven bits per byte, lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

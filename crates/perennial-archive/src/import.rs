@@ -66,11 +66,11 @@ pub struct FileReport {
 /// One problem of an imported file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportProblem {
-    /// Where in the file.
+    /// Byte offset in the file.
     pub offset: u64,
-    /// How many bytes were skipped; 0 when the record was taken nonetheless.
+    /// Bytes skipped; 0 if the record was imported anyway.
     pub skipped_bytes: u64,
-    /// In words.
+    /// A description for people.
     pub what: String,
     /// Whether bytes are damaged or missing. A record that cannot be a capture may be intentional.
     pub is_defect: bool,
@@ -183,7 +183,7 @@ enum ImportMessage {
         source: String,
         name: String,
     },
-    /// A file is in place under its name.
+    /// A file has its final name.
     Begin {
         source: String,
         file: FileRow,

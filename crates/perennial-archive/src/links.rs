@@ -44,9 +44,7 @@ pub struct DocumentText {
 /// One link, with the URL in the archive's canonical form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DocumentLink {
-    /// Where to.
     pub url: Url,
-    /// Why.
     pub kind: LinkKind,
 }
 
@@ -177,7 +175,7 @@ fn read_text_up_to(head: &HttpHead, stored: impl Read + Send, max_bytes: u64) ->
 }
 
 /// Finds all links of a response, in the rendered document if there is one, else in the body. The body is needed only
-/// if [`has_links`]. `None` if the response cannot have links.
+/// if [`has_links`] holds. `None` if the response cannot have links.
 pub fn find(
     url: &Url,
     head: &HttpHead,
@@ -253,8 +251,8 @@ pub(super) fn may_be_sitemap(url: &str, head: &HttpHead) -> bool {
             || [".xml", ".xml.gz"].iter().any(|end| name.ends_with(end)))
 }
 
-/// The URLs on its site that a response lists as a sitemap. `body` is the stored body. A capture without a body lists
-/// none.
+/// The URLs on its site that a response lists as a sitemap. `body` is the stored body. A revisit has none and lists
+/// no URLs.
 pub(super) fn find_sitemap_pages(
     url: &str,
     kind: CaptureKind,

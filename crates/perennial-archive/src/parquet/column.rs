@@ -1,4 +1,4 @@
-//! The values of one column in a row group -> a page: a bitmap of present values, and the values.
+//! The values of one column in a row group -> a page: the definition levels, and the present values.
 
 use super::thrift::{ThriftStruct, varint};
 use super::{ColumnKind, ParquetValue};

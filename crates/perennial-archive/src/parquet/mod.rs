@@ -1,6 +1,6 @@
 //! Rows -> the bytes of a Parquet file, for data frames.
 //!
-//! It implements only the parts of the format that flat tables of five types need. Pages contain plain values
+//! The module implements only the parts of the format that flat tables of five types need. Pages contain plain values
 //! compressed with Zstandard. Each column has one page per row group, and missing values take no space. The footer uses
 //! Thrift's compact protocol. Full row groups are returned at once, so a table of any length needs the memory of one
 //! row group.

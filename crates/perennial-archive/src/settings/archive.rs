@@ -1,4 +1,4 @@
-//! `[archive]` and `[warc]` of perennial.toml -> what the folder is, and how WARC files are written.
+//! `[archive]` and `[warc]` of perennial.toml -> the identity of the folder, and how WARC files are written.
 
 use std::str::FromStr;
 
@@ -7,42 +7,42 @@ use perennial_warc::Compression;
 use super::one_of;
 use super::reader::TableReader;
 
-/// The version of the folder's layout that this program reads and writes.
+/// The version of the folder's layout that this program supports.
 pub const FORMAT: u32 = 1;
 
-/// It takes half the time of gzip's level 6 and gives smaller files.
+/// Half the time of gzip's level 6, with smaller files.
 const ZSTD_LEVEL: i32 = 3;
 
-/// `[archive]`: what this folder is.
+/// `[archive]`: the identity of the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveTable {
     /// Version of the folder's layout.
     pub format: u32,
-    /// Shown in exports; free text.
+    /// Free text, shown in exports.
     pub title: String,
 }
 
 /// `[warc]`: how WARC files are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WarcTable {
-    /// First part of file names.
+    /// Prefix of file names.
     pub prefix: String,
-    /// A file that has grown beyond this is closed and the next begun.
+    /// A larger file is closed, and a new one begun.
     pub max_file_bytes: u64,
-    /// Goes into each file's warcinfo record.
+    /// The operator in each file's warcinfo record.
     pub operator: String,
-    /// How records are compressed, each by itself.
+    /// How each record is compressed.
     pub compression: Codec,
     /// 1 (fast) to 9 (small).
     pub gzip_level: u32,
 }
 
-/// What a record is compressed with.
+/// Compression of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
     /// `.warc.gz`, which every tool reads.
     Gzip,
-    /// `.warc.zst`: smaller and faster, but read by fewer tools.
+    /// `.warc.zst`: smaller and faster, but fewer tools read it.
     Zstd,
 }
 
@@ -55,7 +55,6 @@ impl FromStr for Codec {
 }
 
 impl WarcTable {
-    /// How records are compressed.
     pub fn compression(&self) -> Compression {
         match self.compression {
             Codec::Gzip => Compression::Gzip(self.gzip_level),
@@ -76,7 +75,7 @@ impl WarcTable {
 }
 
 impl ArchiveTable {
-    /// A later format is refused before this is called.
+    /// [`super::Settings::parse`] refuses later formats before this call.
     pub(super) fn read(reader: &mut TableReader<'_, '_>) -> ArchiveTable {
         let usual = ArchiveTable::default();
         ArchiveTable {

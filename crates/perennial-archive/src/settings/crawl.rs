@@ -13,75 +13,75 @@ use url::Url;
 use super::reader::TableReader;
 use perennial_core::http::limits::{FetchLimits, Proxy};
 
-/// The period of a budget that names none.
+/// The default period of a budget.
 const HOUR: Span = Span::from_hours(1);
 const MOST: i64 = u32::MAX as i64;
 
 /// `[crawl]`: politeness and limits.
 #[derive(Debug, Clone)]
 pub struct CrawlTable {
-    /// An e-mail address or a web page where site owners can reach the operator.
+    /// An e-mail address or web page through which site owners can reach the operator.
     pub contact: String,
-    /// Replaces the whole User-Agent; robots.txt is read for its first word.
+    /// Replaces the whole User-Agent. Its first word selects the rules in robots.txt.
     pub user_agent: Option<String>,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
-    /// Whether `noarchive` of a page is obeyed.
+    /// Whether the crawl respects a page's `noarchive`.
     pub noarchive: bool,
-    /// Whether sitemaps are read.
     pub sitemaps: bool,
-    /// Whether feeds are followed.
     pub feeds: bool,
-    /// Polls of all feeds in a period; `None`: no limit but that of each feed.
+    /// Polls of all feeds per period; `None`: each feed's limit applies alone.
     pub feed_polls: Option<Budget>,
-    /// Where hubs of feeds reach this crawl from outside; `None`: they are not asked.
+    /// The URL at which hubs of feeds can reach this crawl; `None`: it does not subscribe to hubs.
     pub websub_callback: Option<Url>,
-    /// Where this crawl listens for them.
+    /// Where this crawl listens for hubs.
     pub websub_listen: SocketAddr,
-    /// Whether style sheets, images, fonts and scripts are captured with their pages.
+    /// Whether pages are captured with their style sheets, images, fonts and scripts.
     pub requisites: bool,
-    /// A requisite that was captured less than this ago is not fetched again.
+    /// A subresource captured less than this ago is not fetched again.
     pub requisite_span: Span,
-    /// The HTTP proxy of all requests.
+    /// The HTTP proxy for all requests.
     pub proxy: Option<Proxy>,
-    /// A PEM file of further certificates to trust; relative to the archive's folder.
+    /// A PEM file with further trusted certificates, relative to the archive's folder.
     pub tls_roots: Option<PathBuf>,
-    /// Time limit of the browser for one page.
+    /// The browser's time limit for one page.
     pub browser_timeout: Duration,
     /// Whether the browser runs in its sandbox.
     pub browser_sandbox: bool,
-    /// Fetches at a time over all hosts.
+    /// Maximum number of concurrent fetches over all hosts.
     pub max_workers: usize,
-    /// Bounds of one exchange.
+    /// Limits of one exchange.
     pub limits: FetchLimits,
-    /// Pauses between two fetches of a host.
+    /// Pauses between two fetches from a host.
     pub politeness: PolitenessConfig,
-    /// Attempts at one page before `--once` gives it up.
+    /// Attempts at one page before `--once` gives up.
     pub max_tries: u16,
-    /// `--once` does not wait longer than this for a host.
+    /// The longest time that `--once` waits for a host.
     pub max_wait: Span,
-    /// Redirects followed in a row.
+    /// Maximum number of consecutive redirects.
     pub max_redirects: u32,
-    /// Links followed from a seed when its own `depth` says nothing.
+    /// Links followed from a seed without its own `depth`.
     pub max_depth: u32,
-    /// The most pages of one host whose addresses differ only in numbers and values.
+    /// Maximum number of pages of one host whose URLs differ only in numbers and values.
     pub max_pages_per_shape: u32,
     /// The budget of all sites together.
     pub allowance: BudgetTable,
-    /// What the crawl serves on sites that have no goal of their own.
+    /// The goal of the crawl on sites without their own.
     pub goal: Goal,
-    /// Whether quiet hours save visits for busy ones; `None`: under goals that take pictures, where the budget is given for a day or longer.
+    /// Whether quiet hours save visits for busy ones. With `None`, they do if the goal uses sweeps and the budget
+    /// covers a day or longer.
     pub varying_budget: Option<bool>,
-    /// The share of the budget that is kept for pages that were not seen for long; `None`: as the strategy has it.
+    /// The share of the budget reserved for pages that were not visited for a long time; `None`: the strategy's
+    /// default.
     pub floor: Option<f32>,
 }
 
 /// A budget of visits and bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct BudgetTable {
-    /// Visits of pages in a period.
+    /// Page visits per period.
     pub visits: Option<Budget>,
-    /// Bytes of bodies in a day, those of requisites included.
+    /// Bytes of bodies per day, including subresources.
     pub bytes_per_day: Option<u64>,
 }
 
@@ -119,13 +119,11 @@ impl Default for CrawlTable {
     }
 }
 
-/// What the crawl serves, by name.
 pub fn parse_goal(text: &str) -> Result<Goal, String> {
     text.parse().map_err(|error: GoalError| error.to_string())
 }
 
 impl CrawlTable {
-    /// The User-Agent field: name, version and contact.
     pub fn user_agent(&self) -> String {
         match &self.user_agent {
             Some(own) => own.clone(),
@@ -134,7 +132,7 @@ impl CrawlTable {
         }
     }
 
-    /// Whether the User-Agent says whom to ask: by `contact`, or in the user's own words.
+    /// Whether the User-Agent names a contact: in `contact`, or in the user's own text.
     pub fn names_a_contact(&self) -> bool {
         !self.contact.trim().is_empty() || self.user_agent.is_some()
     }
@@ -176,7 +174,7 @@ impl CrawlTable {
 }
 
 impl BudgetTable {
-    /// The keys that `[crawl]` and `[[site]]` share.
+    /// Reads the keys that `[crawl]` and `[[site]]` share.
     pub(super) fn read(reader: &mut TableReader<'_, '_>) -> BudgetTable {
         BudgetTable { visits: reader.parsed("budget", budget), bytes_per_day: reader.bytes("bytes_per_day") }
     }
@@ -214,7 +212,8 @@ fn read_politeness(reader: &mut TableReader<'_, '_>) -> PolitenessConfig {
     read
 }
 
-/// The second must not be below the first. The one that is written is named; of two, the second.
+/// The second value must not be below the first. The mistake names the key that the file contains; if it contains both,
+/// the second.
 fn in_order(reader: &mut TableReader<'_, '_>, least: (&'static str, Span), most: (&'static str, Span)) {
     if least.1 <= most.1 {
         return;

@@ -1,4 +1,5 @@
-//! `holidays` of `[[site]]` -> local days: single days, and the national holidays of countries, computed without a network.
+//! `holidays` of `[[site]]` -> local days. They are single days, or the national holidays of countries, computed
+//! without a network.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +7,7 @@ use std::str::FromStr;
 use holidays_rs::{Calendar, Country};
 use perennial_core::time::LocalDay;
 
-/// The years for which the holidays of a country are computed: from the first web archives to what a crawl of today will see.
+/// Years with computed national holidays: from the first web archives to the future of a crawl today.
 const YEARS: std::ops::RangeInclusive<i32> = 1995..=2060;
 
 /// One entry of `holidays`.
@@ -14,12 +15,11 @@ const YEARS: std::ops::RangeInclusive<i32> = 1995..=2060;
 pub enum Holiday {
     /// One day.
     Day(LocalDay),
-    /// The national holidays of a country, by its code.
+    /// The national holidays of a country, by its country code.
     Of(&'static str),
 }
 
 impl Holiday {
-    /// The days that it stands for.
     pub fn days(self) -> Vec<LocalDay> {
         let country = match self {
             Holiday::Day(day) => return vec![day],
@@ -72,7 +72,7 @@ impl FromStr for Holiday {
     }
 }
 
-/// The countries of the crate by their codes (ISO 3166-1), which it does not know.
+/// The crate's countries by their ISO 3166-1 codes, which the crate lacks.
 static COUNTRIES: &[(&str, Country)] = &[
     ("AD", Country::Andorra),
     ("AS", Country::AmericanSamoa),
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn countries_have_the_days_on_which_their_offices_are_closed() {
         let has = |country: &str, day: &str| days(country).contains(&LocalDay::parse(day).unwrap());
-        // Fixed days, days by Easter (5 April 2026), by weekday, and by the Orthodox Easter (12 April 2026).
+        // Fixed days, days relative to Easter (5 April 2026), to weekdays, and to the Orthodox Easter (12 April 2026).
         assert!(has("DE", "2026-10-03") && has("de", "2026-04-06") && !has("DE", "2026-10-02"));
         assert!(has("US", "2026-11-26") && has("US", "2026-07-03") && has("GR", "2026-04-13"));
         assert!(has("FR", "2026-07-14") && !has("FR", "2026-04-03"));

@@ -1,18 +1,18 @@
-//! `perennial.toml` -> typed tables. The file is read and checked once, when an archive is opened.
+//! `perennial.toml` -> typed tables. Opening an archive reads and checks the file once.
 //!
-//! An unknown key and a value that a key cannot have are mistakes. All mistakes of a file are printed together, each with its
-//! line. A file of a later format is refused before anything else is read in it (docs/archive-format.md).
+//! Unknown keys and invalid values are mistakes. All mistakes of a file are reported together, each with its line. A
+//! file of a later format is refused before anything else in it is read (docs/archive-format.md).
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `reader` | tables of a TOML document -> values, and what is wrong with which line |
-//! | [`archive`] | `[archive]`, `[warc]` -> what the folder is, and how WARC files are written |
+//! | `reader` | tables of a TOML document -> values, and mistakes with their lines |
+//! | [`archive`] | `[archive]`, `[warc]` -> the identity of the folder, and how WARC files are written |
 //! | [`crawl`] | `[crawl]` -> politeness and limits |
-//! | [`holidays`] | `holidays` of `[[site]]` -> local days, also of whole countries |
+//! | [`holidays`] | `holidays` of `[[site]]` -> local days, including those of whole countries |
 //! | [`parts`] | `pin` and `ignore` of `[[site]]` <-> how pages are segmented |
-//! | [`site`] | `[[site]]` -> seeds, found by address and by number |
-//! | [`mod@write`] | seeds -> `[[site]]`, with comments as they were |
-//! | [`notify`] | `[[notify]]` <-> what is told to whom; `[smtp]` -> the server that takes e-mail |
+//! | [`site`] | `[[site]]` -> seeds, found by URL and by number |
+//! | [`mod@write`] | seeds -> `[[site]]`, with comments unchanged |
+//! | [`notify`] | `[[notify]]` <-> rules for notices; `[smtp]` -> the mail server |
 
 pub mod archive;
 pub mod crawl;
@@ -41,10 +41,10 @@ use reader::{ReadingLog, SettingKey, TableReader};
 pub use site::{PageRenderer, Seed, Seeds, VersionRetention};
 pub use write::{SiteEdit, change, follow, unfollow};
 
-/// What `perennial init` writes.
+/// The initial file that `perennial init` writes.
 pub const TEMPLATE: &str = include_str!("template.toml");
 
-/// Keys without a default: their line in the template is an example.
+/// Keys without a default. Their lines in the template are examples.
 pub const WITHOUT_DEFAULT: [&str; 11] = [
     "user_agent",
     "budget",
@@ -59,7 +59,7 @@ pub const WITHOUT_DEFAULT: [&str; 11] = [
     "password_file",
 ];
 
-/// What messages call the file as a whole.
+/// The name of the file as a whole in messages.
 const FILE: &str = "perennial.toml";
 
 /// The contents of `perennial.toml`.
@@ -80,13 +80,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads and checks the file.
     pub fn load(path: &Path) -> anyhow::Result<Settings> {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         Settings::parse(path, &text)
     }
 
-    /// Reads and checks the text of a file; `path` is for messages.
+    /// Reads and checks the text of a file. Messages name `path`.
     pub fn parse(path: &Path, text: &str) -> anyhow::Result<Settings> {
         let document =
             Document::parse(text).map_err(|error| Mistakes::from_syntax_error(path, text, &error))?;
@@ -110,7 +109,7 @@ impl Settings {
     }
 }
 
-/// A later format may have keys that this program does not know, so its file is refused before it is checked.
+/// A later format may have keys that this program does not know. Its file is refused before the check.
 fn refuse_later_format(path: &Path, root: &Table) -> anyhow::Result<()> {
     let format = root.get("archive").and_then(|archive| archive.get("format")?.as_integer());
     match format {
@@ -122,7 +121,7 @@ fn refuse_later_format(path: &Path, root: &Table) -> anyhow::Result<()> {
     }
 }
 
-/// Every table's keys: those that reading asks for.
+/// The keys of all tables, collected by reading a minimal file.
 fn known_keys() -> BTreeSet<SettingKey> {
     let text = "[[site]]\nurl = \"https://example.org/\"\n[[notify]]\nname = \"a\"\nto = \"email:a@b\"\n";
     let Ok(document) = Document::parse(text) else { return BTreeSet::new() };
@@ -131,8 +130,8 @@ fn known_keys() -> BTreeSet<SettingKey> {
     notes.into_keys()
 }
 
-/// Changes the file and keeps its comments and order; `change` gets what the file says before, too. A file with mistakes and a change that
-/// would make one are refused. The file is replaced as a whole or not at all.
+/// Edits the file and keeps its comments and order. `change` also receives the settings before the edit. A file with
+/// mistakes is refused, and so is an edit that would cause one. The file is replaced atomically.
 pub fn edit<T>(
     path: &Path,
     change: impl FnOnce(&mut DocumentMut, &Settings) -> anyhow::Result<T>,
@@ -152,7 +151,7 @@ pub fn edit<T>(
     Ok(done)
 }
 
-/// The choice of that name; the error names all choices.
+/// Returns the choice with this name. The error lists all choices.
 fn one_of<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, String> {
     match choices.iter().find(|(name, _)| *name == text) {
         Some((_, choice)) => Ok(*choice),
@@ -182,7 +181,7 @@ mod tests {
         assert_eq!(format!("{loaded:?}"), format!("{:?}", Settings::default()));
     }
 
-    /// A line of the template as it is when its # is taken away, if it is a header or a setting.
+    /// Removes the comment mark from a line of the template that is a header or a setting.
     fn uncommented(line: &str) -> Option<&str> {
         let line = line.strip_prefix("# ").unwrap_or(line);
         let is_key = line.split_once(" = ").is_some_and(|(key, _)| is_key(key));

@@ -1,4 +1,4 @@
-//! `[[notify]]` <-> what is told to whom; `[smtp]` -> the server that takes e-mail.
+//! `[[notify]]` <-> rules for notices; `[smtp]` -> the mail server.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,42 +15,42 @@ use super::site::parse_selector;
 use super::write::{replace, tables};
 use super::{edit, one_of};
 
-/// `[[notify]]`: which changes are told, and where to.
+/// `[[notify]]`: which changes are reported, and to which receiver.
 #[derive(Debug, Clone)]
 pub struct NotifyRule {
-    /// What the rule is called. What was sent is remembered under this name.
+    /// The name of the rule. Sent notices are recorded under it.
     pub name: String,
-    /// Where its notices go.
+    /// The receiver of its notices.
     pub to: NoticeReceiver,
-    /// Which changes.
+    /// The changes that it reports.
     pub condition: ChangeCondition,
-    /// Where `perennial serve` answers, for links in notices.
+    /// The URL of `perennial serve`, for links in notices.
     pub link: Option<Url>,
-    /// A file whose first line is sent as a bearer token; relative to the archive's folder.
+    /// A file with a bearer token on its first line, relative to the archive's folder.
     pub token_file: Option<PathBuf>,
 }
 
-/// Where notices go.
+/// The receiver of notices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoticeReceiver {
-    /// An address that is sent each notice.
+    /// A URL that receives each notice.
     Web(WebFormat, Url),
-    /// A program, which gets each notice on its standard input, and its arguments.
+    /// A program with its arguments. It receives each notice on standard input.
     Command(Vec<String>),
     /// An e-mail address.
     Email(String),
 }
 
-/// What an address is sent.
+/// The format of a notice sent to a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebFormat {
     /// The notice as JSON.
     Webhook,
-    /// What incoming webhooks of Slack, Mattermost and others take.
+    /// The format of incoming webhooks of Slack, Mattermost and others.
     Slack,
-    /// What ntfy takes; the last part of the address is the topic.
+    /// The format of ntfy. The last part of the URL's path is the topic.
     Ntfy,
-    /// What the server of Apprise takes.
+    /// The format of an Apprise server.
     Apprise,
 }
 
@@ -63,7 +63,7 @@ impl WebFormat {
     ];
 }
 
-/// What a target may look like.
+/// The valid forms of a receiver.
 const RECEIVER_HINT: &str = "write webhook:, slack:, ntfy: or apprise: and an address such as https://hooks.example/x, \
     email:you@example.org, or command: and a program with its arguments";
 
@@ -108,7 +108,7 @@ impl fmt::Display for NoticeReceiver {
     }
 }
 
-/// The topic that an address of ntfy names: the last part of its path.
+/// The topic in a URL of ntfy: the last part of its path.
 pub fn ntfy_topic(url: &Url) -> Option<&str> {
     url.path_segments()?.next_back().filter(|topic| !topic.is_empty())
 }
@@ -118,7 +118,7 @@ fn parse_web(text: &str) -> Option<Url> {
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
-/// An e-mail address that can stand in a command of SMTP as it is.
+/// An e-mail address that needs no quoting in an SMTP command.
 pub fn parse_mailbox(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !"<>()[],;:\\\"".contains(c);
     let is_address = text.split_once('@').is_some_and(|(user, host)| {
@@ -128,7 +128,7 @@ pub fn parse_mailbox(text: &str) -> Result<String, String> {
     is_address.then(|| text.to_owned()).ok_or_else(|| "write an address such as you@example.org".to_owned())
 }
 
-/// The host of a site, or the address of a page.
+/// The host of a site, or the URL of a page.
 pub fn parse_place(text: &str) -> Result<PageFilter, String> {
     if text.contains("://") {
         let url = canonical::parse(text).ok_or("write a page as https://example.org/prices")?;
@@ -141,14 +141,13 @@ pub fn parse_place(text: &str) -> Result<PageFilter, String> {
     is_host.then(|| PageFilter::Site(text.to_ascii_lowercase())).ok_or_else(hint)
 }
 
-/// The name of a rule.
 pub fn parse_name(text: &str) -> Result<String, String> {
     let is_name = !text.trim().is_empty() && text.len() <= 200 && !text.contains(char::is_control);
     is_name.then(|| text.trim().to_owned()).ok_or_else(|| "write a few words, such as \"prices\"".to_owned())
 }
 
 impl NotifyRule {
-    /// Every `[[notify]]` of the file.
+    /// Reads each `[[notify]]` of the file.
     pub(super) fn read_all(reader: &mut TableReader<'_, '_>) -> Vec<NotifyRule> {
         let mut known = HashSet::new();
         reader.tables("notify", "[[notify]]", |reader| {
@@ -160,7 +159,7 @@ impl NotifyRule {
         })
     }
 
-    /// `None`: its name or its target is missing or wrong, which is noted as a mistake.
+    /// `None` if name or receiver is missing or wrong, which is noted as a mistake.
     fn read(reader: &mut TableReader<'_, '_>) -> Option<NotifyRule> {
         if !reader.has("name") {
             reader.lacks("[[notify]] needs a name, such as name = \"prices\"");
@@ -195,30 +194,29 @@ impl NotifyRule {
     }
 }
 
-/// `[smtp]`: the server that takes e-mail from us.
+/// `[smtp]`: the server that accepts our e-mail.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SmtpTable {
     /// `host:port`; `None`: no e-mail can be sent.
     pub server: Option<(String, u16)>,
     /// How the connection is protected.
     pub security: SmtpSecurity,
-    /// Who sends; empty: the first recipient.
+    /// The sender; empty: the first recipient.
     pub from: String,
-    /// The name to log in with; empty: nobody logs in.
+    /// The user name; empty: no login.
     pub user: String,
-    /// A file whose first line is the password; relative to the archive's folder.
+    /// A file with the password on its first line, relative to the archive's folder.
     pub password_file: Option<PathBuf>,
 }
 
 /// How a connection to a mail server is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SmtpSecurity {
-    /// Plain first, then TLS; nothing is sent where the server refuses TLS.
+    /// Plain first, then TLS. If the server refuses TLS, nothing is sent.
     #[default]
     StartTls,
-    /// TLS from the first byte.
     Tls,
-    /// None: only for a server on this machine or in a network of your own. No password is sent.
+    /// No protection, only for a server on this machine or in your own network. No password is sent.
     None,
 }
 
@@ -250,7 +248,7 @@ fn parse_server(text: &str) -> Result<(String, u16), String> {
     }
 }
 
-/// Writes a rule into perennial.toml. One of the same name is changed in its place.
+/// Writes a rule into perennial.toml. A rule with the same name is replaced in its place.
 pub fn put_rule(path: &Path, rule: &NotifyRule) -> anyhow::Result<()> {
     edit(path, |document, settings| {
         let tables = tables(document, "notify")?;

@@ -5,15 +5,14 @@ use toml_edit::{InlineTable, Value};
 
 use super::site::parse_selector;
 
-/// Share of a page's importance that its pinned blocks have together.
+/// Total share of a page's importance that its pinned blocks have.
 pub const PINNED_SHARE: f32 = 0.9;
 
-/// A part of a site's pages that counts most.
+/// A pinned part of a site's pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PinnedPart {
-    /// Where it is.
     pub selector: Selector,
-    /// Share of its page's importance; `None`: all such parts have [`PINNED_SHARE`] together.
+    /// Share of the page's importance; `None`: all such parts share [`PINNED_SHARE`].
     pub importance: Option<f32>,
 }
 
@@ -22,13 +21,13 @@ pub struct PinnedPart {
 pub struct PageParts {
     pin: Vec<PinnedPart>,
     ignore: Vec<Selector>,
-    /// How pages are segmented; `None` where no part is named.
+    /// How pages are segmented; `None` if no parts are named.
     config: Option<SegmentConfig>,
 }
 
 impl PageParts {
-    /// Blocks that stand mostly inside a match of `pin` have its share of their page's importance; those that name no share have, all
-    /// together, [`PINNED_SHARE`]. What matches `ignore` is left out of the tree.
+    /// Blocks mostly inside a match of `pin` have that pin's share of the page's importance. Pins without a share have
+    /// [`PINNED_SHARE`] together. The tree omits matches of `ignore`.
     pub fn new(pin: Vec<PinnedPart>, ignore: Vec<Selector>) -> PageParts {
         let with_share = |part: &PinnedPart| {
             part.importance.map(|importance| Pin { selector: part.selector.clone(), importance })
@@ -45,22 +44,20 @@ impl PageParts {
         PageParts { pin, ignore, config: (!is_usual).then_some(config) }
     }
 
-    /// The parts that count most.
     pub fn pinned(&self) -> &[PinnedPart] {
         &self.pin
     }
 
-    /// The parts that are not looked at.
     pub fn ignored(&self) -> &[Selector] {
         &self.ignore
     }
 
-    /// How pages are segmented; `None` where no part is named.
+    /// How pages are segmented; `None` if no parts are named.
     pub fn config(&self) -> Option<&SegmentConfig> {
         self.config.as_ref()
     }
 
-    /// The same with another pin; one of the same selector is replaced.
+    /// Adds a pin; it replaces a pin with the same selector.
     pub fn with_pin(&self, pinned: PinnedPart) -> PageParts {
         let is_other = |part: &&PinnedPart| part.selector.to_string() != pinned.selector.to_string();
         let mut pin: Vec<PinnedPart> = self.pin.iter().filter(is_other).cloned().collect();
@@ -68,7 +65,7 @@ impl PageParts {
         PageParts::new(pin, self.ignore.clone())
     }
 
-    /// The same with another part that is ignored.
+    /// Adds an ignored part.
     pub fn with_ignored(&self, selector: Selector) -> PageParts {
         let mut ignore = self.ignore.clone();
         if !ignore.iter().any(|other| other.to_string() == selector.to_string()) {
@@ -77,7 +74,7 @@ impl PageParts {
         PageParts::new(self.pin.clone(), ignore)
     }
 
-    /// The same without what this selector names.
+    /// Removes the pins and ignored parts with this selector.
     pub fn without(&self, selector: &Selector) -> PageParts {
         let is_other = |other: &Selector| other.to_string() != selector.to_string();
         let pin = self.pin.iter().filter(|part| is_other(&part.selector)).cloned().collect();
@@ -85,13 +82,12 @@ impl PageParts {
     }
 }
 
-/// A share of a page's importance.
 pub fn parse_share(text: &str) -> Result<f32, String> {
     let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
     share.ok_or_else(|| "write a number above 0 and at most 1".to_owned())
 }
 
-/// A selector, or a table with a selector and its share of the importance.
+/// Parses a selector, or a table with a selector and its share of the importance.
 pub(super) fn parse_pin(value: &Value) -> Result<PinnedPart, String> {
     const HINT: &str = "write \"#headlines\" or { selector = \"#headlines\", importance = 0.5 }";
     if let Some(text) = value.as_str() {
@@ -108,7 +104,7 @@ pub(super) fn parse_pin(value: &Value) -> Result<PinnedPart, String> {
     Ok(PinnedPart { selector: parse_selector(selector)?, importance: Some(parse_share(&share.to_string())?) })
 }
 
-/// As it stands in perennial.toml.
+/// The pin in its form in perennial.toml.
 pub(super) fn pin_to_toml(part: &PinnedPart) -> Value {
     let selector = part.selector.to_string();
     match part.importance {
@@ -116,7 +112,7 @@ pub(super) fn pin_to_toml(part: &PinnedPart) -> Value {
         Some(importance) => {
             let mut table = InlineTable::new();
             table.insert("selector", selector.into());
-            // The shortest number that is this one.
+            // The shortest decimal number that parses to the same value.
             table.insert(
                 "importance",
                 importance.to_string().parse::<f64>().unwrap_or(f64::from(importance)).into(),

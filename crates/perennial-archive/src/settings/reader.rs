@@ -1,5 +1,5 @@
-//! Tables of a TOML document -> values. What is wrong is noted with its line and reading goes on, so that all mistakes
-//! of a file are told at once.
+//! Tables of a TOML document -> values. A mistake is noted with its line and reading continues. All mistakes of a file
+//! are therefore reported at once.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,20 +13,20 @@ use toml_edit::{Item, TableLike, TomlError, Value};
 
 use perennial_core::schedule::units::parse_bytes;
 
-/// More mistakes than this are counted, not told.
+/// Maximum number of mistakes shown; further ones are only counted.
 const MAX_REPORTED: usize = 20;
-/// Letters of a wrong value that are shown.
+/// Maximum number of characters shown of a wrong value.
 const MAX_SHOWN: usize = 60;
-/// A key that is longer is like no other.
+/// A longer key is not compared with known keys.
 const MAX_KEY: usize = 40;
-/// The longest pause and the longest time limit that can be meant, in seconds: 31 years.
+/// The longest plausible pause or time limit, in seconds: 31 years.
 const MAX_SECS: f64 = 1e9;
 
-/// All that is wrong in a settings file, in the order of its lines.
+/// All mistakes of a settings file, in the order of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistakes {
     path: PathBuf,
-    /// Lines, counted from 1, and what is wrong there.
+    /// Line numbers from 1, and descriptions.
     mistakes: Vec<(usize, String)>,
     n_more: usize,
 }
@@ -47,7 +47,7 @@ impl fmt::Display for Mistakes {
 impl std::error::Error for Mistakes {}
 
 impl Mistakes {
-    /// A file that is no TOML. Its parser stops at the first mistake.
+    /// A TOML syntax error. The parser stops at the first one.
     pub(super) fn from_syntax_error(path: &Path, text: &str, error: &TomlError) -> Mistakes {
         let start = error.span().map_or(0, |span| span.start);
         let mistakes = vec![(line_number(text, start), error.message().trim().replace('\n', ", "))];
@@ -55,29 +55,28 @@ impl Mistakes {
     }
 }
 
-/// The line, counted from 1, of a byte.
+/// The line number of a byte, from 1.
 fn line_number(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
-/// What is wrong at one place.
+/// One mistake.
 enum Mistake {
-    /// In words.
+    /// A description for people.
     Value(String),
-    /// A key that a table does not know.
+    /// An unknown key of a table.
     Key { table: &'static str, key: String },
 }
 
-/// What is noted while a file is read.
+/// The log of reading one file.
 pub(super) struct ReadingLog<'a> {
     text: &'a str,
-    /// Bytes at which something is wrong, and what.
+    /// Byte offsets and mistakes.
     wrong: Vec<(usize, Mistake)>,
-    /// Every key that was asked for, with its table.
+    /// All requested keys with their tables.
     keys: BTreeSet<SettingKey>,
 }
 
-/// A table's name and a key in it.
 pub(super) type SettingKey = (&'static str, &'static str);
 
 impl<'a> ReadingLog<'a> {
@@ -85,12 +84,11 @@ impl<'a> ReadingLog<'a> {
         ReadingLog { text, wrong: Vec::new(), keys: BTreeSet::new() }
     }
 
-    /// Every key that was asked for, with its table.
     pub(super) fn into_keys(self) -> BTreeSet<SettingKey> {
         self.keys
     }
 
-    /// Reads a table and notes its keys that `read` did not ask for.
+    /// Reads a table, and notes keys that `read` did not request.
     pub(super) fn read<T>(
         &mut self,
         name: &'static str,
@@ -116,7 +114,7 @@ impl<'a> ReadingLog<'a> {
         self.wrong.push((span.map_or(0, |span| span.start), Mistake::Value(text)));
     }
 
-    /// The text of a value, cut where it is long.
+    /// The text of a value, shortened if it is long.
     fn source(&self, span: Option<Range<usize>>) -> String {
         let source = span.and_then(|span| self.text.get(span)).unwrap_or_default();
         let line = source.lines().next().unwrap_or_default();
@@ -124,7 +122,7 @@ impl<'a> ReadingLog<'a> {
         shorten(&format!("{line}{more}"), MAX_SHOWN).into_owned()
     }
 
-    /// All that was noted; `all_keys` are the keys of every table.
+    /// Returns all noted mistakes. `all_keys` returns the keys of all tables.
     pub(super) fn into_mistakes(
         mut self,
         path: &Path,
@@ -160,7 +158,7 @@ impl Mistake {
     }
 }
 
-/// The candidate that is most like a misspelt word, if any is like it.
+/// The candidate most similar to a misspelt word, if any is similar enough.
 pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let n_letters = word.chars().count();
     if n_letters > MAX_KEY {
@@ -171,11 +169,11 @@ pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
     (least <= (n_letters / 3).max(1)).then_some(candidate)
 }
 
-/// Reads one table, key by key. A key that is not there gives the default, and so does one whose value is wrong, because
-/// then the file is refused as a whole.
+/// Reads one table, key by key. A missing key has its default. So does a key with a wrong value, because the whole file
+/// is then refused.
 pub(super) struct TableReader<'n, 'a> {
     table: Option<&'a dyn TableLike>,
-    /// Where the table begins.
+    /// The table's place in the file.
     span: Option<Range<usize>>,
     notes: &'n mut ReadingLog<'a>,
     asked: Vec<&'static str>,
@@ -187,7 +185,7 @@ impl<'a> TableReader<'_, 'a> {
         self.table?.get(key)
     }
 
-    /// Notes that the value of a key is wrong, and what would be right.
+    /// Notes a wrong value with a hint.
     pub(super) fn refuse(&mut self, key: &str, hint: &str) {
         let span = self.table.and_then(|table| table.get(key)).and_then(Item::span);
         self.refuse_at(key, span, hint);
@@ -198,7 +196,7 @@ impl<'a> TableReader<'_, 'a> {
         self.notes.wrong(span, format!("{key} = {source}: {hint}"));
     }
 
-    /// The value of a key, if it is there and `convert` makes something of it; else the cure is noted.
+    /// Converts the value of a key. If `convert` fails, notes the hint.
     fn value<T>(
         &mut self,
         key: &'static str,
@@ -217,19 +215,17 @@ impl<'a> TableReader<'_, 'a> {
         self.maybe(key).unwrap_or(default)
     }
 
-    /// The same where nothing is not the same as false.
+    /// Like [`Self::bool`], if a missing key differs from false.
     pub(super) fn maybe(&mut self, key: &'static str) -> Option<bool> {
         self.value(key, || "write true or false".into(), Item::as_bool)
     }
 
-    /// One line of text.
     pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
         let line =
             |item: &Item| Some(item.as_str()?.to_owned()).filter(|text| !text.contains(char::is_control));
         self.value(key, || "write one line of text in quotes".into(), line)
     }
 
-    /// A whole number.
     pub(super) fn whole<T: TryFrom<i64>>(
         &mut self,
         key: &'static str,
@@ -240,24 +236,21 @@ impl<'a> TableReader<'_, 'a> {
         self.value(key, hint, number)
     }
 
-    /// A number, whole or not.
     pub(super) fn number(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
         let hint = || format!("write a number from {} to {}", range.start(), range.end());
         self.value(key, hint, |item| as_number(item).filter(|number| range.contains(number)))
     }
 
-    /// A length of time in units of `unit_secs`.
     pub(super) fn span(&mut self, key: &'static str, unit_secs: f64, default: Span) -> Span {
         let number = self.number(key, 0.0..=MAX_SECS / unit_secs);
         number.map_or(default, |number| Span::from_millis((number * unit_secs * 1000.0) as i64))
     }
 
-    /// A time limit in seconds.
     pub(super) fn timeout(&mut self, key: &'static str, default: Duration) -> Duration {
         self.number(key, 0.001..=MAX_SECS / 100.0).map_or(default, Duration::from_secs_f64)
     }
 
-    /// Bytes: a whole number, or text such as `200MB`.
+    /// A number of bytes: an integer, or text such as `200MB`.
     pub(super) fn bytes(&mut self, key: &'static str) -> Option<u64> {
         let bytes = |item: &Item| match item.as_str() {
             Some(text) => parse_bytes(text).ok(),
@@ -267,7 +260,7 @@ impl<'a> TableReader<'_, 'a> {
         self.value(key, hint, |item| bytes(item).filter(|bytes| *bytes > 0))
     }
 
-    /// Text that `parse` understands; its error names what would be right.
+    /// A text parsed by `parse`, whose error is the hint.
     pub(super) fn parsed<T>(
         &mut self,
         key: &'static str,
@@ -281,13 +274,13 @@ impl<'a> TableReader<'_, 'a> {
         parsed.map_err(|hint| self.refuse_at(key, item.span(), &hint)).ok()
     }
 
-    /// A list of texts that `parse` understands.
+    /// A list of texts, each parsed by `parse`.
     pub(super) fn list<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
         let text = |value: &Value| value.as_str().ok_or("write it as text in quotes").map(str::to_owned);
         self.elements(key, "a list of texts", |value| parse(&text(value)?))
     }
 
-    /// The same, where a single text may stand without brackets.
+    /// Like [`Self::list`], but a single text needs no brackets.
     pub(super) fn texts<T>(
         &mut self,
         key: &'static str,
@@ -299,7 +292,7 @@ impl<'a> TableReader<'_, 'a> {
         }
     }
 
-    /// A list of values that `parse` understands.
+    /// A list of values, each parsed by `parse`.
     pub(super) fn values<T>(
         &mut self,
         key: &'static str,
@@ -329,7 +322,7 @@ impl<'a> TableReader<'_, 'a> {
         values
     }
 
-    /// A table within; one that is not there has only defaults.
+    /// A nested table; a missing one has only defaults.
     pub(super) fn table<T>(
         &mut self,
         key: &'static str,
@@ -346,7 +339,7 @@ impl<'a> TableReader<'_, 'a> {
         self.notes.read(name, table, span, read)
     }
 
-    /// Any number of tables of one kind; those of which `read` makes nothing are left out.
+    /// All tables of a name, without those for which `read` returns `None`.
     pub(super) fn tables<T>(
         &mut self,
         key: &'static str,
@@ -375,12 +368,11 @@ impl<'a> TableReader<'_, 'a> {
             .collect()
     }
 
-    /// Whether the key is in the file.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
-    /// Notes that something is missing in the table.
+    /// Notes that the table lacks something.
     pub(super) fn lacks(&mut self, text: &str) {
         self.notes.wrong(self.span.clone(), text.to_owned());
     }

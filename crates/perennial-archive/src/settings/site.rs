@@ -1,4 +1,4 @@
-//! `[[site]]` of perennial.toml -> seeds: what the user follows, found by address and by number. `write` writes them.
+//! `[[site]]` of perennial.toml -> seeds, found by URL and by number. `write` converts them back.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,47 +22,43 @@ use super::one_of;
 use super::parts::{PageParts, parse_pin};
 use super::reader::TableReader;
 
-/// Weights lie within these bounds.
+/// Bounds of a weight.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 const MAX_DEPTH: i64 = u32::MAX as i64;
 
-/// `[[site]]`: where to start, what belongs to it, and how it is treated.
+/// `[[site]]`: where to start, which pages belong to the site, and how the crawl treats them.
 #[derive(Debug, Clone)]
 pub struct Seed {
-    /// Which addresses belong to it.
+    /// The URLs that belong to the site.
     pub scope: Scope,
     /// `depth` of the site; `None`: `max_depth` of `[crawl]`.
     pub depth: Option<u32>,
     /// Importance relative to other sites.
     pub weight: f64,
-    /// The clock of its time zone.
+    /// The clock of the site's time zone.
     pub clock: Option<Arc<LocalClock>>,
-    /// Its holidays, on which it behaves as on weekends.
+    /// Holidays of the site, on which it behaves as on weekends.
     pub holidays: Vec<Holiday>,
-    /// What the crawl serves on it; `None`: as on the others.
+    /// The goal of the crawl on this site; `None`: the global goal.
     pub goal: Option<Goal>,
-    /// What renders its pages.
     pub renderer: PageRenderer,
-    /// Whether its host may have a private or loopback address.
+    /// Whether the host may have a private or loopback address.
     pub allow_private: bool,
-    /// Whether its pages are not visited for now.
+    /// Whether visits to its pages are paused.
     pub paused: bool,
-    /// The budget of its pages.
     pub allowance: BudgetTable,
-    /// Which versions are stored in full.
     pub keep: VersionRetention,
-    /// Pinned and ignored parts of its pages.
     pub parts: PageParts,
-    /// Feeds that are followed for it, beside those that its pages name.
+    /// Feeds of the site, in addition to those that its pages name.
     pub feeds: Vec<Url>,
-    /// Words by which the user groups sites.
+    /// The user's labels for grouping sites.
     pub tags: Vec<String>,
 }
 
 /// What renders the pages of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageRenderer {
-    /// A browser where a page is empty without its scripts, else the embedded engine.
+    /// A browser if a page is empty without its scripts, else the embedded engine.
     #[default]
     Auto,
     /// The embedded engine, which runs no scripts.
@@ -82,10 +78,9 @@ impl PageRenderer {
 /// Which versions of a page are stored in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum VersionRetention {
-    /// Every version.
     #[default]
     All,
-    /// Those worth indexing; of the others only the delta.
+    /// Versions worth indexing. The archive stores only the delta of other versions.
     Important,
 }
 
@@ -126,7 +121,7 @@ fn choice_name<T: PartialEq>(choice: T, names: &[(&'static str, T)]) -> &'static
     names.iter().find(|(_, named)| *named == choice).map_or("", |(name, _)| name)
 }
 
-/// Clocks by zone: sites share few, and each takes a while to make.
+/// Clocks by zone. Sites share few clocks, and each takes a while to make.
 #[derive(Default)]
 struct ClockCache(HashMap<String, Arc<LocalClock>>);
 
@@ -141,10 +136,10 @@ impl ClockCache {
     }
 }
 
-/// The address of a seed in its canonical form; https where no scheme is given.
+/// Parses the URL of a seed to its canonical form. The default scheme is https.
 pub fn parse_address(text: &str) -> Result<Url, String> {
     let hint = || format!("`{text}` is not an http or https address: write it like https://example.org/");
-    // `mailto:x@y` would otherwise be read as the user `mailto:x` of host y.
+    // Otherwise `mailto:x@y` would be read as the user `mailto:x` of host y.
     let is_other = match text.trim().split_once(':') {
         Some((scheme, rest)) => {
             let is_name = !scheme.contains(['.', '/', '[', '@']) && scheme.starts_with(char::is_alphabetic);
@@ -156,7 +151,7 @@ pub fn parse_address(text: &str) -> Result<Url, String> {
     canonical::parse(text).filter(|_| !is_other).ok_or_else(hint)
 }
 
-/// A regular expression; the error is one line.
+/// Parses a regular expression. The error is a single line.
 pub fn parse_pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| {
         let text = error.to_string();
@@ -165,36 +160,33 @@ pub fn parse_pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// A CSS selector.
 pub fn parse_selector(text: &str) -> Result<Selector, String> {
     Selector::parse(text).map_err(|error| error.reason.to_owned())
 }
 
-/// A word or a few, by which sites are grouped.
+/// Parses a tag of one or a few words.
 pub fn parse_tag(text: &str) -> Result<String, String> {
     let tag = text.trim();
     let is_tag = !tag.is_empty() && tag.chars().count() <= 100 && !tag.contains(char::is_control);
     is_tag.then(|| tag.to_owned()).ok_or_else(|| "write a word or a few, such as \"news\"".to_owned())
 }
 
-/// The clock of a zone by its IANA name.
+/// The clock of a time zone, by its IANA name.
 pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
     LocalClock::from_zone(text).map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// A day as people write it.
 pub fn parse_holiday(text: &str) -> Result<Holiday, String> {
     text.parse()
 }
 
-/// Parses the weight of a site.
 pub fn parse_weight(text: &str) -> Result<f64, String> {
     let weight = text.parse().ok().filter(|weight| WEIGHTS.contains(weight));
     weight.ok_or_else(|| format!("write a number from {} to {}", WEIGHTS.start(), WEIGHTS.end()))
 }
 
 impl Seed {
-    /// A seed of a whole host with default settings.
+    /// A seed with the scope of a whole host and default settings.
     pub fn of_host(url: Url) -> Seed {
         let (include, exclude) = (Vec::new(), Vec::new());
         Seed {
@@ -215,7 +207,7 @@ impl Seed {
         }
     }
 
-    /// The clock of its time zone with its holidays; `None`: UTC without any.
+    /// The clock of the time zone with the site's holidays; `None`: UTC without holidays.
     pub fn calendar(&self) -> Option<LocalClock> {
         let zone = self.clock.as_deref().cloned();
         match self.holidays.is_empty() {
@@ -227,7 +219,7 @@ impl Seed {
         }
     }
 
-    /// `None`: its address is missing or wrong, which is noted as a mistake.
+    /// `None` if the URL is missing or wrong, which is noted as a mistake.
     fn read(reader: &mut TableReader<'_, '_>, max_depth: u32, zones: &mut ClockCache) -> Option<Seed> {
         if !reader.has("url") {
             reader.lacks("[[site]] needs a url, such as url = \"https://example.org/\"");
@@ -251,7 +243,7 @@ impl Seed {
             feeds: reader.list("feeds", parse_address),
             tags: reader.list("tags", parse_tag),
             depth,
-            // Last, so that a wrong address hides no other mistake of the table.
+            // Last, because a wrong URL must not hide other mistakes of the table.
             ..Seed::of_host(url?)
         };
         let scope = Scope {
@@ -326,27 +318,27 @@ impl JsonSchema for Seed {
     }
 }
 
-/// All seeds of an archive in the order of the file, found by address and by number.
+/// All seeds of an archive in file order, found by URL and by number.
 ///
-/// A crawl asks for the owner of every link that it finds, so nothing here walks over all seeds: an address leads to the
-/// seeds of its host, and of each domain that its host is in.
+/// A crawl queries the owner of each link that it finds, so no query may iterate over all seeds. A URL selects only the
+/// seeds of its host and of the domains above.
 #[derive(Debug, Clone, Default)]
 pub struct Seeds {
     all: Vec<Seed>,
-    /// The first seed with exactly this address.
+    /// The first seed with exactly this URL.
     by_url: HashMap<Url, usize>,
-    /// Seeds with scope prefix or host, by host without `www.`; ascending.
+    /// Seeds with scope prefix or host, by host without `www.`, ascending.
     by_host: HashMap<String, Vec<usize>>,
-    /// Seeds with scope domain, by host without `www.`; ascending.
+    /// Seeds with scope domain, by host without `www.`, ascending.
     by_domain: HashMap<String, Vec<usize>>,
     numbers: Vec<i64>,
     by_number: HashMap<i64, usize>,
-    /// Whether any of them names parts of its pages.
+    /// Whether any seed names parts of its pages.
     has_parts: bool,
 }
 
 impl Seeds {
-    /// Every `[[site]]` of the file.
+    /// Reads each `[[site]]` of the file.
     pub(super) fn read(reader: &mut TableReader<'_, '_>, max_depth: u32) -> Seeds {
         let (mut zones, mut known) = (ClockCache::default(), HashSet::new());
         let all = reader.tables("site", "[[site]]", |reader| {
@@ -359,7 +351,7 @@ impl Seeds {
         Seeds::new(all)
     }
 
-    /// These seeds, without numbers.
+    /// Indexes these seeds, without numbers.
     pub fn new(all: Vec<Seed>) -> Seeds {
         let has_parts = all.iter().any(|seed| seed.parts.config().is_some());
         let mut seeds = Seeds { all, has_parts, ..Seeds::default() };
@@ -375,39 +367,36 @@ impl Seeds {
         seeds
     }
 
-    /// The same seeds with the numbers by which the state knows them, in their order; 0 for one that it does not know yet.
+    /// Adds the numbers of the seeds in the state, in the same order. The number of a new seed is 0.
     pub fn numbered(self, numbers: Vec<i64>) -> Seeds {
         let known = numbers.iter().enumerate().filter(|(_, number)| **number != 0);
         let by_number = known.map(|(at, &number)| (number, at)).collect();
         Seeds { numbers, by_number, ..self }
     }
 
-    /// Lets no site have a goal of its own.
+    /// Removes the goals of single sites.
     pub fn forget_goals(&mut self) {
         self.all.iter_mut().for_each(|seed| seed.goal = None);
     }
 
-    /// All seeds.
     pub fn iter(&self) -> std::slice::Iter<'_, Seed> {
         self.all.iter()
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether nothing is followed.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The seed with exactly this address.
+    /// The seed with exactly this URL.
     pub fn with_url(&self, url: &Url) -> Option<&Seed> {
         self.all.get(*self.by_url.get(url)?)
     }
 
-    /// The seed that somebody names: by its address, however that is written, or by its host.
+    /// The seed that a user names, by its URL in any spelling or by its host.
     pub fn named(&self, name: &str) -> anyhow::Result<&Seed> {
         let exact = parse_address(name).ok().and_then(|url| self.with_url(&url));
         if let Some(seed) = exact {
@@ -427,17 +416,16 @@ impl Seeds {
         }
     }
 
-    /// The seeds that have numbers, with these.
+    /// The numbered seeds with their numbers.
     pub fn iter_numbered(&self) -> impl Iterator<Item = (i64, &Seed)> {
         self.numbers.iter().copied().zip(&self.all)
     }
 
-    /// The seed of this number.
     pub fn with_number(&self, number: i64) -> Option<&Seed> {
         self.all.get(*self.by_number.get(&number)?)
     }
 
-    /// The number of the seed that an address belongs to: that of its finder, else the first in the file.
+    /// The number of the seed that owns a URL: the finder's if the URL is in its scope, else the first in the file.
     pub fn owner(&self, url: &Url, depth: u32, finder: i64) -> Option<i64> {
         if self.with_number(finder).is_some_and(|seed| seed.scope.contains(url, depth)) {
             return Some(finder);
@@ -445,8 +433,8 @@ impl Seeds {
         self.numbers.get(self.first_with(url, depth)?).copied()
     }
 
-    /// The seed whose settings apply to a page, however the page was found: of the seeds that it belongs to, the one whose
-    /// address shares the longest prefix with the page's.
+    /// The seed whose settings apply to a page, no matter how the page was found. Among the seeds with the page in
+    /// their scope, its URL has the longest common prefix with the page's.
     pub fn of_page(&self, url: &Url) -> Option<&Seed> {
         if let Some(seed) = self.with_url(url) {
             return Some(seed);
@@ -460,13 +448,13 @@ impl Seeds {
         self.all.get(owners.max_by_key(n_alike)?)
     }
 
-    /// How a page is segmented by `pin` and `ignore` of its site; `None`: with the default configuration.
+    /// How a page is segmented by `pin` and `ignore` of its site; `None`: by the default configuration.
     pub fn segment_config(&self, url: &str) -> Option<&SegmentConfig> {
         let url = Url::parse(url).ok().filter(|_| self.has_parts)?;
         self.of_page(&url)?.parts.config()
     }
 
-    /// The place of the first seed that an address belongs to.
+    /// The index of the first seed whose scope contains a URL.
     fn first_with(&self, url: &Url, depth: u32) -> Option<usize> {
         let first = |places: &[usize]| places.iter().copied().find(|at| self.contains(*at, url, depth));
         let found = self.near(url).filter_map(first);
@@ -477,7 +465,7 @@ impl Seeds {
         self.all.get(at).is_some_and(|seed| seed.scope.contains(url, depth))
     }
 
-    /// The seeds that an address may belong to: those of its host, of its domain, of the domain above...
+    /// The seeds that may own a URL: those of its host, its domain, and all domains above.
     fn near(&self, url: &Url) -> impl Iterator<Item = &[usize]> {
         let host = bare_host(url);
         let above = host.match_indices('.').map(move |(dot, _)| &host[dot + 1..]);
@@ -517,7 +505,7 @@ mod tests {
         prop::collection::vec(seed, 0..12)
     }
 
-    /// What `Seeds` answers, by asking one seed after the other.
+    /// The result of `Seeds::owner`, computed by a linear search.
     fn owner_by_scan(seeds: &Seeds, url: &Url, depth: u32, finder: i64) -> Option<i64> {
         let mut all: Vec<(i64, &Seed)> = seeds.iter_numbered().collect();
         all.sort_by_key(|(number, _)| *number != finder);

@@ -1,4 +1,4 @@
-//! Seeds -> `[[site]]` of perennial.toml. What a change does not concern stays as its author wrote it: comments, order, spelling.
+//! Seeds -> `[[site]]` of perennial.toml. Everything else in the file is unchanged: comments, order, spelling.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -15,18 +15,17 @@ use super::edit;
 use super::parts::pin_to_toml;
 use super::site::Seed;
 
-/// What an edit did to a site.
+/// The result of an edit for one site.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SiteEdit {
-    /// The site.
     pub url: Url,
-    /// Whether it was not followed before.
+    /// Whether the site is new.
     pub is_new: bool,
-    /// Each setting that is another one now, as in `weight = 2 (was 1)`.
+    /// Each changed setting, for example `weight = 2 (was 1)`.
     pub changed: Vec<String>,
 }
 
-/// Writes seeds into perennial.toml. One whose address is there already is changed in its place, where it differs. Says what was changed.
+/// Writes seeds into perennial.toml. A known URL is edited in its place if its settings differ. Returns the edits.
 pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<Vec<SiteEdit>> {
     edit(path, |document, settings| {
         let sites = tables(document, "site")?;
@@ -44,7 +43,7 @@ pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<Vec<SiteEdit>> {
                     replace(table, &before, &after);
                     SiteEdit { url, is_new: false, changed: differences(&before, &after) }
                 }
-                // The same address twice among those that are new: the later one holds.
+                // If a new URL occurs twice, the later seed wins.
                 (Some(table), None) => {
                     *table = after;
                     continue;
@@ -62,7 +61,7 @@ pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<Vec<SiteEdit>> {
     })
 }
 
-/// Changes sites that are followed; if one is not, nothing is changed. Says what was changed.
+/// Edits followed sites. If any of them is not followed, nothing changes. Returns the edits.
 pub fn change(path: &Path, urls: &[Url], change: impl Fn(&Seed) -> Seed) -> anyhow::Result<Vec<SiteEdit>> {
     let settings = super::Settings::load(path)?;
     let changed = |url: &Url| settings.seeds.with_url(url).map(&change).with_context(|| not_followed(url));
@@ -73,8 +72,8 @@ fn not_followed(url: &Url) -> String {
     format!("{url} is not followed: `perennial list` shows the sites that are")
 }
 
-/// Gives a table the values in which `after` differs from `before`, which is the table as this program would write it. All else stays as
-/// it was written, with its comments.
+/// Sets the values in which `after` differs from `before`, the table as this program would write it. All other text and
+/// comments stay unchanged.
 pub(super) fn replace(table: &mut Table, before: &Table, after: &Table) {
     table.retain(|key, _| after.contains_key(key) || !before.contains_key(key));
     for (key, item) in after {
@@ -92,7 +91,7 @@ pub(super) fn replace(table: &mut Table, before: &Table, after: &Table) {
     }
 }
 
-/// The elements of `after`; those that were there before stand as they were written.
+/// The elements of `after`. Elements that were there before keep their spelling.
 fn merged(before: &Array, after: &Array) -> Array {
     let plain = |value: &Value| match value.as_str() {
         Some(text) => text.to_owned(),
@@ -122,7 +121,7 @@ fn differences(before: &Table, after: &Table) -> Vec<String> {
     changes
 }
 
-/// Takes seeds out of perennial.toml; if one is not there, nothing is changed.
+/// Removes seeds from perennial.toml. If any is missing, nothing changes.
 pub fn unfollow(path: &Path, urls: &[Url]) -> anyhow::Result<()> {
     edit(path, |document, _| {
         let sites = tables(document, "site")?;
@@ -136,7 +135,7 @@ pub fn unfollow(path: &Path, urls: &[Url]) -> anyhow::Result<()> {
     })
 }
 
-/// All tables of a name, also where they are written as one list.
+/// All tables of a name, even if they are written as one inline list.
 pub(super) fn tables<'d>(
     document: &'d mut DocumentMut,
     name: &'static str,
@@ -153,7 +152,7 @@ fn site_url(table: &Table) -> Option<Url> {
     canonical::parse(table.get("url")?.as_str()?)
 }
 
-/// Only what differs from the defaults is written.
+/// Writes only the values that differ from the defaults.
 fn to_toml(seed: &Seed) -> Table {
     let usual = Seed::of_host(seed.scope.seed.clone());
     let mut table = Table::new();

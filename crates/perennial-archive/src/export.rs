@@ -330,7 +330,7 @@ impl<W: Write + Seek> WaczWriter<W> {
     }
 }
 
-/// Writes the sorted lines as gzip members of some thousand lines, and for each member a line with its offset.
+/// Writes the sorted lines in gzip members of [`LINES_PER_BLOCK`], and for each member a line with its offset.
 fn write_index_blocks(
     chosen: &ExportSelection<'_>,
     out: &mut dyn Write,

@@ -37,7 +37,7 @@ pub fn may_be_feed(head: &HttpHead) -> bool {
             || matches!(media_type.as_str(), "text/html" | "application/octet-stream"))
 }
 
-/// Whether a stored body begins like a feed. The check is cheap, because it runs on every page.
+/// Whether a stored body begins like a feed. The check must be cheap, because it runs on every page.
 pub fn begins_as_feed(head: &HttpHead, stored: impl Read + Send) -> bool {
     let limits = DecodingLimits { max_bytes: START_BYTES, ..DecodingLimits::default() };
     feed::looks_like_feed(&decode(head, stored.take(MAX_STORED_BYTES), limits).bytes)

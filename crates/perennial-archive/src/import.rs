@@ -501,8 +501,8 @@ fn file_report<'a>(reports: &'a mut Vec<FileReport>, source: &str) -> &'a mut Fi
     &mut reports[at]
 }
 
-/// The first two records reveal most such files. In other files the scan finds shared members later, and rewrites their
-/// ends.
+/// Checks only the first two records, which reveal most files with shared members. In other files the scan finds them
+/// later, and import rewrites the ends.
 fn has_shared_members(mut file: File) -> anyhow::Result<bool> {
     file.rewind()?;
     let mut reader = WarcReader::seekable(file)?;
@@ -572,7 +572,7 @@ fn is_confirmed(store: &Store, line: &str, stored: &HashMap<&str, &str>) -> anyh
             return Ok(true);
         }
     }
-    // The file was known or rewritten, which means that the capture may be in a different file.
+    // If the file was known or rewritten, the capture may be in a different file.
     match (line.date(), &line.digest) {
         (Some(date), Some(digest)) => store.has_capture(&line.url, date, digest),
         _ => Ok(false),

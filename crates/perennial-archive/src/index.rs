@@ -45,7 +45,7 @@ pub(super) fn record_line(capture: &Capture) -> CdxjLine {
     }
 }
 
-/// The index line of a capture: that of its own record, or of its substitute.
+/// The index line of a capture, for its record or its substitute.
 pub(super) fn index_line(capture: &Capture, substitutes: &mut Substitutes<'_>) -> anyhow::Result<CdxjLine> {
     let Some(shown) = substitutes.find(capture)? else { return Ok(record_line(capture)) };
     let shows = shown.time.to_digits14();

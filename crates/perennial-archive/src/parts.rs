@@ -30,7 +30,7 @@ pub fn with_subresources(snapshot: &Snapshot, filter: &CaptureFilter) -> anyhow:
     Ok(CaptureFilter { parts, ..filter.clone() })
 }
 
-/// Finds the captured subresources, without the page itself. An unreadable version names none.
+/// Finds the subresources that captures of the page name, without the page itself. An unreadable version names none.
 pub fn subresource_urls(snapshot: &Snapshot, url: &str) -> anyhow::Result<BTreeSet<String>> {
     let mut found = BTreeSet::from([url.to_string()]);
     let mut documents = vec![url.to_string()];

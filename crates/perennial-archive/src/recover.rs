@@ -54,7 +54,7 @@ pub enum Repair {
         file: String,
         why: String,
     },
-    /// An index file had changed since it was written. The index is rebuilt from its first capture on.
+    /// An index file had changed since it was written. The index is rebuilt from this file on.
     ForgotRuns {
         file: String,
     },
@@ -137,7 +137,7 @@ pub(crate) fn rebuild_state(
     catch_up(archive, &mut fresh, repairs, progress)?;
     keep_sources(archive, &mut fresh)?;
     index::write_tail_run(&mut fresh, &archive.index_dir())?;
-    // Its page numbers are those of the replaced state.
+    // The text index has the page numbers of the replaced state.
     Texts::remove(&archive.texts_path())?;
     let store = fresh.replace_state(&archive.state_path())?;
     drop(fresh);

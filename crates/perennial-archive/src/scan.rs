@@ -91,7 +91,7 @@ impl fmt::Display for DigestMismatch {
     }
 }
 
-/// What a scan reports at its end.
+/// The summary of a finished scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanSummary {
     pub n_records: u64,
@@ -356,7 +356,7 @@ fn capture_row(header: &RecordHeader, block: &RecordBlock) -> Result<Option<Capt
 }
 
 /// The digest for the index, and the content digest. A claimed digest is kept only if it is correct or belongs to a
-/// revisit. The payload of a revisit is elsewhere, and the claim identifies it.
+/// revisit. The payload of a revisit is in a different record, and the claim identifies it.
 fn capture_digests(
     header: &RecordHeader,
     kind: CaptureKind,

@@ -80,7 +80,7 @@ fn arc_content_type(header: &RecordHeader) -> &str {
     }
 }
 
-/// The id depends only on the record, which gives it the same id on each transcription.
+/// The id depends only on the record and its offset. Each transcription therefore uses the same id.
 fn arc_record_id(header: &RecordHeader, offset: u64) -> RecordId {
     let text: String = header.fields().map(|(name, value)| format!("{name}={value}\n")).collect();
     let label = sha1_label(format!("{text}{offset}").as_bytes());

@@ -69,7 +69,7 @@ pub enum DefectKind {
 pub struct Unfinished {
     /// File in `warc/`.
     pub file: String,
-    /// In words.
+    /// A description for people.
     pub what: String,
 }
 
@@ -164,7 +164,7 @@ fn rebuild_locked(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow:
     Ok(repairs)
 }
 
-/// Includes closed and imported files, which recovery alone does not change.
+/// Includes the ends of closed and imported files, which recovery alone does not change.
 fn cut_torn_ends(archive: &Archive, repairs: &mut Vec<Repair>) -> anyhow::Result<()> {
     let dir = archive.warc_dir();
     for file in files::list(&dir)? {

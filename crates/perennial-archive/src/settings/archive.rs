@@ -10,7 +10,7 @@ use super::reader::TableReader;
 /// The version of the folder's layout that this program supports.
 pub const FORMAT: u32 = 1;
 
-/// Half the time of gzip's level 6, with smaller files.
+/// Takes half the time of gzip's level 6 and gives smaller files.
 const ZSTD_LEVEL: i32 = 3;
 
 /// `[archive]`: the identity of the folder.

@@ -34,7 +34,7 @@ pub struct CrawlTable {
     pub feed_polls: Option<Budget>,
     /// The URL at which hubs of feeds can reach this crawl; `None`: it does not subscribe to hubs.
     pub websub_callback: Option<Url>,
-    /// Where this crawl listens for hubs.
+    /// The socket address on which this crawl listens for hubs.
     pub websub_listen: SocketAddr,
     /// Whether pages are captured with their style sheets, images, fonts and scripts.
     pub requisites: bool,

@@ -55,7 +55,7 @@ pub struct Seed {
     pub tags: Vec<String>,
 }
 
-/// What renders the pages of a site.
+/// The engine that renders the pages of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PageRenderer {
     /// A browser if a page is empty without its scripts, else the embedded engine.

@@ -73,7 +73,7 @@ fn not_followed(url: &Url) -> String {
 }
 
 /// Sets the values in which `after` differs from `before`, the table as this program would write it. All other text and
-/// comments stay unchanged.
+/// comments remain unchanged.
 pub(super) fn replace(table: &mut Table, before: &Table, after: &Table) {
     table.retain(|key, _| after.contains_key(key) || !before.contains_key(key));
     for (key, item) in after {

@@ -32,7 +32,7 @@ pub enum ChangeStatus {
 /// The known state of a URL before an observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreviousAnswer<'a> {
-    /// The last answer of the URL.
+    /// The last response of the URL.
     pub identity: &'a Identity,
     /// Whether any earlier observation showed a page.
     pub was_page: bool,
@@ -53,8 +53,8 @@ impl ChangeStatus {
         ChangeStatus::Unknown(Importance::new(ChangeStatus::UNKNOWN))
     }
 
-    /// The status that follows from two successive answers, before the content is analysed. `None` if the later one is
-    /// not an observation.
+    /// The status that follows from two successive responses, before the content is analysed. `None` if the later one
+    /// is not an observation.
     pub fn between(
         before: Option<PreviousAnswer<'_>>,
         kind: ResponseKind,

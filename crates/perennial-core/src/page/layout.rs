@@ -115,9 +115,9 @@ pub struct NodeBox {
 pub struct Boxes {
     /// Name and version of the engine.
     pub engine: String,
-    /// Width and height of the whole page.
+    /// Width of the whole page.
     pub width: f32,
-    /// See `width`.
+    /// Height of the whole page.
     pub height: f32,
     /// The laid-out nodes in document order. The first is the root element.
     pub nodes: Vec<NodeBox>,

@@ -1,10 +1,11 @@
 //! Versions of a page by importance -> those that reach the index threshold (P-PATTERN 7; docs/papers.md, Index
 //! threshold).
 //!
-//! A version is indexed if the importance accumulated since the last indexed version, including its own, reaches the
-//! page's threshold delta(P), the mean of its pattern. The paper's Algorithm 4 compares the sum before it adds the
-//! current version, and so indexes one version too late. The index affects search and "next important version". It
-//! never deletes anything. The CDXJ index ([`perennial_warc::cdxj`]) is separate and contains all captures.
+//! Importance accumulates since the last indexed version. A version is indexed if the sum, including its own
+//! importance, reaches the page's threshold delta(P), the mean of its pattern. The paper's Algorithm 4 compares the
+//! sum before it adds the current version, and so indexes one version too late. The index affects search and "next
+//! important version". It never deletes anything. The CDXJ index ([`perennial_warc::cdxj`]) is separate and contains
+//! all captures.
 
 use crate::page::change_status::ChangeStatus;
 use crate::page::importance::Importance;
@@ -38,7 +39,7 @@ impl IndexSums {
         if status == ChangeStatus::New {
             return true;
         }
-        // A page that vanished has no version to index; one that returned has.
+        // A vanished page does not have a version to index; a returned page does.
         if !status.is_page() || !status.is_new_version() {
             return false;
         }

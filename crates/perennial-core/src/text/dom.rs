@@ -3,10 +3,10 @@
 //! The layout engine builds its document from this tree. The structural layout and the article extraction read it
 //! directly, so all of them use the same nodes.
 //!
-//! The parser of html5ever searches its stack of open elements on almost every tag, compares each formatting element
-//! with all open ones, and repeats unclosed ones in every paragraph. Hostile input makes all of this quadratic. A gate
-//! between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`], names and formatting elements beyond
-//! their limits, and everything after [`MAX_NODES`] or [`MAX_TAGS`]. The tokenizer has its own limits
+//! The parser of html5ever searches its stack of open elements on almost every tag. It compares each formatting
+//! element with all open ones, and repeats unclosed ones in every paragraph. Hostile input makes all of this
+//! quadratic. A gate between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`], names and formatting
+//! elements beyond their limits, and everything after [`MAX_NODES`] or [`MAX_TAGS`]. The tokenizer has its own limits
 //! ([`crate::text::tokens`]).
 
 use std::borrow::Cow;

@@ -1,14 +1,14 @@
 //! Bytes of a document -> characters, tokens, elements, links.
 //!
-//! | module | what becomes what |
+//! | module | input and output |
 //! |---|---|
 //! | [`markup`] | text -> text that is safe inside HTML, SVG and XML |
 //! | [`untrusted`] | untrusted text -> bounded text, and text that is harmless on a terminal |
 //! | [`charset`] | bytes -> characters |
-//! | [`xml`] | XML as it is found on the web -> tags and texts |
-//! | [`tokens`] | HTML -> its tokens, in work that its length bounds |
+//! | [`xml`] | XML as found on the web -> tags and texts |
+//! | [`tokens`] | HTML -> its tokens, with work bounded by its length |
 //! | [`dom`] | HTML -> a bounded tree of elements and texts |
-//! | [`links`] | HTML, CSS -> the URLs they refer to |
+//! | [`links`] | HTML, CSS -> the URLs that they reference |
 //! | [`numbers`] | two texts that differ in numbers -> whether the number is news |
 
 pub mod markup;

@@ -188,7 +188,7 @@ fn is_news_word(word: &str) -> bool {
     is_short_unit(word) || is_one_of(word, TELLING) || is_compound()
 }
 
-/// Ends of German compounds with the same meaning.
+/// Endings of German compounds with the same meaning.
 const TELLING_ENDS: &str =
     "opfer preis preise kosten gebühr gebühren steuer frist grenzwert lohn zins zinsen";
 

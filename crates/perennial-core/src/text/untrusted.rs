@@ -132,7 +132,7 @@ pub fn terminal_safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// How such a character is written.
+/// The notation of such a character.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EscapeForm {
     /// For people: `\u{1b}`.

@@ -349,8 +349,8 @@ fn retitled(before: &ListItem, after: &ListItem) -> Option<f64> {
     (is_reworded && !old.is_empty() && !new.is_empty()).then(|| word_distance(old, new))
 }
 
-/// Whether one title is a shortened form of the other: the same words in the same order, with at most a fifth of its
-/// words new, and at least twice as many words removed as added. Otherwise it is a different headline.
+/// Whether one title is a shortened form of the other. Both have the same words in the same order. At most a fifth of
+/// the words are new, and at least twice as many are removed as added. Otherwise it is a different headline.
 fn is_shortened(one: &str, other: &str) -> bool {
     let (one, other) = (word_hashes(one), word_hashes(other));
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };

@@ -8,14 +8,14 @@
 //! The cost is O(n log n) in the number of elements. Hash maps find equal IDs. Shared words find similar blocks and
 //! texts; words that too many of them share are ignored.
 //!
-//! | file | what becomes what |
+//! | file | input and output |
 //! |---|---|
 //! | `tree` | a block tree -> an array of nodes |
-//! | `matching` | two trees -> which block after is which block before |
-//! | `elements` | matched blocks -> what happened to their links, images and texts |
-//! | `similar`, `words` | elements without a partner -> those that were edited, by their distance in words |
-//! | `order`, `structure` | matched blocks -> moves; blocks inserted and deleted, changed boxes |
-//! | `items` | two lists -> headlines that came, went or were rewritten |
+//! | `matching` | two trees -> pairs of matching blocks |
+//! | `elements` | matched blocks -> operations on their links, images and texts |
+//! | `similar`, `words` | elements without a partner -> edited ones, by their distance in words |
+//! | `order`, `structure` | matched blocks -> moves; inserted and deleted blocks, changed boxes |
+//! | `items` | two lists -> inserted, removed and rewritten headlines |
 //! | `totals` | two trees -> the totals that importance needs |
 //! | `delta`, `videlta` | all changes between two trees; the same as Vi-Delta |
 //! | `apply` | the version before and a delta -> the version after |

@@ -2,8 +2,8 @@
 //!
 //! There are two published forms and our own (P-VISUAL 6, P-PATTERN 6.2, P-QUALITY 3; docs/papers.md, Importance of a
 //! change). Each combines one contribution per operation, which shows the share of each operation. The caller decides
-//! whether an element is an advertisement and how much of an operation is noise, because a delta contains neither
-//! filter lists nor history.
+//! whether an element is an advertisement and how much of an operation is noise. A delta contains neither filter lists
+//! nor history.
 
 mod listing;
 mod weigh;
@@ -95,7 +95,7 @@ impl ImportanceConfig {
 }
 
 impl Default for ImportanceConfig {
-    /// Why this form: `docs/decisions/0011-importance.md`.
+    /// `docs/decisions/0011-importance.md` explains the choice of the form.
     fn default() -> ImportanceConfig {
         ImportanceConfig::new(ImportanceForm::Monotone)
     }

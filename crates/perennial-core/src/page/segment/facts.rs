@@ -75,7 +75,7 @@ impl Facts {
         if self.n_letters == 0 { 0.0 } else { self.n_link_letters as f32 / self.n_letters as f32 }
     }
 
-    /// Adds the facts of what comes before it on the page. Passes up run from the last node to the first.
+    /// Adds the facts of the preceding content. Passes up run from the last node to the first.
     pub(super) fn absorb_earlier(&mut self, earlier: &Facts) {
         self.add_counts(earlier);
         if earlier.n_letters > 0 {
@@ -86,7 +86,7 @@ impl Facts {
         }
     }
 
-    /// Adds the facts of what comes after it on the page.
+    /// Adds the facts of the following content.
     pub(super) fn absorb_later(&mut self, later: &Facts) {
         self.add_counts(later);
         self.end = self.end.max(later.end);

@@ -1,7 +1,7 @@
 //! The list items of a page: entries with a headline and a link.
 //!
-//! A front page is read as a list of items, not as prose: what matters is which headlines were added, removed or
-//! rewritten. Items are stored next to the block tree, in reading order, one per URL.
+//! People read a front page as a list of items, not as prose. Its important changes are added, removed and rewritten
+//! headlines. Items are stored next to the block tree, in reading order, one per URL.
 
 use url::Url;
 

@@ -5,16 +5,16 @@
 //! blocks across light separators. `content` fills the leaves, and `weigh` computes their importance and role. `items`
 //! finds the entries of lists.
 //!
-//! | file | what becomes what |
+//! | file | input and output |
 //! |---|---|
 //! | `facts` | a layout -> facts about each subtree: visible text, box, font, background |
-//! | `purpose` | tag, `role`, words in `class` and `id` -> what an element is for |
+//! | `purpose` | tag, `role`, words in `class` and `id` -> the purpose of an element |
 //! | `cut` | facts -> visual blocks and the separators between them |
 //! | `construct` | visual blocks and separators -> nested regions |
 //! | `content` | a region -> its links, images and texts |
 //! | `weigh` | leaves -> importance and role |
-//! | `item`, `items`, `teasers` | a page -> the entries of its lists, and how much of a part they are |
-//! | `block`, `id` | the resulting tree, and the hashes at which a diff can stop |
+//! | `item`, `items`, `teasers` | a page -> the entries of its lists, and their share of a part |
+//! | `block`, `id` | the resulting tree, and the hashes that let a diff skip equal subtrees |
 //! | `selector` | CSS selectors of pinned and ignored parts |
 //! | `structure` | the layout of an earlier version -> one for an unchanged structure, without the engine |
 //! | [`vixml`] | a tree <-> Vi-XML |
@@ -62,7 +62,8 @@ use teasers::Teasers;
 const REVISION: u32 = 3;
 
 /// How finely a page is cut, and how blocks are weighed and hashed. The `Debug` output of this struct and of its
-/// fields is hashed into the engine name, so a renamed field makes all stored trees with such settings incomparable.
+/// fields is hashed into the engine name. A renamed field therefore makes all stored trees with such settings
+/// incomparable.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SegmentConfig {
     /// Permitted degree of coherence, 1 (coarse) to 10 (fine). Less coherent blocks are divided.

@@ -1,4 +1,4 @@
-//! Tag, `role` and the words in `class` and `id` -> what an element is for.
+//! Tag, `role` and the words in `class` and `id` -> the purpose of an element.
 //!
 //! VIPS uses only the kind of tag. Pages since HTML5 contain more information, and most class names are plain English
 //! words.

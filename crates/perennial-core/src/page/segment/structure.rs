@@ -1,9 +1,9 @@
 //! A parsed page and the layout of an earlier version -> a layout without running the engine, if tags and styles are
-//! the same (proposed in P-VISUAL 7.1 and 8; docs/papers.md, Reuse of structure).
+//! equal. P-VISUAL 7.1 and 8 propose this (docs/papers.md, Reuse of structure).
 //!
-//! Cuts depend on columns, gaps, fonts and colours, which follow from tags and styles, and on sizes of the content,
-//! which is read from the new version. So a reused layout gives the same cuts as a new one. Only the boxes in the tree
-//! are those of the earlier layout.
+//! Cuts depend on columns, gaps, fonts and colours, which follow from tags and styles. They also depend on sizes of
+//! the content, which are read from the new version. So a reused layout gives the same cuts as a new one. Only the
+//! boxes in the tree are those of the earlier layout.
 
 use super::NodeId;
 use super::id::IdHasher;

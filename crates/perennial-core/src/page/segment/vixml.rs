@@ -28,7 +28,7 @@ pub struct XmlError {
     pub format: &'static str,
     /// Position of the error in bytes.
     pub offset: u64,
-    /// The problem and what would be correct.
+    /// The problem and the correct form.
     pub reason: String,
 }
 

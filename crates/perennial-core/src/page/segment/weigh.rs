@@ -1,10 +1,10 @@
 //! Leaves -> importance and role, by features and a learned model after Song et al., "Learning Block Importance Models
 //! for Web Pages" (WWW 2004).
 //!
-//! Song's features are position, size and content of a block. Here content replaces heights and absolute positions
-//! (how much of the page comes before the block), because the embedded engine's are unreliable, and because a page
-//! should keep its weights when one paragraph grows. See docs/papers.md, Block importance.
-//! `experiments/block-importance/fit.py` computes the weights; its README lists seed and scores.
+//! Song's features are position, size and content of a block. Here content replaces heights and absolute positions:
+//! how much of the page comes before the block. The embedded engine's positions are unreliable, and a page should keep
+//! its weights when one paragraph grows. See docs/papers.md, Block importance. `experiments/block-importance/fit.py`
+//! computes the weights; its README lists seed and scores.
 
 use super::purpose::Purpose;
 use super::{Block, BlockRole, LeafFacts};
@@ -80,7 +80,7 @@ fn row(leaf: &LeafFacts, totals: &PageTotals, mass_before: f32) -> [f32; N_FEATU
 }
 
 /// Fitted weights of the features: logistic regression of "this word belongs to the main content". Horizontal position
-/// and width have weight 0: they hardly help, and they depend on line lengths, which a reused layout does not know.
+/// and width have weight 0: they hardly help, and they depend on line lengths, which a reused layout lacks.
 const WEIGHTS: [f32; N_FEATURES] = [
     0.5402, -3.3627, -0.7795, 0.4031, 4.5992, 0.0, 0.0, 1.2929, -3.9749, 0.2231, -0.3871, 0.9365, -0.4909,
     -1.2794, 0.4753, -0.2014, 0.0000, 0.1956, -0.5512, -0.4125, -1.6804, -0.7976, -1.3546, -3.1106, -2.6591,
@@ -95,7 +95,7 @@ const SIZE_POWER: f32 = 0.5;
 /// Factor on the likelihood that list entries are main content on an article page.
 const TEASER_FACTOR: f32 = 0.2;
 
-/// Letters of prose (about seventy words) that make a leaf a possible continuation of an article. A note about the
+/// Characters of prose (about seventy words) that make a leaf a possible continuation of an article. A note about the
 /// author is shorter.
 const MIN_PART_LETTERS: u32 = 400;
 

@@ -1,5 +1,5 @@
 //! Lists every record and every damaged stretch of WARC and ARC files, as one JSON line each. The output is compared
-//! with that of other tools. `cargo run --release -p perennial-core --example warc_list -- FILE...`
+//! with that of other tools. `cargo run --release -p perennial-warc --example warc_list -- FILE...`
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

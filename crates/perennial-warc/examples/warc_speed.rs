@@ -1,7 +1,7 @@
 //! Measures the seconds to read the records of a WARC file with HTTP heads parsed. Also measures the throughput of the
 //! writer and of compression alone. `benches/warc_peers.py` compares both with other tools.
 //!
-//!     cargo run --release -p perennial-core --example warc_speed -- FILE [read|write]
+//!     cargo run --release -p perennial-warc --example warc_speed -- FILE [read|write]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -207,7 +207,7 @@ impl<F: Read + Seek> SortedCdxj<F> {
     /// Returns the offset of the first line that is not below `bound`, or the length of the file.
     pub fn lower_bound(&mut self, bound: &[u8]) -> io::Result<u64> {
         // Invariant: `low` is the start of a line, and all lines before it are below the bound. The first line that
-        // starts at or behind `high` is not below the bound.
+        // starts at or after `high` is not below the bound.
         let (mut low, mut high) = (0, self.length);
         while high - low > LINEAR {
             let middle = low + (high - low) / 2;
@@ -223,7 +223,7 @@ impl<F: Read + Seek> SortedCdxj<F> {
         Ok(low)
     }
 
-    /// Returns the first line that starts at or behind `offset`, with its start and its line end.
+    /// Returns the first line that starts at or after `offset`, with its start and its line end.
     fn line_from(&mut self, offset: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
         let mut start = offset;
         let mut lines = self.lines_at(offset.saturating_sub(1))?;

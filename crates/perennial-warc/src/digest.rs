@@ -5,7 +5,7 @@
 //! by its SHA-256 ([`PayloadDigests::content`]).
 //!
 //! warcio and cdxj-indexer compute the block digest over the whole block. They compute the payload digest over the
-//! bytes behind the HTTP head *as stored*, with transfer and content encoding. This module does the same.
+//! bytes after the HTTP head *as stored*, with transfer and content encoding. This module does the same.
 
 use data_encoding::{BASE32, BASE32_NOPAD, BASE64, BASE64URL, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use sha1::{Digest as _, Sha1};

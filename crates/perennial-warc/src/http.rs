@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The offset behind the blank line that ends a head. The first `searched` bytes contain no end.
+/// The offset after the blank line that ends a head. The first `searched` bytes contain no end.
 pub(crate) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
     let mut from = searched.saturating_sub(4);
     while let Some(at) = memchr::memchr(b'\n', bytes.get(from..)?) {

@@ -9,7 +9,7 @@ const HISTORY: usize = 128 * 1024;
 /// The window and the kept bytes together fit into a core's cache, which makes copying from the file twice as fast.
 const CHUNK: usize = 256 * 1024;
 const MIN_READ: usize = 64 * 1024;
-/// Size of the first read. A caller that wants one record needs few of the bytes behind it.
+/// Size of the first read. A caller that wants one record needs few of the bytes after it.
 const FIRST_READ: usize = 16 * 1024;
 
 /// Rereading is limited to this many times the bytes read so far, plus a constant. Hostile input, in which every

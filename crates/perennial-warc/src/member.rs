@@ -79,7 +79,7 @@ pub(super) struct MemberReader<R> {
     n_out: u32,
     zstd: Option<ZstdDecoder<'static>>,
     dictionary: Vec<u8>,
-    /// Whether a dictionary was found behind the start of the file. Other readers look for it only at the start.
+    /// Whether a dictionary was found after the start of the file. Other readers look for it only at the start.
     late_dictionary: bool,
 }
 
@@ -363,7 +363,7 @@ impl<R: Read> MemberReader<R> {
         }
     }
 
-    /// Goes back to `position` decompressed bytes behind the start of the current member; `false` if that is out of
+    /// Goes back to `position` decompressed bytes after the start of the current member; `false` if that is out of
     /// reach.
     pub(super) fn rewind_within(&mut self, position: u64) -> Result<bool, MemberError> {
         if self.kind == MemberKind::Plain {

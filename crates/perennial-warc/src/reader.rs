@@ -2,7 +2,7 @@
 //! record. Each block is a `Read`.
 //!
 //! Memory is constant: the reader holds only a window of a block. It always reads to the end of the input. After
-//! damage it searches for the next record from just behind the start of the broken one. A wrong length or a flipped
+//! damage it searches for the next record from just after the start of the broken one. A wrong length or a flipped
 //! bit may have made it skip sound records.
 
 use std::io::{self, BufRead, Read, Seek};
@@ -91,7 +91,7 @@ pub enum WarcItem<'a, R> {
 /// The position and length of a record in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordExtent {
-    /// Offset of the record, or of the compressed member that holds it.
+    /// Offset of the record, or of the compressed member that contains it.
     pub offset: u64,
     /// Length of the compressed member. For a plain record: length of its head and block without the blank lines after
     /// them, as in index files. 0 if [`RecordExtent::shared`].
@@ -133,12 +133,12 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Sets the dictionary of a zstd file. It is needed if reading starts behind the frame that contains it.
+    /// Sets the dictionary of a zstd file. It is needed if reading starts after the frame that contains it.
     pub fn set_zstd_dictionary(&mut self, dictionary: &[u8]) {
         self.members.set_dictionary(dictionary);
     }
 
-    /// Returns the source. Its position is somewhere behind the bytes that were read.
+    /// Returns the source. Its position is somewhere after the bytes that were read.
     pub fn into_inner(self) -> R {
         self.members.into_inner()
     }
@@ -476,7 +476,7 @@ impl<R: Read> Record<'_, R> {
     }
 
     /// Reads the rest of the block and compares it with the digests in the header. Call it before reading anything.
-    /// The first verdict is about the block. The second is about the payload: the stored body behind the HTTP head, or
+    /// The first verdict is about the block. The second is about the payload: the stored body after the HTTP head, or
     /// the whole block if there is no such head. A revisit's payload digest belongs to a body stored elsewhere, so its
     /// verdict is absent.
     pub fn check_digests(&mut self) -> io::Result<(DigestVerdict, DigestVerdict)> {

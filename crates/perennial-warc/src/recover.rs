@@ -1,6 +1,6 @@
 //! Damage -> the next readable record, to which the reader moves.
 //!
-//! The search begins just behind the start of the broken record. A wrong length or a flipped bit may have made the
+//! The search begins just after the start of the broken record. A wrong length or a flipped bit may have made the
 //! reader skip sound records.
 
 use std::io::{self, Read};

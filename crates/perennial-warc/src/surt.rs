@@ -27,7 +27,7 @@ pub fn surt(url: &str) -> String {
 pub struct KeyRange {
     /// First key of the range.
     pub start: Vec<u8>,
-    /// First key behind the range.
+    /// First key after the range.
     pub end: Vec<u8>,
 }
 
@@ -76,7 +76,7 @@ impl KeyRange {
     }
 }
 
-/// The least byte string behind all strings that begin with `prefix`.
+/// The least byte string that sorts after all strings with this prefix.
 fn successor(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

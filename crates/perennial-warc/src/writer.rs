@@ -335,7 +335,7 @@ pub struct WrittenRecord {
 
 /// Writes consecutive records, each as a compressed member.
 ///
-/// If a write fails, the file may contain a part of the record behind [`WarcWriter::offset`]. The caller must cut that
+/// If a write fails, the file may contain a part of the record after [`WarcWriter::offset`]. The caller must cut that
 /// part off before the next write.
 pub struct WarcWriter<W> {
     out: W,

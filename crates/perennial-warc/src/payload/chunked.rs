@@ -103,7 +103,7 @@ impl<R: Read> Read for ChunkedReader<R> {
     }
 }
 
-/// Parses hexadecimal digits, an optional extension behind a semicolon, and a line end.
+/// Parses hexadecimal digits, an optional extension after a semicolon, and a line end.
 fn parse_size(line: &[u8]) -> Option<u64> {
     let line = line.strip_suffix(b"\n")?;
     let digits = line.split(|&b| b == b';').next()?.trim_ascii();

@@ -261,7 +261,7 @@ struct BudgetLeft {
 }
 
 impl DecodingBudget {
-    /// The last coding unpacks at most `max_bytes`, and in every honest body the bytes before it are fewer.
+    /// The last coding unpacks at most `max_bytes`. In every honest body the codings before it unpack fewer bytes.
     fn new(limits: DecodingLimits) -> DecodingBudget {
         let bytes = limits.max_bytes.saturating_mul(2).saturating_add(BETWEEN_FREE);
         DecodingBudget(Arc::new(BudgetLeft {

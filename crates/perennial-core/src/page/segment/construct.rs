@@ -89,7 +89,7 @@ fn separate_article_edges(blocks: &mut [VisualBlock], heaviest_kept: u8) {
 /// Maximum number of merge rounds. Each one at least halves the number of adjacent short blocks.
 const MAX_ROUNDS: usize = 6;
 
-/// Merges a few isolated words (a date, a button, a caption) into the neighbour behind the lighter separator. A reader
+/// Merges a few isolated words (a date, a button, a caption) into the neighbour across the lighter separator. A reader
 /// would not see them as a block.
 fn merge_scraps(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     let page_mass: f32 = blocks.iter().map(|block| block.facts.mass).sum();

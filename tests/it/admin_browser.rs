@@ -17,10 +17,10 @@ window.got = []; window.n_tried = 0;
 const leaving = [];
 const main = 'MAIN', act = new URLSearchParams({act: 'pause', url: 'https://a.example/'});
 const json = JSON.stringify({act: 'pause', url: 'https://a.example/'});
-const heed = (name) => (text) => { if (/name="form" value="|"n_captures"|"followed"/.test(String(text))) window.got.push(name + ': ' + text) };
+const record = (name) => (text) => { if (/name="form" value="|"n_captures"|"followed"/.test(String(text))) window.got.push(name + ': ' + text) };
 const attempt = (name, way) => {
   window.n_tried += 1;
-  try { Promise.resolve(way()).then(heed(name), () => 0) } catch (error) {}
+  try { Promise.resolve(way()).then(record(name), () => 0) } catch (error) {}
 };
 const text = (answer) => answer.text();
 for (const [kind, view] of [['own', window], ['clean', document.getElementById('clean').contentWindow]]) {

@@ -22,7 +22,7 @@ fn restless(n_pages: usize) -> Web {
 }
 
 /// The same with visible changes: every response contains different words.
-fn telling(n_pages: usize) -> Web {
+fn changing_site(n_pages: usize) -> Web {
     let word = |n: usize| -> String {
         let letters =
             (0..6).map(|at| (b'a' + (n.wrapping_mul(2_654_435_761) >> (5 * at)) as u8 % 26) as char);
@@ -81,7 +81,7 @@ fn visits_stay_within_the_budget_of_all_sites_and_of_each() {
 
 #[test]
 fn bytes_of_a_day_stay_within_the_budget() {
-    let web = telling(20);
+    let web = changing_site(20);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     crawl(&archive, &["--time-limit", "5d", "--bytes-per-day", "400kB"]);

@@ -113,9 +113,9 @@ fn files_and_lists_give_one_article_per_line() {
 #[test]
 fn neighbours_reveal_the_template() {
     let (dir, archive) = folder();
-    let standing =
+    let notice =
         "<p>Support your town's paper with a small gift, every month or whenever you can spare it.</p>";
-    let page = |text: &str| format!("<body><div>{text}{standing}</div></body>");
+    let page = |text: &str| format!("<body><div>{text}{notice}</div></body>");
     let file = write(dir.path(), "new.html", &page(&TEXTS.map(|text| format!("<p>{text}</p>")).concat()));
     let old: Vec<String> = (0..3)
         .map(|n| {
@@ -200,9 +200,9 @@ fn archived(dir: &Path, archive: &Path, pages: &[(&str, String, String)]) {
 #[test]
 fn an_archived_page_is_extracted_with_its_sites_template() {
     let own = TEXTS.map(|text| format!("<p>{text}</p>")).concat();
-    let standing =
+    let notice =
         "<p>Support your town's paper with a small gift, every month or whenever you can spare it.</p>";
-    let page = |text: &str| format!("<body><div>{text}{standing}</div></body>");
+    let page = |text: &str| format!("<body><div>{text}{notice}</div></body>");
     let text_with = |n_others: usize, host: &str| {
         let (dir, archive) = folder();
         let mut pages = vec![("2026-01-01", "http://town.example/news/new.html".to_owned(), page(&own))];

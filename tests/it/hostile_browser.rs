@@ -331,7 +331,7 @@ fn a_browser_that_hangs_ends_with_its_killed_parent() {
 }
 
 /// A browser that records its command line and exits.
-fn telling_browser(archive: &Archive) -> std::path::PathBuf {
+fn recording_browser(archive: &Archive) -> std::path::PathBuf {
     let browser = archive.root.join("browser");
     let text = format!(
         "#!/bin/sh\nenv > {0}/environment\necho \"$@\" > {0}/arguments\nexit 3\n",
@@ -354,7 +354,7 @@ fn the_sandbox_is_on_unless_the_user_says_otherwise_and_is_warned() {
         archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
         let mut command = archive.command(&["run", "--once", "--delay", "0"]);
         let output = command
-            .env("PERENNIAL_CHROMIUM", telling_browser(&archive))
+            .env("PERENNIAL_CHROMIUM", recording_browser(&archive))
             .env("SECRET_OF_THE_USER", "1")
             .stdout(Stdio::null())
             .output()

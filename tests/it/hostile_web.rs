@@ -130,7 +130,7 @@ fn quadratic_pages_are_bounded() {
             None => status(404),
         }
     });
-    let archive = following(&web, "requisites = false\n");
+    let archive = following(&web, "subresources = false\n");
     let summary = once(&archive, &["--limit", "40"]);
     let captured = |name: &str| {
         archive.log().iter().any(|line| line["url"] == web.url(name) && line["stored"] == "response")

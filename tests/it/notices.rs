@@ -168,10 +168,11 @@ fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
             let document = library.document(&store, &captures[at]).unwrap().unwrap();
             String::from_utf8_lossy(&document.bytes).contains(word)
         };
-        let is_twin = |at: usize| captures.iter().filter(|other| other.time == captures[at].time).count() > 1;
+        let is_alias =
+            |at: usize| captures.iter().filter(|other| other.time == captures[at].time).count() > 1;
         for (at, capture) in captures.iter().enumerate().skip(1) {
             let look = (url.clone(), capture.time.to_rfc3339());
-            if is_twin(at) || is_twin(at - 1) {
+            if is_alias(at) || is_alias(at - 1) {
                 unclear.insert(look);
             } else if has(at) && !has(at - 1) {
                 found.insert(look);

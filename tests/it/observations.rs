@@ -97,7 +97,7 @@ fn xhtml_and_documents_without_layout_are_in_patterns_and_schedule() {
 /// A restart in the middle with a rebuilt state gives the same analyses as an undisturbed crawl.
 #[test]
 fn a_restart_does_not_change_what_was_learned() {
-    let lessons = |disturb: bool| {
+    let analyses = |disturb: bool| {
         let web = Web::serve(site);
         let archive = Archive::new();
         archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
@@ -109,7 +109,7 @@ fn a_restart_does_not_change_what_was_learned() {
         let paths = ["/", "/report", "/data", "/steady", "/pointer", "/x", "/leaving"];
         paths.map(|path| archive.seen(&web.url(path)))
     };
-    assert_eq!(lessons(true), lessons(false));
+    assert_eq!(analyses(true), analyses(false));
 }
 
 /// A capture in the state: page, second, response if it is an observation, identity, and the status of its analysis.
@@ -120,9 +120,9 @@ const N_PAGES: u32 = 4;
 fn captures() -> impl Strategy<Value = Vec<Row>> {
     let answer =
         prop_oneof![6 => Just(Some(0)), 2 => Just(Some(1)), 4 => (2i64..5).prop_map(Some), 1 => Just(None)];
-    let lesson = prop_oneof![4 => (0i64..9).prop_map(Some), 1 => Just(None)];
+    let analysis = prop_oneof![4 => (0i64..9).prop_map(Some), 1 => Just(None)];
     // Some pages must have an analysis of every capture; the last page always does.
-    let any = (1..N_PAGES, 0i64..40, answer, 0u8..3, lesson);
+    let any = (1..N_PAGES, 0i64..40, answer, 0u8..3, analysis);
     let learned = (Just(N_PAGES), 0i64..40, Just(Some(0)), 0u8..3, (0i64..9).prop_map(Some));
     prop::collection::vec(prop_oneof![2 => any, 1 => learned], 0..60)
 }
@@ -140,7 +140,7 @@ fn state_of(rows: &[Row]) -> (tempfile::TempDir, Store, Vec<Row>) {
         .unwrap();
     let mut kept = Vec::new();
     for (n, row) in rows.iter().enumerate() {
-        let (page, second, answer, identity, lesson) = *row;
+        let (page, second, answer, identity, analysis) = *row;
         let is_again = kept.iter().any(|known: &Row| (known.0, known.1) == (page, second));
         if page == N_PAGES && is_again {
             continue;
@@ -162,7 +162,7 @@ fn state_of(rows: &[Row]) -> (tempfile::TempDir, Store, Vec<Row>) {
             )
             .unwrap();
         // Only observations have analyses.
-        if let (Some(0..4), Some(seen)) = (answer, lesson) {
+        if let (Some(0..4), Some(seen)) = (answer, analysis) {
             let sql = "INSERT OR IGNORE INTO lessons (page, time, seen, importance, n_operations, is_indexed) VALUES (?1, ?2, ?3, 0.5, 1, 1)";
             state.execute(sql, params![page, second * 1000, seen]).unwrap();
         }
@@ -210,10 +210,10 @@ fn status_of(code: i64) -> ChangeStatus {
 
 /// The observations before an instant, computed by definition from one capture after the other.
 fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
-    let mut lessons: BTreeMap<(u32, i64), i64> = BTreeMap::new();
-    for (page, second, answer, _, lesson) in rows {
-        if let (Some(0..4), Some(seen)) = (answer, lesson) {
-            lessons.entry((*page, *second)).or_insert(*seen);
+    let mut analyses: BTreeMap<(u32, i64), i64> = BTreeMap::new();
+    for (page, second, answer, _, analysis) in rows {
+        if let (Some(0..4), Some(seen)) = (answer, analysis) {
+            analyses.entry((*page, *second)).or_insert(*seen);
         }
     }
     let mut looks = Vec::new();
@@ -225,7 +225,7 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
         let (mut before, mut was_page) = (None::<Identity>, false);
         for (_, second, answer, identity, _) in of_page {
             let (answer, identity) = (answer.unwrap(), Identity::parse(&identity_of(*answer, *identity)));
-            let lesson = lessons.get(&(page, *second));
+            let analysis = analyses.get(&(page, *second));
             let between = ChangeStatus::between(
                 before.as_ref().map(|identity| PreviousAnswer { identity, was_page }),
                 kind_of(answer),
@@ -235,8 +235,8 @@ fn plainly(rows: &[Row], until: i64) -> Vec<Observation> {
                 page: PageId(page),
                 site: SiteId(1 + page % 2),
                 time: Timestamp::from_secs(*second),
-                status: lesson.map_or_else(|| between.unwrap(), |code| status_of(*code)),
-                is_analysed: lesson.is_some(),
+                status: analysis.map_or_else(|| between.unwrap(), |code| status_of(*code)),
+                is_analysed: analysis.is_some(),
             });
             was_page |= answer <= 1;
             before = Some(identity);

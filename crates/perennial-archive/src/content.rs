@@ -81,9 +81,9 @@ pub(crate) fn answer_and_identity(
         return (None, None);
     }
     let answer = ResponseKind::from_response(status, is_broken_off);
-    let twin = origin.filter(|_| answer == ResponseKind::Content && kind == CaptureKind::Revisit);
-    if let Some(twin) = twin.filter(|origin| is_longer_name(url, origin)) {
-        return (Some(ResponseKind::Redirect), Some(Identity::Alias(twin.to_owned())));
+    let alias = origin.filter(|_| answer == ResponseKind::Content && kind == CaptureKind::Revisit);
+    if let Some(alias) = alias.filter(|origin| is_longer_name(url, origin)) {
+        return (Some(ResponseKind::Redirect), Some(Identity::Alias(alias.to_owned())));
     }
     let target =
         (answer == ResponseKind::Redirect).then(|| redirect_target(&Url::parse(url).ok()?, head)).flatten();

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn style_sheets_lead_to_requisites_that_the_graph_leaves_out() {
+    fn style_sheets_lead_to_subresources_that_the_graph_leaves_out() {
         let css = head("200 OK\r\nContent-Type: text/css");
         let url = Url::parse("http://a.example/s/sheet.css").unwrap();
         let document = read_text(&css, &b"@import 'more.css'; p{background:url(../p.png)}"[..]);

@@ -99,7 +99,7 @@ impl<'a> Discoveries<'a> {
     fn find_subresource(&mut self, to: &Url) {
         let depth = if self.target.kind == PageKind::Page { 1 } else { self.target.depth + 1 };
         let has_room = depth <= MAX_SUBRESOURCE_DEPTH && self.subresources.len() < MAX_SUBRESOURCES;
-        if self.table.requisites && has_room && self.subresources.insert(to.clone()) {
+        if self.table.subresources && has_room && self.subresources.insert(to.clone()) {
             self.add(to, PageKind::Subresource, depth);
         }
     }

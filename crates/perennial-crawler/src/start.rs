@@ -214,7 +214,7 @@ fn load_frontier(
 ) -> anyhow::Result<KnownUrls> {
     let archive = writer.archive().clone();
     let table = &archive.settings().crawl;
-    let mut known_urls = KnownUrls::new(table.max_pages_per_shape, table.requisite_span);
+    let mut known_urls = KnownUrls::new(table.max_pages_per_shape, table.subresource_span);
     writer.store().each_frontier_page(|known| known_urls.load(&known, now))?;
     match backfill(&archive, writer.store_mut(), seeds, &mut known_urls, now)? {
         0 => {}

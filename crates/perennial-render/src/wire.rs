@@ -63,7 +63,7 @@ impl WorkerMessage {
             WorkerMessage::Answer(found) => {
                 out.push(3);
                 put_number(out, found.len() as u64);
-                found.iter().for_each(|subresource| put_requisite(out, subresource));
+                found.iter().for_each(|subresource| put_subresource(out, subresource));
             }
             WorkerMessage::Done(boxes) => {
                 out.push(4);
@@ -235,7 +235,7 @@ fn put_float(out: &mut Vec<u8>, float: f32) {
     out.extend_from_slice(&float.to_le_bytes());
 }
 
-fn put_requisite(out: &mut Vec<u8>, subresource: &Subresource) {
+fn put_subresource(out: &mut Vec<u8>, subresource: &Subresource) {
     match subresource {
         Subresource::Image(width, height) => {
             out.push(1);

@@ -37,9 +37,9 @@ pub struct CrawlTable {
     /// The socket address on which this crawl listens for hubs.
     pub websub_listen: SocketAddr,
     /// Whether pages are captured with their style sheets, images, fonts and scripts.
-    pub requisites: bool,
+    pub subresources: bool,
     /// A subresource captured less than this ago is not fetched again.
-    pub requisite_span: Span,
+    pub subresource_span: Span,
     /// The HTTP proxy for all requests.
     pub proxy: Option<Proxy>,
     /// A PEM file with further trusted certificates, relative to the archive's folder.
@@ -97,8 +97,8 @@ impl Default for CrawlTable {
             feed_polls: None,
             websub_callback: None,
             websub_listen: SocketAddr::from(([127, 0, 0, 1], 8474)),
-            requisites: true,
-            requisite_span: Span::from_hours(24),
+            subresources: true,
+            subresource_span: Span::from_hours(24),
             proxy: None,
             tls_roots: None,
             browser_timeout: Duration::from_secs(30),
@@ -149,8 +149,8 @@ impl CrawlTable {
             feed_polls: reader.parsed("feed_polls", budget),
             websub_callback: reader.parsed("websub_callback", callback),
             websub_listen: reader.parsed("websub_listen", listen).unwrap_or(usual.websub_listen),
-            requisites: reader.bool("requisites", usual.requisites),
-            requisite_span: reader.span("requisite_hours", 3600.0, usual.requisite_span),
+            subresources: reader.bool("subresources", usual.subresources),
+            subresource_span: reader.span("subresource_hours", 3600.0, usual.subresource_span),
             proxy: reader.parsed("proxy", proxy),
             tls_roots: reader.text("tls_roots").map(PathBuf::from),
             browser_timeout: reader.timeout("browser_timeout_secs", usual.browser_timeout),

@@ -357,6 +357,11 @@ mod tests {
             ),
             (site("pin = [{ selector = \"#a\", importance = 2 }]"), "write a number above 0 and at most 1"),
             (site("exclude = [3]"), "write it as text in quotes"),
+            (crawl("requisite_hours = 2"), "`requisite_hours` is now called `subresource_hours`"),
+            (
+                notify("to = \"email:a@b\"\nleast_importance = 1"),
+                "`least_importance` is now called `min_importance`",
+            ),
             (site("url_ = 1"), "did you mean `url`?"),
             ("[[site]]\nscope = \"page\"\n".into(), "line 1: [[site]] needs a url"),
             ("[[site]]\nurl = \"ftp://a.org\"\n".into(), "write it like https://example.org/"),
@@ -370,7 +375,7 @@ mod tests {
             (notify("to = \"email:a@b\"\nappears = \"/(/\""), "line 4: appears = \"/(/\": unclosed group"),
             (notify("to = \"email:a@b\"\nplace = \"a b\""), "write the host of a site"),
             (notify("to = \"email:a@b\"\nleast = 1"), "line 4: `least` is not a setting of [[notify]]"),
-            (notify("to = \"email:a@b\"\nleast_importance = 2"), "write a number from 0 to 1"),
+            (notify("to = \"email:a@b\"\nmin_importance = 2"), "write a number from 0 to 1"),
             (notify(""), "line 1: [[notify]] needs to, such as"),
             (
                 notify("to = \"email:a@b\"\n[[notify]]\nname = \"n\"\nto = \"email:a@b\""),
@@ -425,7 +430,7 @@ mod tests {
         let settings = parse(
             "site = [{ url = \"example.org\", bytes_per_day = 5_000, timezone = \"Europe/Berlin\" }]\n\
              [warc]\nmax_file_bytes = \"1MB\"\n\
-             [crawl]\nrequisite_hours = 2\nmax_head_bytes = 1000\nbudget = \"24/d\"\n",
+             [crawl]\nsubresource_hours = 2\nmax_head_bytes = 1000\nbudget = \"24/d\"\n",
         )
         .unwrap();
         let seed = settings.seeds.iter().next().unwrap();
@@ -435,7 +440,7 @@ mod tests {
         );
         assert_eq!(seed.clock.as_ref().unwrap().zone(), "Europe/Berlin");
         assert_eq!(settings.warc.max_file_bytes, 1_000_000);
-        assert_eq!(settings.crawl.requisite_span, perennial_core::time::Span::from_hours(2));
+        assert_eq!(settings.crawl.subresource_span, perennial_core::time::Span::from_hours(2));
         assert_eq!(settings.crawl.limits.max_head_bytes, 1000);
         assert_eq!(settings.crawl.allowance.visits.unwrap().visits, 24.0);
     }

@@ -172,7 +172,7 @@ impl NotifyRule {
         let condition = ChangeCondition {
             place: reader.parsed("place", parse_place).unwrap_or_default(),
             selector: reader.parsed("selector", parse_selector),
-            least_importance: reader.number("least_importance", 0.0..=1.0).unwrap_or_default(),
+            min_importance: reader.number("min_importance", 0.0..=1.0).unwrap_or_default(),
             kinds: reader.list("kinds", str::parse::<ChangeKind>),
             appears: reader.parsed("appears", str::parse::<Wording>),
             vanishes: reader.parsed("vanishes", str::parse::<Wording>),
@@ -294,8 +294,8 @@ fn to_toml(rule: &NotifyRule) -> Table {
     put("text", operations.text.as_ref().map(ToString::to_string));
     put("link", rule.link.as_ref().map(ToString::to_string));
     put("token_file", rule.token_file.as_ref().map(|file| file.display().to_string()));
-    if condition.least_importance > 0.0 {
-        table["least_importance"] = value(condition.least_importance);
+    if condition.min_importance > 0.0 {
+        table["min_importance"] = value(condition.min_importance);
     }
     if !condition.kinds.is_empty() {
         table["kinds"] = value(condition.kinds.iter().map(|kind| kind.name()).collect::<Array>());
@@ -346,7 +346,7 @@ mod tests {
             condition: ChangeCondition {
                 place: parse_place("https://example.org/p").unwrap(),
                 selector: Some(parse_selector("#a > .b").unwrap()),
-                least_importance: 0.25,
+                min_importance: 0.25,
                 kinds: vec![ChangeKind::Edited, ChangeKind::New],
                 appears: Some("/a\"b/".parse().unwrap()),
                 vanishes: Some("\"in stock\"".parse().unwrap()),

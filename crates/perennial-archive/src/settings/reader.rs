@@ -141,12 +141,22 @@ impl<'a> ReadingLog<'a> {
     }
 }
 
+/// Keys of earlier versions, with the names they have now.
+const FORMER_KEYS: [(&str, &str); 3] = [
+    ("requisites", "subresources"),
+    ("requisite_hours", "subresource_hours"),
+    ("least_importance", "min_importance"),
+];
+
 impl Mistake {
     fn message(&self, keys: &BTreeSet<SettingKey>) -> String {
         let (table, key) = match self {
             Mistake::Value(text) => return text.clone(),
             Mistake::Key { table, key } => (table, key),
         };
+        if let Some((_, current)) = FORMER_KEYS.iter().find(|(former, _)| former == key) {
+            return format!("`{key}` is now called `{current}`");
+        }
         let own = keys.iter().filter(|(of, _)| of == table).map(|(_, key)| *key);
         let elsewhere = keys.iter().find(|(of, name)| name == key && of.starts_with('[')).map(|(of, _)| *of);
         let hint = match (elsewhere, nearest(key, own)) {

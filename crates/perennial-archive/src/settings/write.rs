@@ -126,8 +126,8 @@ pub fn unfollow(path: &Path, urls: &[Url]) -> anyhow::Result<()> {
     edit(path, |document, _| {
         let sites = tables(document, "site")?;
         let followed: HashSet<Url> = sites.iter().filter_map(site_url).collect();
-        if let Some(stranger) = urls.iter().find(|url| !followed.contains(url)) {
-            bail!(not_followed(stranger));
+        if let Some(other) = urls.iter().find(|url| !followed.contains(url)) {
+            bail!(not_followed(other));
         }
         let urls: HashSet<&Url> = urls.iter().collect();
         sites.retain(|table| site_url(table).is_none_or(|url| !urls.contains(&url)));
@@ -313,8 +313,8 @@ mod tests {
     #[test]
     fn a_stranger_is_not_changed_and_a_file_with_a_mistake_is_left_alone() {
         let (_dir, path) = file("[[site]]\nurl = \"a.org\"\n");
-        let stranger = parse_address("b.org").unwrap();
-        let error = change(&path, &[stranger], Seed::clone).unwrap_err();
+        let other = parse_address("b.org").unwrap();
+        let error = change(&path, &[other], Seed::clone).unwrap_err();
         assert!(error.to_string().contains("https://b.org/ is not followed"), "{error}");
         let wrong = "[[site]]\nurl = \"a.org\"\nwieght = 2\n";
         std::fs::write(&path, wrong).unwrap();

@@ -7,8 +7,8 @@ use super::{Commit, Store};
 
 impl Commit<'_> {
     /// Replaces the stored checkpoint.
-    pub fn put_checkpoint(&self, bearings: &Checkpoint) -> anyhow::Result<()> {
-        let text = serde_json::to_string(bearings)?;
+    pub fn put_checkpoint(&self, checkpoint: &Checkpoint) -> anyhow::Result<()> {
+        let text = serde_json::to_string(checkpoint)?;
         self.transaction.run("INSERT OR REPLACE INTO crawl_bearings (id, bearings) VALUES (1, ?1)", [text])
     }
 }

@@ -148,7 +148,7 @@ const STEPS: &[&str] = &[
         seed INTEGER NOT NULL,           -- 0: all together
         start INTEGER NOT NULL,          -- the minute
         n_visits INTEGER NOT NULL,       -- of pages
-        n_bytes INTEGER NOT NULL,        -- of bodies, requisites too
+        n_bytes INTEGER NOT NULL,        -- of bodies, subresources too
         PRIMARY KEY (seed, start)
     ) WITHOUT ROWID;
     ",

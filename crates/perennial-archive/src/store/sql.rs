@@ -54,7 +54,7 @@ const VIEWS: &[SqlView] = &[
             ("site", "s.host"),
             (
                 "kind",
-                "CASE p.kind WHEN 0 THEN 'page' WHEN 1 THEN 'requisite' WHEN 2 THEN 'sitemap' WHEN -1 THEN 'feed' END",
+                "CASE p.kind WHEN 0 THEN 'page' WHEN 1 THEN 'subresource' WHEN 2 THEN 'sitemap' WHEN -1 THEN 'feed' END",
             ),
             ("title", "k.title"),
             ("first_seen", time!("p.first_seen")),
@@ -177,7 +177,7 @@ const VIEWS: &[SqlView] = &[
             ("site", "s.host"),
             (
                 "kind",
-                "CASE c.kind WHEN 0 THEN 'page' WHEN 1 THEN 'requisite' WHEN 2 THEN 'sitemap' WHEN -1 THEN 'feed' END",
+                "CASE c.kind WHEN 0 THEN 'page' WHEN 1 THEN 'subresource' WHEN 2 THEN 'sitemap' WHEN -1 THEN 'feed' END",
             ),
             ("depth", "c.depth"),
             ("last_visit", time!("c.visited")),

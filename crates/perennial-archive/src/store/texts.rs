@@ -338,7 +338,7 @@ impl Texts {
     }
 
     /// How many analyses are in the index.
-    pub fn n_lessons(&self) -> anyhow::Result<u64> {
+    pub fn n_analyses(&self) -> anyhow::Result<u64> {
         let sql = "SELECT coalesce(sum(n_lessons), 0) FROM seen";
         self.connection.count(sql, [])
     }
@@ -386,9 +386,9 @@ impl TextCommit<'_> {
     }
 
     /// Records that the index contains everything up to this observation.
-    pub fn set_seen(&self, page: PageId, until: Timestamp, n_lessons: u64) -> anyhow::Result<()> {
+    pub fn set_seen(&self, page: PageId, until: Timestamp, n_analyses: u64) -> anyhow::Result<()> {
         let sql = "INSERT OR REPLACE INTO seen (page, until, n_lessons) VALUES (?1, ?2, ?3)";
-        self.transaction.run(sql, params![page.0, until.as_millis(), n_lessons as i64])
+        self.transaction.run(sql, params![page.0, until.as_millis(), n_analyses as i64])
     }
 
     /// Removes a page, before it is indexed again from its first observation. Its passages remain, because other pages

@@ -191,13 +191,13 @@ fn several_posts_on_a_page_stay_apart() {
 
 #[test]
 fn what_stands_on_most_neighbours_is_no_part_of_the_object() {
-    let standing = "Support your town's paper with a small gift, every month or whenever you can spare it.";
+    let request = "Support your town's paper with a small gift, every month or whenever you can spare it.";
     let other = |n: usize| {
         format!(
-            "<body><div><p>Page number {n} tells of other things, such as the weather in week {n}, at length.</p><p>{standing}</p></div>"
+            "<body><div><p>Page number {n} tells of other things, such as the weather in week {n}, at length.</p><p>{request}</p></div>"
         )
     };
-    let html = format!("<body><div>{}<p>{standing}</p></div>", paragraphs());
+    let html = format!("<body><div>{}<p>{request}</p></div>", paragraphs());
     let pages: Vec<Dom> = (0..4).map(|n| Dom::parse(&other(n))).collect();
     let template = Template::from_neighbours(&pages);
     assert_eq!(template.n_pages(), 4);
@@ -206,8 +206,8 @@ fn what_stands_on_most_neighbours_is_no_part_of_the_object() {
         &ArticleContext { template: Some(&template), ..ArticleContext::default() },
     );
     assert_eq!(with.text, text());
-    assert!(found(&html).text.contains(standing), "without neighbours it is a paragraph like any other");
-    assert!(!Template::from_neighbours(&pages[..1]).holds(standing), "one page is no evidence");
+    assert!(found(&html).text.contains(request), "without neighbours it is a paragraph like any other");
+    assert!(!Template::from_neighbours(&pages[..1]).holds(request), "one page is no evidence");
 }
 
 #[test]

@@ -146,7 +146,7 @@ pub struct ChangeCondition {
     /// Only changes of the text in this part.
     pub selector: Option<Selector>,
     /// Only changes of at least this importance.
-    pub least_importance: f64,
+    pub min_importance: f64,
     /// Only these kinds; empty means all.
     pub kinds: Vec<ChangeKind>,
     /// Only if the new version matches and the old one does not.
@@ -214,7 +214,7 @@ impl ChangeCondition {
         let names_words = self.appears.is_some() || self.vanishes.is_some();
         is_there
             && (!change.is_noise || names_words || self.with_noise)
-            && change.importance >= self.least_importance
+            && change.importance >= self.min_importance
             // Only the texts show whether a headline of a listing page was rewritten.
             && (self.wants(change.kind, false) || self.wants(change.kind, true))
     }
@@ -302,7 +302,7 @@ mod tests {
         for place in here {
             assert!(ChangeCondition { place, ..all.clone() }.may_hold(&EDIT));
         }
-        assert!(!ChangeCondition { least_importance: 0.5, ..all.clone() }.may_hold(&EDIT));
+        assert!(!ChangeCondition { min_importance: 0.5, ..all.clone() }.may_hold(&EDIT));
         let selector = Some(Selector::parse("#price").unwrap());
         let part = ChangeCondition { selector, ..all };
         assert!(part.holds(&EDIT, &said(&["9 EUR"], &["8 EUR"])));

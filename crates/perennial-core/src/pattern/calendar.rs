@@ -377,14 +377,14 @@ impl DayFactors {
 
     /// The days that stand out, if they are probable enough to be reported.
     pub fn habit(&self) -> Option<DayHabit> {
-        let standing_out = |factors: &[f32]| -> Vec<u8> {
+        let outliers = |factors: &[f32]| -> Vec<u8> {
             (0u8..)
                 .zip(factors)
                 .filter(|(_, factor)| **factor >= REPORTED_FACTOR)
                 .map(|(place, _)| place)
                 .collect()
         };
-        let (weekdays, days) = (standing_out(&self.week), standing_out(&self.month));
+        let (weekdays, days) = (outliers(&self.week), outliers(&self.month));
         if self.weekly >= REPORTED_BELIEF && (1..5).contains(&weekdays.len()) {
             return Some(DayHabit::Week(weekdays));
         }

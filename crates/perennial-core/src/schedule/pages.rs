@@ -73,7 +73,7 @@ pub(super) struct PageColumns {
     vacant: Vec<u32>,
     position: Vec<u32>,
     /// Positions of page numbers far beyond the others. The store numbers pages densely, so this stays empty.
-    stray: HashMap<u32, u32>,
+    sparse: HashMap<u32, u32>,
 }
 
 impl PageColumns {
@@ -91,7 +91,7 @@ impl PageColumns {
     pub(super) fn position(&self, page: PageId) -> Option<usize> {
         let found = match self.position.get(page.0 as usize) {
             Some(&found) => found,
-            None => *self.stray.get(&page.0)?,
+            None => *self.sparse.get(&page.0)?,
         };
         (found != NONE).then_some(found as usize)
     }
@@ -130,19 +130,19 @@ impl PageColumns {
         } else if id < 8 * self.id.len() + (1 << 16) {
             self.position.resize(id + 1, NONE);
             self.position[id] = position;
-            if !self.stray.is_empty() {
+            if !self.sparse.is_empty() {
                 self.absorb_strays();
             }
         } else if position == NONE {
-            self.stray.remove(&page.0);
+            self.sparse.remove(&page.0);
         } else {
-            self.stray.insert(page.0, position);
+            self.sparse.insert(page.0, position);
         }
     }
 
     fn absorb_strays(&mut self) {
         let position = &mut self.position;
-        self.stray.retain(|&id, &mut at| match position.get_mut(id as usize) {
+        self.sparse.retain(|&id, &mut at| match position.get_mut(id as usize) {
             Some(entry) => {
                 *entry = at;
                 false

@@ -184,15 +184,16 @@ const PASSING: &str = "views view visitors visitor visits visit besucher aufrufe
 
 /// Words of numbers that matter: units, important counts, labels of limits and validity.
 fn is_news_word(word: &str) -> bool {
-    let is_compound = || TELLING_ENDS.split(' ').any(|end| word.len() > end.len() && word.ends_with(end));
-    is_short_unit(word) || is_one_of(word, TELLING) || is_compound()
+    let is_compound =
+        || IMPORTANT_ENDINGS.split(' ').any(|end| word.len() > end.len() && word.ends_with(end));
+    is_short_unit(word) || is_one_of(word, IMPORTANT_WORDS) || is_compound()
 }
 
 /// Endings of German compounds with the same meaning.
-const TELLING_ENDS: &str =
+const IMPORTANT_ENDINGS: &str =
     "opfer preis preise kosten gebühr gebühren steuer frist grenzwert lohn zins zinsen";
 
-const TELLING: &str = "percent prozent km/h kmh mph knots kwh °c °f celsius fahrenheit million millions millionen billion \
+const IMPORTANT_WORDS: &str = "percent prozent km/h kmh mph knots kwh °c °f celsius fahrenheit million millions millionen billion \
     billions milliarden people persons personen menschen dead killed died deaths tote toten todesfälle \
     toll fatalities casualties population einwohner mortes muertes morti heridos blessés feriti \
     victims opfer morts muertos injured wounded verletzte verletzten missing vermisste cases fälle \

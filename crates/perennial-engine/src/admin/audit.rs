@@ -125,23 +125,23 @@ mod tests {
     #[test]
     fn acts_are_read_once_each_and_whole() {
         let dir = tempfile::tempdir().unwrap();
-        let mut acts = AuditReader::from_start(dir.path());
-        let read = |acts: &mut AuditReader| {
+        let mut reader = AuditReader::from_start(dir.path());
+        let read = |reader: &mut AuditReader| {
             let mut urls = Vec::new();
-            acts.read(|line| urls.push(line.url)).unwrap();
+            reader.read(|line| urls.push(line.url)).unwrap();
             urls
         };
-        assert!(read(&mut acts).is_empty(), "there is no log yet");
+        assert!(read(&mut reader).is_empty(), "there is no log yet");
         let line = |url: &str| AuditEntry::new(Timestamp::EPOCH, "me", "retry", url, String::new());
         let put = |url: &str| AuditLog::open(dir.path()).unwrap().put(&line(url)).unwrap();
         put("a");
         put("b\n\u{202e}");
-        assert_eq!(read(&mut acts), ["a", "b\n\u{202e}"]);
+        assert_eq!(read(&mut reader), ["a", "b\n\u{202e}"]);
         let mut file = OpenOptions::new().append(true).open(path_in(dir.path())).unwrap();
         file.write_all(b"no json\n{\"url\":\"c\"").unwrap();
-        assert!(read(&mut acts).is_empty());
+        assert!(read(&mut reader).is_empty());
         file.write_all(b"}\n").unwrap();
-        assert_eq!(read(&mut acts), ["c"]);
-        assert!(read(&mut acts).is_empty());
+        assert_eq!(read(&mut reader), ["c"]);
+        assert!(read(&mut reader).is_empty());
     }
 }

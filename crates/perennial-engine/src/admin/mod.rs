@@ -367,9 +367,9 @@ mod tests {
             assert!(error.to_string().contains(expected), "{error:#}");
         }
         assert_eq!(std::fs::read_to_string(archive.settings_path()).unwrap(), before);
-        let mut n_acts = 0;
-        audit::each_audit_entry(archive.root(), |_| n_acts += 1).unwrap();
-        assert_eq!(n_acts, 0);
+        let mut n_entries = 0;
+        audit::each_audit_entry(archive.root(), |_| n_entries += 1).unwrap();
+        assert_eq!(n_entries, 0);
     }
 
     #[test]

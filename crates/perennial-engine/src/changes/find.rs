@@ -178,7 +178,7 @@ impl<'s> ChangeFinder<'s> {
         if condition.selector.is_some() || asked.iter().all(|(_, query)| query.is_none()) {
             return Ok(None);
         }
-        if texts.n_lessons()? != self.store.count_all_analyses()? {
+        if texts.n_analyses()? != self.store.count_all_analyses()? {
             return Ok(None);
         }
         let mut observed: Option<HashSet<(PageId, Timestamp)>> = None;
@@ -240,5 +240,5 @@ fn change_filter(question: &ChangeQuery) -> ChangeFilter<'_> {
         PageFilter::Page(url) => (None, Some(url.as_str())),
     };
     let (since, until) = (question.since, question.until);
-    ChangeFilter { host, url, since, until, min_importance: question.condition.least_importance }
+    ChangeFilter { host, url, since, until, min_importance: question.condition.min_importance }
 }

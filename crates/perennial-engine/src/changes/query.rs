@@ -43,7 +43,7 @@ impl ChangeQuery {
         let condition = ChangeCondition {
             place: parsed("site", place, parse_place)?.unwrap_or_default(),
             selector: parsed("selector", given("selector"), parse_selector)?,
-            least_importance: parsed("least", given("least"), parse_share)?.unwrap_or_default(),
+            min_importance: parsed("least", given("least"), parse_share)?.unwrap_or_default(),
             kinds: parsed("kind", given("kind"), |kinds| kinds.split(',').map(str::parse).collect())?
                 .unwrap_or_default(),
             appears: parsed("appears", given("appears"), str::parse)?,
@@ -79,10 +79,7 @@ impl ChangeQuery {
             ("page", page),
             ("since", self.since.map(Timestamp::to_rfc3339)),
             ("until", self.until.map(Timestamp::to_rfc3339)),
-            (
-                "least",
-                Some(condition.least_importance.to_string()).filter(|_| condition.least_importance > 0.0),
-            ),
+            ("least", Some(condition.min_importance.to_string()).filter(|_| condition.min_importance > 0.0)),
             ("kind", Some(kinds.join(",")).filter(|kinds| !kinds.is_empty())),
             ("appears", condition.appears.as_ref().map(ToString::to_string)),
             ("vanishes", condition.vanishes.as_ref().map(ToString::to_string)),

@@ -86,11 +86,11 @@ mod tests {
 
     #[test]
     fn how_pages_are_numbered_changes_nothing() {
-        let ranks_after = |strangers: &[&str]| {
+        let ranks_after = |others: &[&str]| {
             let dir = tempfile::tempdir().unwrap();
             let mut store = Store::open_write(&dir.path().join("state.db")).unwrap();
             // Pages without captures or links take the first numbers.
-            let mut rows = vec![capture("http://b.example/", strangers, 0)];
+            let mut rows = vec![capture("http://b.example/", others, 0)];
             rows.push(capture("http://a.example/", &["http://a.example/leaf"], 1));
             rows.push(capture("http://a.example/leaf", &[], 2));
             store.commit(&file(), &rows).unwrap();

@@ -111,7 +111,7 @@ fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Pro
         let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| parse_site_name(&row.url)).collect();
         Ok(View {
             since: question.since.map(Time),
-            least: question.condition.least_importance,
+            least: question.condition.min_importance,
             site: parameters.get("site").map(str::to_owned),
             last_capture: last.map(Time),
             n_pages: rows.len(),

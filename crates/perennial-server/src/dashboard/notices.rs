@@ -141,7 +141,7 @@ fn messages(view: &View) -> Markup {
                 code {
                     "[[notify]]\nname = \"mine\"\nto = \"ntfy:https://ntfy.example/my-topic\"\n"
                     @if let Some(of) = &view.place { "place = " (Value::from(of.as_str())) "\n" }
-                    @if let Some(least) = view.least { "least_importance = " (least) "\n" }
+                    @if let Some(least) = view.least { "min_importance = " (least) "\n" }
                 }
             }
             p.cap { "Test the rule with " code { "perennial notify test mine" } "." }

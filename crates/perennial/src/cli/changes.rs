@@ -152,7 +152,7 @@ impl Changes {
         let condition = ChangeCondition {
             place,
             selector: self.selector.clone(),
-            least_importance: self.min_importance,
+            min_importance: self.min_importance,
             kinds: self.kind.clone(),
             appears: self.appears.clone(),
             vanishes: self.vanishes.clone(),

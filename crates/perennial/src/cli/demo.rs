@@ -87,7 +87,7 @@ impl Demo {
             goal: self.goal,
             feeds: !self.no_feeds,
             browser: !self.no_browser,
-            requisites_change: self.changing_subresources,
+            subresources_change: self.changing_subresources,
             stop: StopHandle::default(),
         };
         let listening = signals::listen(context, &options.stop);

@@ -72,18 +72,18 @@ impl Log {
                 lines.push_back(line);
             }
         };
-        let mut acts = Vec::new();
-        each_audit_entry(&root, |act| acts.push(as_line(act)))?;
-        let mut acts = acts.into_iter().peekable();
+        let mut entries = Vec::new();
+        each_audit_entry(&root, |act| entries.push(as_line(act)))?;
+        let mut entries = entries.into_iter().peekable();
         if !self.audit {
             each_line(&root, |line| {
-                while let Some(act) = acts.next_if(|act| act.time <= line.time) {
+                while let Some(act) = entries.next_if(|act| act.time <= line.time) {
                     take(act);
                 }
                 take(line);
             })?;
         }
-        acts.for_each(&mut take);
+        entries.for_each(&mut take);
         context.print(&lines, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", words(line))))?;
         match n_found {
             0 if self.audit => context.note("no such admin action"),

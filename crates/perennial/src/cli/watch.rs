@@ -114,7 +114,7 @@ impl Watch {
         let condition = ChangeCondition {
             place: PageFilter::Page(self.url.to_string()),
             selector: self.selector.clone(),
-            least_importance: self.min_importance,
+            min_importance: self.min_importance,
             kinds: self.kind.clone(),
             appears: self.appears.clone(),
             vanishes: self.vanishes.clone(),

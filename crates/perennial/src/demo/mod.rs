@@ -8,7 +8,7 @@
 //! | `web` | a seed -> sites, pages, every change with its time and amount |
 //! | `truth` | all versions of all pages -> the importance of each change |
 //! | `prose`, `template` | a page and its version -> HTML, with noise that differs at every request |
-//! | `requisite` | a style sheet or picture and an instant -> its bytes |
+//! | `subresource` | a style sheet or picture and an instant -> its bytes |
 //! | `server` | requests -> responses, at the current instant of the crawl's virtual clock |
 //! | `run` | options -> an archive of the web, made by the real crawler |
 //! | `measure` | the archive's WARC files and the truth -> the caught changes |
@@ -19,9 +19,9 @@ mod learned;
 mod measure;
 mod prose;
 mod report;
-mod requisite;
 mod run;
 mod server;
+mod subresource;
 mod template;
 mod truth;
 mod web;

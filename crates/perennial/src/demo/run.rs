@@ -53,7 +53,7 @@ pub struct DemoOptions {
     /// Whether to add the site that needs a browser.
     pub browser: bool,
     /// Whether style sheets and pictures change too.
-    pub requisites_change: bool,
+    pub subresources_change: bool,
     /// The handle with which a different thread stops the crawl.
     pub stop: StopHandle,
 }
@@ -182,7 +182,7 @@ pub fn demo(
         true => LivingWeb::with_drawn_site(options.seed, start, options.days),
         false => LivingWeb::new(options.seed, start, options.days),
     };
-    web.requisites_change = options.requisites_change;
+    web.subresources_change = options.subresources_change;
     let resumed = archive.store()?.last_visit()?.unwrap_or(start).max(start);
     let clock = match options.factor {
         Some(factor) => Clock::time_lapse(factor, resumed),

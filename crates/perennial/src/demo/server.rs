@@ -12,7 +12,7 @@ use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::requisite::{Requisite, requisite};
+use super::subresource::{Subresource, subresource};
 use super::template::{self, ServedPage};
 use super::web::LivingWeb;
 
@@ -142,7 +142,7 @@ impl LivingServer {
             ),
             "/sitemap.xml" => xml(self.sitemap(site)),
             "/feed.xml" => self.feed(site, now),
-            path if let Some(found) = requisite(&self.web, site, path, now) => asset(found),
+            path if let Some(found) = subresource(&self.web, site, path, now) => asset(found),
             path => match path.strip_prefix("/api").filter(|_| self.web.sites[site].is_drawn) {
                 Some(page) => self.page(site, page, Wanted::Data, now),
                 None => self.page(site, path, Wanted::Page, now),
@@ -246,7 +246,7 @@ fn xml(body: String) -> Response {
     }
 }
 
-fn asset(found: Requisite) -> Response {
-    let Requisite { content_type, validator, modified, body } = found;
+fn asset(found: Subresource) -> Response {
+    let Subresource { content_type, validator, modified, body } = found;
     Response { status: "200 OK", content_type, validator: Some(validator), modified, body }
 }

@@ -95,7 +95,7 @@ pub struct LivingWeb {
     /// All pages. Those of one site are adjacent.
     pub pages: Vec<LivingPage>,
     /// Whether style sheets and pictures change too.
-    pub requisites_change: bool,
+    pub subresources_change: bool,
 }
 
 impl LivingPage {
@@ -144,7 +144,7 @@ impl LivingWeb {
             let site = &sites[page.site];
             page.changes = draw_changes(seed, index, page, site, start, site.dies_at.unwrap_or(end).min(end));
         }
-        LivingWeb { seed, start, end, sites, pages, requisites_change: false }
+        LivingWeb { seed, start, end, sites, pages, subresources_change: false }
     }
 
     /// The same web in the simulator's form: pages, their weights, and their changes with importance.

@@ -1,6 +1,6 @@
 //! A URL of a site and an instant -> its style sheet or picture.
 //!
-//! By default these subresources do not change. With `requisites_change` every edition contains a comment with its
+//! By default these subresources do not change. With `subresources_change` every edition contains a comment with its
 //! period of validity. Tests use it to check which edition a replay shows. The layout of pages does not depend on the
 //! edition.
 
@@ -12,7 +12,7 @@ use super::web::LivingWeb;
 
 /// A subresource of a page at an instant.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Requisite {
+pub(super) struct Subresource {
     pub(super) content_type: &'static str,
     /// An ETag, which changes with every edition.
     pub(super) validator: String,
@@ -22,7 +22,7 @@ pub(super) struct Requisite {
 }
 
 /// The subresource at a path, if there is one.
-pub(super) fn requisite(web: &LivingWeb, site: usize, path: &str, now: Timestamp) -> Option<Requisite> {
+pub(super) fn subresource(web: &LivingWeb, site: usize, path: &str, now: Timestamp) -> Option<Subresource> {
     let banner =
         path.strip_prefix("/ads/banner-").and_then(|name| name.strip_suffix(".gif")?.parse::<u64>().ok());
     let (number, mean_hours, is_file) = match path {
@@ -32,7 +32,7 @@ pub(super) fn requisite(web: &LivingWeb, site: usize, path: &str, now: Timestamp
         "/photo.gif" => (3, 36, true),
         _ => (10 + banner?, 12, false),
     };
-    let is_changing = web.requisites_change && number > 0;
+    let is_changing = web.subresources_change && number > 0;
     let edition =
         if is_changing { Edition::at(web, [site as u64, number], mean_hours, now) } else { Edition::ONLY };
     let comment = if is_changing { edition.comment() } else { String::new() };
@@ -45,7 +45,7 @@ pub(super) fn requisite(web: &LivingWeb, site: usize, path: &str, now: Timestamp
         _ => ("image/gif", gif(728, 90, &comment)),
     };
     let modified = (is_changing && is_file).then_some(edition.from);
-    Some(Requisite { content_type, validator: format!("\"v{}\"", edition.number), modified, body })
+    Some(Subresource { content_type, validator: format!("\"v{}\"", edition.number), modified, body })
 }
 
 /// One edition of a subresource, with its period of validity.
@@ -103,15 +103,15 @@ mod tests {
         let start = Timestamp::parse("2026-03-02").unwrap();
         let mut web = LivingWeb::new(1, start, 14);
         let later = start + Span::from_hours(200);
-        let still = requisite(&web, 0, "/style.css", start).unwrap();
-        assert_eq!(still, requisite(&web, 0, "/style.css", later).unwrap());
+        let still = subresource(&web, 0, "/style.css", start).unwrap();
+        assert_eq!(still, subresource(&web, 0, "/style.css", later).unwrap());
         assert_eq!((still.body.as_slice(), still.modified), (template::STYLE.as_bytes(), None));
-        web.requisites_change = true;
+        web.subresources_change = true;
         for path in ["/style.css", "/logo.gif", "/photo.gif", "/ads/banner-3.gif"] {
             let mut editions = Vec::new();
             for hour in 0..14 * 24 {
                 let now = start + Span::from_hours(hour);
-                let there = requisite(&web, 2, path, now).unwrap();
+                let there = subresource(&web, 2, path, now).unwrap();
                 let text = String::from_utf8_lossy(&there.body).into_owned();
                 let said = text.split("edition ").nth(1).unwrap();
                 let numbers: Vec<i64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
@@ -121,7 +121,7 @@ mod tests {
             }
             assert!(editions.is_sorted() && *editions.last().unwrap() > 1, "{path}: {editions:?}");
         }
-        assert_eq!(requisite(&web, 0, "/news", start), None);
-        assert_eq!(requisite(&web, 0, "/ads/banner-x.gif", start), None);
+        assert_eq!(subresource(&web, 0, "/news", start), None);
+        assert_eq!(subresource(&web, 0, "/ads/banner-x.gif", start), None);
     }
 }

@@ -397,8 +397,15 @@ enum RecordCheck {
     /// The state has the capture from a different record.
     IsElsewhere,
     /// The state lacks the capture.
-    IsUnknown { offset: u64, what: String },
-    Fault { kind: DefectKind, offset: u64, what: String },
+    IsUnknown {
+        offset: u64,
+        what: String,
+    },
+    Fault {
+        kind: DefectKind,
+        offset: u64,
+        what: String,
+    },
 }
 
 fn check_found(

@@ -226,7 +226,7 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
     // Opening the login page with the key does not log in.
     let request = ask(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
     assert!(request.status == 200 && request.field("set-cookie").is_empty(), "{}", request.text());
-    assert!(ask(&served.main, "GET", "/sites", &[]).text().contains("Log in as operator"));
+    assert!(ask(&served.main, "GET", "/sites", &[]).text().contains("Log in as admin"));
     let (cookie, form) = served.log_in();
     let again = served.submit("/login", "", &format!("key={}", served.key));
     assert_eq!(again.status, 403, "{}", again.body);
@@ -307,10 +307,10 @@ fn programs_act_as_the_description_says() {
     }
     let acts_page = ask(&served.main, "GET", "/api/audit", &[]).json();
     assert_eq!(mismatch(&acts_page, &schema("Acts"), &described, "/api/audit"), None);
-    assert_eq!(acts_page["n_acts"], 7, "{acts_page}");
-    assert_eq!(acts_page["acts"][0]["who"], "operator's token");
+    assert_eq!(acts_page["n_actions"], 7, "{acts_page}");
+    assert_eq!(acts_page["actions"][0]["who"], "admin's token");
     let page = ask(&served.main, "GET", "/audit", &[]).text();
-    assert!(page.contains("<h1>7 acts</h1>") && page.contains("retry"), "{page}");
+    assert!(page.contains("7 changes of settings") && page.contains("retry"), "{page}");
 }
 
 /// A crawl in real time and its output. It ends with the test.
@@ -398,7 +398,7 @@ fn a_running_crawl_obeys() {
             .all(|visit| !visit["url"].as_str().unwrap().starts_with(&site))
     );
     let why = ask(&served.main, "GET", &format!("/plan?url={site}"), &[]).text();
-    assert!(why.contains("Its site is paused."), "{why}");
+    assert!(why.contains("The site is paused."), "{why}");
     // A mistake in the settings stops nothing.
     let good = settings(&archive);
     archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
@@ -456,7 +456,10 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     let pin = pin.split('"').next().unwrap().replace("&amp;", "&");
     assert!(pin.contains("selector=aside.weather"), "{pin}");
     let preview = get(&pin);
-    assert!(preview.contains("would have had another importance") && preview.contains("Pin it"), "{preview}");
+    assert!(
+        preview.contains("would have had a different importance") && preview.contains(">Pin<"),
+        "{preview}"
+    );
     // Observations that are far apart: page and command know the same noise, and the page's heading excludes it.
     let heading = |page: &str| page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap().to_owned();
     let (from, to) = ("20260103000000", "20260104230000");
@@ -477,7 +480,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     assert_eq!(done.status, 303, "{}", done.body);
     assert_eq!(archive.json(&["list"])[0]["ignore"][0], "aside.weather");
     let host = served_host(&site);
-    assert!(get(&format!("/site/{host}")).contains("Take back"));
+    assert!(get(&format!("/site/{host}")).contains(">Undo<"));
 }
 
 fn served_host(url: &str) -> String {
@@ -516,7 +519,7 @@ fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
     }
     assert!(face.get("/?since=30d&least=0").1.contains("<bdi>Front txt.exe"));
     let (_, gone, _) = face.get(&format!("/page?url={}", web.url("/gone")));
-    assert!(gone.contains("<b>The page has vanished</b>, between <time"), "{gone}");
+    assert!(gone.contains("<b>The page is gone</b>, between <time"), "{gone}");
     let changes = archive.json(&["changes", "--kind", "vanished"]);
     let time = changes[0]["after"].as_str().unwrap();
     assert!(gone.contains(&format!("</time> and <time datetime=\"{time}\">")), "{time}: {gone}");

@@ -114,7 +114,7 @@ fn the_page_keeps_the_question_and_names_what_is_wrong() {
     assert!(page.contains("/api/changes?appears=fifty"), "{page}");
     assert!(page.contains(&format!("/page?url={}", escape(&web.url("/limits")))), "{page}");
     let (_, none, _) = face.get("/changes?appears=nobody");
-    assert!(none.contains("<h1>No such change</h1>") && none.contains("A longer span"), "{none}");
+    assert!(none.contains("<h1>No matching change</h1>") && none.contains("a longer span"), "{none}");
     let (status, wrong, _) = face.get("/changes?text=%2F(%2F&site=%3Cscript%3E");
     assert!(status == 200 && wrong.contains("class=\"alert\"") && !wrong.contains("<script"), "{wrong}");
     for path in

@@ -87,7 +87,7 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     let front = get(&format!("/page/{}", web.url("/")));
     assert_eq!(front, get(&format!("/page?url={}", escape(&web.url("/")))));
     assert!(front.contains(&format!("<h1>Front {HOSTILE}</h1>")), "what a reader saw, escaped once: {front}");
-    assert!(front.contains("Headlines through time") && front.contains("Retitled 1<"), "{front}");
+    assert!(front.contains("Headlines over time") && front.contains("Retitled 1<"), "{front}");
     assert!(front.contains("<del>approves</del>") && front.contains("<ins>defends</ins>"), "{front}");
     assert!(front.contains("Added 1<") && front.contains("Removed 1<"), "{front}");
     let limits = get(&format!("/page?url={}", escape(&web.url("/limits"))));

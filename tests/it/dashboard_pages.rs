@@ -89,7 +89,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     assert_eq!(status, 200, "{home}");
     assert!(policy.starts_with("default-src 'none'") && !policy.contains("script-src"), "{policy}");
     assert!(!home.contains("<script") && !home.contains(HOSTILE), "{home}");
-    assert!(home.contains("<h1>2 pages changed in ways that matter</h1>"), "{home}");
+    assert!(home.contains("<h1>2 important page changes</h1>"), "{home}");
     assert!(home.contains("<del>thirty</del>") && home.contains("<ins>fifty</ins>"), "{home}");
     assert!(home.contains("The page has vanished"), "{home}");
     // A page has the same index threshold everywhere.
@@ -105,7 +105,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
         "{home}"
     );
     // A returning reader sees the changes since the last visit.
-    assert!(!home.contains("You looked last"), "{home}");
+    assert!(!home.contains("since your last visit"), "{home}");
     let (parts, ()) = Request::get("/?since=7d&least=0.01")
         .header("Host", "127.0.0.1:1")
         .header("Cookie", format!("perennial_looked_1=0.{}.0", oldest_of(&home) + 1))
@@ -115,7 +115,7 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     let again = router::route(&face.server, Origin::Main, &parts).unwrap();
     assert!(again.headers()["set-cookie"].to_str().unwrap().starts_with("perennial_looked_1="));
     let again = face.runtime.block_on(again.into_body().collect()).unwrap().to_bytes();
-    assert_eq!(String::from_utf8_lossy(&again).matches("You looked last").count(), 1);
+    assert_eq!(String::from_utf8_lossy(&again).matches("since your last visit").count(), 1);
     let (status, notices, _) = face.get("/notices?place=http%3A%2F%2Fa.example%2Fit's&least=0.2");
     assert!(status == 200 && notices.contains("place = &quot;http://a.example/it's&quot;"), "{notices}");
     assert!(
@@ -137,20 +137,20 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     let (_, found, _) = face.get("/search?q=%22must+not+drive+faster%22");
     assert!(
         found.contains("<mark>must not drive faster</mark>")
-            && found.contains("still there at the last look"),
+            && found.contains("still there at the last capture"),
         "{found}"
     );
     // A narrower search shows how much text it skips and which pages it loses.
     assert!(!found.contains("Important versions only"), "{found}");
     let (_, narrow, _) = face.get("/search?q=%22must+not+drive+faster%22&important=1");
-    assert!(narrow.contains("of text are looked in. No page is lost by it."), "{narrow}");
+    assert!(narrow.contains("of text searched. It misses no page."), "{narrow}");
     let (_, gone, _) = face.get("/search?q=river&vanished=1");
-    assert!(gone.contains("gone between") && gone.contains("Flood plan"), "{gone}");
+    assert!(gone.contains("removed between") && gone.contains("Flood plan"), "{gone}");
     for (path, hint) in [
         ("/search?q=-river", "only excluded words"),
-        ("/search?q=%3Cscript%3E", "No page said so"),
-        ("/search", "Words are looked for"),
-        ("/?site=nowhere.example", "<h1>0 pages changed"),
+        ("/search?q=%3Cscript%3E", "No page contained these words"),
+        ("/search", "The search covers everything"),
+        ("/?site=nowhere.example", "<h1>0 important page changes"),
     ] {
         let (status, page, _) = face.get(path);
         assert!(status == 200 && page.contains(hint) && !page.contains("<script"), "{path}: {page}");

@@ -211,12 +211,31 @@ fn calendars_and_lists_read_without_scripts() {
     assert!(!calendar.text().contains("<script"));
     assert!(calendar.field("content-security-policy").contains("default-src 'none'"));
     let days = serving.get("/web/202403*/http://a.example/").text();
-    assert_eq!(days.matches("<time>").count(), 3, "{days}");
+    assert_eq!(days.matches("<time ").count(), 3, "{days}");
     let list = serving.get("/web/*/http://a.example/*").text();
-    assert!(list.contains("4 addresses") && list.contains("http://a.example/style.css"), "{list}");
+    assert!(list.contains("4 captured URLs") && list.contains("http://a.example/style.css"), "{list}");
     let found = serving.get("/web/?url=a.example");
     assert_eq!((found.status, found.field("location")), (302, "/web/*/a.example"));
     assert!(serving.get("/").text().contains("<form"));
+}
+
+#[test]
+fn errors_have_the_requested_format_and_old_paths_redirect() {
+    let dir = tempfile::tempdir().unwrap();
+    let serving = Serving::start(&[&sample(dir.path(), "a")], &[]);
+    let wrong = serving.get("/changes?selector=%3Cb%3E&format=json");
+    assert_eq!((wrong.status, wrong.field("content-type")), (400, "application/json"), "{}", wrong.text());
+    assert!(serving.get("/changes?least=7").text().starts_with("<!DOCTYPE html>"));
+    for (old, new) in [
+        ("/schedule?url=a", "/plan?url=a"),
+        ("/objects", "/articles"),
+        ("/object?url=a", "/article?url=a"),
+        ("/acts", "/audit"),
+        ("/api/schedule?site=a", "/api/plan?site=a"),
+    ] {
+        let moved = serving.get(old);
+        assert_eq!((moved.status, moved.field("location")), (301, new), "{old}");
+    }
 }
 
 #[test]

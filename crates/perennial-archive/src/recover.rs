@@ -50,18 +50,11 @@ pub enum Repair {
         n_unfounded: u64,
     },
     /// A file could not be read to its end. Its rows in the state remain.
-    Unread {
-        file: String,
-        why: String,
-    },
+    Unread { file: String, why: String },
     /// An index file had changed since it was written. The index is rebuilt from this file on.
-    ForgotRuns {
-        file: String,
-    },
+    ForgotRuns { file: String },
     /// The state named captures that the files lack. It was rebuilt from the files.
-    MadeStateAnew {
-        why: String,
-    },
+    MadeStateAnew { why: String },
 }
 
 impl fmt::Display for Repair {

@@ -402,7 +402,7 @@ fn a_running_crawl_obeys() {
     // A mistake in the settings stops nothing.
     let good = settings(&archive);
     archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
-    wait_until("the mistake is told", || crawl.n_said("goes on with the settings that it has") == 1);
+    wait_until("the mistake is told", || crawl.n_said("the crawl keeps its current settings") == 1);
     std::fs::write(archive.root.join("perennial.toml"), good).unwrap();
     assert_eq!((first.n_requests("/"), first.n_requests("/second")), n_before, "a paused site is not asked");
 

@@ -129,7 +129,7 @@ fn videlta_applies_to_the_version_before() {
 }
 
 #[test]
-fn errors_name_the_cure() {
+fn errors_name_the_hint() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_perennial")).args(["diff", "no.html", "no.html"]).output().unwrap();
     assert!(!output.status.success());

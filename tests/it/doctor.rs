@@ -15,7 +15,7 @@ fn finding<'a>(report: &'a Value, part: &str) -> &'a Value {
 }
 
 #[test]
-fn every_part_is_looked_at_and_what_is_not_well_has_a_cure() {
+fn every_part_is_looked_at_and_what_is_not_well_has_a_hint() {
     // It works without an archive too.
     let (_dir, archive) = folder();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_perennial"));
@@ -33,7 +33,7 @@ fn every_part_is_looked_at_and_what_is_not_well_has_a_cure() {
 }
 
 #[test]
-fn a_missing_browser_is_a_warning_with_its_cure() {
+fn a_missing_browser_is_a_warning_with_its_hint() {
     let archive = Archive::new();
     let mut command = archive.command(&["doctor", "--json"]);
     let run = ran(command.env("PERENNIAL_CHROMIUM", "/nowhere/chromium"));

@@ -377,7 +377,7 @@ fn commands_in(text: &str) -> Vec<char> {
 }
 
 #[test]
-fn what_strangers_wrote_never_commands_the_terminal() {
+fn untrusted_text_never_commands_the_terminal() {
     let archive = Archive::new();
     let url = "http://evil.example/\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\u{202e}gpj.exe";
     let mut bytes = Vec::new();

@@ -47,6 +47,7 @@ mod index;
 mod interop;
 mod keep;
 mod killed;
+mod language;
 mod layers;
 mod notices;
 mod observations;

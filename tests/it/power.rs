@@ -189,8 +189,8 @@ fn check_captures(scenario: &Scenario, found: &Captures, cut: usize) -> Result<(
     if let Some((twice, _)) = found.iter().find(|(_, n)| **n > 1) {
         return Err(format!("there twice: {twice:?}"));
     }
-    if let Some(stranger) = found.keys().find(|key| !scenario.after.contains_key(*key)) {
-        return Err(format!("nobody wrote this: {stranger:?}"));
+    if let Some(unexpected) = found.keys().find(|key| !scenario.after.contains_key(*key)) {
+        return Err(format!("nobody wrote this: {unexpected:?}"));
     }
     let is_done = cut == scenario.recording.ops.len();
     let owed = if is_done { &scenario.after } else { &scenario.before };

@@ -198,7 +198,7 @@ const IS_READY: &str = "document.querySelectorAll('#list article img').length ==
 
 /// A frame without a URL has the browser's own functions. If they request a root path of our origin, the server
 /// redirects the request to the page's host.
-const STRAY: &str = "(async () => { const clean = document.createElement('iframe'); clean.hidden = true; document.body.append(clean); \
+const LEAKED: &str = "(async () => { const clean = document.createElement('iframe'); clean.hidden = true; document.body.append(clean); \
      const data = await (await clean.contentWindow.fetch.call(window, '/data.json')).json(); \
      return `${data.items.length} items`; })()";
 
@@ -252,7 +252,7 @@ fn a_site_with_scripts_looks_as_it_looked() {
         assert_eq!(seen.as_str().unwrap(), format!("[\"/\",\"{root}\",true,true]"));
         let played = viewer.inside("new Promise((done) => { const video = document.querySelector('video'); video.onseeked = () => done(video.duration); video.currentTime = 1.5; })");
         assert_eq!(played, 2.0);
-        assert_eq!(viewer.inside(STRAY), "3 items", "{:?}", viewer.errors);
+        assert_eq!(viewer.inside(LEAKED), "3 items", "{:?}", viewer.errors);
         viewer.until(false, "document.querySelectorAll('.t tbody tr').length >= 12");
         let foreign: Vec<&String> = viewer
             .requested

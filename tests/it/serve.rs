@@ -475,7 +475,7 @@ fn several_archives_have_names() {
 }
 
 #[test]
-fn strangers_are_not_answered() {
+fn unauthorised_readers_are_not_answered() {
     let dir = tempfile::tempdir().unwrap();
     let archive = sample(dir.path(), "a");
     let open = perennial(&archive, ["serve", "--listen", "0.0.0.0:0"]);

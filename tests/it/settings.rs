@@ -34,7 +34,7 @@ fn every_command_refuses_a_file_with_mistakes_and_names_all_of_them() {
 }
 
 #[test]
-fn an_archive_of_a_later_format_is_refused_with_the_cure() {
+fn an_archive_of_a_later_format_is_refused_with_the_hint() {
     let archive = Archive::new();
     let path = archive.root.join("perennial.toml");
     let later = std::fs::read_to_string(&path).unwrap().replace("format = 1", "format = 2\nnew_key = 3");

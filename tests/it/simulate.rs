@@ -94,7 +94,7 @@ fn a_plain_trace_is_replayed() {
 }
 
 #[test]
-fn a_bad_trace_is_named_with_line_and_cure() {
+fn a_bad_trace_is_named_with_line_and_hint() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("bad.tsv");
     std::fs::write(&file, "https://a.example/\t2026-01-05T10:00:00Z\t0.5\nhttps://a.example/\tsoon\t0.5\n")

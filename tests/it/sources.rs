@@ -4,8 +4,8 @@
 
 #![allow(dead_code, reason = "each of the two crates uses its part")]
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, mem};
 
 /// One source file, split into code and literals.
 pub(crate) struct Source {
@@ -101,15 +101,32 @@ fn top_level_names(list: &str) -> Vec<&str> {
     names
 }
 
+/// One source without the tests at the end, split into code and literals.
+pub(crate) fn take_apart(name: String, source: &str) -> Source {
+    let split = split_source(source.split("#[cfg(test)]\nmod ").next().unwrap_or_default());
+    Source { name, code: split.code, texts: split.texts }
+}
+
+/// A Rust source, split by who reads it.
+pub(crate) struct SplitSource {
+    /// The code without comments and literals.
+    pub(crate) code: String,
+    /// String literals as written.
+    pub(crate) texts: Vec<String>,
+    /// Line comments with their slashes.
+    pub(crate) comments: Vec<String>,
+}
+
 /// Separates comments and literals from the code. Supports the syntax of these sources: line comments, plain and raw
 /// strings, character literals.
-pub(crate) fn take_apart(name: String, source: &str) -> Source {
-    let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    let (mut code, mut texts) = (String::new(), Vec::new());
+pub(crate) fn split_source(source: &str) -> SplitSource {
+    let (mut code, mut texts, mut comments) = (String::new(), Vec::new(), Vec::new());
     let mut rest = source;
     while let Some(c) = rest.chars().next() {
-        let taken = if rest.starts_with("//") {
-            rest.find('\n').unwrap_or(rest.len())
+        let length = if rest.starts_with("//") {
+            let length = rest.find('\n').unwrap_or(rest.len());
+            comments.push(rest[..length].to_owned());
+            length
         } else if let Some((text, length)) = string_at(rest, &code) {
             texts.push(text);
             code.push_str("\"\"");
@@ -120,9 +137,9 @@ pub(crate) fn take_apart(name: String, source: &str) -> Source {
             code.push(c);
             c.len_utf8()
         };
-        rest = &rest[taken..];
+        rest = &rest[length..];
     }
-    Source { name, code, texts: mem::take(&mut texts) }
+    SplitSource { code, texts, comments }
 }
 
 /// A string literal at the start: its content, and its length with all quotes.

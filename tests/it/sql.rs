@@ -138,7 +138,7 @@ fn trees_and_deltas_of_an_archive_are_one_document_each() {
 #[test]
 fn a_statement_only_reads_views_and_ends_in_time() {
     let (_web, archive) = crawled();
-    for (sql, cure) in [
+    for (sql, hint) in [
         ("select * from trees", "only reading from the views"),
         ("select * from main.pages", "only reading from the views"),
         ("with pages as (select * from trees) select * from pages", "only reading from the views"),
@@ -160,7 +160,7 @@ fn a_statement_only_reads_views_and_ends_in_time() {
     ] {
         let output = archive.run(&["sql", "--time-limit", "5s", "--max-memory", "96MiB", sql]);
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(1) && said.contains(cure), "{sql}: {said}");
+        assert!(output.status.code() == Some(1) && said.contains(hint), "{sql}: {said}");
     }
     let endless = "with recursive n(x) as (select 1 union all select x + 1 from n) select count(*) from n";
     let output = archive.run(&["sql", "--time-limit", "300ms", endless]);

@@ -79,7 +79,7 @@ fn a_hang_costs_one_page() {
 }
 
 #[test]
-fn a_missing_browser_names_the_cure() {
+fn a_missing_browser_names_the_hint() {
     let options =
         BrowserOptions { program: Some("/nonexistent/chromium".into()), ..BrowserOptions::default() };
     let error = Chromium::new(options).layout(&page("<p>"), &|_, _| None).expect_err("no browser");

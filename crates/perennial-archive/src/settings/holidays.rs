@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_with_a_cure() {
+    fn what_is_not_known_is_refused_with_a_hint() {
         let refused = |text: &str| text.parse::<Holiday>().unwrap_err();
         assert!(refused("DE-BY").contains("[\"DE\", \"2026-11-01\"]"));
         assert!(refused("JP").contains("write them as days"));

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_changed_and_a_file_with_a_mistake_is_left_alone() {
+    fn an_unfollowed_site_is_not_changed_and_a_file_with_a_mistake_is_left_alone() {
         let (_dir, path) = file("[[site]]\nurl = \"a.org\"\n");
         let other = parse_address("b.org").unwrap();
         let error = change(&path, &[other], Seed::clone).unwrap_err();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn acts_are_read_once_each_and_whole() {
+    fn entries_are_read_once_each_and_whole() {
         let dir = tempfile::tempdir().unwrap();
         let mut reader = AuditReader::from_start(dir.path());
         let read = |reader: &mut AuditReader| {

@@ -85,7 +85,7 @@ impl AdminAction {
         let given = |name: &str| field(name).map(str::trim).filter(|text| !text.is_empty());
         let needed = |name: &str| given(name).ok_or_else(|| format!("`{name}` is missing"));
         let site = || needed("url").map(str::to_owned);
-        let wrong = |name: &'static str| move |cure: String| format!("{name}: {cure}");
+        let wrong = |name: &'static str| move |hint: String| format!("{name}: {hint}");
         Ok(match needed("act")? {
             "add" => {
                 let mut seed = Seed::of_host(parse_address(needed("url")?)?);
@@ -146,7 +146,7 @@ impl SettingsChange {
         ) -> FieldValue<T> {
             let Some(text) = text.map(str::trim) else { return Ok(None) };
             let value = Some(text).filter(|text| !text.is_empty()).map(parse).transpose();
-            value.map(Some).map_err(|cure| format!("{name}: {cure}"))
+            value.map(Some).map_err(|hint| format!("{name}: {hint}"))
         }
         let hour = Span::from_hours(1);
         let budget = |text: &str| parse_budget(text, hour).map_err(|error| error.to_string());
@@ -280,7 +280,7 @@ fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
     let is_host = !target.contains("://");
     let found = match is_host {
         false => {
-            let url = parse_address(target).map_err(|cure| anyhow!(cure))?;
+            let url = parse_address(target).map_err(|hint| anyhow!(hint))?;
             known.seeds.of_page(&url).map(|seed| (seed, url.to_string()))
         }
         true => {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_field_is_named_with_its_cure() {
+    fn a_wrong_field_is_named_with_its_hint() {
         for (fields, expected) in [
             (vec![("url", "a.org")], "`act` is missing"),
             (vec![("act", "fly")], "`fly` is no act"),

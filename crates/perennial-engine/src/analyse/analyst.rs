@@ -72,9 +72,9 @@ impl Analyst {
     /// A warning if this machine cannot confine the layout workers.
     pub fn confinement_warning(&self) -> Option<String> {
         let gaps = self.pool.command().confinement_gaps().unwrap_or_else(|error| vec![error.to_string()]);
-        let cure = "see `perennial doctor`";
+        let hint = "see `perennial doctor`";
         (!gaps.is_empty())
-            .then(|| format!("layout workers are not fully confined here ({}): {cure}", gaps.join("; ")))
+            .then(|| format!("layout workers are not fully confined here ({}): {hint}", gaps.join("; ")))
     }
 
     fn config(&self, url: &str) -> &SegmentConfig {

@@ -318,11 +318,11 @@ fn load_left_out<'s>(
         let (url, html, document) = (capture.url, String::new(), Some(tree));
         return Ok(LoadedPage { url, version, time: capture.time, html, document, note, subresources });
     }
-    let cure = || {
+    let hint = || {
         format!("{left_out} and no whole version precedes it: choose a different time, see `perennial log`")
     };
-    let whole = store.whole_capture_before(capture.page, capture.time)?.with_context(cure)?;
-    let content = capture_content(snapshot, &whole)?.with_context(cure)?;
+    let whole = store.whole_capture_before(capture.page, capture.time)?.with_context(hint)?;
+    let content = capture_content(snapshot, &whole)?.with_context(hint)?;
     let version = whole.time.to_rfc3339();
     let note = Some(format!(
         "{left_out} and is not analysed yet: the version of {version} is shown instead; `perennial analyse` computes its blocks"

@@ -36,7 +36,7 @@ impl ChangeQuery {
             if text.len() > MAX_VALUE_BYTES {
                 return Err(format!("{key}: longer than {MAX_VALUE_BYTES} bytes."));
             }
-            parse(text).map(Some).map_err(|cure| format!("{key}: {}.", cure.trim_end_matches('.')))
+            parse(text).map(Some).map_err(|hint| format!("{key}: {}.", hint.trim_end_matches('.')))
         }
         let time = |text: &str| units::parse_time(text, now).map_err(|error| error.to_string());
         let place = given("page").or(given("site")).or(given("place"));

@@ -204,11 +204,11 @@ mod tests {
     #[test]
     fn data_addresses_are_resources_too() {
         assert_eq!(
-            subresource("data:text/css,a%7Bcolor:red%7D", &nothing),
+            subresource("data:text/css,a%7Bcolor:red%7D", nothing),
             Subresource::Css("a{color:red}".into())
         );
-        assert_eq!(subresource("data:text/css;base64,YXt9", &nothing), Subresource::Css("a{}".into()));
-        assert_eq!(subresource("http://x/missing.css", &nothing), Subresource::Absent);
+        assert_eq!(subresource("data:text/css;base64,YXt9", nothing), Subresource::Css("a{}".into()));
+        assert_eq!(subresource("http://x/missing.css", nothing), Subresource::Absent);
     }
 
     #[test]
@@ -216,6 +216,6 @@ mod tests {
         let page = |_: &str| {
             Some(CapturedResource { status: 404, content_type: "text/html".into(), body: b"<p>".into() })
         };
-        assert_eq!(subresource("http://x/a.css", &page), Subresource::Absent);
+        assert_eq!(subresource("http://x/a.css", page), Subresource::Absent);
     }
 }

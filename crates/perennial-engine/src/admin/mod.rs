@@ -252,9 +252,9 @@ pub fn perform(
             settings::change(&path, &named(names)?, |seed| Seed { paused: false, ..seed.clone() })?
         }
         AdminAction::Set(name, change) => {
-            settings::change(&path, &one(name)?, |seed| change.apply_to(&seed))?
+            settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?
         }
-        AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(&seed))?,
+        AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(seed))?,
         AdminAction::Retry(target) => {
             let lines = vec![AuditEntry::new(now, who, act.name(), &retried(&known, target)?, String::new())];
             lines.iter().try_for_each(|line| log.put(line))?;

@@ -3,15 +3,11 @@
 //! There are five passes. Each one matches blocks that the passes before it left open:
 //!
 //! 1. the same ID at the same reference;
-//!
 //! 2. the same ID anywhere;
-//!
 //! 3. leaves with the most similar content, preferably at the same reference and level;
-//!
 //! 4. inner blocks, by where most of their content was before;
-//!
 //! 5. blocks between the same neighbours in the same column, because a region whose content was replaced is still the
-//! same region.
+//!    same region.
 
 use std::collections::{BTreeMap, HashMap};
 

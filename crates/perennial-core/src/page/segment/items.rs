@@ -1,7 +1,7 @@
 //! A page -> its list items. All passes visit each node once, in document order or in reverse.
 //!
 //! 1. A link is strong if it is an entry by itself: it has enough words or a heading, and is neither in prose nor in
-//! the page frame.
+//!    the page frame.
 //! 2. A record is the largest part of the page whose strong links all have the same URL: image, headline and teaser.
 //! 3. Records with the same markup around them form a list. A list counts if enough of its items have headlines.
 

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
-use perennial_lab::feeds::channel::{ChannelItem, Refilled};
+use perennial_lab::feeds::channel::{ChannelItem, ChannelPage};
 use perennial_core::feed::websub::{HubSubscriptions, PushOutcome};
 use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     let item = ChannelItem { title: "<script>".into(), note: "a note".into(), ..ChannelItem::default() };
     let dom = Dom::parse(&text);
     let items = [item.clone(), item];
-    let page = Refilled {
+    let page = ChannelPage {
         dom: &dom,
         url: &url,
         known: &known,
@@ -39,6 +39,6 @@ fuzz_target!(|data: &[u8]| {
     all.want(PageId(1), "http://page.example/feed", &url, "token", "a secret word", now);
     let (query, signature) = text.split_once('\n').unwrap_or((&text, ""));
     let _ = all.verify("token", query, now);
-    assert!(!matches!(all.told("token", Some(signature), data), PushOutcome::News(_)));
+    assert!(!matches!(all.receive("token", Some(signature), data), PushOutcome::News(_)));
     let _ = (dates::parse_lenient(&text), dates::find(&text), dates::find_in_url(&text));
 });

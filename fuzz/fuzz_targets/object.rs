@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use perennial_core::article::version::{edits, same_version};
 use perennial_core::article::{ArticleContext, Template, extract};
 use perennial_core::text::dom::Dom;
-use perennial_lab::feeds::extraction::{Variant, extract_text};
+use perennial_lab::feeds::extraction::{ExtractionVariant, extract_text};
 
 fuzz_target!(|data: &[u8]| {
     let text = perennial_core::text::charset::decode_text(data, None);
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(same_version(&object, &object) && edits(&object, &object).is_empty());
         let _ = edits(&plain, &object);
     }
-    for variant in Variant::ALL {
+    for variant in ExtractionVariant::ALL {
         let _ = extract_text(&dom, Some(title), None, variant);
     }
 });

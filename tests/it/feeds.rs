@@ -322,7 +322,7 @@ fn a_channel_page_is_inferred_between_its_captures() {
     assert!(html.contains("Inferred, not captured") && html.contains("About 8 &amp; more"), "{html}");
     let too_early = archive.run(&["lab", "channel", &format!("{}@2025-01-01", web.url("/"))]);
     assert_eq!(too_early.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&too_early.stderr).contains("perennial feeds"));
+    assert!(String::from_utf8_lossy(&too_early.stderr).contains("perennial feed list"));
 }
 
 /// Four days of the demonstration's web, with and without its feeds.

@@ -366,7 +366,7 @@ fn a_test_notice_reaches_every_kind_of_receiver() {
         (Some("w"), Some("Bearer secret"))
     );
     assert_eq!(only("/w")["changes"][0]["after"], "the text after");
-    assert!(only("/s")["text"].as_str().unwrap().starts_with("edited: A trial"));
+    assert!(only("/s")["text"].as_str().unwrap().starts_with("edited: Test: notices of this rule"));
     assert_eq!(only("/")["topic"], "topic");
     assert_eq!((only("/a")["type"].as_str(), only("/a")["format"].as_str()), (Some("info"), Some("text")));
     let told: Value = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
@@ -428,7 +428,7 @@ fn mail_works_over_every_kind_of_connection() {
     assert!(error.is_empty() && said.iter().any(|line| line.starts_with("RCPT")), "{error}");
     assert!(!said.iter().any(|line| line.starts_with("AUTH")), "no password without TLS: {said:?}");
     let (said, error) = trial(LOGIN, mail_server(false, plain));
-    assert!(error.contains("without TLS nothing is sent: set security below [smtp]"), "{error}");
+    assert!(error.contains("mail is sent over TLS only: set security below [smtp]"), "{error}");
     assert!(!said.iter().any(|line| line.starts_with("AUTH") || line.starts_with("MAIL")), "{said:?}");
 }
 

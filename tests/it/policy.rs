@@ -133,7 +133,7 @@ fn the_planned_visits_are_those_of_the_crawl() {
     let [planned, made, reasons] =
         planned_and_made(&web, "\n[crawl]\ngoal = \"balanced\"\nbudget = \"150/1d\"\n", 25);
     assert_eq!(planned.len(), 25);
-    assert!(reasons.iter().any(|reason| reason.contains("picture")), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.contains("sweep of ")), "{reasons:?}");
     assert_eq!(planned, made);
 }
 

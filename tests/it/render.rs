@@ -159,7 +159,7 @@ fn segment_identifies_the_page() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_perennial")).args(["lab", "segment", "nowhere"]).output().unwrap();
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("neither a file nor an address"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("neither a file nor a URL"));
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn the_plan_lists_the_next_visits_with_times() {
     assert!(lines.next().is_some_and(|line| line.contains("2.0 fetches per hour (--budget)")), "{text}");
     assert!(lines.any(|line| line.starts_with("when ") && line.contains("importance")), "{text}");
     assert!(text.contains("Probed from time to time, 2 URLs without a page"), "{text}");
-    assert!(text.contains(&format!("leads to {}", web.url("/about"))), "{text}");
+    assert!(text.contains(&format!("redirects to {}", web.url("/about"))), "{text}");
     assert!(text.contains("last seen 2026-01-0"), "{text}");
     // The crawl's own budget applies unless a different one is given.
     archive.append_settings("[crawl]\nbudget = \"12/1d\"\n");
@@ -332,7 +332,7 @@ fn a_failed_import_has_its_own_exit_code() {
     let broken = beside(&archive, "broken.warc.gz", &[&[0x1f, 0x8b, 8, 0][..], &[7; 700]].concat());
     let (code, text) = import(&archive, &[&broken]);
     assert_eq!(code, Some(4), "{text}");
-    assert!(text.contains("unreadable, 1 problems") && !text.contains("already"), "{text}");
+    assert!(text.contains("unreadable, 1 problem\n") && !text.contains("already"), "{text}");
     // An unreadable WACZ, and one without WARC files, are reported. The others are imported.
     let cut = beside(&archive, "cut.wacz", &[&b"PK\x03\x04"[..], &[7; 700]].concat());
     let mut empty = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -346,10 +346,10 @@ fn a_failed_import_has_its_own_exit_code() {
     let (code, text) = import(&archive, &[&cut, &empty, &good]);
     assert_eq!(code, Some(4), "{text}");
     assert!(
-        text.contains("cut.wacz: nothing could be read") && text.contains("take it from another copy"),
+        text.contains("cut.wacz: unreadable, 1 problem\n") && text.contains("take it from another copy"),
         "{text}"
     );
-    assert!(text.contains("empty.wacz: nothing could be read") && text.contains("no WARC file"), "{text}");
+    assert!(text.contains("empty.wacz: unreadable") && text.contains("no WARC file"), "{text}");
     assert!(text.contains("2 of 3 files are damaged or cannot be read"), "{text}");
     assert!(text.contains("good.warc.gz: 6 captures"), "{text}");
     let (code, text) = import(&archive, &[&good]);

@@ -186,7 +186,7 @@ fn queries_are_parsed_and_results_are_readable() {
         "{text}"
     );
     for (args, hint) in [
-        (["search", "--", "-only"], "at least one word without -"),
+        (["search", "--", "-only"], "at least one word without a leading -"),
         (["search", "--", "!!!"], "no word to search for"),
     ] {
         let refused = archive.run(&args);

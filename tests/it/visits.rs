@@ -216,7 +216,7 @@ fn changes_show_differing_words_and_reject_unknown_sites() {
     assert_eq!(one.as_array().unwrap().len(), 1);
     let output = archive.run(&["changes", "unknown.example"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("no site unknown.example"), "{said}");
+    assert!(!output.status.success() && said.contains("does not contain the site unknown.example"), "{said}");
 }
 
 #[test]

@@ -251,9 +251,7 @@ pub fn perform(
         AdminAction::Resume(names) => {
             settings::change(&path, &named(names)?, |seed| Seed { paused: false, ..seed.clone() })?
         }
-        AdminAction::Set(name, change) => {
-            settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?
-        }
+        AdminAction::Set(name, change) => settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?,
         AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(seed))?,
         AdminAction::Retry(target) => {
             let lines = vec![AuditEntry::new(now, who, act.name(), &retried(&known, target)?, String::new())];
@@ -361,7 +359,7 @@ mod tests {
         for (fields, expected) in [
             (vec![("act", "pause"), ("url", "b.org")], "b.org is not followed"),
             (vec![("act", "remove"), ("url", "b.org")], "b.org is not followed"),
-            (vec![("act", "retry"), ("url", "https://b.org/")], "belongs to no site"),
+            (vec![("act", "retry"), ("url", "https://b.org/")], "is not part of a followed site"),
         ] {
             let error = perform(&archive, &read(&fields).unwrap(), "a test", Timestamp::EPOCH).unwrap_err();
             assert!(error.to_string().contains(expected), "{error:#}");
@@ -376,7 +374,7 @@ mod tests {
     fn a_wrong_field_is_named_with_its_hint() {
         for (fields, expected) in [
             (vec![("url", "a.org")], "`act` is missing"),
-            (vec![("act", "fly")], "`fly` is no act"),
+            (vec![("act", "fly")], "`fly` is not an action"),
             (vec![("act", "add")], "`url` is missing"),
             (vec![("act", "add"), ("url", "mailto:a@b")], "is not an http or https address"),
             (vec![("act", "add"), ("url", "a.org"), ("weight", "-1")], "weight: write a number"),

@@ -143,6 +143,7 @@ fn verdict(file: &FileReport) -> String {
     }
     let problems = match file.n_problems {
         0 => String::new(),
+        1 => ", 1 problem".to_owned(),
         n => format!(", {n} problems"),
     };
     match &file.stored_as {

@@ -409,8 +409,8 @@ fn a_running_crawl_obeys() {
     // The site is resumed, and a visit of one page is requested.
     archive.ok(&["resume", &site]);
     archive.ok(&["visit", &first.url("/second")]);
-    wait_until("the visit that was asked for", || first.n_requests("/second") > n_before.1);
-    wait_until("the visit in the log", || archive.ok(&["log", "-n", "500"]).contains("/second [asked for]"));
+    wait_until("the requested visit", || first.n_requests("/second") > n_before.1);
+    wait_until("the visit in the log", || archive.ok(&["log", "-n", "500"]).contains("/second [requested]"));
     drop(crawl);
     let told = acts(&archive);
     let expected = [
@@ -488,7 +488,7 @@ fn served_host(url: &str) -> String {
 }
 
 #[test]
-fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
+fn untrusted_text_is_inert_and_pages_say_what_is_so() {
     let web = Web::serve(|request| match (request.path.as_str(), request.n_before) {
         ("/", n) => html(&format!(
             "<title>Front \u{202e}txt.exe {}</title><h1>Front</h1><p>Words of day {n}: the council speaks about {}.</p><a href=/gone>Plan</a>",

@@ -32,7 +32,7 @@ fn shop(n_before_rise: usize) -> Web {
 /// Visits the page once an hour for some hours, continuing after the last crawl.
 fn crawl(archive: &Archive, hours: u32) {
     let limit = format!("{hours}h");
-    let args = "crawl --time-lapse max --start 2026-01-01 --delay 0 --strategy fixed-interval --interval 1h --time-limit";
+    let args = "run --no-serve --time-lapse max --start 2026-01-01 --delay 0 --strategy fixed-interval --interval 1h --time-limit";
     let args: Vec<&str> = args.split(' ').chain([limit.as_str()]).collect();
     archive.ended(&args, 15);
 }

@@ -350,7 +350,7 @@ fn a_failed_import_has_its_own_exit_code() {
         "{text}"
     );
     assert!(text.contains("empty.wacz: unreadable") && text.contains("no WARC file"), "{text}");
-    assert!(text.contains("2 of 3 files are damaged or cannot be read"), "{text}");
+    assert!(text.contains("2 of 3 files are damaged or unreadable"), "{text}");
     assert!(text.contains("good.warc.gz: 6 captures"), "{text}");
     let (code, text) = import(&archive, &[&good]);
     assert_eq!(code, Some(0), "{text}");

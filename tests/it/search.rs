@@ -197,7 +197,7 @@ fn queries_are_parsed_and_results_are_readable() {
     }
     let nowhere = archive.run(&["search", "x", "--site", "nowhere.example"]);
     assert!(
-        !nowhere.status.success() && String::from_utf8_lossy(&nowhere.stderr).contains("it has"),
+        !nowhere.status.success() && String::from_utf8_lossy(&nowhere.stderr).contains("it contains"),
         "{nowhere:?}"
     );
 }

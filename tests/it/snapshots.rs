@@ -134,8 +134,10 @@ impl Redactions {
         // The archive's captures are from January 2026. Later times are those of the test.
         let later = r"(?:2026-(?:0[4-9]|1[0-2])|20(?:2[7-9]|[3-9]\d)-\d\d)-\d\d";
         redactions.pattern(&format!(r"{later}[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?"), "[now]");
+        let later = r"(?:(?:Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) 2026|[A-Z][a-z]{2} (?:202[7-9]|20[3-9]\d))";
+        redactions.pattern(&format!(r"\b\d{{1,2}} {later}, \d\d:\d\d"), "[now]");
         redactions.pattern(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} \+0000", "[now]");
-        redactions.pattern(r"perennial_(looked|operator)_\d+", "perennial_${1}_[port]");
+        redactions.pattern(r"perennial_(looked|operator|admin)_\d+", "perennial_${1}_[port]");
         redactions.pattern(r"(perennial_looked_\S+=\d+\.\d+\.)\d+", "$1[now]");
         redactions.pattern(r"session [0-9a-f]{6}", "session [session]");
         redactions.pattern(r"(perennial/|v=)\d+\.\d+\.\d+", "$1[version]");

@@ -170,5 +170,5 @@ fn a_statement_only_reads_views_and_ends_in_time() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("exceeded its time limit"), "{output:?}");
     let output = archive.run(&["sql", "--max-rows", "2", "--csv", "select url from captures"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("only 2 rows were read"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("only the first 2 rows are shown"));
 }

@@ -276,8 +276,8 @@ fn a_server_without_an_operator_says_how_to_get_one() {
     archive.ok(&["add", "https://a.example/"]);
     let face = TestDashboard::of(&archive);
     let (_, sites, _) = face.get("/sites");
-    assert!(sites.contains("perennial serve --operate") && !sites.contains("method=\"post\""), "{sites}");
-    assert!(face.get("/login").1.contains("perennial serve --operate"));
+    assert!(sites.contains("perennial serve --admin") && !sites.contains("method=\"post\""), "{sites}");
+    assert!(face.get("/login").1.contains("perennial serve --admin"));
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub fn export(
         RecordFormat::Warc | RecordFormat::Wacz => substitutes.find(capture),
     })?;
     if chosen.n_captures == 0 {
-        bail!("no capture fits: see what there is with `perennial info`");
+        bail!("no capture fits: see what there is with `perennial status`");
     }
     let n_damaged = Cell::new(0);
     let part = ExportJob { archive: snapshot.archive(), chosen, with_trees, now, progress, n_damaged };

@@ -1,4 +1,4 @@
-//! Which requests may change settings, and on whose behalf. Without `--operate` none may.
+//! Which requests may change settings, and on whose behalf. Without `--admin` none may.
 //!
 //! A browser acts in a session, which starts with a key that the server prints once, or with the admin's token. The session cookie alone
 //! proves nothing: browsers send it with requests of any page, including archived pages on our second port, because cookies ignore
@@ -216,7 +216,7 @@ pub fn read_only() -> Problem {
         status: StatusCode::FORBIDDEN,
         kind: "only-reads",
         title: "This server is read-only".to_owned(),
-        text: "To change settings from its pages, start it with `perennial serve --operate`.".to_owned(),
+        text: "To change settings from its pages, start it with `perennial serve --admin`.".to_owned(),
     }
 }
 

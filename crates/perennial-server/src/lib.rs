@@ -1,6 +1,6 @@
 //! The HTTP server of one or more archives: replay, Memento, CDX, the dashboard and its API, exports.
 //!
-//! The server reads snapshots and has no writer. With `--operate`, an admin can change `perennial.toml` from the dashboard, by
+//! The server reads snapshots and has no writer. With `--admin`, an admin can change `perennial.toml` from the dashboard, by
 //! [`perennial_engine::admin`] only. Archived content is untrusted, so it is served from a second port, which is an origin of its own.
 //! The main origin serves our pages and APIs; the replay origin serves archived content only
 //! (docs/replay.md, docs/decisions/0035-replay.md).

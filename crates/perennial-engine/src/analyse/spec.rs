@@ -282,7 +282,7 @@ fn load_archived<'s>(
     let near = time.unwrap_or_else(perennial_archive::now);
     let missing = || {
         format!(
-            "the archive has no capture of {url}: see `perennial info`, or leave out @TIME to fetch it live"
+            "the archive has no capture of {url}: see `perennial status`, or leave out @TIME to fetch it live"
         )
     };
     let capture = snapshot.store().closest_observation(url, near)?.with_context(missing)?;

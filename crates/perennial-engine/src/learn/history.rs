@@ -1,4 +1,4 @@
-//! The history of a page's observations, for `perennial patterns`.
+//! The history of a page's observations, for `perennial plan patterns`.
 
 use perennial_core::page::change_status::ChangeStatus;
 use perennial_core::pattern::series::ObservedChange;

@@ -63,7 +63,7 @@ pub(crate) fn login_hint(place: Place<'_>) -> Markup {
         },
         AdminAccess::Off => html! {
             p.mute.how {
-                "This server is read-only. Start it with " code { "perennial serve --operate" }
+                "This server is read-only. Start it with " code { "perennial serve --admin" }
                 " to change settings here, or use " code { "perennial add" } ", " code { "pause" } " and "
                 code { "set" } "."
             }
@@ -232,7 +232,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
             div {
                 h1 { "Audit log" }
                 p.lead {
-                    (counted(view.n_actions as u64, "change", "changes")) " of settings, the latest first. " code { "perennial log --acts" }
+                    (counted(view.n_actions as u64, "change", "changes")) " of settings, the latest first. " code { "perennial log --audit" }
                     " prints the same."
                 }
             }
@@ -274,7 +274,7 @@ pub(crate) fn login(place: Place<'_>, key: Option<&str>) -> Markup {
             (empty(
                 "Nobody can log in",
                 "Restart the server like this. It then prints a key that lets this browser change settings.",
-                Some("perennial serve --operate"),
+                Some("perennial serve --admin"),
             ))
         },
         AdminAccess::On(_) => html! {

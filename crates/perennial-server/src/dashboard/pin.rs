@@ -136,7 +136,7 @@ fn summary(view: &View, effect: &PartEffect) -> Markup {
             " of them nothing else. The importance of all edits together was " (format!("{:.2}", effect.importance))
             " and would have been about " (format!("{:.2}", effect.importance_then)) "."
             @if effect.n_unread > 0 { " " (effect.n_unread) " more edits are not readable as HTML." }
-            @if effect.is_cut { " Only the latest edits were evaluated; " code { "perennial pin --dry-run" } " evaluates all." }
+            @if effect.is_cut { " Only the latest edits were evaluated; " code { "perennial part pin --dry-run" } " evaluates all." }
         }
     }
 }

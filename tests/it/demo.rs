@@ -179,20 +179,23 @@ fn a_reused_layout_gives_the_blocks_of_a_full_one() {
         url.ends_with(".css").then(|| CapturedResource { status: 200, content_type: "text/css".into(), body })
     };
     let busy = web.pages.iter().enumerate().filter(|(_, page)| page.changes.len() >= 4);
-    let mut n_looks = 0;
+    let mut n_versions = 0;
     for (index, page) in busy.take(40) {
         let url = format!("http://{}.localhost{}", web.sites[page.site].name, page.path);
         for (n, change) in page.changes.iter().take(4).enumerate() {
             let html = web.html(index, 7 * n as u64, change.at);
-            let look = PageText { url: &url, version: "v", html: &html, subresources: &style };
+            let page_text = PageText { url: &url, version: "v", html: &html, subresources: &style };
             assert_eq!(
-                analyst.tree(&look).without_boxes(),
-                analyst.tree_in_full(&look).without_boxes(),
+                analyst.tree(&page_text).without_boxes(),
+                analyst.tree_in_full(&page_text).without_boxes(),
                 "{url}"
             );
-            n_looks += 1;
+            n_versions += 1;
         }
     }
-    let n_by_engine = analyst.n_layouts() - n_looks;
-    assert!(n_looks >= 100 && 2 * n_by_engine < n_looks, "{n_by_engine} of {n_looks} looks were laid out");
+    let n_by_engine = analyst.n_layouts() - n_versions;
+    assert!(
+        n_versions >= 100 && 2 * n_by_engine < n_versions,
+        "{n_by_engine} of {n_versions} looks were laid out"
+    );
 }

@@ -171,11 +171,11 @@ fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
         let is_alias =
             |at: usize| captures.iter().filter(|other| other.time == captures[at].time).count() > 1;
         for (at, capture) in captures.iter().enumerate().skip(1) {
-            let look = (url.clone(), capture.time.to_rfc3339());
+            let observation = (url.clone(), capture.time.to_rfc3339());
             if is_alias(at) || is_alias(at - 1) {
-                unclear.insert(look);
+                unclear.insert(observation);
             } else if has(at) && !has(at - 1) {
-                found.insert(look);
+                found.insert(observation);
             }
         }
     }
@@ -243,7 +243,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     let amber: HashSet<(String, String)> = post.at("/amber").iter().map(key).collect();
     let [expected, unclear] = appeared(&archive, "amber");
     let wrong: Vec<_> =
-        amber.symmetric_difference(&expected).filter(|look| !unclear.contains(look)).collect();
+        amber.symmetric_difference(&expected).filter(|observation| !unclear.contains(observation)).collect();
     assert!(
         wrong.is_empty() && expected.len() > 10,
         "told {} and not {}: {wrong:?}",

@@ -205,7 +205,7 @@ const LEAKED: &str = "(async () => { const clean = document.createElement('ifram
 /// The site is crawled twice and replayed twice. By our own measure each replay looks as the site did, and it requests
 /// only the server.
 #[test]
-fn a_site_with_scripts_looks_as_it_looked() {
+fn a_site_with_scripts_is_replayed_as_it_was() {
     let version = Arc::new(AtomicUsize::new(1));
     let served = version.clone();
     let web = Web::serve(move |request| site(request, served.load(Ordering::SeqCst)));

@@ -63,7 +63,7 @@ fn crawled() -> (Web, Archive) {
 type Stays = Vec<[Option<Timestamp>; 4]>;
 
 /// The observations of a page in the WARC files, each with its bytes.
-fn looks_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
+fn observations_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
     let library = Library::open(&archive.root).unwrap();
     let store = library.store().unwrap();
     let page = store.page(url).unwrap().unwrap();
@@ -78,16 +78,17 @@ fn looks_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
 
 /// When a text is present by these bytes: the first and last observation of each run that contains it, and the
 /// observations around the run.
-fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Stays {
-    let looks: Vec<(Timestamp, bool)> =
-        looks.iter().map(|(time, html)| (*time, html.contains(text))).collect();
+fn presence_by_bytes(observations: &[(Timestamp, String)], text: &str) -> Stays {
+    let observations: Vec<(Timestamp, bool)> =
+        observations.iter().map(|(time, html)| (*time, html.contains(text))).collect();
     let mut stays = Vec::new();
-    for (at, &(time, has)) in looks.iter().enumerate() {
-        if has && (at == 0 || !looks[at - 1].1) {
-            let end = looks[at..].iter().position(|look| !look.1).map(|length| at + length);
-            let last = end.map_or(looks.len(), |end| end) - 1;
-            let before = at.checked_sub(1).map(|before| looks[before].0);
-            stays.push([before, Some(time), Some(looks[last].0), end.map(|end| looks[end].0)]);
+    for (at, &(time, has)) in observations.iter().enumerate() {
+        if has && (at == 0 || !observations[at - 1].1) {
+            let end =
+                observations[at..].iter().position(|observation| !observation.1).map(|length| at + length);
+            let last = end.map_or(observations.len(), |end| end) - 1;
+            let before = at.checked_sub(1).map(|before| observations[before].0);
+            stays.push([before, Some(time), Some(observations[last].0), end.map(|end| observations[end].0)]);
         }
     }
     stays
@@ -119,10 +120,10 @@ fn every_sentence_is_found_exactly_while_it_was_present() {
     let mut n_stays = 0;
     for page in 0..N_PAGES {
         let url = web.url(&format!("/p{page}"));
-        let looks = looks_at(&archive, &url);
+        let observations = observations_at(&archive, &url);
         for number in 0..N_SENTENCES {
             let text = sentence(page, number);
-            let expected = presence_by_bytes(&looks, &text);
+            let expected = presence_by_bytes(&observations, &text);
             n_stays += expected.len();
             assert_eq!(presence_by_library(&store, &texts, &url, &text), expected, "{text}");
             if number % 12 == 0 {
@@ -148,7 +149,7 @@ fn every_sentence_is_found_exactly_while_it_was_present() {
     let (url, text) = (web.url("/p2"), sentence(2, 3));
     assert_eq!(
         presence_by_search(&archive, &url, &text),
-        presence_by_bytes(&looks_at(&archive, &url), &text)
+        presence_by_bytes(&observations_at(&archive, &url), &text)
     );
 }
 

@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const START: Duration = Duration::from_secs(10);
 
 /// Checks of a browser's processes, a tenth of a second apart, until all are sandboxed.
-const MAX_LOOKS: usize = 30;
+const MAX_CHECKS: usize = 30;
 
 /// How the browser is run.
 #[derive(Clone, Debug)]
@@ -155,12 +155,12 @@ impl Chromium {
             // The page's process is sandboxed once it responds. A spare process for the next page may still be
             // starting.
             visit.call("Runtime.evaluate", json!({"expression": "1"}))?;
-            let mut n_looks = 1;
+            let mut n_checks = 1;
             let mut isolation = visit.connection.isolation();
-            while options.launch.sandbox && !isolation.0 && n_looks < MAX_LOOKS {
+            while options.launch.sandbox && !isolation.0 && n_checks < MAX_CHECKS {
                 std::thread::sleep(Duration::from_millis(100));
                 isolation = visit.connection.isolation();
-                n_looks += 1;
+                n_checks += 1;
             }
             let (has_sandbox, has_own_network) = isolation;
             visit.close();

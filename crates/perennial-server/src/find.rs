@@ -48,11 +48,12 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
     let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(NoCapture::Failed)?;
     // Of captures in the same second, prefer that of the exact URL to that of an alias with a different scheme.
     around.sort_by_cached_key(|capture| (capture.time.as_secs(), capture.url != url, capture.id));
-    let mut looks = looks_of(snapshot, &around, at);
+    let mut observations = observations_around(snapshot, &around, at);
     let mut last = NoCapture::NotArchived;
     // Each round finds a capture or excludes one.
-    for _ in 0..looks.len() {
-        let choice = if closest { memento::closest(&looks, at) } else { memento::choose(&looks, at) };
+    for _ in 0..observations.len() {
+        let choice =
+            if closest { memento::closest(&observations, at) } else { memento::choose(&observations, at) };
         let Some(choice) = choice else { break };
         let capture = &around[choice.index];
         match open(snapshot, capture) {
@@ -68,7 +69,7 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
             Err(lost @ (NoCapture::Damaged(_) | NoCapture::Failed(_))) => return Err(lost),
             Err(lost) => last = lost,
         }
-        looks[choice.index].is_held = false;
+        observations[choice.index].is_held = false;
     }
     Err(last)
 }
@@ -83,23 +84,23 @@ fn beside(around: &[Capture], capture: &Capture) -> (Option<Timestamp>, Option<T
 
 /// What the captures show about the instant. Last-Modified is read only if it can decide: for the first capture after the instant,
 /// if nothing else shows what was valid.
-fn looks_of(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<PartObservation> {
-    let look = |capture: &Capture| PartObservation {
+fn observations_around(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<PartObservation> {
+    let observation = |capture: &Capture| PartObservation {
         time: second_of(capture.time),
         content: url_hash(&capture.identity.to_string()),
         modified: None,
         is_held: true,
     };
-    let mut looks: Vec<PartObservation> = around.iter().map(look).collect();
-    let next = looks.partition_point(|look| look.time <= at);
-    let before = next.checked_sub(1).map(|index| looks[index]);
+    let mut observations: Vec<PartObservation> = around.iter().map(observation).collect();
+    let next = observations.partition_point(|observation| observation.time <= at);
+    let before = next.checked_sub(1).map(|index| observations[index]);
     let is_known = before.is_some_and(|before| {
-        before.time == at || looks.get(next).is_some_and(|next| next.content == before.content)
+        before.time == at || observations.get(next).is_some_and(|next| next.content == before.content)
     });
-    if next < looks.len() && !is_known {
-        looks[next].modified = last_modified(snapshot, &around[next]);
+    if next < observations.len() && !is_known {
+        observations[next].modified = last_modified(snapshot, &around[next]);
     }
-    looks
+    observations
 }
 
 /// URLs have seconds, captures may have milliseconds: a capture is the memento of its second.

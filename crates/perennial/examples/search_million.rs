@@ -81,13 +81,17 @@ fn main() -> anyhow::Result<()> {
         texts.write(|commit| {
             for (at, page) in part.iter().enumerate() {
                 let seed = (number * 64 + at) as u64;
-                for look in 0..VERSIONS_PER_PAGE {
-                    let said = version(seed, look);
+                for version_number in 0..VERSIONS_PER_PAGE {
+                    let said = version(seed, version_number);
                     let shown: Vec<ShownText<'_>> =
                         said.iter().map(|text| ShownText { text, role: BlockRole::Main }).collect();
-                    let before = look.checked_sub(1).map(time);
+                    let before = version_number.checked_sub(1).map(time);
                     // One version in four is worth indexing, as in archives of news.
-                    let row = ObservationRow { time: time(look), before, is_indexed: look % 4 == 0 };
+                    let row = ObservationRow {
+                        time: time(version_number),
+                        before,
+                        is_indexed: version_number % 4 == 0,
+                    };
                     commit.show(*page, &row, &shown)?;
                 }
                 commit.set_seen(*page, time(VERSIONS_PER_PAGE - 1), VERSIONS_PER_PAGE)?;
@@ -183,9 +187,9 @@ fn whole_versions(dir: &Path, n_pages: u64, questions: &[TextQuery]) -> anyhow::
             let mut index =
                 transaction.prepare_cached("INSERT INTO words (rowid, folded) VALUES (?1, ?2)")?;
             for page in part {
-                for look in 0..VERSIONS_PER_PAGE {
-                    let id = put.insert(params![*page as i64, time(look).as_millis()])?;
-                    index.execute(params![id, version(*page, look).join(" ")])?;
+                for version_number in 0..VERSIONS_PER_PAGE {
+                    let id = put.insert(params![*page as i64, time(version_number).as_millis()])?;
+                    index.execute(params![id, version(*page, version_number).join(" ")])?;
                 }
             }
         }

@@ -68,10 +68,10 @@ fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Ti
 }
 
 /// The presences of a text according to the WARC files.
-fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<PassagePresence> {
+fn presence_by_bytes(observations: &[(Timestamp, String)], text: &str) -> Vec<PassagePresence> {
     let mut stays: Vec<PassagePresence> = Vec::new();
     let mut before: Option<(Timestamp, bool)> = None;
-    for (time, html) in looks {
+    for (time, html) in observations {
         let has = html.contains(text);
         let had = before.is_some_and(|(_, had)| had);
         match (had, has, stays.last_mut()) {
@@ -90,17 +90,21 @@ fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<PassagePr
     stays
 }
 
-fn looks_of(archive: &Archive, store: &Store, url: &str) -> anyhow::Result<Vec<(Timestamp, String)>> {
+fn read_observations(
+    archive: &Archive,
+    store: &Store,
+    url: &str,
+) -> anyhow::Result<Vec<(Timestamp, String)>> {
     let Some(page) = store.page(url)? else { return Ok(Vec::new()) };
-    let mut looks = Vec::new();
+    let mut observations = Vec::new();
     for capture in store.observed_captures(page.id, None)? {
         let payload = archive.document(store, &capture)?;
         let is_page = capture.status.is_some_and(|status| status < 300 || status == 304);
         let html =
             payload.filter(|_| is_page).map(|payload| String::from_utf8_lossy(&payload.bytes).into_owned());
-        looks.push((capture.time, html.unwrap_or_default()));
+        observations.push((capture.time, html.unwrap_or_default()));
     }
-    Ok(looks)
+    Ok(observations)
 }
 
 /// Whether a presence agrees with the truth as closely as the observations allow.
@@ -141,7 +145,7 @@ fn main() -> anyhow::Result<()> {
     let mut known: (String, Vec<(Timestamp, String)>) = Default::default();
     for (url, text, truth) in planted.iter().step_by(step).take(n_wanted) {
         if known.0 != *url {
-            known = (url.clone(), looks_of(&archive, &store, url)?);
+            known = (url.clone(), read_observations(&archive, &store, url)?);
         }
         let expected = presence_by_bytes(&known.1, text);
         let query = TextQuery::parse(&format!("\"{text}\""))?;

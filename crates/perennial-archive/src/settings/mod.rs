@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_format_is_refused_before_its_keys_are_looked_at() {
+    fn a_later_format_is_refused_before_its_keys_are_read() {
         let mistakes = mistakes("[archive]\nformat = 2\ncolour = \"red\"\n");
         assert!(mistakes.contains("install a later perennial") && !mistakes.contains("colour"), "{mistakes}");
     }

@@ -17,7 +17,7 @@ use super::Store;
 use super::analyses::IS_CHANGE;
 
 /// Instructions of SQLite's virtual machine between two checks of the clock: about a millisecond.
-const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+const STEPS_BETWEEN_CHECKS: i32 = 10_000;
 
 /// The tables that the views read.
 const SOURCES: [&str; 10] =
@@ -254,7 +254,7 @@ pub fn query_views(state: &Path, sql: &str, limits: SqlLimits) -> anyhow::Result
     let Store { mut connection, _copy } = Store::open_read(state)?;
     prepare(&mut connection, limits)?;
     let deadline = Instant::now() + limits.time;
-    connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))?;
+    connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || Instant::now() > deadline))?;
     read(&connection, sql, limits).map_err(|error| explain(error, limits))
 }
 

@@ -367,22 +367,27 @@ pub struct TextCommit<'t> {
 
 impl TextCommit<'_> {
     /// Stores the passages of an observation. The presences of new passages begin, and those of missing passages end.
-    pub fn show(&self, page: PageId, look: &ObservationRow, shown: &[ShownText<'_>]) -> anyhow::Result<()> {
+    pub fn show(
+        &self,
+        page: PageId,
+        observation: &ObservationRow,
+        shown: &[ShownText<'_>],
+    ) -> anyhow::Result<()> {
         let mut open = self.open_stays(page)?;
         for text in shown {
             let hash = url_hash(text.text) as i64;
             if open.remove(&hash).is_none() {
-                self.begin(page, look, self.text_id(hash, text.text)?, text.role)?;
+                self.begin(page, observation, self.text_id(hash, text.text)?, text.role)?;
             }
         }
         let mut ended: Vec<i64> = open.into_values().collect();
         ended.sort_unstable();
-        ended.into_iter().try_for_each(|stay| self.end(stay, look))
+        ended.into_iter().try_for_each(|stay| self.end(stay, observation))
     }
 
     /// Ends all presences of a page that has vanished.
-    pub fn close(&self, page: PageId, look: &ObservationRow) -> anyhow::Result<()> {
-        self.show(page, look, &[])
+    pub fn close(&self, page: PageId, observation: &ObservationRow) -> anyhow::Result<()> {
+        self.show(page, observation, &[])
     }
 
     /// Records that the index contains everything up to this observation.
@@ -406,7 +411,13 @@ impl TextCommit<'_> {
         self.transaction.rows(sql, [page.0], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    fn begin(&self, page: PageId, look: &ObservationRow, text: i64, role: BlockRole) -> anyhow::Result<()> {
+    fn begin(
+        &self,
+        page: PageId,
+        observation: &ObservationRow,
+        text: i64,
+        role: BlockRole,
+    ) -> anyhow::Result<()> {
         let sql = "INSERT INTO stays (text, page, role, absent_until, first, is_important)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         self.transaction.run(
@@ -415,16 +426,19 @@ impl TextCommit<'_> {
                 text,
                 page.0,
                 role.name(),
-                look.before.map(Timestamp::as_millis),
-                look.time.as_millis(),
-                look.is_indexed
+                observation.before.map(Timestamp::as_millis),
+                observation.time.as_millis(),
+                observation.is_indexed
             ],
         )
     }
 
-    fn end(&self, stay: i64, look: &ObservationRow) -> anyhow::Result<()> {
+    fn end(&self, stay: i64, observation: &ObservationRow) -> anyhow::Result<()> {
         let sql = "UPDATE stays SET last = coalesce(?2, first), gone = ?3 WHERE id = ?1";
-        self.transaction.run(sql, params![stay, look.before.map(Timestamp::as_millis), look.time.as_millis()])
+        self.transaction.run(
+            sql,
+            params![stay, observation.before.map(Timestamp::as_millis), observation.time.as_millis()],
+        )
     }
 
     /// The number of a passage. A new passage is added to the index.

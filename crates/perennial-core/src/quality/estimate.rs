@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_become_gaps_and_snapshots() {
+    fn observations_become_gaps_and_snapshots() {
         let observations = observations(&[(0, Some(1.0)), (10, None), (20, Some(0.4)), (30, None)]);
         let page = PageObservations {
             observations: &observations,
@@ -429,7 +429,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_closest_version_is_the_one_that_all_looks_tell(
+        fn the_closest_version_is_the_one_of_all_observations(
             list in prop::collection::btree_map(0i64..60, prop::option::of(0.0f64..1.0), 0..20),
             query in -5i64..65,
         ) {

@@ -54,7 +54,7 @@ struct DirectoryStats {
     /// The day of the latest bit, and a bit for each of the last 64 days: whether it was observed, and whether it
     /// changed.
     day: u32,
-    looked: u64,
+    visited: u64,
     changed: u64,
     rule: Option<ActiveRule>,
     /// Directories that never change on the same day as this one.
@@ -72,7 +72,7 @@ impl DirectoryStats {
     fn enter(&mut self, day: u32) {
         let n_days = day.saturating_sub(self.day);
         let shift = |bits: u64| if n_days >= 64 { 0 } else { bits << n_days };
-        (self.looked, self.changed) = (shift(self.looked), shift(self.changed));
+        (self.visited, self.changed) = (shift(self.visited), shift(self.changed));
         let left = (-(n_days as f32) / HALF_LIFE_DAYS).exp2();
         (self.page_days, self.n_changes) = (self.page_days * left, self.n_changes * left);
         self.day = self.day.max(day);
@@ -122,7 +122,7 @@ impl Scheduler {
         }
         let directory = &mut all[group as usize];
         directory.enter(secs / DAY_SECS);
-        directory.looked |= 1;
+        directory.visited |= 1;
         directory.page_days += secs.saturating_sub(before) as f32 / DAY_SECS as f32;
         directory.n_changes += f32::from(u8::from(is_changed));
         directory.n_unchanged = directory.n_unchanged.saturating_add(1);
@@ -327,7 +327,7 @@ impl Scheduler {
         for (nth, &a) in groups.iter().enumerate() {
             for &b in &groups[nth + 1..] {
                 let (one, other) = (&all[a as usize], &all[b as usize]);
-                let both = one.looked & other.looked;
+                let both = one.visited & other.visited;
                 let (first, second) = (one.changed & both, other.changed & both);
                 let counts = CoOccurrence {
                     n: both.count_ones(),

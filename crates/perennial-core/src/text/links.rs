@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_looks_like_markup_is_text() {
+    fn text_similar_to_markup_is_text() {
         check(
             "<script>'<a href=1>'</script><title><a href=2></title><!-- <a href=3> --><textarea><a href=4></textarea>",
             &[],

@@ -35,9 +35,9 @@ pub struct Association {
 
 impl Association {
     /// The factor for the tail after visits to a share of the head that found `n_seen` changes.
-    pub fn factor(&self, share_looked_at: f64, n_seen: f64) -> f64 {
+    pub fn factor(&self, share_fetched: f64, n_seen: f64) -> f64 {
         // Unusual numbers of changes keep both alternatives possible.
-        let [busy, calm] = self.head_changes.map(|changes| changes * share_looked_at + 0.05);
+        let [busy, calm] = self.head_changes.map(|changes| changes * share_fetched + 0.05);
         let log_odds = n_seen * (busy / calm).ln() - (busy - calm)
             + (self.head_rate / (1.0 - self.head_rate).max(1e-9)).max(1e-9).ln();
         let is_busy = 1.0 / (1.0 + (-log_odds).exp());

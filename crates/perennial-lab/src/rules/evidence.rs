@@ -26,7 +26,7 @@ pub struct SiteKnowledge<'a> {
     /// Bytes by page number.
     pub bytes: &'a [u32],
     /// Which pages were visited in which transition, if not all of them always were.
-    pub looks: Option<&'a FetchHistory>,
+    pub fetches: Option<&'a FetchHistory>,
 }
 
 /// Visits of a crawl that skips pages. A page that was not fetched in a week is unknown, not unchanged.

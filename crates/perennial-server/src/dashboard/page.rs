@@ -209,7 +209,7 @@ impl View {
         // The first of the final captures that found no page.
         let vanished = lines.iter().take_while(|line| !line.status.is_page()).last();
         let parsed = url::Url::parse(&url).ok();
-        let AnalysisCounts { n_looks, n_changes, n_noise, n_indexed } = store.analysis_counts(page)?;
+        let AnalysisCounts { n_observations, n_changes, n_noise, n_indexed } = store.analysis_counts(page)?;
         let item_view = parameters.get("items").and_then(ItemView::parse).unwrap_or_default();
         Ok(View {
             vanished: vanished.map(|gone| (gone.time, gone.before)),
@@ -219,7 +219,7 @@ impl View {
             n_captures,
             first_capture: span.map(|(first, _)| first.into()),
             last_capture: span.map(|(_, last)| last.into()),
-            n_observations: n_looks,
+            n_observations,
             n_changes,
             n_unchanged: n_noise,
             n_indexed,
@@ -635,7 +635,7 @@ fn calendar(view: &View, base: &str) -> Markup {
         };
         html! {
             a class={ "h" (step) } href=(view.address(base, Some(start_of_day(number + 1))))
-                title={ (counted(day.n_looks, "capture", "captures")) ", importance " (format!("{:.2}", day.total)) } { (date) }
+                title={ (counted(day.n_observations, "capture", "captures")) ", importance " (format!("{:.2}", day.total)) } { (date) }
         }
     };
     html! {

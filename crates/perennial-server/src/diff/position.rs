@@ -183,18 +183,18 @@ fn hash(text: &str) -> u32 {
 /// Whether the texts of this tree have the names of links within them.
 fn has_links_in_texts(side: &Side<'_>) -> bool {
     const MIN_LETTERS: usize = 12;
-    const N_LOOKED_AT: usize = 50;
+    const N_CANDIDATES: usize = 50;
     let mut texts: HashMap<usize, Vec<&str>> = HashMap::new();
     for piece in side.pieces.iter().filter(|piece| piece.kind == ElementKind::Text) {
         let texts = texts.entry(piece.leaf).or_default();
-        if texts.len() < N_LOOKED_AT {
+        if texts.len() < N_CANDIDATES {
             texts.push(piece.text);
         }
     }
     let links =
         side.pieces.iter().filter(|piece| piece.kind == ElementKind::Link && piece.text.len() >= MIN_LETTERS);
     let (mut n_links, mut n_within) = (0, 0);
-    for link in links.take(N_LOOKED_AT) {
+    for link in links.take(N_CANDIDATES) {
         let within =
             texts.get(&link.leaf).is_some_and(|texts| texts.iter().any(|text| text.contains(link.text)));
         n_links += 1;

@@ -454,7 +454,7 @@ mod tests {
     const L: &str = "let location=(self.__perennial||self).location;";
 
     #[test]
-    fn members_are_looked_up_elsewhere() {
+    fn members_are_found_elsewhere() {
         check("window.location.href", "window.__perennial_location.href");
         check("a?.location=1", "a?.__perennial_location=1");
         check("w['location']", "w[\"__perennial_location\"]");

@@ -23,7 +23,7 @@ pub(super) enum Table {
     /// Each version of a page
     Versions,
     /// Each observation of a page
-    Looks,
+    Observations,
     /// Each capture
     Captures,
     /// Each operation of each change, with its words before and after
@@ -66,7 +66,7 @@ impl Table {
         match self {
             Table::Changes => "changes",
             Table::Versions => "versions",
-            Table::Looks => "looks",
+            Table::Observations => "looks",
             Table::Captures => "captures",
             Table::Deltas => "deltas",
         }

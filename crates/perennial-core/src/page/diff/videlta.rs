@@ -48,7 +48,7 @@ impl Delta {
         self.blocks.iter().for_each(|block| write_block(&mut out, block));
         write_group(&mut out, "Move", &self.moves, write_move);
         write_group(&mut out, "Shift", &self.shifted, write_move);
-        write_group(&mut out, "Look", &self.appearances, write_look);
+        write_group(&mut out, "Look", &self.appearances, write_appearance);
         if let Some(items) = &self.items {
             write_items(&mut out, items);
         }
@@ -229,21 +229,21 @@ fn write_move(out: &mut String, moved: &ElementMove) {
     );
 }
 
-fn write_look(out: &mut String, look: &Appearance) {
-    let _ = write!(out, "<Block ref=\"{}\"", look.block);
-    if let Some(rect) = look.rect {
+fn write_appearance(out: &mut String, appearance: &Appearance) {
+    let _ = write!(out, "<Block ref=\"{}\"", appearance.block);
+    if let Some(rect) = appearance.rect {
         let _ = write!(out, " box=\"{} {} {} {}\"", rect.x, rect.y, rect.w, rect.h);
     }
-    if let Some(doc) = look.doc {
+    if let Some(doc) = appearance.doc {
         number(out, "doc", doc);
     }
-    if let Some(importance) = look.importance {
+    if let Some(importance) = appearance.importance {
         number(out, "importance", importance);
     }
-    if let Some(role) = look.role {
+    if let Some(role) = appearance.role {
         attribute(out, "role", role.name());
     }
-    if let Some(places) = &look.places {
+    if let Some(places) = &appearance.places {
         number(out, "linksAt", vixml::write_spots(&places.links));
         number(out, "imgsAt", vixml::write_spots(&places.images));
     }
@@ -379,7 +379,7 @@ impl VideltaReader {
                 let place = vixml::read_place(tag, item)?;
                 item.places.push(place);
             }
-            (["Delta", "Look"], "Block", Some(delta)) => delta.appearances.push(read_look(tag)?),
+            (["Delta", "Look"], "Block", Some(delta)) => delta.appearances.push(read_appearance(tag)?),
             (["Delta", "Block"], "Order", _) => {
                 self.order_of = Some(element_kind_from_tag(&vixml::text(tag, "of")?)?)
             }
@@ -542,7 +542,7 @@ fn read_move(tag: &BytesStart) -> Result<ElementMove, String> {
     })
 }
 
-fn read_look(tag: &BytesStart) -> Result<Appearance, String> {
+fn read_appearance(tag: &BytesStart) -> Result<Appearance, String> {
     let text = |name: &str| has(tag, name).then(|| vixml::text(tag, name)).transpose();
     Ok(Appearance {
         block: reference(tag, "ref")?,

@@ -425,7 +425,7 @@ fn exponentiate(weights: &mut [f32]) {
 mod tests {
     use super::*;
 
-    fn looked(gap_hours: u16, n: usize, changed: impl Fn(usize) -> Option<f32>) -> VisitLog {
+    fn visit_log(gap_hours: u16, n: usize, changed: impl Fn(usize) -> Option<f32>) -> VisitLog {
         let mut visits = VisitLog::default();
         let mut hour = 0u16;
         for observation in 0..n {
@@ -439,12 +439,12 @@ mod tests {
     }
 
     #[test]
-    fn rates_come_back_from_looks_that_skip_periods() {
+    fn rates_are_recovered_from_visits_that_skip_periods() {
         let mixture = Mixture::new(24, Observed::Difference);
         let mut fit = PageFit::default();
         // Every sixth observation after six hours showed a change: one in 33 hours.
         mixture.fit(
-            &looked(6, 400, |observation| (observation % 6 == 0).then_some(0.3)),
+            &visit_log(6, 400, |observation| (observation % 6 == 0).then_some(0.3)),
             None,
             0,
             &BucketCounts::default(),
@@ -464,8 +464,8 @@ mod tests {
         let (mut unseen, mut saturated, mut dull) =
             (PageFit::default(), PageFit::default(), PageFit::default());
         mixture.fit(&VisitLog::default(), None, 0, &BucketCounts::default(), &mut unseen);
-        mixture.fit(&looked(168, 4, |_| Some(0.97)), None, 0, &BucketCounts::default(), &mut saturated);
-        mixture.fit(&looked(168, 4, |_| Some(0.3)), None, 0, &BucketCounts::default(), &mut dull);
+        mixture.fit(&visit_log(168, 4, |_| Some(0.97)), None, 0, &BucketCounts::default(), &mut saturated);
+        mixture.fit(&visit_log(168, 4, |_| Some(0.3)), None, 0, &BucketCounts::default(), &mut dull);
         assert!(saturated.importance[0] > 0.8 * unseen.importance[0]);
         assert!(dull.importance[0] < 0.3 * unseen.importance[0]);
     }
@@ -506,12 +506,12 @@ mod tests {
         let mut mixture = Mixture::new(24, Observed::Difference);
         let mut fit = PageFit::default();
         let hourly = |hour: usize| Some(if hour % 24 == 8 { 0.6 } else { 0.05 });
-        mixture.fit(&looked(1, 2400, hourly), None, 1, &BucketCounts::default(), &mut fit);
+        mixture.fit(&visit_log(1, 2400, hourly), None, 1, &BucketCounts::default(), &mut fit);
         mixture.add_to_group(1, &fit);
-        mixture.fit(&looked(1, 2400, |_| Some(0.1)), None, 2, &BucketCounts::default(), &mut fit);
+        mixture.fit(&visit_log(1, 2400, |_| Some(0.1)), None, 2, &BucketCounts::default(), &mut fit);
         mixture.add_to_group(2, &fit);
         mixture.settle_groups();
-        let few = looked(12, 3, |_| Some(0.2));
+        let few = visit_log(12, 3, |_| Some(0.2));
         let mut ratio = |group: u32| {
             mixture.fit(&few, None, group, &BucketCounts::default(), &mut fit);
             fit.importance[8] / fit.importance[9]

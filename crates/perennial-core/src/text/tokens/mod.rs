@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_looks_like_a_tag_is_unchanged() {
+    fn text_similar_to_a_tag_is_unchanged() {
         for (start, end) in
             [("<!-- <a", "> -->"), ("<script>if (1 <a", ">2)</script>"), ("<![CDATA[ <a", "> ]]>")]
         {

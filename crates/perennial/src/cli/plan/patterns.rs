@@ -69,7 +69,7 @@ enum PatternFormat {
 #[derive(Serialize)]
 struct PageReport {
     url: String,
-    n_looks: usize,
+    n_observations: usize,
     n_not_analysed: usize,
     changes_per_day: f64,
     cycle: &'static str,
@@ -138,7 +138,7 @@ impl Patterns {
         let written = learn::schedule_config(&archive.settings().crawl, None);
         let config = ScheduleConfig { n_periods: self.periods, ..written };
         let scheduler = learn::scheduler(store, &followed, config, 0, now)?;
-        found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
+        found.sort_by_key(|history| std::cmp::Reverse(history.observations.len()));
         found.truncate(self.top);
         let clock_of = |url: &str| {
             let clock = given.clone().or_else(|| followed.local_clock(url)).unwrap_or_else(LocalClock::utc);
@@ -176,11 +176,11 @@ fn report(
     scheduler: &Scheduler,
 ) -> PageReport {
     let PagePatterns { cycle, patterns, changes_per_day, n_observations } =
-        page_patterns(&history.looks, clock, None, n_periods);
+        page_patterns(&history.observations, clock, None, n_periods);
     let belief = scheduler.belief(history.page);
     PageReport {
         url: history.url.clone(),
-        n_looks: n_observations,
+        n_observations,
         n_not_analysed: history.n_unknown,
         changes_per_day,
         cycle: cycle_name(cycle),
@@ -275,13 +275,13 @@ fn print(pages: &[PageReport], out: &mut dyn Write) -> io::Result<()> {
 
 fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", page.url)?;
-    if page.n_looks == 0 {
+    if page.n_observations == 0 {
         return writeln!(out, "  observed once: nothing is known about its changes\n");
     }
     writeln!(
         out,
         "  {} observations, {:.2} changes per day, cycle of a {}; index threshold {:.3}",
-        page.n_looks, page.changes_per_day, page.cycle, page.index_threshold
+        page.n_observations, page.changes_per_day, page.cycle, page.index_threshold
     )?;
     if page.n_not_analysed > 0 {
         writeln!(

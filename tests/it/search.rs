@@ -60,7 +60,7 @@ fn crawled() -> (Web, Archive) {
     (web, archive)
 }
 
-type Stays = Vec<[Option<Timestamp>; 4]>;
+type PresenceTimes = Vec<[Option<Timestamp>; 4]>;
 
 /// The observations of a page in the WARC files, each with its bytes.
 fn observations_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
@@ -78,37 +78,46 @@ fn observations_at(archive: &Archive, url: &str) -> Vec<(Timestamp, String)> {
 
 /// When a text is present by these bytes: the first and last observation of each run that contains it, and the
 /// observations around the run.
-fn presence_by_bytes(observations: &[(Timestamp, String)], text: &str) -> Stays {
+fn presence_by_bytes(observations: &[(Timestamp, String)], text: &str) -> PresenceTimes {
     let observations: Vec<(Timestamp, bool)> =
         observations.iter().map(|(time, html)| (*time, html.contains(text))).collect();
-    let mut stays = Vec::new();
+    let mut presences = Vec::new();
     for (at, &(time, has)) in observations.iter().enumerate() {
         if has && (at == 0 || !observations[at - 1].1) {
             let end =
                 observations[at..].iter().position(|observation| !observation.1).map(|length| at + length);
             let last = end.map_or(observations.len(), |end| end) - 1;
             let before = at.checked_sub(1).map(|before| observations[before].0);
-            stays.push([before, Some(time), Some(observations[last].0), end.map(|end| observations[end].0)]);
+            presences.push([
+                before,
+                Some(time),
+                Some(observations[last].0),
+                end.map(|end| observations[end].0),
+            ]);
         }
     }
-    stays
+    presences
 }
 
-fn presence_by_search(archive: &Archive, url: &str, text: &str) -> Stays {
+fn presence_by_search(archive: &Archive, url: &str, text: &str) -> PresenceTimes {
     let found = archive.json(&["search", &format!("\"{text}\""), "--page", url]);
     let time = |value: &Value| value.as_str().map(|text| Timestamp::parse(text).unwrap());
     let pages = found["pages"].as_array().unwrap();
-    let stays = pages.iter().flat_map(|page| page["stays"].as_array().unwrap());
-    stays.map(|stay| ["absent_until", "first", "last", "gone"].map(|name| time(&stay[name]))).collect()
+    let presences = pages.iter().flat_map(|page| page["stays"].as_array().unwrap());
+    presences
+        .map(|presence| ["absent_until", "first", "last", "gone"].map(|name| time(&presence[name])))
+        .collect()
 }
 
 /// The same without a process per query.
-fn presence_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> Stays {
+fn presence_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> PresenceTimes {
     let question = SearchQuery { url: Some(url), limit: 10, ..SearchQuery::default() };
     let query = TextQuery::parse(&format!("\"{text}\"")).unwrap();
     let found = find_pages(store, texts, &query, &question).unwrap().hits;
-    let stays = found.into_iter().flat_map(|hit| hit.stays);
-    stays.map(|stay| [stay.absent_until, Some(stay.first), Some(stay.last), stay.gone]).collect()
+    let presences = found.into_iter().flat_map(|hit| hit.presences);
+    presences
+        .map(|presence| [presence.absent_until, Some(presence.first), Some(presence.last), presence.gone])
+        .collect()
 }
 
 #[test]

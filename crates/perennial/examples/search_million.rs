@@ -106,7 +106,7 @@ fn main() -> anyhow::Result<()> {
         "passages: {:.0} versions/s, {} passages, {} stays",
         n_versions as f64 / indexing,
         counts.n_texts,
-        counts.n_stays
+        counts.n_presences
     );
     println!("passages: {:.0} bytes a version", counts.n_bytes as f64 / n_versions as f64);
     let questions = questions(n_pages)?;

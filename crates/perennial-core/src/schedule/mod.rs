@@ -265,10 +265,10 @@ impl Scheduler {
         self.pages.remove(page);
         self.announced.take(page, (0, 0));
         self.slot.had_turn.remove(&(at as u32));
-        let stays = |other: &u32| *other != at as u32;
-        self.slot.plan.retain(|planned| stays(&planned.at));
-        self.slot.at_once.retain(|planned| stays(&planned.at));
-        self.fresh.retain(stays);
+        let is_other = |other: &u32| *other != at as u32;
+        self.slot.plan.retain(|planned| is_other(&planned.at));
+        self.slot.at_once.retain(|planned| is_other(&planned.at));
+        self.fresh.retain(is_other);
     }
 
     pub fn set_weight(&mut self, page: PageId, weight: f32) {

@@ -191,14 +191,14 @@ fn pass_unchanged_slots(
 ) -> BestGains {
     let Some(cheapest) = slots.min_by(|a, b| prices[*a].total_cmp(&prices[*b])) else { return best };
     let catch = best.open + carried - prices[cheapest];
-    let stay = PlanStep { slot: cheapest, visits: false, from_open: false };
+    let no_visit = PlanStep { slot: cheapest, visits: false, from_open: false };
     let to_open = PlanStep { slot: cheapest, visits: false, from_open: true };
     if catch > best.caught {
         let to_caught = PlanStep { slot: cheapest, visits: true, from_open: true };
         decisions.push(PlanDecision { to_caught, to_open });
         return BestGains { caught: catch, open: best.open };
     }
-    decisions.push(PlanDecision { to_caught: stay, to_open });
+    decisions.push(PlanDecision { to_caught: no_visit, to_open });
     best
 }
 

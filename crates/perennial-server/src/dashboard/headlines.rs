@@ -119,8 +119,8 @@ impl Headlines {
             for (key, (_, row)) in &mut rows {
                 row.is_present = here.contains(key);
                 let was_here = row.presence.last().is_some_and(|presence| *presence.last == list.last);
-                let stays = next.is_some_and(|next| next.items.iter().any(|item| item.key() == *key));
-                if let (true, false, Some(next)) = (was_here, stays, next) {
+                let is_in_next = next.is_some_and(|next| next.items.iter().any(|item| item.key() == *key));
+                if let (true, false, Some(next)) = (was_here, is_in_next, next) {
                     row.gaps.push((list.last, next.first));
                 }
             }

@@ -57,12 +57,12 @@ pub(crate) struct PresenceView {
 }
 
 impl From<PassagePresence> for PresenceView {
-    fn from(stay: PassagePresence) -> PresenceView {
+    fn from(presence: PassagePresence) -> PresenceView {
         PresenceView {
-            absent_until: stay.absent_until.map(Time),
-            first: stay.first.into(),
-            last: stay.last.into(),
-            gone: stay.gone.map(Time),
+            absent_until: presence.absent_until.map(Time),
+            first: presence.first.into(),
+            last: presence.last.into(),
+            gone: presence.gone.map(Time),
         }
     }
 }
@@ -188,7 +188,7 @@ fn row(store: &Store, hit: SearchHit) -> anyhow::Result<SearchRow> {
         text: hit.excerpt.text,
         matches: hit.excerpt.found,
         place: hit.excerpt.role.name(),
-        presence: hit.stays.into_iter().map(PresenceView::from).collect(),
+        presence: hit.presences.into_iter().map(PresenceView::from).collect(),
         captures: observations.iter().step_by(step).map(|observation| observation.time).collect(),
     })
 }

@@ -292,13 +292,13 @@ fn not_ascending(pairs: &[(u32, usize)]) -> Vec<(u32, usize)> {
             None => ends.push(index),
         }
     }
-    let mut stays = vec![false; pairs.len()];
+    let mut is_in_order = vec![false; pairs.len()];
     let mut next = ends.last().copied().unwrap_or(usize::MAX);
-    while let Some(stays) = stays.get_mut(next) {
-        *stays = true;
+    while let Some(is_in_order) = is_in_order.get_mut(next) {
+        *is_in_order = true;
         next = previous[next];
     }
-    pairs.iter().zip(stays).filter(|(_, stays)| !stays).map(|(pair, _)| *pair).collect()
+    pairs.iter().zip(is_in_order).filter(|(_, is_in_order)| !is_in_order).map(|(pair, _)| *pair).collect()
 }
 
 fn elements(leaf: &Block) -> impl Iterator<Item = perennial_core::page::diff::Element> + '_ {

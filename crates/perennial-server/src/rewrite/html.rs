@@ -194,7 +194,7 @@ impl State {
             attributes::Element { tag: &tag, all: &all, is_outermost: self.options.is_outermost };
         for (name, value) in &all {
             match attributes.rewrite(name, value, &self.options.place) {
-                Attribute::Stays => {}
+                Attribute::Unchanged => {}
                 Attribute::Goes => element.remove_attribute(name),
                 Attribute::Document => {
                     let inner = self.nested_document(value);

@@ -61,14 +61,14 @@ impl Edition {
 
     /// The edition at an instant. The time between editions is a quarter to seven quarters of the mean.
     fn at(web: &LivingWeb, of: [u64; 2], mean_hours: u64, now: Timestamp) -> Edition {
-        let stay = |number: u64| {
+        let lifetime = |number: u64| {
             let rng = Rng::from_parts(&[web.seed, 71, of[0], of[1], number]).bits();
             Span::from_secs((mean_hours * 900 + rng % (mean_hours * 5_400)) as i64)
         };
-        let mut edition = Edition { number: 1, from: web.start, until: web.start + stay(1) };
+        let mut edition = Edition { number: 1, from: web.start, until: web.start + lifetime(1) };
         while edition.until <= now {
             let number = edition.number + 1;
-            edition = Edition { number, from: edition.until, until: edition.until + stay(number) };
+            edition = Edition { number, from: edition.until, until: edition.until + lifetime(number) };
         }
         edition
     }

@@ -140,10 +140,10 @@ fn partners(
     nearest_relocated: &[Option<usize>],
 ) -> Vec<Option<(usize, bool)>> {
     let mut partners = vec![None; is.all.len()];
-    let mut pair = |kind: ElementKind, before: (usize, u32), after: (usize, u32), has_stayed: bool| {
+    let mut pair = |kind: ElementKind, before: (usize, u32), after: (usize, u32), is_kept: bool| {
         if let (Some(rank_before), Some(rank)) = (was.rank(kind, before), is.rank(kind, after)) {
             // An edited text may be paired with the wrong partner.
-            let is_steady = has_stayed
+            let is_steady = is_kept
                 && nearest_relocated[after.0].is_none()
                 && was.all[rank_before].words == is.all[rank].words;
             partners[rank] = Some((rank_before, is_steady));
@@ -283,14 +283,14 @@ mod tests {
             let mut places: Vec<usize> = (0..weights.len()).collect();
             crate::rng::Rng::new(seed).shuffle(&mut places);
             let (was, is) = readings(&places, &weights);
-            let stays = |part: u32| (0..is.all.len()).filter(move |n| part >> n & 1 == 1);
+            let is_in_order = |part: u32| (0..is.all.len()).filter(move |n| part >> n & 1 == 1);
             let is_ordered = |part: u32| {
-                let ranks: Vec<u32> = stays(part).map(|n| is.all[n].words).collect();
+                let ranks: Vec<u32> = is_in_order(part).map(|n| is.all[n].words).collect();
                 ranks.windows(2).all(|pair| pair[0] < pair[1])
             };
-            let weight = |part: u32| stays(part).map(|n| is.all[n].weight).sum::<u64>();
+            let weight = |part: u32| is_in_order(part).map(|n| is.all[n].weight).sum::<u64>();
             let found = heaviest_common_order(&was, &is, &vec![None; is.all.len()]);
-            let found = found.iter().enumerate().map(|(n, stays)| u32::from(*stays) << n).sum::<u32>();
+            let found = found.iter().enumerate().map(|(n, is_in_order)| u32::from(*is_in_order) << n).sum::<u32>();
             prop_assert!(is_ordered(found));
             let best = (0..1u32 << is.all.len()).filter(|part| is_ordered(*part)).map(weight).max();
             prop_assert_eq!(Some(weight(found)), best);

@@ -28,8 +28,8 @@ pub(super) fn find_structure(
         }
     }
     for number in 1..before.len() {
-        let parent_stays = matching.to_after[before.all[number].parent].is_some();
-        if matching.to_after[number].is_none() && parent_stays {
+        let is_parent_kept = matching.to_after[before.all[number].parent].is_some();
+        if matching.to_after[number].is_none() && is_parent_kept {
             let block = unmatched_part(before, number, &matching.to_after, &moved_elements.moved_out);
             add_block_operation(block, BlockOperation::Delete, delta);
         }
@@ -112,11 +112,12 @@ pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Mat
     for (parent, node) in after.all.iter().enumerate() {
         let home = matching.to_before[parent];
         let partners = node.children.iter().filter_map(|&child| Some((matching.to_before[child]?, child)));
-        let (stayed, came): (Vec<_>, Vec<_>) =
+        let (unmoved, came): (Vec<_>, Vec<_>) =
             partners.partition(|&(partner, _)| Some(before.all[partner].parent) == home);
-        let positions: Vec<usize> = stayed.iter().map(|&(partner, _)| before.all[partner].position).collect();
+        let positions: Vec<usize> =
+            unmoved.iter().map(|&(partner, _)| before.all[partner].position).collect();
         let in_order = longest_increasing(&positions);
-        let out_of_order = stayed.iter().zip(in_order).filter(|(_, kept)| !kept).map(|(pair, _)| *pair);
+        let out_of_order = unmoved.iter().zip(in_order).filter(|(_, kept)| !kept).map(|(pair, _)| *pair);
         found.extend(came.into_iter().chain(out_of_order).map(|(before, after)| Relocated { before, after }));
     }
     found

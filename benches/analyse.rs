@@ -40,7 +40,7 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
     let analyst = Arc::new(Analyst::new(AdFilters::load(None::<&Path>)?)?);
     let mut writer = ArchiveWriter::open(archive)?;
     let (urls, n_bytes) = capture(&mut writer, &web)?;
-    let mut told = 0;
+    let mut n_before = 0;
     for what in ["changed", "unchanged"] {
         if what == "unchanged" {
             capture_again(&mut writer, &web, &urls)?;
@@ -51,8 +51,8 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
             one_core.install(|| analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|_| ()))?;
         let analysed = began.elapsed();
         let (observations, learned) = record_all(archive, web.end + Span::from_hours(48))?;
-        let n_new = (observations - told).max(1) as f64;
-        told = observations;
+        let n_new = (observations - n_before).max(1) as f64;
+        n_before = observations;
         let secs = analysed.as_secs_f64() + learned.as_secs_f64() * n_new / observations.max(1) as f64;
         let rate = done.n_captures as f64 / secs;
         println!(

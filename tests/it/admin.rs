@@ -43,15 +43,15 @@ impl AdminServer {
         let mut command =
             archive.command(&["--json", "serve", "--listen", "127.0.0.1:0", "--admin-token-file"]);
         let mut child = command.arg(&file).stdout(Stdio::piped()).spawn().unwrap();
-        let mut told = String::new();
+        let mut report = String::new();
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            told.push_str(&line.unwrap());
-            if told.ends_with('}') {
+            report.push_str(&line.unwrap());
+            if report.ends_with('}') {
                 break;
             }
         }
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let text = |name: &str| told[name].as_str().unwrap().trim_start_matches("http://").to_owned();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let text = |name: &str| report[name].as_str().unwrap().trim_start_matches("http://").to_owned();
         let key = text("operator").split_once("key=").unwrap().1.to_owned();
         let token = std::fs::read_to_string(&file).unwrap().trim().to_owned();
         AdminServer { child, main: text("address"), replay: text("replay"), key, token }
@@ -127,7 +127,7 @@ pub(crate) fn settings(archive: &Archive) -> String {
 fn nobody_acts_without_the_right() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
-    let (before, told_before) = (settings(&archive), acts(&archive));
+    let (before, actions_before) = (settings(&archive), acts(&archive));
     let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
     let ours = format!("http://{}", served.main);
@@ -212,14 +212,14 @@ fn nobody_acts_without_the_right() {
     assert_eq!(read.field("access-control-allow-origin"), "");
     assert!(read.field("content-security-policy").contains("frame-ancestors 'none'"));
     assert_eq!(settings(&archive), before);
-    assert_eq!(acts(&archive), told_before);
+    assert_eq!(acts(&archive), actions_before);
     // The same request succeeds if everything is right.
     assert_eq!(served.submit("/admin", &cookie, &pause).status, 303);
     assert!(settings(&archive).contains("paused = true"));
 }
 
 #[test]
-fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
+fn a_key_begins_one_session_which_ends_on_logout() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/", "--weight", "2"]);
     let served = AdminServer::of(&archive);
@@ -256,7 +256,7 @@ fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_told() {
+fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_reported() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
     let served = AdminServer::of(&archive);
@@ -412,7 +412,7 @@ fn a_running_crawl_obeys() {
     wait_until("the requested visit", || first.n_requests("/second") > n_before.1);
     wait_until("the visit in the log", || archive.ok(&["log", "-n", "500"]).contains("/second [requested]"));
     drop(crawl);
-    let told = acts(&archive);
+    let report = acts(&archive);
     let expected = [
         ("add", &site),
         ("add", &second.url("/")),
@@ -420,7 +420,7 @@ fn a_running_crawl_obeys() {
         ("resume", &site),
         ("retry", &first.url("/second")),
     ];
-    assert_eq!(told, expected.map(|(act, url)| format!("{act} {url}")));
+    assert_eq!(report, expected.map(|(act, url)| format!("{act} {url}")));
 }
 
 #[test]
@@ -437,12 +437,15 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "4d");
     let site = web.url("/");
-    let told = archive.json(&["part", "ignore", &site, "--selector", "aside.weather", "--dry-run"]);
-    assert!(told["n_changes"].as_u64() >= Some(3) && told["n_touching"] == told["n_changes"], "{told}");
-    assert!(told["n_other"].as_u64() >= Some(1), "{told}");
-    let (now, then) = (told["importance"].as_f64().unwrap(), told["importance_then"].as_f64().unwrap());
-    assert!(then < now, "{told}");
-    assert!(!told["strongest"].as_array().unwrap().is_empty(), "{told}");
+    let report = archive.json(&["part", "ignore", &site, "--selector", "aside.weather", "--dry-run"]);
+    assert!(
+        report["n_changes"].as_u64() >= Some(3) && report["n_touching"] == report["n_changes"],
+        "{report}"
+    );
+    assert!(report["n_other"].as_u64() >= Some(1), "{report}");
+    let (now, then) = (report["importance"].as_f64().unwrap(), report["importance_then"].as_f64().unwrap());
+    assert!(then < now, "{report}");
+    assert!(!report["strongest"].as_array().unwrap().is_empty(), "{report}");
 
     let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
@@ -465,9 +468,9 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     let (from, to) = ("20260103000000", "20260104230000");
     let far = get(&format!("/web/diff/{from}/{to}/{site}"));
     let at = |time: &str| format!("{site}@{time}");
-    let told =
+    let report =
         archive.ok(&["diff", &at("2026-01-03T00:00:00Z"), &at("2026-01-04T23:00:00Z"), "--format", "html"]);
-    assert_eq!(heading(&far), heading(&told));
+    assert_eq!(heading(&far), heading(&report));
     assert!(heading(&far).contains("noise") || heading(&far).starts_with("No change"), "{}", heading(&far));
     // By hand, without a script.
     let wrong = get(&format!("/pin?url={site}&selector=a:hover"));

@@ -82,9 +82,9 @@ fn warc(main: &str) -> Vec<u8> {
 /// How many ways a page tried and what it read, once its title is `so_far`. The count is 0 if the script did not run,
 /// or if its own form left the page.
 fn tried(viewer: &mut Viewer, is_inside: bool, so_far: &str) -> (usize, Vec<String>) {
-    let told = "JSON.stringify([document.title, window.n_tried || 0, window.got || []])";
+    let report = "JSON.stringify([document.title, window.n_tried || 0, window.got || []])";
     wait_for("the end of what the page tries", || {
-        let value = if is_inside { viewer.inside(told) } else { viewer.outside(told) };
+        let value = if is_inside { viewer.inside(report) } else { viewer.outside(report) };
         let (title, n_tried, got): (String, _, _) = serde_json::from_str(value.as_str()?).ok()?;
         (title == so_far || n_tried == 0).then_some((n_tried, got))
     })
@@ -114,7 +114,7 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
     let file = archive.root.join("acting.warc");
     std::fs::write(&file, warc(&main)).unwrap();
     archive.ok(&["import", file.to_str().unwrap()]);
-    let (before, told_before) = (settings(&archive), acts(&archive));
+    let (before, actions_before) = (settings(&archive), acts(&archive));
     let mut viewer = Viewer::start(&[served.main.clone(), served.replay.clone()]);
     viewer.visit(&format!("{main}/login?key={}", served.key));
     viewer.outside("document.querySelector('main form button, form button').click(); 'clicked'");
@@ -139,7 +139,7 @@ fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
         }
     }
     assert_eq!(settings(&archive), before);
-    assert_eq!(acts(&archive), told_before);
+    assert_eq!(acts(&archive), actions_before);
     // The admin stays logged in, so one button of the dashboard can do what the script could not.
     viewer.visit(&format!("{main}/sites"));
     viewer.until(false, may_act);

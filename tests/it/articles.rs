@@ -94,8 +94,8 @@ fn articles_have_versions_when_their_own_words_changed() {
     let fields: Vec<&Value> =
         versions[1]["edits"].as_array().unwrap().iter().map(|edit| &edit["field"]).collect();
     assert_eq!(fields, ["title", "text"], "the headline comes first");
-    let told = archive.ok(&["article", "show", &web.url("/a0"), "--history"]);
-    assert!(told.contains("corrected") && told.contains("{+quietly+}"), "{told}");
+    let reported = archive.ok(&["article", "show", &web.url("/a0"), "--history"]);
+    assert!(reported.contains("corrected") && reported.contains("{+quietly+}"), "{reported}");
     assert_eq!(lines(&archive.ok(&["article", "list", "--text", "corrected", "--json"])).len(), 1);
     let corpus = archive.ok(&["article", "list", "--format", "markdown"]);
     assert!(

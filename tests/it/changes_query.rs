@@ -52,21 +52,25 @@ fn one_question_has_one_answer_wherever_it_is_asked() {
     let check = |face: &TestDashboard, is_wanted: &dyn Fn(&str) -> bool| {
         for (number, (args, query)) in questions.iter().enumerate().filter(|(_, (_, query))| is_wanted(query))
         {
-            let told = archive.json(&[&["changes"], *args].concat());
+            let reported = archive.json(&[&["changes"], *args].concat());
             let json = |path: &str| -> Value {
                 let (status, text, _) = face.get(path);
                 assert_eq!(status, 200, "{path}: {text}");
                 serde_json::from_str(&text).unwrap()
             };
             let answer = json(&format!("/api/changes?{query}&order=oldest&limit=200"));
-            assert_eq!(answer["changes"], told, "{args:?} {query}");
+            assert_eq!(answer["changes"], reported, "{args:?} {query}");
             assert_eq!(answer["next"], Value::Null);
             let (_, feed, _) = face.get(&format!("/changes.atom?{query}"));
-            assert_eq!(feed.matches("<entry>").count(), told.as_array().unwrap().len().min(50), "{query}");
+            assert_eq!(
+                feed.matches("<entry>").count(),
+                reported.as_array().unwrap().len().min(50),
+                "{query}"
+            );
             // Each part of the list continues with the next one, in every order.
             for order in ["latest", "oldest", "importance"].into_iter().filter(|_| number % 3 == 0) {
                 let whole = keys(&json(&format!("/api/changes?{query}&order={order}&limit=200"))["changes"]);
-                assert_eq!(whole.len(), told.as_array().unwrap().len());
+                assert_eq!(whole.len(), reported.as_array().unwrap().len());
                 let (mut walked, mut after) = (Vec::new(), String::new());
                 loop {
                     let part = json(&format!("/api/changes?{query}&order={order}&limit=2{after}"));
@@ -120,8 +124,8 @@ fn the_page_keeps_the_question_and_names_what_is_wrong() {
     for path in
         ["/api/changes?op=turn", "/api/changes?after=x", "/api/changes?limit=0", "/changes.atom?since=x"]
     {
-        let (status, told, _) = face.get(path);
-        assert!(status == 400 && told.contains(": "), "{path}: {told}");
+        let (status, reported, _) = face.get(path);
+        assert!(status == 400 && reported.contains(": "), "{path}: {reported}");
     }
     let (_, home, _) = face.get("/?since=7d");
     assert!(home.contains("href=\"/changes\""), "{home}");

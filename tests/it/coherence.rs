@@ -189,6 +189,7 @@ fn a_wacz_of_a_page_has_the_parts_of_all_its_versions() {
     // A WARC export contains what was requested.
     let warc = root.join("page.warc.gz");
     let output = warc.to_str().unwrap();
-    let told = perennial(&root, ["--json", "export", "--format", "warc", "--page", PAGE, "--output", output]);
-    assert_eq!(told.ok().json()["n_captures"], 2);
+    let reported =
+        perennial(&root, ["--json", "export", "--format", "warc", "--page", PAGE, "--output", output]);
+    assert_eq!(reported.ok().json()["n_captures"], 2);
 }

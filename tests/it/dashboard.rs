@@ -161,15 +161,15 @@ fn three_questions_are_answered_within_three_clicks_of_home() {
     // The most important change of yesterday: click its day, then compare the first change of the list.
     let day_before = link(&home, "Most important of the day before, 1 Jan 2026");
     let list = get(&day_before);
-    let told: Value = serde_json::from_str(&get(&format!("{day_before}&format=json"))).unwrap();
-    let strength: Vec<f64> = told["changes"]
+    let reported: Value = serde_json::from_str(&get(&format!("{day_before}&format=json"))).unwrap();
+    let strength: Vec<f64> = reported["changes"]
         .as_array()
         .unwrap()
         .iter()
         .map(|change| change["importance"].as_f64().unwrap())
         .collect();
-    assert!(!strength.is_empty() && strength.is_sorted_by(|a, b| a >= b), "{told}");
-    assert!(told["changes"][0]["after"].as_str().unwrap().starts_with("2026-01-01"), "{told}");
+    assert!(!strength.is_empty() && strength.is_sorted_by(|a, b| a >= b), "{reported}");
+    assert!(reported["changes"][0]["after"].as_str().unwrap().starts_with("2026-01-01"), "{reported}");
     assert!(get(&link(&list, "Compare")).contains("<h1>"));
 
     // When a sentence vanished: search at the top of the page, and the row shows it.

@@ -158,16 +158,16 @@ fn what_was_planted_is_marked_and_nothing_else() {
                 .iter()
                 .chain(report["structure"].as_array().unwrap());
             // Advertisements and noise are folded. The report truncates the words of a block.
-            let told: Vec<&serde_json::Value> = entries
+            let reported: Vec<&serde_json::Value> = entries
                 .filter(|entry| entry["advertisement"] == false && entry["noise"].as_f64().unwrap() < 0.6)
                 .collect();
-            let has_block = told.iter().any(|entry| entry["element"] == "block");
-            let texts = told.iter().filter(|entry| entry["element"] != "image" && entry["op"] != "move");
+            let has_block = reported.iter().any(|entry| entry["element"] == "block");
+            let texts = reported.iter().filter(|entry| entry["element"] != "image" && entry["op"] != "move");
             let planted: BTreeSet<String> =
                 texts.filter_map(|entry| entry[name]["text"].as_str()).flat_map(words).collect();
             let marked: BTreeSet<String> = view.marked(side).into_iter().collect();
             let shown: BTreeSet<String> = marked.iter().cloned().chain(view.framed(side)).collect();
-            let is_moved = told.iter().any(|entry| entry["op"] == "move");
+            let is_moved = reported.iter().any(|entry| entry["op"] == "move");
             // A frame also contains the links within an updated text.
             let is_too_much = !has_block && !is_moved && !marked.is_subset(&planted);
             // An update must show only what differs. Its frame shows the rest.
@@ -175,7 +175,7 @@ fn what_was_planted_is_marked_and_nothing_else() {
                 wrong += &format!("{case} {name}\nplanted {planted:?}\nshown {shown:?}\n");
             }
             let n_images =
-                told.iter().filter(|entry| entry["element"] == "image" && !entry[name].is_null()).count();
+                reported.iter().filter(|entry| entry["element"] == "image" && !entry[name].is_null()).count();
             if n_images > 0 && view.n_framed_images(side) == 0 {
                 wrong += &format!("{case} {name}: {n_images} images are not framed\n");
             }
@@ -335,7 +335,7 @@ fn nothing_to_read_is_said_and_seen_by_scripts() {
 }
 
 #[test]
-fn noise_is_told_for_files() {
+fn noise_is_reported_for_files() {
     let found = ran(Command::new(env!("CARGO_BIN_EXE_perennial"))
         .args(["diff", "--json"])
         .args(files("change-date-stamp"))
@@ -377,7 +377,7 @@ fn counting_pages(path: &Path) {
 }
 
 #[test]
-fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
+fn diff_and_changes_report_the_same_noise_of_a_page_s_history() {
     let (dir, archive) = folder();
     let file = dir.path().join("port.warc.gz");
     counting_pages(&file);

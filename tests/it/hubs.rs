@@ -279,11 +279,14 @@ fn a_changed_headline_triggers_a_visit_of_its_story() {
     ];
     archive.ended(&[&lapse[..], &["--time-limit", "3d"]].concat(), 15);
     let log = archive.log();
-    let told: Vec<(&str, &str)> = log
+    let planned: Vec<(&str, &str)> = log
         .iter()
         .filter(|line| line["reason"].as_str().unwrap().contains("listing page announced"))
         .map(|line| (line["url"].as_str().unwrap(), line["reason"].as_str().unwrap()))
         .collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].0.ends_with("/story/3") && told[0].1.contains("takes back its plan"), "{told:?}");
+    assert_eq!(planned.len(), 1, "{planned:?}");
+    assert!(
+        planned[0].0.ends_with("/story/3") && planned[0].1.contains("takes back its plan"),
+        "{planned:?}"
+    );
 }

@@ -298,7 +298,7 @@ fn a_304_of_a_left_out_version_is_known_after_a_rebuild() {
 }
 
 #[test]
-fn a_left_out_version_is_shown_by_its_blocks_and_the_user_is_told() {
+fn a_left_out_version_is_shown_by_its_blocks_with_a_note() {
     let web = with_validators(|n| n / 12);
     let archive = kept(&web, "40h");
     let log = archive.log();

@@ -149,6 +149,9 @@ fn goals_are_settings_of_all_sites_and_of_one() {
     );
     archive.append_settings("\n[crawl]\ngoal = \"everything\"\n");
     let refused = archive.run(&["list"]);
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && told.contains("every-page") && told.contains("line"), "{told}");
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && message.contains("every-page") && message.contains("line"),
+        "{message}"
+    );
 }

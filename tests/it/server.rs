@@ -26,15 +26,15 @@ impl Serving {
         }
         command.args(["--json", "serve", "--listen", "127.0.0.1:0"]).args(options);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut told = String::new();
+        let mut reported = String::new();
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            told.push_str(&line.unwrap());
-            if told.ends_with('}') {
+            reported.push_str(&line.unwrap());
+            if reported.ends_with('}') {
                 break;
             }
         }
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let host = |name: &str| told[name].as_str().unwrap().strip_prefix("http://").unwrap().to_string();
+        let reported: Value = serde_json::from_str(&reported).unwrap();
+        let host = |name: &str| reported[name].as_str().unwrap().strip_prefix("http://").unwrap().to_string();
         Serving { child, main: host("address"), replay: host("replay") }
     }
 

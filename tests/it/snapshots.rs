@@ -381,11 +381,12 @@ fn check_notices(town: &Town, recorder: &Recorder) -> Folder {
         assert!(!posted.is_empty(), "nothing was posted to {path}");
         folder.check(name, &recorder.redactions.apply(&posted));
     }
-    let told = std::fs::read_to_string(town.archive.root.join("told.json")).unwrap();
-    let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    folder.check("program", &outline::json(&told.iter().cloned().collect()));
+    let reported = std::fs::read_to_string(town.archive.root.join("told.json")).unwrap();
+    let reported: Vec<Value> = reported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    folder.check("program", &outline::json(&reported.iter().cloned().collect()));
     // The rules `program` and `mail` have the same condition.
-    let mails: String = told.iter().map(|_| mail_of(&town.mail().expect("a mail for each notice"))).collect();
+    let mails: String =
+        reported.iter().map(|_| mail_of(&town.mail().expect("a mail for each notice"))).collect();
     folder.check("mail", &recorder.redactions.apply(&mails));
     let listed = town.archive.json(&["notify", "list"]);
     folder.check("list", &recorder.redactions.apply(&outline::json(&listed)));

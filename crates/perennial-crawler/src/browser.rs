@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shells_are_told_from_pages() {
+    fn shells_are_distinguished_from_pages() {
         let app = "<html><head><title>App</title></head><body><div id=root></div><script src=/a.js></script></body></html>";
         assert!(is_shell(app));
         assert!(is_shell(

@@ -30,7 +30,7 @@ pub(crate) struct Scenario {
     pub(crate) before: Captures,
     pub(crate) after: Captures,
     /// Address and digest of what crawl.log told, and the operation that wrote it there.
-    told: Vec<(usize, String, String)>,
+    reported: Vec<(usize, String, String)>,
     pub(crate) again: Again,
     /// Of the prefixes that are checked, every so many sees the command again.
     pub(crate) redo_stride: usize,
@@ -44,20 +44,20 @@ impl Scenario {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perennial"));
         command.arg("--archive").arg(&archive).args(args);
         let recording = record(root, &command);
-        let told = told_in(&recording);
-        Scenario { name, before, after: found(&archive), told, recording, again, redo_stride: 5 }
+        let reported = reported_in(&recording);
+        Scenario { name, before, after: found(&archive), reported, recording, again, redo_stride: 5 }
     }
 
-    pub(crate) fn told_before(&self, cut: usize) -> impl Iterator<Item = (&str, &str)> {
-        self.told.iter().take_while(move |(at, ..)| *at < cut).map(|(_, url, digest)| (&**url, &**digest))
+    pub(crate) fn reported_before(&self, cut: usize) -> impl Iterator<Item = (&str, &str)> {
+        self.reported.iter().take_while(move |(at, ..)| *at < cut).map(|(_, url, digest)| (&**url, &**digest))
     }
 }
 
 /// The lines of crawl.log, which are written when their captures are committed.
-fn told_in(recording: &Recording) -> Vec<(usize, String, String)> {
+fn reported_in(recording: &Recording) -> Vec<(usize, String, String)> {
     let log = Path::new("archive/crawl.log");
     let mut file = recording.before.names().find(|(path, _)| *path == log).map(|(_, node)| node);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (at, op) in recording.ops.iter().enumerate() {
         match op {
             Op::Name(NameOp::Put(path, node)) if path == log => file = Some(*node),
@@ -65,14 +65,14 @@ fn told_in(recording: &Recording) -> Vec<(usize, String, String)> {
                 for line in String::from_utf8_lossy(bytes).lines() {
                     let line: serde_json::Value = serde_json::from_str(line).unwrap();
                     if let (Some(url), Some(digest)) = (line["url"].as_str(), line["digest"].as_str()) {
-                        told.push((at, url.to_string(), digest.to_string()));
+                        reported.push((at, url.to_string(), digest.to_string()));
                     }
                 }
             }
             _ => {}
         }
     }
-    told
+    reported
 }
 
 /// All of them, with a web of so many pages.

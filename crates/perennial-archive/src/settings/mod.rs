@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once_in_order_of_their_lines() {
+    fn all_mistakes_are_reported_at_once_in_line_order() {
         let text = "[crawl]\nmax_workers = 0\nbuget = \"1/1h\"\n[warc]\ngzip_level = \"x\"\n";
         let mistakes = mistakes(text);
         let lines: Vec<&str> = mistakes.lines().filter_map(|line| line.split(':').next()).collect();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_mistakes_are_told_than_a_screen_holds() {
+    fn no_more_mistakes_are_reported_than_fit_a_screen() {
         let keys: String = (0..5000).map(|n| format!("x{n} = 1\n")).collect();
         let mistakes = mistakes(&format!("[crawl]\n{keys}"));
         assert_eq!(mistakes.lines().count(), 21);

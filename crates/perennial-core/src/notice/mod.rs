@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_and_advertisements_are_told_where_they_are_asked_for() {
+    fn noise_and_advertisements_are_reported_if_requested() {
         let operation =
             ReportedOperation { op: "insert", element: "text", share: 0.5, ..ReportedOperation::default() };
         let (noise, ad) = (

@@ -303,8 +303,8 @@ mod tests {
 
     #[test]
     fn announcements_are_sure() {
-        let told = CaptureGap { n_announced: 3, ..gap(Some(0.5), 0.1) };
-        let estimate = completeness([told]);
+        let announced = CaptureGap { n_announced: 3, ..gap(Some(0.5), 0.1) };
+        let estimate = completeness([announced]);
         assert_eq!(estimate.surely_missed, 1.0);
         assert!(estimate.at_most < 0.34 && estimate.likely <= estimate.at_most);
         let open = CaptureGap { is_closed: false, difference: None, ..gap(None, 2.0) };

@@ -324,10 +324,10 @@ fn busy_hours_are_learned_and_dead_pages_fade() {
 /// Two visits per day cannot show when a page changes; the items of its feed can.
 #[test]
 fn hours_from_a_feed_are_learned_between_visits() {
-    let learned = |is_told: bool| {
+    let learned = |is_reported: bool| {
         let mut scheduler = new_scheduler(config(Strategy::ExpectedGain, 2.0), 1);
         for half_day in 0..80 {
-            if is_told && half_day % 2 == 1 {
+            if is_reported && half_day % 2 == 1 {
                 for hour in 9..12 {
                     scheduler
                         .note_change_time(PageId(0), start() + Span::from_hours(half_day / 2 * 24 + hour));

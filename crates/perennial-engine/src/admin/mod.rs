@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn every_act_changes_the_settings_and_is_told() {
+    fn every_action_changes_the_settings_and_is_logged() {
         let (_dir, archive) = archive();
         let now = Timestamp::parse("2026-11-17T12:00:00Z").unwrap();
         let steps: [&[(&str, &str)]; 8] = [
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_neither_done_nor_told() {
+    fn an_impossible_action_is_neither_done_nor_logged() {
         let (_dir, archive) = archive();
         let before = std::fs::read_to_string(archive.settings_path()).unwrap();
         for (fields, expected) in [

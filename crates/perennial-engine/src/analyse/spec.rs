@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn vixml_is_told_from_html() {
+    fn vixml_is_distinguished_from_html() {
         assert!(is_vixml("<?xml version=\"1.0\"?>\n<Document url=''/>"));
         assert!(!is_vixml("<!DOCTYPE html><html>"));
     }

@@ -139,7 +139,7 @@ fn relearn(
 }
 
 /// Most item times per feed.
-const MAX_TOLD: usize = 2_000;
+const MAX_ITEMS_READ: usize = 2_000;
 
 /// When channel pages changed, as their feeds say, in chronological order.
 fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timestamp, PageId)>> {
@@ -147,7 +147,7 @@ fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timesta
     for feed in store.feeds_to_poll()? {
         let Some(channel) = feed.channel else { continue };
         let Some(page) = store.page(&channel)? else { continue };
-        let times = store.item_times(feed.page, MAX_TOLD)?;
+        let times = store.item_times(feed.page, MAX_ITEMS_READ)?;
         changes.extend(times.into_iter().filter(|time| *time <= now).map(|time| (time, page.id)));
     }
     changes.sort_unstable();

@@ -49,11 +49,11 @@ pub(super) struct Change {
     /// For an update, how the words of the pieces differ.
     pub(super) difference: Option<Difference>,
     /// The words in which it is told, where these are not those of the pieces: a headline without its surroundings.
-    pub(super) told: Option<Told>,
+    pub(super) words: Option<ShownWords>,
 }
 
 /// A change in words.
-pub(super) struct Told {
+pub(super) struct ShownWords {
     pub(super) before: String,
     pub(super) after: String,
     pub(super) difference: Difference,
@@ -75,14 +75,14 @@ pub(super) fn changes_of(
         after,
         taken_before: vec![false; before.pieces.len()],
         taken_after: vec![false; after.pieces.len()],
-        told_before: HashSet::new(),
-        told_after: HashSet::new(),
+        shown_before: HashSet::new(),
+        shown_after: HashSet::new(),
     };
     let mut changes: Vec<Change> = Vec::new();
     let n_operations = comparison.assessment.contributions.len();
     if let Some(items) = hub {
-        let told = items.visible_changes().zip(&entries[n_operations.min(entries.len())..]);
-        changes.extend(told.map(|(item, entry)| finder.item(item, entry)));
+        let words = items.visible_changes().zip(&entries[n_operations.min(entries.len())..]);
+        changes.extend(words.map(|(item, entry)| finder.item(item, entry)));
         changes.extend(finder.moved_items(items));
     }
     for (operation, entry) in comparison.delta.operations().zip(&entries) {
@@ -100,8 +100,8 @@ struct Finder<'s, 't> {
     taken_before: Vec<bool>,
     taken_after: Vec<bool>,
     /// Pieces of headlines, whose changes are told by these.
-    told_before: HashSet<usize>,
-    told_after: HashSet<usize>,
+    shown_before: HashSet<usize>,
+    shown_after: HashSet<usize>,
 }
 
 impl Finder<'_, '_> {
@@ -137,9 +137,9 @@ impl Finder<'_, '_> {
             Subject::Block(Some(block)) => (None, Some(self.own_pieces(block, false))),
         };
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-        let is_told = before.iter().all(|place| self.told_before.contains(place))
-            && after.iter().all(|place| self.told_after.contains(place));
-        if before.is_empty() && after.is_empty() || is_told {
+        let is_shown = before.iter().all(|place| self.shown_before.contains(place))
+            && after.iter().all(|place| self.shown_after.contains(place));
+        if before.is_empty() && after.is_empty() || is_shown {
             return None;
         }
         let subject = if entry.element == "block" { self.block_name(&before, &after) } else { entry.element };
@@ -175,8 +175,8 @@ impl Finder<'_, '_> {
         for (places, taken) in [(&before, &mut self.taken_before), (&after, &mut self.taken_after)] {
             places.iter().for_each(|&place| taken[place] = true);
         }
-        self.told_before.extend(&before);
-        self.told_after.extend(&after);
+        self.shown_before.extend(&before);
+        self.shown_after.extend(&after);
         let (op, subject) = match change.kind {
             ItemChangeKind::Insert => (OperationKind::Insert, "headline"),
             ItemChangeKind::Leave => (OperationKind::Delete, "headline"),
@@ -190,8 +190,11 @@ impl Finder<'_, '_> {
         let (old, new) = (text(&entry.before), text(&entry.after));
         let is_update = op == OperationKind::Update;
         let difference = if is_update { Difference::of(&old, &new) } else { Difference::of("", "") };
-        let told = Told { difference, before: old, after: new };
-        Change { told: Some(told), ..self.change(op, subject, group_of(entry, false), entry, before, after) }
+        let words = ShownWords { difference, before: old, after: new };
+        Change {
+            words: Some(words),
+            ..self.change(op, subject, group_of(entry, false), entry, before, after)
+        }
     }
 
     /// Headlines that stay but stand in another order.
@@ -212,9 +215,10 @@ impl Finder<'_, '_> {
             };
             let (before, after) = (self.before.find_item(item_before), self.after.find_item(item_after));
             let (entry, title) = (OperationReport::default(), item_after.title.clone());
-            let told = Told { difference: Difference::of("", ""), before: title.clone(), after: title };
+            let words =
+                ShownWords { difference: Difference::of("", ""), before: title.clone(), after: title };
             let change = self.change(OperationKind::Move, "headline", Group::Moves, &entry, before, after);
-            changes.push(Change { told: Some(told), ..change });
+            changes.push(Change { words: Some(words), ..change });
         }
         changes
     }
@@ -231,7 +235,7 @@ impl Finder<'_, '_> {
         let is_update = op == OperationKind::Update;
         let difference =
             is_update.then(|| Difference::of(&joined(self.before, &before), &joined(self.after, &after)));
-        let told = self.told(is_update, &before, &after);
+        let words = self.words(is_update, &before, &after);
         Change {
             op,
             subject,
@@ -242,12 +246,12 @@ impl Finder<'_, '_> {
             before,
             after,
             difference,
-            told,
+            words,
         }
     }
 
     /// A change of one text with links within is told as it is read: with their names.
-    fn told(&self, is_update: bool, before: &[usize], after: &[usize]) -> Option<Told> {
+    fn words(&self, is_update: bool, before: &[usize], after: &[usize]) -> Option<ShownWords> {
         let one = |side: &Side<'_>, places: &[usize]| match places {
             [place] => Some(side.pieces[*place].read().into_owned()),
             [] => Some(String::new()),
@@ -258,7 +262,7 @@ impl Finder<'_, '_> {
             return None;
         }
         let difference = if is_update { Difference::of(&old, &new) } else { Difference::of("", "") };
-        Some(Told { before: old, after: new, difference })
+        Some(ShownWords { before: old, after: new, difference })
     }
 }
 

@@ -36,10 +36,12 @@ pub(super) fn write_change(
     after: &Side<'_>,
     extent: Extent,
 ) {
-    let (old, new, difference) = match &change.told {
-        Some(told) => {
-            (told.before.clone(), told.after.clone(), change.difference.is_some().then_some(&told.difference))
-        }
+    let (old, new, difference) = match &change.words {
+        Some(words) => (
+            words.before.clone(),
+            words.after.clone(),
+            change.difference.is_some().then_some(&words.difference),
+        ),
         None => (joined(before, &change.before), joined(after, &change.after), change.difference.as_ref()),
     };
     match difference {
@@ -213,7 +215,7 @@ impl TextView<'_, '_> {
         for run in align(&old_keys, &new_keys) {
             if let Run::Other(gone, _) = &run {
                 for &place in &old[gone.clone()] {
-                    let owner = owners[0][place].filter(|&number| self.is_told_before(number));
+                    let owner = owners[0][place].filter(|&number| self.is_shown_before(number));
                     lines.extend(owner.and_then(|number| self.changed_line(number, &mut is_written)));
                 }
             }
@@ -229,7 +231,7 @@ impl TextView<'_, '_> {
     }
 
     /// What went is told where it stood, the rest where it stands.
-    fn is_told_before(&self, number: usize) -> bool {
+    fn is_shown_before(&self, number: usize) -> bool {
         let change = &self.changes[number];
         change.op == OperationKind::Delete || change.after.is_empty()
     }

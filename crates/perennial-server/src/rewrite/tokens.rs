@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_is_told_from_an_expression() {
+    fn a_slash_is_distinguished_from_an_expression() {
         assert_eq!(words("a/b/c").unwrap(), ["a", "/", "b", "/", "c"]);
         assert_eq!(
             words("x=/[/'\"]/g.test(y)").unwrap(),

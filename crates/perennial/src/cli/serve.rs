@@ -107,9 +107,9 @@ impl Serve {
             let origins = server.origins();
             let names: Vec<&str> = server.archives().iter().map(|served| served.name.as_str()).collect();
             let operator = server.admin_login_url();
-            let told =
+            let facts =
                 json!({ "address": origins.main, "replay": origins.replay, "archives": names, "operator": operator });
-            context.print(&told, |out| {
+            context.print(&facts, |out| {
                 writeln!(
                     out,
                     "serving {} at {}/ (archived content at {})",
@@ -156,15 +156,15 @@ pub(super) fn serve_here(archive: Archive) -> anyhow::Result<()> {
 
 fn run_beside(
     archive: Archive,
-    asked: Option<SocketAddr>,
+    requested: Option<SocketAddr>,
     operate: Option<AdminOptions>,
     until_signal: bool,
 ) -> anyhow::Result<()> {
     let usual: SocketAddr = DEFAULT_LISTEN.parse()?;
     listen::runtime()?.block_on(async {
         let options = |at: SocketAddr| Options { operate: operate.clone(), ..Options::on_loopback(at) };
-        let bound = match listen::bind(vec![archive.clone()], options(asked.unwrap_or(usual))).await {
-            Err(_) if asked.is_none() => {
+        let bound = match listen::bind(vec![archive.clone()], options(requested.unwrap_or(usual))).await {
+            Err(_) if requested.is_none() => {
                 let anywhere = SocketAddr::new(usual.ip(), 0);
                 listen::bind(vec![archive], options(anywhere)).await?
             }

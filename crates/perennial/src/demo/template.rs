@@ -257,8 +257,8 @@ pub(super) fn feed(web: &LivingWeb, site: usize, now: Timestamp) -> String {
 /// on the page.
 pub(super) fn announced(web: &LivingWeb, site: usize, now: Timestamp) -> Vec<(Timestamp, usize, usize)> {
     let pages = web.pages.iter().enumerate().filter(|(_, page)| page.site == site);
-    let told = pages.filter(|(_, page)| page.path == "/" || page.kind == LivingKind::Text);
-    let mut changes: Vec<(Timestamp, usize, usize)> = told
+    let newsworthy = pages.filter(|(_, page)| page.path == "/" || page.kind == LivingKind::Text);
+    let mut changes: Vec<(Timestamp, usize, usize)> = newsworthy
         .flat_map(|(index, page)| {
             let changes = page.changes[..page.version_at(now)].iter().enumerate();
             changes.map(move |(number, change)| (change.at, index, number))

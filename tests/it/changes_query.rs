@@ -21,7 +21,7 @@ fn with_operation(all: &Value, is_so: impl Fn(&Value) -> bool) -> Vec<(String, S
 }
 
 #[test]
-fn one_question_has_one_answer_wherever_it_is_asked() {
+fn one_query_has_one_result_in_all_interfaces() {
     let (web, archive) = crawled();
     let all = archive.json(&["changes"]);
     let site = host(&web);

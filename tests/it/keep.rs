@@ -65,7 +65,7 @@ fn unimportant_versions_are_kept_as_what_changed() {
 }
 
 #[test]
-fn all_versions_are_whole_unless_asked_for() {
+fn all_versions_are_whole_by_default() {
     let (_web, archive) = crawled("all");
     assert_eq!(stored(&archive, "delta"), 0);
     assert!(stored(&archive, "response") >= 20);

@@ -258,8 +258,8 @@ fn check_server(town: &Town, recorder: &mut Recorder) -> [Folder; 3] {
     let described = serving.get("/api/openapi.json").json();
     for (path, _) in described["paths"].as_object().unwrap() {
         let is_read = described["paths"][path].get("get").is_some();
-        let is_asked = recorder.paths.iter().any(|request| request.split('?').next() == Some(path));
-        assert!(!is_read || is_asked, "{path} is in the OpenAPI description and has no snapshot");
+        let is_requested = recorder.paths.iter().any(|request| request.split('?').next() == Some(path));
+        assert!(!is_read || is_requested, "{path} is in the OpenAPI description and has no snapshot");
     }
     for (name, method, fields) in [
         ("refused-method", "DELETE", [("Accept", "text/html")]),
@@ -455,8 +455,8 @@ fn pages_api_feeds_and_notices() {
     assert!(missing.is_empty(), "routes without a snapshot that pages link to: {missing:?}");
     let routed = routes_of_sources();
     assert!(routed.len() > 20, "the router's source was not found or not understood: {routed:?}");
-    let is_asked = |route: &&String| recorder.paths.iter().any(|path| path.starts_with(route.as_str()));
-    let missing: Vec<&String> = routed.iter().filter(|route| !is_asked(route)).collect();
+    let is_requested = |route: &&String| recorder.paths.iter().any(|path| path.starts_with(route.as_str()));
+    let missing: Vec<&String> = routed.iter().filter(|route| !is_requested(route)).collect();
     assert!(missing.is_empty(), "routes of the router without a snapshot: {missing:?}");
     assert_accepted(&[&pages, &api, &server, &notices, &empty, &operator, &assets]);
 }

@@ -172,9 +172,9 @@ fn answer(
         if urls.is_empty() {
             return;
         }
-        let n_asked = urls.len().min(n_left);
-        n_left -= n_asked;
-        let found = ask(&urls[..n_asked]).into_iter().chain(std::iter::repeat(Subresource::Absent));
+        let n_requested = urls.len().min(n_left);
+        n_left -= n_requested;
+        let found = ask(&urls[..n_requested]).into_iter().chain(std::iter::repeat(Subresource::Absent));
         for ((url, handler), found) in urls.into_iter().zip(handlers).zip(found) {
             match found {
                 Subresource::Image(width, height) => load_image(document, url, width, height),

@@ -125,8 +125,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Requests subresources from the other end, all at once. `data:` URLs are answered here.
 fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Subresource> {
     let is_own = |url: &&String| url.starts_with("data:");
-    let asked: Vec<String> = wanted.iter().filter(|url| !is_own(url)).cloned().collect();
-    let mut found = if asked.is_empty() { Vec::new() } else { ask_other_end(streams, asked) }.into_iter();
+    let requested: Vec<String> = wanted.iter().filter(|url| !is_own(url)).cloned().collect();
+    let mut found =
+        if requested.is_empty() { Vec::new() } else { ask_other_end(streams, requested) }.into_iter();
     let answer = |url: &String| match is_own(&url) {
         true => subresource(url, |_| None::<CapturedResource>),
         false => found.next().unwrap_or(Subresource::Absent),

@@ -156,15 +156,15 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
         };
         Some(CapturedResource { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
     };
-    let asked = std::sync::Mutex::new(Vec::new());
+    let requested = std::sync::Mutex::new(Vec::new());
     let noting = |url: &str, deadline| {
-        asked.lock().expect("asked").push(url.to_owned());
+        requested.lock().expect("asked").push(url.to_owned());
         answers(url, deadline)
     };
     let seen = chromium().layout(&page(html), &noting).expect("laid out");
-    let asked = asked.into_inner().expect("asked");
-    assert!(asked.contains(&"http://b.example/from-frame".to_string()), "{asked:?}");
-    assert_eq!(words(&seen.layout), ["by", "a", "worker"], "{asked:?}");
+    let requested = requested.into_inner().expect("asked");
+    assert!(requested.contains(&"http://b.example/from-frame".to_string()), "{requested:?}");
+    assert_eq!(words(&seen.layout), ["by", "a", "worker"], "{requested:?}");
     assert_eq!(seen.ending, LoadEnd::Whole);
 }
 
@@ -172,14 +172,14 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
 fn a_page_that_never_ends_asking_is_taken_as_it_is() {
     let html = "<p>flood<script>const next = (n) => fetch('/part/' + n).finally(() => next(n + 1)); \
         for (let i = 0; i < 50; i++) next(i)</script>";
-    let n_asked = AtomicUsize::new(0);
+    let n_requested = AtomicUsize::new(0);
     let answers = |_: &str, _| {
-        n_asked.fetch_add(1, Ordering::SeqCst);
+        n_requested.fetch_add(1, Ordering::SeqCst);
         None
     };
     let seen = chromium().layout(&page(html), &answers).expect("laid out");
     assert_eq!((words(&seen.layout), seen.ending), (vec!["flood"], LoadEnd::Flood));
-    assert!(n_asked.load(Ordering::SeqCst) < MAX_REQUESTS);
+    assert!(n_requested.load(Ordering::SeqCst) < MAX_REQUESTS);
 }
 
 #[test]

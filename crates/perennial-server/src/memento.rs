@@ -250,8 +250,8 @@ fn write_timemap(
 pub fn available(request: &Request<'_>, query: &QueryParameters) -> Result<Response<Body>, Problem> {
     let url = query.get("url").filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| Problem::bad_request("url: missing parameter"))?;
-    let asked = query.get("timestamp").unwrap_or_default();
-    let at = if asked.is_empty() { perennial_archive::now() } else { latest_time(asked) };
+    let requested = query.get("timestamp").unwrap_or_default();
+    let at = if requested.is_empty() { perennial_archive::now() } else { latest_time(requested) };
     let around =
         request.served.pool.with(|snapshot| snapshot.store().captures_around(&surt(url), at, N_AROUND));
     let around = around.and_then(|around| around).map_err(|error| Problem::internal(&error))?;
@@ -264,8 +264,8 @@ pub fn available(request: &Request<'_>, query: &QueryParameters) -> Result<Respo
     });
     let snapshots = closest.map_or(json!({}), |closest| json!({ "closest": closest }));
     let mut answer = json!({ "url": url, "archived_snapshots": snapshots });
-    if !asked.is_empty() {
-        answer["timestamp"] = asked.into();
+    if !requested.is_empty() {
+        answer["timestamp"] = requested.into();
     }
     let mut response = Response::new(Body::from(format!("{answer}\n")));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -133,7 +133,7 @@ fn make_pages(archive: &Archive, n_pages: u64) -> anyhow::Result<Vec<PageId>> {
 /// Queries of four kinds: a word, two words of one passage, three consecutive words, and the beginning of a word.
 fn questions(n_pages: u64) -> anyhow::Result<Vec<TextQuery>> {
     let mut rng = Rng::from_parts(&[5]);
-    let mut asked = Vec::new();
+    let mut queries = Vec::new();
     for number in 0..N_QUESTIONS {
         let text = passage(rng.below(n_pages as usize) as u64, rng.below(100) as u64);
         let words: Vec<&str> = text.split(' ').collect();
@@ -144,9 +144,9 @@ fn questions(n_pages: u64) -> anyhow::Result<Vec<TextQuery>> {
             2 => format!("\"{}\"", words[at..at + 3].join(" ")),
             _ => format!("{}* {}", words[at], words[at + 1]),
         };
-        asked.push(TextQuery::parse(&question)?);
+        queries.push(TextQuery::parse(&question)?);
     }
-    Ok(asked)
+    Ok(queries)
 }
 
 fn tell(

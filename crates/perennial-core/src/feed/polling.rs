@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_says_nothing_is_asked_less_and_less() {
+    fn a_feed_without_news_is_polled_more_and_more_rarely() {
         let mut publishing = PublishingHistory::default();
         let mut waits = Vec::new();
         for _ in 0..6 {

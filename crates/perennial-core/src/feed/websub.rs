@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_is_asked_and_asks_back() {
+    fn a_hub_is_subscribed_to_and_verifies() {
         let mut all = subscribed();
         let asking = all.due(at(0)).unwrap();
         assert!(asking.form.contains("hub.callback=http%3A%2F%2Fme.example%2Fsub%2Ft0"), "{}", asking.form);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_that_is_silent_is_asked_more_and_more_rarely() {
+    fn a_silent_hub_is_requested_more_and_more_rarely() {
         let mut all = subscribed();
         let mut times = Vec::new();
         for minute in 0..4000 {

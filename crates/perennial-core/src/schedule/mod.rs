@@ -361,8 +361,8 @@ impl Scheduler {
             VisitOutcome::Unchanged => self.record_seen(at, None, secs),
             VisitOutcome::Failed { retry_at } => {
                 let wait = backoff_secs(FIRST_RETRY_SECS, self.pages.n_failures[at], LONGEST_RETRY_SECS);
-                let asked = retry_at.map_or(0, |retry| self.secs(retry));
-                self.back_off(at, secs.saturating_add(self.jitter(at, wait)).max(asked));
+                let requested = retry_at.map_or(0, |retry| self.secs(retry));
+                self.back_off(at, secs.saturating_add(self.jitter(at, wait)).max(requested));
             }
             VisitOutcome::Vanished(importance) => {
                 self.record_seen(at, Some(importance), secs);

@@ -215,21 +215,21 @@ proptest! {
             site_limit: limit, goal, ..config(strategy, 1.0)
         };
         let mut never = new_scheduler(config, n_pages);
-        let mut asked = never.clone();
+        let mut queried = never.clone();
         let (mut now, mut n) = (start(), 0);
         while now < start() + Span::from_hours(60) {
             n += 1;
             let word = mixed(seed, n);
             if word.is_multiple_of(3) {
                 let about = now + Span::from_secs((word >> 8) as i64 % 400_000 - 100_000);
-                let _ = asked.ranking(about, (word >> 4) as usize % 50);
+                let _ = queried.ranking(about, (word >> 4) as usize % 50);
             }
             if word.is_multiple_of(5) {
-                check_ranking(&asked, now)?;
+                check_ranking(&queried, now)?;
             }
-            let (visit, other) = (never.next_visit(now), asked.next_visit(now));
+            let (visit, other) = (never.next_visit(now), queried.next_visit(now));
             prop_assert_eq!(&visit, &other);
-            for scheduler in [&mut never, &mut asked] {
+            for scheduler in [&mut never, &mut queried] {
                 disturb(scheduler, visit.as_ref(), word, now);
             }
             if visit.is_none() {

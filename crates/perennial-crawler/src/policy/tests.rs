@@ -356,7 +356,7 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     let mut now = start();
     policy.add_new_page(&new_page(1, PageKind::Page));
     policy.add_new_page(&new_page(2, PageKind::Feed));
-    let asked = |policy: &mut Policy, now: Timestamp| -> Vec<PageId> {
+    let next_pages = |policy: &mut Policy, now: Timestamp| -> Vec<PageId> {
         std::iter::from_fn(|| {
             let (page, why) = policy.next(now)?;
             let kind = if page == PageId(2) { PageKind::Feed } else { PageKind::Page };
@@ -368,7 +368,7 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
         })
         .collect()
     };
-    let mut first = asked(&mut policy, now);
+    let mut first = next_pages(&mut policy, now);
     first.sort_unstable();
     assert_eq!(first, [PageId(1), PageId(2)]);
     assert_eq!(policy.visit_cause(PageId(1)), None);
@@ -386,6 +386,6 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     };
     policy.finish_visit(&poll, now);
     assert_eq!(policy.visit_cause(PageId(1)), Some("Two dead"));
-    assert!(asked(&mut policy, now + hour).contains(&PageId(1)));
+    assert!(next_pages(&mut policy, now + hour).contains(&PageId(1)));
     assert_eq!(policy.visit_cause(PageId(1)), None, "it was visited");
 }

@@ -170,19 +170,19 @@ impl<'s> ChangeFinder<'s> {
             Some(Wording::Words(_, query)) => Some(query.clone()),
             _ => None,
         };
-        let asked = [
+        let conditions = [
             (PresenceEdge::Comes, query(&condition.appears)),
             (PresenceEdge::Goes, query(&condition.vanishes)),
         ];
         // The index covers whole pages. It does not know the words of a selected part.
-        if condition.selector.is_some() || asked.iter().all(|(_, query)| query.is_none()) {
+        if condition.selector.is_some() || conditions.iter().all(|(_, query)| query.is_none()) {
             return Ok(None);
         }
         if texts.n_analyses()? != self.store.count_all_analyses()? {
             return Ok(None);
         }
         let mut observed: Option<HashSet<(PageId, Timestamp)>> = None;
-        for (turn, query) in asked {
+        for (turn, query) in conditions {
             let Some(query) = query else { continue };
             let span = (question.since, question.until);
             let Some(named) = texts.turns(&query, turn, span, MAX_TURNS)? else { return Ok(None) };

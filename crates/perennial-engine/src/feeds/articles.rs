@@ -268,8 +268,8 @@ pub struct ArticleExportCounts {
 
 /// The announced pages that match a filter.
 pub fn announced(shared: &SharedSnapshot, filter: &CaptureFilter) -> anyhow::Result<Vec<AnnouncedPage>> {
-    let asked = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
-    let mut pages = shared.lock().store().announced_pages(&asked)?;
+    let of_site = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
+    let mut pages = shared.lock().store().announced_pages(&of_site)?;
     pages.retain(|page| filter.page.as_ref().is_none_or(|url| *url == page.url));
     Ok(pages)
 }

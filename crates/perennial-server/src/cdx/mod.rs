@@ -48,7 +48,7 @@ pub fn answer(
     url: Option<&str>,
 ) -> Result<Response<Body>, Problem> {
     let cdx = CdxQuery::parse(query, url, dialect).map_err(Problem::bad_request)?;
-    let asked = |snapshot: &Snapshot| -> anyhow::Result<(&'static str, String)> {
+    let respond = |snapshot: &Snapshot| -> anyhow::Result<(&'static str, String)> {
         match cdx.counts_pages {
             true => Ok(output::n_pages(&cdx, count(snapshot, &cdx)?)),
             false => Ok(output::write(&cdx, &collect(snapshot, &cdx)?)),
@@ -57,7 +57,7 @@ pub fn answer(
     let (mime, text) = request
         .served
         .pool
-        .with(asked)
+        .with(respond)
         .and_then(|answer| answer)
         .map_err(|error| Problem::internal(&error))?;
     let mut response = Response::new(Body::from(text));

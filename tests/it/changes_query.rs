@@ -26,7 +26,7 @@ fn one_query_has_one_result_in_all_interfaces() {
     let all = archive.json(&["changes"]);
     let site = host(&web);
     let (limits, front) = (web.url("/limits"), web.url("/"));
-    let questions: &[(&[&str], String)] = &[
+    let queries: &[(&[&str], String)] = &[
         (&[], "noise=1".into()),
         (&["--without-noise"], String::new()),
         (&["--appeared", "\"fifty kilometres\""], "appears=%22fifty%20kilometres%22&noise=1".into()),
@@ -50,8 +50,7 @@ fn one_query_has_one_result_in_all_interfaces() {
         (&[&front, "--op", "update"], format!("site={}&op=update&noise=1", escape(&front))),
     ];
     let check = |face: &TestDashboard, is_wanted: &dyn Fn(&str) -> bool| {
-        for (number, (args, query)) in questions.iter().enumerate().filter(|(_, (_, query))| is_wanted(query))
-        {
+        for (number, (args, query)) in queries.iter().enumerate().filter(|(_, (_, query))| is_wanted(query)) {
             let reported = archive.json(&[&["changes"], *args].concat());
             let json = |path: &str| -> Value {
                 let (status, text, _) = face.get(path);
@@ -107,7 +106,7 @@ fn one_query_has_one_result_in_all_interfaces() {
 }
 
 #[test]
-fn the_page_keeps_the_question_and_names_what_is_wrong() {
+fn the_page_keeps_the_query_and_names_the_mistake() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
     let (status, page, policy) = face.get("/changes?op=update&element=text&appears=fifty");

@@ -148,7 +148,7 @@ fn link(page: &str, words: &str) -> String {
 }
 
 #[test]
-fn three_questions_are_answered_within_three_clicks_of_home() {
+fn three_tasks_take_three_clicks_from_home() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
     let get = |path: &str| {
@@ -317,7 +317,7 @@ fn programs_get_what_the_description_says() {
 }
 
 #[test]
-fn each_question_has_one_answer() {
+fn each_value_is_the_same_on_all_pages() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
     let json = |path: &str| -> Value {

@@ -111,9 +111,9 @@ fn presence_by_search(archive: &Archive, url: &str, text: &str) -> PresenceTimes
 
 /// The same without a process per query.
 fn presence_by_library(store: &Store, texts: &Texts, url: &str, text: &str) -> PresenceTimes {
-    let question = SearchQuery { url: Some(url), limit: 10, ..SearchQuery::default() };
+    let search = SearchQuery { url: Some(url), limit: 10, ..SearchQuery::default() };
     let query = TextQuery::parse(&format!("\"{text}\"")).unwrap();
-    let found = find_pages(store, texts, &query, &question).unwrap().hits;
+    let found = find_pages(store, texts, &query, &search).unwrap().hits;
     let presences = found.into_iter().flat_map(|hit| hit.presences);
     presences
         .map(|presence| [presence.absent_until, Some(presence.first), Some(presence.last), presence.gone])

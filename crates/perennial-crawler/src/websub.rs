@@ -43,7 +43,7 @@ pub(super) struct WebSub {
     /// Feeds with announced news.
     pub(super) notified: Receiver<PageId>,
     /// Permits for subscription requests.
-    asking: Arc<Semaphore>,
+    request: Arc<Semaphore>,
     /// Until the listener is started, which needs a runtime.
     listener: Option<(TcpListener, Sender<PageId>)>,
 }
@@ -59,8 +59,8 @@ impl WebSub {
         listener.set_nonblocking(true)?;
         let (sender, notified) = channel(MAX_WAITING);
         let subscriptions = Arc::new(Mutex::new(HubSubscriptions::new(callback)));
-        let asking = Arc::new(Semaphore::new(MAX_ASKING));
-        Ok(WebSub { subscriptions, notified, asking, listener: Some((listener, sender)) })
+        let request = Arc::new(Semaphore::new(MAX_ASKING));
+        Ok(WebSub { subscriptions, notified, request, listener: Some((listener, sender)) })
     }
 
     pub(super) fn start(&mut self, clock: &Clock) -> anyhow::Result<()> {
@@ -100,12 +100,12 @@ impl WebSub {
 
     /// Sends one subscription request that is due. A failing hub is tried again later, like one that never verifies.
     pub(super) fn send_next(&self, shared: &Arc<VisitContext>) {
-        let Ok(turn) = self.asking.clone().try_acquire_owned() else { return };
-        let Some(asking) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
+        let Ok(turn) = self.request.clone().try_acquire_owned() else { return };
+        let Some(request) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
         let shared = shared.clone();
         tokio::spawn(async move {
-            let allow_private = shared.allow_private || is_of_private_seed(&shared, &asking.hub);
-            let _ = shared.client.post_form(&asking.hub, &asking.form, allow_private).await;
+            let allow_private = shared.allow_private || is_of_private_seed(&shared, &request.hub);
+            let _ = shared.client.post_form(&request.hub, &request.form, allow_private).await;
             drop(turn);
         });
     }

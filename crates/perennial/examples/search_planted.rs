@@ -149,8 +149,8 @@ fn main() -> anyhow::Result<()> {
         }
         let expected = presence_by_bytes(&known.1, text);
         let query = TextQuery::parse(&format!("\"{text}\""))?;
-        let question = SearchQuery { url: Some(url), limit: 1, ..SearchQuery::default() };
-        let found = find_pages(&store, &texts, &query, &question)?.hits;
+        let search = SearchQuery { url: Some(url), limit: 1, ..SearchQuery::default() };
+        let found = find_pages(&store, &texts, &query, &search)?.hits;
         let presences = found.into_iter().next().map(|hit| hit.presences).unwrap_or_default();
         n += 1;
         n_seen += usize::from(!expected.is_empty());

@@ -85,14 +85,14 @@ pub fn find_pages(
     store: &Store,
     texts: &Texts,
     query: &TextQuery,
-    question: &SearchQuery<'_>,
+    search: &SearchQuery<'_>,
 ) -> anyhow::Result<SearchHits> {
-    let pages = match (question.url, question.host) {
+    let pages = match (search.url, search.host) {
         (Some(url), _) => Some(store.page(url)?.map(|page| page.id).into_iter().collect::<Vec<_>>()),
         (None, Some(host)) => Some(store.host_pages(host)?),
         (None, None) => None,
     };
-    let filter = PresenceFilter { pages: pages.as_deref(), is_important: question.is_important };
+    let filter = PresenceFilter { pages: pages.as_deref(), is_important: search.is_important };
     let (found, is_partial) = texts.find(query, &filter, MAX_PRESENCES)?;
     let mut by_page: HashMap<PageId, Vec<PresenceHit>> = HashMap::new();
     for presence in found {
@@ -105,13 +105,13 @@ pub fn find_pages(
             let latest = found.into_iter().max_by_key(|found| (found.presence.first, found.presence.last))?;
             Some((page, presences, latest))
         })
-        .filter(|(_, presences, _)| question.holds(presences))
+        .filter(|(_, presences, _)| search.holds(presences))
         .collect();
     matches.sort_by_key(|(page, presences, _)| {
         (std::cmp::Reverse(presences.last().map(|presence| presence.first)), *page)
     });
     let n_pages = matches.len();
-    matches.truncate(question.limit);
+    matches.truncate(search.limit);
     let mut hits = Vec::with_capacity(matches.len());
     for (page, presences, latest) in matches {
         let excerpt = excerpt(query, &latest);

@@ -103,24 +103,24 @@ fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Pro
     }
     let parameters = Parameters::from_request(request).or("since", "1d").or("least", "0.1");
     let last = request.with(|snapshot| snapshot.store().last_capture())?;
-    let question = ChangeQuery::read(|name| parameters.get(name), last.unwrap_or_else(now));
-    let question = question.map_err(Problem::bad_request)?;
+    let query = ChangeQuery::read(|name| parameters.get(name), last.unwrap_or_else(now));
+    let query = query.map_err(Problem::bad_request)?;
     request.with_summary(|snapshot, summary| {
         let store = snapshot.store();
-        let rows = strongest(snapshot, &question)?;
+        let rows = strongest(snapshot, &query)?;
         let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| parse_site_name(&row.url)).collect();
         Ok(View {
-            since: question.since.map(Time),
-            least: question.condition.min_importance,
+            since: query.since.map(Time),
+            least: query.condition.min_importance,
             site: parameters.get("site").map(str::to_owned),
             last_capture: last.map(Time),
             n_pages: rows.len(),
             n_sites: hosts.len(),
-            pages: entries(store, rows, question.order)?,
+            pages: entries(store, rows, query.order)?,
             archive: overview(request, snapshot, summary)?,
             sites: summary.map(Summary::hosts).unwrap_or_default(),
             last_seen: cookie.map(|cookie| cookie.last_seen).filter(|last_seen| Some(*last_seen) != last),
-            order: question.order,
+            order: query.order,
             parameters,
         })
     })
@@ -136,9 +136,9 @@ fn overview(
 }
 
 /// The strongest matching change of each page, the latest first.
-fn strongest(snapshot: &Snapshot, question: &ChangeQuery) -> anyhow::Result<Vec<Strongest>> {
+fn strongest(snapshot: &Snapshot, query: &ChangeQuery) -> anyhow::Result<Vec<Strongest>> {
     let mut strongest: HashMap<PageId, Strongest> = HashMap::new();
-    each_match(snapshot.archive(), snapshot.store(), question, |row| match strongest.get_mut(&row.page) {
+    each_match(snapshot.archive(), snapshot.store(), query, |row| match strongest.get_mut(&row.page) {
         Some((kept, n_more)) => {
             *n_more += 1;
             if row.status.reported_importance().get() > kept.status.reported_importance().get() {

@@ -153,7 +153,7 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
     };
     // If `to` is a day, the span includes it.
     let is_day = to.is_some_and(|to| to.len() == 10);
-    let question = SearchQuery {
+    let search = SearchQuery {
         host: form.site.as_deref(),
         since,
         until: until.map(|until| if is_day { until + Span::from_hours(24) } else { until }),
@@ -163,9 +163,9 @@ fn search(request: &Request<'_>, snapshot: &Snapshot, view: &mut View) -> anyhow
         ..SearchQuery::default()
     };
     let store = snapshot.store();
-    let found = find_pages(store, &texts, &words, &question)?;
+    let found = find_pages(store, &texts, &words, &search)?;
     if form.is_important {
-        let all = SearchQuery { is_important: false, limit: 1, ..question };
+        let all = SearchQuery { is_important: false, limit: 1, ..search };
         let summary = request.served.summaries.latest(&request.served.pool)?;
         let bytes = summary.and_then(|summary| summary.text_bytes);
         view.restricted = Some(RestrictionCost {

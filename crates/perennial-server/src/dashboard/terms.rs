@@ -79,8 +79,8 @@ fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::R
         view.problem = Some("No text index; run `perennial analyse` to build it.".into());
         return Ok(view);
     };
-    let question = TermsQuery { since: *view.since, until: None, host: site, limit: MAX_TERMS };
-    let found = new_terms(store, &texts, &question)?;
+    let query = TermsQuery { since: *view.since, until: None, host: site, limit: MAX_TERMS };
+    let found = new_terms(store, &texts, &query)?;
     (view.n_passages, view.n_before, view.is_partial) = (found.n_passages, found.n_before, found.is_partial);
     view.terms = found
         .terms

@@ -90,7 +90,7 @@ impl Search {
             bail!("the archive has no text index; run `perennial analyse`");
         };
         self.check_place(snapshot.store())?;
-        let question = SearchQuery {
+        let search = SearchQuery {
             host: self.site.as_deref(),
             url: self.page.as_deref(),
             since: self.since,
@@ -99,7 +99,7 @@ impl Search {
             is_important: self.important,
             limit: self.limit,
         };
-        let answers = find_pages(snapshot.store(), &texts, &query, &question)?;
+        let answers = find_pages(snapshot.store(), &texts, &query, &search)?;
         context.print(&found(&answers), |out| write_answers(out, &answers))?;
         Ok(Exit::Done)
     }

@@ -112,11 +112,11 @@ fn each_operation(
 ) -> anyhow::Result<()> {
     let snapshot = archive.snapshot()?;
     let filters = AdFilters::load(Some(archive.root()))?;
-    let mut question = ChangeQuery { since: filter.since, until: filter.until, ..ChangeQuery::default() };
-    question.order = ChangeOrder::Oldest;
-    question.condition.with_noise = true;
-    question.condition.place = filter.place();
-    let mut finder = ChangeFinder::new(archive, snapshot.store(), &filters, &question)?;
+    let mut query = ChangeQuery { since: filter.since, until: filter.until, ..ChangeQuery::default() };
+    query.order = ChangeOrder::Oldest;
+    query.condition.with_noise = true;
+    query.condition.place = filter.place();
+    let mut finder = ChangeFinder::new(archive, snapshot.store(), &filters, &query)?;
     let bounds = WorkLimits { max_found: AT_A_TIME, max_read: usize::MAX, max_rows: usize::MAX };
     let mut after = None;
     loop {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::crawled::Archive;
 use crate::dashboard::mismatch;
 use crate::dashboard_pages::TestDashboard;
-use crate::server::ask;
+use crate::server::send_request;
 use crate::wait::wait_until;
 use crate::web::{Reply, Web, WebRequest, html, status};
 
@@ -87,7 +87,7 @@ impl AdminServer {
         let set = answer.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
         assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
         let cookie = set.split(';').next().unwrap().to_owned();
-        let page = ask(&self.main, "GET", "/sites", &[("Cookie", &cookie)]).text();
+        let page = send_request(&self.main, "GET", "/sites", &[("Cookie", &cookie)]).text();
         let form = page.split("name=\"form\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
         (cookie, form)
     }
@@ -204,11 +204,11 @@ fn nobody_acts_without_the_right() {
     let long = format!("{pause}&x={}", "y".repeat(100_000));
     assert!(matches!(served.submit("/admin", &cookie, &long).status, 400 | 0), "a long body is not read");
     // A GET changes nothing, and the origin of archived content accepts no admin action.
-    assert_eq!(ask(&served.main, "GET", &format!("/admin?{pause}"), &[session]).status, 404);
+    assert_eq!(send_request(&served.main, "GET", &format!("/admin?{pause}"), &[session]).status, 404);
     let at_replay = post(&served.replay, "/admin", &[("Origin", &beside), session, form_type], &pause);
     assert_eq!(at_replay.status, 405, "{}", at_replay.body);
     // A script of an archived page cannot read the token of a form.
-    let read = ask(&served.main, "GET", "/sites", &[session, ("Origin", &beside)]);
+    let read = send_request(&served.main, "GET", "/sites", &[session, ("Origin", &beside)]);
     assert_eq!(read.field("access-control-allow-origin"), "");
     assert!(read.field("content-security-policy").contains("frame-ancestors 'none'"));
     assert_eq!(settings(&archive), before);
@@ -224,9 +224,9 @@ fn a_key_begins_one_session_which_ends_on_logout() {
     archive.ok(&["add", "https://a.example/", "--weight", "2"]);
     let served = AdminServer::of(&archive);
     // Opening the login page with the key does not log in.
-    let request = ask(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
+    let request = send_request(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
     assert!(request.status == 200 && request.field("set-cookie").is_empty(), "{}", request.text());
-    assert!(ask(&served.main, "GET", "/sites", &[]).text().contains("Log in as admin"));
+    assert!(send_request(&served.main, "GET", "/sites", &[]).text().contains("Log in as admin"));
     let (cookie, form) = served.log_in();
     let again = served.submit("/login", "", &format!("key={}", served.key));
     assert_eq!(again.status, 403, "{}", again.body);
@@ -284,7 +284,7 @@ fn a_server_without_an_operator_says_how_to_get_one() {
 fn programs_act_as_the_description_says() {
     let archive = Archive::new();
     let served = AdminServer::of(&archive);
-    let described = ask(&served.main, "GET", "/api/openapi.json", &[]).json();
+    let described = send_request(&served.main, "GET", "/api/openapi.json", &[]).json();
     let schema = |name: &str| described["components"]["schemas"][name].clone();
     for (act, expected) in [
         ("{\"act\":\"add\",\"url\":\"a.example\",\"weight\":2}", 200),
@@ -305,11 +305,11 @@ fn programs_act_as_the_description_says() {
         let name = if expected == 200 { "Done" } else { "Problem" };
         assert_eq!(mismatch(&value, &schema(name), &described, act), None);
     }
-    let acts_page = ask(&served.main, "GET", "/api/audit", &[]).json();
+    let acts_page = send_request(&served.main, "GET", "/api/audit", &[]).json();
     assert_eq!(mismatch(&acts_page, &schema("Acts"), &described, "/api/audit"), None);
     assert_eq!(acts_page["n_actions"], 7, "{acts_page}");
     assert_eq!(acts_page["actions"][0]["who"], "admin's token");
-    let page = ask(&served.main, "GET", "/audit", &[]).text();
+    let page = send_request(&served.main, "GET", "/audit", &[]).text();
     assert!(page.contains("7 changes of settings") && page.contains("retry"), "{page}");
 }
 
@@ -397,7 +397,7 @@ fn a_running_crawl_obeys() {
             .iter()
             .all(|visit| !visit["url"].as_str().unwrap().starts_with(&site))
     );
-    let why = ask(&served.main, "GET", &format!("/plan?url={site}"), &[]).text();
+    let why = send_request(&served.main, "GET", &format!("/plan?url={site}"), &[]).text();
     assert!(why.contains("The site is paused."), "{why}");
     // A mistake in the settings stops nothing.
     let good = settings(&archive);
@@ -449,7 +449,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
 
     let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
-    let get = |path: &str| ask(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
+    let get = |path: &str| send_request(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
     // From the comparison, with the part around a change.
     let home = get("/?since=30d&least=0");
     let diff =
@@ -530,6 +530,6 @@ fn untrusted_text_is_inert_and_pages_say_what_is_so() {
     let served = crate::server::Serving::start(&[&archive.root], &[]);
     let missing = served.get_with("/nowhere", &[("Accept", "text/html")]);
     assert!(missing.status == 404 && missing.text().contains("<nav class=\"main\""), "{}", missing.text());
-    let two = ask(&served.main, "GET", "/", &[("Host", "localhost"), ("Host", "evil.example")]);
+    let two = send_request(&served.main, "GET", "/", &[("Host", "localhost"), ("Host", "evil.example")]);
     assert_eq!(two.status, 400);
 }

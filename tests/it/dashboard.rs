@@ -385,7 +385,7 @@ fn each_value_is_the_same_on_all_pages() {
 
 #[cfg(feature = "interop")]
 #[test]
-fn every_page_fits_every_window_and_asks_nobody_else() {
+fn every_page_fits_every_window_and_loads_nothing_from_elsewhere() {
     let (web, archive) = crawled();
     let face = TestDashboard::of(&archive);
     let limits = escape(&web.url("/limits"));

@@ -10,7 +10,7 @@ use perennial_engine::analyse::{AdFilters, Analyst, PageText};
 use perennial_render::CapturedResource;
 
 use crate::program::{folder, perennial};
-use crate::server::ask;
+use crate::server::send_request;
 use crate::wait::wait_until;
 
 /// One goal suffices to compare the archive with the simulator. This one differs least between two runs.
@@ -141,7 +141,7 @@ fn a_demonstration_ends_on_the_dashboard_until_it_is_stopped() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let address = lines.find_map(|line| Some(line.split_once("the dashboard is at http://")?.1.to_owned()));
     let address = address.expect("it says where the dashboard is");
-    let home = ask(address.trim_end_matches('/'), "GET", "/", &[]);
+    let home = send_request(address.trim_end_matches('/'), "GET", "/", &[]);
     assert_eq!(home.status, 200);
     assert!(home.text().contains("Holdings"), "{}", home.text());
     interrupt(&child);

@@ -215,7 +215,7 @@ const HOSTILE: &str = r#"<!doctype html><html onload="alert(1)"><head><title>"><
 <math><mtext><style><img src=x onerror=alert(13)></style></mtext></math></body></html>"#;
 
 #[test]
-fn nothing_of_a_hostile_page_acts_or_asks() {
+fn nothing_of_a_hostile_page_runs_or_is_loaded() {
     let (dir, _) = folder();
     let files = [dir.path().join("before.html"), dir.path().join("after.html")];
     std::fs::write(&files[0], HOSTILE.replace("NUMBER", "one")).unwrap();

@@ -39,11 +39,11 @@ impl Serving {
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
-        ask(&self.main, "GET", path, &[])
+        send_request(&self.main, "GET", path, &[])
     }
 
     pub(crate) fn get_with(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        ask(&self.main, "GET", path, fields)
+        send_request(&self.main, "GET", path, fields)
     }
 }
 
@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-pub(crate) fn ask(host: &str, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+pub(crate) fn send_request(host: &str, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
     let mut stream = TcpStream::connect(host).unwrap();
     let has_host = fields.iter().any(|field| field.0 == "Host");
     let own_host = if has_host { String::new() } else { format!("Host: {host}\r\n") };

@@ -17,7 +17,7 @@ use crate::admin::{AdminServer, Answered};
 use crate::crawled::Archive;
 use crate::outline::{self, Assets};
 use crate::requests::{ACTS, DASHBOARD, EMPTY, OPERATED, SERVER, api_of, route_of};
-use crate::server::{Answer, Serving, ask};
+use crate::server::{Answer, Serving, send_request};
 use crate::sources::sources;
 use crate::town::Town;
 use crate::wait::wait_until;
@@ -270,7 +270,7 @@ fn check_server(town: &Town, recorder: &mut Recorder) -> [Folder; 3] {
             server,
             name,
             &format!("{method} /sites"),
-            &ask(&serving.main, method, "/sites", &fields),
+            &send_request(&serving.main, method, "/sites", &fields),
         );
     }
     drop(serving);
@@ -318,7 +318,7 @@ fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     let operated = AdminServer::of(&town.archive);
     recorder.hide(&operated.main, &operated.replay);
     recorder.redactions.literal(&operated.key, "[key]");
-    let get = |path: &str, cookie: &str| ask(&operated.main, "GET", path, &[("Cookie", cookie)]);
+    let get = |path: &str, cookie: &str| send_request(&operated.main, "GET", path, &[("Cookie", cookie)]);
     recorder.check(&mut folder, "logged-out-sites", "GET /sites", &get("/sites", ""));
     recorder.check(&mut folder, "logged-out-login", "GET /login", &get("/login", ""));
     let with_key = format!("/login?key={}", operated.key);

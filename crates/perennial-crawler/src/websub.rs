@@ -33,7 +33,7 @@ const MAX_HEAD_BYTES: usize = 16 << 10;
 /// A request must be complete within this time.
 const MAX_TIME: Duration = Duration::from_secs(15);
 /// Subscription requests at a time: many feeds share a hub.
-const MAX_ASKING: usize = 2;
+const MAX_CONCURRENT_REQUESTS: usize = 2;
 /// Most announced feeds that are not planned yet.
 const MAX_WAITING: usize = 1_024;
 
@@ -59,7 +59,7 @@ impl WebSub {
         listener.set_nonblocking(true)?;
         let (sender, notified) = channel(MAX_WAITING);
         let subscriptions = Arc::new(Mutex::new(HubSubscriptions::new(callback)));
-        let request = Arc::new(Semaphore::new(MAX_ASKING));
+        let request = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
         Ok(WebSub { subscriptions, notified, request, listener: Some((listener, sender)) })
     }
 

@@ -169,7 +169,7 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
 }
 
 #[test]
-fn a_page_that_never_ends_asking_is_taken_as_it_is() {
+fn a_page_that_never_stops_requesting_is_taken_as_it_is() {
     let html = "<p>flood<script>const next = (n) => fetch('/part/' + n).finally(() => next(n + 1)); \
         for (let i = 0; i < 50; i++) next(i)</script>";
     let n_requested = AtomicUsize::new(0);

@@ -269,11 +269,11 @@ pub async fn respond(
     let (parts, body) = request.into_parts();
     server.count();
     let found = find(&server, origin, &parts.method, target(&parts));
-    let asks_json =
+    let is_json_form =
         found.as_ref().is_some_and(|found| QueryParameters::parse(found.query).get("format") == Some("json"));
     let (route, base) =
         (found.as_ref().map(|found| found.route), found.map(|found| found.served.base.clone()));
-    let wants_json = asks_json || wants_json(&parts, route.is_some_and(|route| route.is_api));
+    let wants_json = is_json_form || wants_json(&parts, route.is_some_and(|route| route.is_api));
     let body = match read_body(route, body).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(wants_json),

@@ -208,9 +208,9 @@ fn threads(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &LeafSums) -> Vec<(u3
         if n_answers < MIN_ANSWERS || n_answers * 2 < group.len() {
             continue;
         }
-        let asks_for_action = |node: &u32| first.is_some_and(|first| leaves.below(*node).contains(&first));
+        let is_call_to_action = |node: &u32| first.is_some_and(|first| leaves.below(*node).contains(&first));
         found.extend(
-            group.iter().filter(|node| !asks_for_action(node)).map(|&node| (node, BoxKind::Comments)),
+            group.iter().filter(|node| !is_call_to_action(node)).map(|&node| (node, BoxKind::Comments)),
         );
     }
     found

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_feed_asks_for_is_respected() {
+    fn intervals_of_feeds_are_respected() {
         let busy: Vec<Timestamp> = (0..20).map(|minute| at(minute * 60)).collect();
         let now = at(20 * 60);
         let wait = |pace: PollHints| {

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_site_may_ask_for_its_own_delay() {
+    fn the_site_may_request_its_own_delay() {
         assert_eq!(pause(Some(17.0), HostResponse::Served, 0), 17.0);
         assert_eq!(pause(Some(1e9), HostResponse::Served, 0), 300.0);
         assert_eq!(pause(Some(1.0), HostResponse::Served, 20), 1.0);

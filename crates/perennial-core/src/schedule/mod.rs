@@ -395,8 +395,8 @@ impl Scheduler {
             Strategy::ExpectedGain => gain::page_gain(&self.pages, position),
             Strategy::FixedInterval => f32::MAX,
         };
-        let may_ask = self.pages.not_before[position] <= self.secs(at);
-        if may_ask && !self.has_had_its_turn(position) {
+        let may_visit = self.pages.not_before[position] <= self.secs(at);
+        if may_visit && !self.has_had_its_turn(position) {
             self.plan_at_once(position);
         }
     }

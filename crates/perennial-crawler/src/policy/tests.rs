@@ -132,7 +132,7 @@ fn a_pass_tries_a_failing_page_again_and_then_gives_up() {
 }
 
 #[test]
-fn a_pass_gives_up_the_pages_of_a_host_that_asks_for_too_long_a_pause() {
+fn a_pass_gives_up_the_pages_of_a_host_that_requests_too_long_a_pause() {
     let mut policy = once();
     (1..=5).for_each(|page| policy.add_new_page(&new_page(page, PageKind::Page)));
     let visits = drive(&mut policy, start() + Span::from_hours(24), |page, now| {

@@ -28,7 +28,7 @@ fn check(html: &str, expected: &str) {
 const TO: &str = "/web/2020mp_/http://a.example";
 
 #[test]
-fn every_element_asks_in_its_form() {
+fn every_element_requests_in_its_form() {
     let to = |modifier: &str, path: &str| format!("/web/2020{modifier}/http://a.example{path}");
     for (html, expected) in [
         ("<img src=/x>", format!("<img src=\"{}\">", to("im_", "/x"))),

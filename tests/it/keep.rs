@@ -321,6 +321,6 @@ fn a_left_out_version_is_shown_by_its_blocks_with_a_note() {
         assert!(diff.stderr.contains("was left out"), "{}", diff.stderr);
     }
     let page = format!("{}@{}", web.url("/"), time(&log[at]));
-    let drawn = perennial(archive.path(), ["lab", "segment", &page, "--format", "svg"]);
-    assert!(drawn.code != 0 && drawn.stderr.contains("--format vixml"), "{}", drawn.stderr);
+    let rendered = perennial(archive.path(), ["lab", "segment", &page, "--format", "svg"]);
+    assert!(rendered.code != 0 && rendered.stderr.contains("--format vixml"), "{}", rendered.stderr);
 }

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawn_document_has_the_last_word() {
+    fn a_rendered_document_has_the_last_word() {
         let html = head("200 OK\r\nContent-Type: text/html");
         let rendered = Some("<a href=/drawn>x</a>");
         assert_eq!(kept(&html, "<a href=/sent>x</a>", rendered), Some(vec!["http://a.example/drawn".into()]));

@@ -213,7 +213,7 @@ fn a_page_that_eats_memory_costs_one_page() {
 }
 
 #[test]
-fn pages_are_drawn_in_the_sandbox_and_without_a_network() {
+fn pages_are_rendered_in_the_sandbox_and_without_a_network() {
     let isolation = chromium().isolation().expect("it starts");
     assert!(
         isolation.has_sandbox && isolation.has_own_network,

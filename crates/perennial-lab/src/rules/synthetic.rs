@@ -40,13 +40,13 @@ impl RandomTrees {
         for version in 1..self.n_versions {
             history.begin_version(&version.to_string());
             // Each version changes a page at most once, because pages are drawn without replacement.
-            let n_drawn = n_changes.min(present.len());
-            for drawn in 0..n_drawn {
-                let other = drawn + rng.below(present.len() - drawn);
-                present.swap(drawn, other);
+            let n_sampled = n_changes.min(present.len());
+            for sampled in 0..n_sampled {
+                let other = sampled + rng.below(present.len() - sampled);
+                present.swap(sampled, other);
             }
-            let n_deleted = n_drawn / 3;
-            for &page in &present[n_deleted..n_drawn - n_drawn / 3] {
+            let n_deleted = n_sampled / 3;
+            for &page in &present[n_deleted..n_sampled - n_sampled / 3] {
                 history.add_change(page, PageTransition::Updated(1.0), 1000);
             }
             for page in &mut present[..n_deleted] {

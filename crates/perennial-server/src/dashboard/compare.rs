@@ -77,7 +77,7 @@ pub(crate) fn last_change(request: &Request<'_>) -> Result<Response<Body>, Probl
 /// Observations that are read.
 const MAX_OBSERVATIONS: usize = 5_000;
 /// Versions on the slider; more of them could not be distinguished.
-const MAX_DRAWN: usize = 600;
+const MAX_SHOWN: usize = 600;
 
 fn observations(store: &Store, page: PageId) -> anyhow::Result<Vec<AnalysisRow>> {
     let (first, last) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
@@ -151,10 +151,10 @@ struct Slider<'a> {
 
 /// If there are too many versions, keeps the strongest of each group.
 fn thin_out(versions: Vec<SliderVersion>) -> Vec<SliderVersion> {
-    if versions.len() <= MAX_DRAWN {
+    if versions.len() <= MAX_SHOWN {
         return versions;
     }
-    let group_size = versions.len().div_ceil(MAX_DRAWN);
+    let group_size = versions.len().div_ceil(MAX_SHOWN);
     let strongest =
         |group: &[SliderVersion]| group.iter().copied().max_by(|a, b| a.importance.total_cmp(&b.importance));
     versions.chunks(group_size).filter_map(strongest).collect()

@@ -411,11 +411,11 @@ fn coherence(view: &View, base: &str) -> Markup {
     let front = view.pages.iter().find(|page| path(&page.url) == "/").or(view.pages.first());
     let href = |at: Timestamp| front.map(|page| version_address(base, at, &page.url)).unwrap_or_default();
     let axis = Axis { from: *first.at, until: *last.at };
-    let drawn: Vec<_> = points.iter().map(|point| (*point.at, point.at_least, point.at_most)).collect();
+    let intervals: Vec<_> = points.iter().map(|point| (*point.at, point.at_least, point.at_most)).collect();
     html! {
         section {
             div.sec { h2 { "Coherence over time" } p.legend { "line: lower bound; shaded: up to the upper bound" } }
-            (curve(axis, &drawn, "Coherence of the site over time", href))
+            (curve(axis, &intervals, "Coherence of the site over time", href))
             p.cap {
                 "Share of the site's content that is consistent if it is replayed as of an instant. On "
                 (day_and_minute(*last.at)) " it is " (percent(last.at_least)) " to " (percent(last.at_most))

@@ -179,7 +179,7 @@ pub fn demo(
     let start = Timestamp::parse("2026-03-02")?;
     let archive = open_archive(&options.root)?;
     let mut web = match has_browser(options, &archive, &mut warn) {
-        true => LivingWeb::with_drawn_site(options.seed, start, options.days),
+        true => LivingWeb::with_rendered_site(options.seed, start, options.days),
         false => LivingWeb::new(options.seed, start, options.days),
     };
     web.subresources_change = options.subresources_change;
@@ -392,7 +392,7 @@ fn follow_sites(
         seeds.push(Seed {
             weight: site.weight,
             clock: Some(parse_zone(site.timezone).map_err(anyhow::Error::msg)?),
-            renderer: if site.is_drawn { PageRenderer::Chromium } else { PageRenderer::Layout },
+            renderer: if site.is_rendered { PageRenderer::Chromium } else { PageRenderer::Layout },
             allow_private: true,
             ..Seed::of_host(url)
         });

@@ -143,7 +143,7 @@ impl LivingServer {
             "/sitemap.xml" => xml(self.sitemap(site)),
             "/feed.xml" => self.feed(site, now),
             path if let Some(found) = subresource(&self.web, site, path, now) => asset(found),
-            path => match path.strip_prefix("/api").filter(|_| self.web.sites[site].is_drawn) {
+            path => match path.strip_prefix("/api").filter(|_| self.web.sites[site].is_rendered) {
                 Some(page) => self.page(site, page, Wanted::Data, now),
                 None => self.page(site, path, Wanted::Page, now),
             },
@@ -159,7 +159,7 @@ impl LivingServer {
         let served = ServedPage::at(&self.web, page, rng, now);
         let (content_type, body) = match wanted {
             Wanted::Data => ("application/json", template::json(&served)),
-            Wanted::Page if self.web.sites[site].is_drawn => (HTML, template::shell(&served)),
+            Wanted::Page if self.web.sites[site].is_rendered => (HTML, template::shell(&served)),
             Wanted::Page => (HTML, template::html(&served)),
         };
         Response { status: "200 OK", content_type, validator: None, modified: None, body: body.into_bytes() }

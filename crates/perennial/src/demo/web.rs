@@ -78,7 +78,7 @@ pub struct LivingSite {
     /// When the site closes. From then on every response is 410.
     pub dies_at: Option<Timestamp>,
     /// Whether a script fetches the content of the site's pages, which are empty before.
-    pub is_drawn: bool,
+    pub is_rendered: bool,
 }
 
 /// Several sites with some hundreds of pages that change by known patterns.
@@ -112,11 +112,11 @@ impl LivingWeb {
     }
 
     /// The same web and a site that only a browser can render.
-    pub fn with_drawn_site(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
+    pub fn with_rendered_site(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
         LivingWeb::build(seed, start, days, true)
     }
 
-    fn build(seed: u64, start: Timestamp, days: u32, has_drawn_site: bool) -> LivingWeb {
+    fn build(seed: u64, start: Timestamp, days: u32, has_rendered_site: bool) -> LivingWeb {
         let end = start + Span::from_hours(24 * i64::from(days));
         let dies_at = start + Span::from_hours(24 * i64::from(days) * 2 / 3);
         let mut web = Builder { seed, sites: Vec::new(), pages: Vec::new() };
@@ -133,7 +133,7 @@ impl LivingWeb {
             site.dies_at = Some(dies_at);
         }
         web.stages("theatre", "The Two Stages", "Europe/Berlin", 12);
-        if has_drawn_site {
+        if has_rendered_site {
             web.harbour("harbour", "Harbour Board", "Europe/Lisbon", 5);
         }
         for (name, weight) in [("courier", 4.0), ("gazette", 2.0), ("tidings", 2.0)] {
@@ -209,7 +209,7 @@ struct Builder {
 
 impl Builder {
     fn site(&mut self, name: &'static str, title: &'static str, timezone: &'static str) -> usize {
-        self.sites.push(LivingSite { name, title, timezone, weight: 1.0, dies_at: None, is_drawn: false });
+        self.sites.push(LivingSite { name, title, timezone, weight: 1.0, dies_at: None, is_rendered: false });
         self.sites.len() - 1
     }
 
@@ -355,7 +355,7 @@ impl Builder {
     /// Few pages, because a browser takes longer than a plain request: arrivals, and one page per quay.
     fn harbour(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_quays: usize) {
         let site = self.site(name, title, timezone);
-        self.sites[site].is_drawn = true;
+        self.sites[site].is_rendered = true;
         let home =
             self.page("/".into(), LivingKind::List, rates(shape(&[(6.0, 1.0), (17.0, 1.0)]), 5.0, 3.0));
         for number in 0..n_quays {

@@ -104,7 +104,7 @@ impl Segment {
 
 fn render(format: SegmentFormat, seen: &SegmentedPage) -> anyhow::Result<Vec<u8>> {
     let tree = &seen.tree;
-    let drawn = || {
+    let rendered = || {
         seen.layout.as_ref().context("only rendered pages can be drawn; use --format vixml or --format json")
     };
     Ok(match format {
@@ -120,7 +120,7 @@ fn render(format: SegmentFormat, seen: &SegmentedPage) -> anyhow::Result<Vec<u8>
             bytes.push(b'\n');
             bytes
         }
-        SegmentFormat::Svg => draw_svg(tree, drawn()?).into_bytes(),
+        SegmentFormat::Svg => draw_svg(tree, rendered()?).into_bytes(),
     })
 }
 

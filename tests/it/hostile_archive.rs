@@ -222,8 +222,8 @@ fn an_unreadable_capture_that_waits_does_not_stop_a_crawl() {
     bytes[first.len() / 2 + 1] ^= 0x55;
     std::fs::write(&inside, bytes).unwrap();
     crawl_once(&archive, &one_page()).ok();
-    let aside = &archive.json(&["status"])["set_aside"];
-    assert_eq!(aside["n_unread"], 1, "{aside}");
+    let quarantine = &archive.json(&["status"])["set_aside"];
+    assert_eq!(quarantine["n_unread"], 1, "{quarantine}");
     assert_eq!(count(&archive, "SELECT count(*) FROM lessons"), 3, "every look has its lesson");
     let found = verified(&archive, 4);
     assert!(found["defects"].as_array().unwrap().iter().any(|defect| defect["kind"] == "damage"), "{found}");
@@ -308,7 +308,7 @@ fn an_endless_chain_of_companions_is_cut() {
 }
 
 #[test]
-fn an_address_without_measure_is_set_aside_and_stops_nothing() {
+fn an_oversized_url_is_quarantined_and_stops_nothing() {
     let archive = Archive::new();
     let long = format!("http://long.example/{}", "a".repeat(600_000));
     let bytes = [
@@ -492,7 +492,7 @@ fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
 }
 
 #[test]
-fn an_address_without_measure_of_an_earlier_version_is_set_aside() {
+fn an_oversized_url_of_an_earlier_version_is_quarantined() {
     let archive = Archive::new();
     let long = format!("http://long.example/{}", "a".repeat(600_000));
     let pages = [

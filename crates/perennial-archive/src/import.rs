@@ -484,7 +484,7 @@ fn take_in(
 
 /// Marks a file as imported. A file without new captures is removed again.
 fn end_file(store: &mut Store, dir: &Path, file: FileRow, report: &mut FileReport) -> anyhow::Result<()> {
-    if report.n_captures > 0 || store.has_set_aside_record(&file.name)? {
+    if report.n_captures > 0 || store.has_quarantined_record(&file.name)? {
         store.commit(&file, &[])?;
         return Ok(());
     }

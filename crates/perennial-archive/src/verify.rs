@@ -85,9 +85,9 @@ pub struct VerifyReport {
     /// Records whose bytes contradict the digests that they claim: forged or damaged.
     pub n_mismatching: u64,
     /// Quarantined records: they cannot be captures, or could not be analysed. They do not count as defects.
-    pub n_set_aside: u64,
+    pub n_quarantined: u64,
     /// The first quarantined records.
-    pub set_aside: Vec<Defect>,
+    pub quarantined: Vec<Defect>,
     pub defects: Vec<Defect>,
     /// Unfinished work, which is not a defect.
     pub unfinished: Vec<Unfinished>,
@@ -112,10 +112,12 @@ pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::R
 
 /// Adds the observations that could not be analysed. Only the analysis finds them; a scan of the WARC files does not.
 fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
-    report.n_set_aside += store.count_set_aside()?.n_unread;
-    let room = MAX_LISTED.saturating_sub(report.set_aside.len());
-    for (file, QuarantinedRecord { offset, what, .. }) in store.set_aside(QuarantineReason::Analysis, room)? {
-        report.set_aside.push(Defect::new(DefectKind::Analysis, file, Some(offset), what));
+    report.n_quarantined += store.count_quarantined()?.n_unread;
+    let room = MAX_LISTED.saturating_sub(report.quarantined.len());
+    for (file, QuarantinedRecord { offset, what, .. }) in
+        store.quarantined(QuarantineReason::Analysis, room)?
+    {
+        report.quarantined.push(Defect::new(DefectKind::Analysis, file, Some(offset), what));
     }
     Ok(())
 }
@@ -219,9 +221,9 @@ fn check_files(
             report.n_records += checked.n_records;
             report.n_captures += checked.n_captures;
             report.n_mismatching += checked.n_mismatching;
-            report.n_set_aside += checked.n_set_aside;
-            report.set_aside.extend(checked.set_aside);
-            report.set_aside.truncate(MAX_LISTED);
+            report.n_quarantined += checked.n_quarantined;
+            report.quarantined.extend(checked.quarantined);
+            report.quarantined.truncate(MAX_LISTED);
             report.defects.extend(checked.defects);
             report.unfinished.extend(checked.unfinished);
         }
@@ -372,9 +374,9 @@ impl VerifyReport {
         if defect.kind != DefectKind::Record {
             return self.defects.push(defect);
         }
-        self.n_set_aside += 1;
-        if self.set_aside.len() < MAX_LISTED {
-            self.set_aside.push(defect);
+        self.n_quarantined += 1;
+        if self.quarantined.len() < MAX_LISTED {
+            self.quarantined.push(defect);
         }
     }
 }

@@ -161,7 +161,7 @@ fn columns(leaves: &Leaves<'_>, named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)
 /// Kinds of boxes next to an article.
 fn is_column(kind: BoxKind) -> bool {
     use BoxKind::*;
-    matches!(kind, Navigation | Footer | Aside | Related | Advertisement | Newsletter | Share | Notice)
+    matches!(kind, Navigation | Footer | Sidebar | Related | Advertisement | Newsletter | Share | Notice)
 }
 
 /// The element marked as the text of an article, or else as an article.

@@ -111,7 +111,7 @@ pub(super) enum Meaning {
     UpdateFrequency,
     Language,
     /// Its content belongs to neither feed nor item.
-    Aside,
+    Ignored,
     /// A container without its own meaning.
     Container,
 }
@@ -159,8 +159,8 @@ pub(super) fn element_meaning(vocabulary: Vocabulary, name: &str) -> Meaning {
         (Core, "language") | (DublinCore, "language") => M::Language,
         (Core, "rss" | "channel" | "feed" | "rdf" | "items" | "skiphours" | "skipdays")
         | (Media, "group") => M::Container,
-        (Core, _) => M::Aside,
+        (Core, _) => M::Ignored,
         // An unknown element of a different vocabulary may contain anything, which is unrelated to the item.
-        _ => M::Aside,
+        _ => M::Ignored,
     }
 }

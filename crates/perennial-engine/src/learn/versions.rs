@@ -160,6 +160,6 @@ mod tests {
             (1, PageTransition::Updated(1.0)),
             (2, PageTransition::Deleted),
         ];
-        assert_eq!((found.as_slice(), history.n_aside), (expected.as_slice(), 0));
+        assert_eq!((found.as_slice(), history.n_skipped), (expected.as_slice(), 0));
     }
 }

@@ -153,7 +153,7 @@ mod tests {
     fn trees_have_the_configured_size_and_changes() {
         let trees = RandomTrees { n_nodes: 1000, change: 0.06, n_versions: 10, ..RandomTrees::default() };
         let history = trees.build();
-        assert_eq!((history.versions.len(), history.n_aside), (10, 0));
+        assert_eq!((history.versions.len(), history.n_skipped), (10, 0));
         assert_eq!(crate::rules::version_sizes(&history), vec![900; 10]);
         assert!(history.versions[1..].iter().all(|version| version.changes.len() == 54));
         assert_eq!(history.nodes, trees.build().nodes);

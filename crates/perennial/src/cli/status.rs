@@ -76,7 +76,7 @@ fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result
     if counts.n_left_out > 0 {
         writeln!(out, "reduced   {} unimportant versions, stored as deltas", counts.n_left_out)?;
     }
-    let quarantine = &counts.set_aside;
+    let quarantine = &counts.quarantine;
     if *quarantine != Default::default() {
         writeln!(
             out,

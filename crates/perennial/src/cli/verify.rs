@@ -66,8 +66,8 @@ fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Wr
     for repair in &report.repairs {
         writeln!(out, "{repair}")?;
     }
-    for aside in &report.set_aside {
-        writeln!(out, "quarantined: {}{}: {}", aside.file, position_text(aside), aside.what)?;
+    for record in &report.quarantined {
+        writeln!(out, "quarantined: {}{}: {}", record.file, position_text(record), record.what)?;
     }
     for unfinished in &report.unfinished {
         let Unfinished { file, what } = unfinished;
@@ -77,11 +77,11 @@ fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Wr
         let origin = if defect.is_foreign { "imported with this defect: " } else { "" };
         writeln!(out, "{}{}: {origin}{}", defect.file, position_text(defect), defect.what)?;
     }
-    if report.n_set_aside > 0 {
+    if report.n_quarantined > 0 {
         writeln!(
             out,
             "{} records are quarantined: they cannot be captures, or could not be analysed",
-            report.n_set_aside
+            report.n_quarantined
         )?;
     }
     if report.n_mismatching > 0 {

@@ -86,7 +86,7 @@ fn body(out: &mut String, answer: &ServedPage<'_>) {
         LivingKind::Product => product(out, answer, version),
     }
     out.push_str("</main>");
-    aside(out, answer, page);
+    sidebar(out, answer, page);
     footer(out, answer, page);
 }
 
@@ -208,7 +208,7 @@ fn product(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     out.push_str("</article>");
 }
 
-fn aside(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
+fn sidebar(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     out.push_str("<aside><h3>More</h3><ul>");
     for &link in &page.links {
         let target = &answer.web.pages[link];

@@ -65,11 +65,11 @@ pub(super) fn read_files(context: &Context, files: &[PathBuf]) -> anyhow::Result
     let bar = context.progress_count(files.len() as u64, "reading histories");
     for file in files {
         let history = read_history(file).with_context(|| format!("reading {}", file.display()))?;
-        if history.n_aside > 0 {
+        if history.n_skipped > 0 {
             context.note(format_args!(
                 "{}: {} impossible changes were skipped, such as the removal of an unknown page",
                 file.display(),
-                history.n_aside
+                history.n_skipped
             ));
         }
         histories.push(history);

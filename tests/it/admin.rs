@@ -75,7 +75,7 @@ impl AdminServer {
     }
 
     /// Posts JSON as a program does.
-    pub(crate) fn act(&self, json: &str) -> Answered {
+    pub(crate) fn action(&self, json: &str) -> Answered {
         let bearer = format!("Bearer {}", self.token);
         self.post("/api/admin", &[("Authorization", &bearer), ("Content-Type", "application/json")], json)
     }
@@ -112,7 +112,7 @@ fn post(host: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answered
     Answered { status, head: head.to_owned(), body: body.to_owned() }
 }
 
-pub(crate) fn acts(archive: &Archive) -> Vec<String> {
+pub(crate) fn audit_log(archive: &Archive) -> Vec<String> {
     let lines = archive.json(&["log", "--audit"]);
     let words =
         |line: &Value| format!("{} {}", line["reason"].as_str().unwrap(), line["url"].as_str().unwrap());
@@ -124,10 +124,10 @@ pub(crate) fn settings(archive: &Archive) -> String {
 }
 
 #[test]
-fn nobody_acts_without_the_right() {
+fn no_action_without_authorisation() {
     let archive = Archive::new();
     archive.ok(&["add", "https://a.example/"]);
-    let (before, actions_before) = (settings(&archive), acts(&archive));
+    let (before, actions_before) = (settings(&archive), audit_log(&archive));
     let served = AdminServer::of(&archive);
     let (cookie, form) = served.log_in();
     let ours = format!("http://{}", served.main);
@@ -137,7 +137,7 @@ fn nobody_acts_without_the_right() {
     let form_type = ("Content-Type", "application/x-www-form-urlencoded");
     let session = ("Cookie", cookie.as_str());
     let json = ("Content-Type", "application/json");
-    let act = "{\"act\":\"pause\",\"url\":\"a.example\"}";
+    let action = "{\"act\":\"pause\",\"url\":\"a.example\"}";
     for (what, path, fields, body, expected) in [
         ("no session", "/admin", vec![("Origin", ours.as_str()), form_type], pause.as_str(), 403),
         ("no origin", "/admin", vec![session, form_type], &pause, 403),
@@ -166,21 +166,21 @@ fn nobody_acts_without_the_right() {
             &pause,
             400,
         ),
-        ("no token", "/api/admin", vec![json], act, 403),
-        ("wrong token", "/api/admin", vec![("Authorization", "Bearer 0000000000000000"), json], act, 403),
-        ("cookie on the API", "/api/admin", vec![("Origin", ours.as_str()), session, json], act, 403),
+        ("no token", "/api/admin", vec![json], action, 403),
+        ("wrong token", "/api/admin", vec![("Authorization", "Bearer 0000000000000000"), json], action, 403),
+        ("cookie on the API", "/api/admin", vec![("Origin", ours.as_str()), session, json], action, 403),
         (
             "token from a page",
             "/api/admin",
             vec![("Authorization", bearer.as_str()), ("Origin", beside.as_str()), json],
-            act,
+            action,
             403,
         ),
         (
             "no JSON",
             "/api/admin",
             vec![("Authorization", bearer.as_str()), ("Content-Type", "text/plain")],
-            act,
+            action,
             400,
         ),
         ("elsewhere", "/sites", vec![("Origin", ours.as_str()), session, form_type], &pause, 405),
@@ -212,7 +212,7 @@ fn nobody_acts_without_the_right() {
     assert_eq!(read.field("access-control-allow-origin"), "");
     assert!(read.field("content-security-policy").contains("frame-ancestors 'none'"));
     assert_eq!(settings(&archive), before);
-    assert_eq!(acts(&archive), actions_before);
+    assert_eq!(audit_log(&archive), actions_before);
     // The same request succeeds if everything is right.
     assert_eq!(served.submit("/admin", &cookie, &pause).status, 303);
     assert!(settings(&archive).contains("paused = true"));
@@ -281,12 +281,12 @@ fn a_server_without_an_operator_says_how_to_get_one() {
 }
 
 #[test]
-fn programs_act_as_the_description_says() {
+fn api_actions_match_the_description() {
     let archive = Archive::new();
     let served = AdminServer::of(&archive);
     let described = send_request(&served.main, "GET", "/api/openapi.json", &[]).json();
     let schema = |name: &str| described["components"]["schemas"][name].clone();
-    for (act, expected) in [
+    for (action, expected) in [
         ("{\"act\":\"add\",\"url\":\"a.example\",\"weight\":2}", 200),
         ("{\"act\":\"pause\",\"url\":\"https://a.example/\"}", 200),
         ("{\"act\":\"retry\",\"url\":\"https://a.example/x\"}", 409),
@@ -299,16 +299,16 @@ fn programs_act_as_the_description_says() {
         ("{\"act\":\"fly\"}", 400),
         ("{\"act\":\"remove\",\"url\":\"a.example\"}", 200),
     ] {
-        let answer = served.act(act);
-        assert_eq!(answer.status, expected, "{act}: {}", answer.body);
+        let answer = served.action(action);
+        assert_eq!(answer.status, expected, "{action}: {}", answer.body);
         let value: Value = serde_json::from_str(&answer.body).unwrap();
         let name = if expected == 200 { "Done" } else { "Problem" };
-        assert_eq!(mismatch(&value, &schema(name), &described, act), None);
+        assert_eq!(mismatch(&value, &schema(name), &described, action), None);
     }
-    let acts_page = send_request(&served.main, "GET", "/api/audit", &[]).json();
-    assert_eq!(mismatch(&acts_page, &schema("Acts"), &described, "/api/audit"), None);
-    assert_eq!(acts_page["n_actions"], 7, "{acts_page}");
-    assert_eq!(acts_page["actions"][0]["who"], "admin's token");
+    let audit_page = send_request(&served.main, "GET", "/api/audit", &[]).json();
+    assert_eq!(mismatch(&audit_page, &schema("Acts"), &described, "/api/audit"), None);
+    assert_eq!(audit_page["n_actions"], 7, "{audit_page}");
+    assert_eq!(audit_page["actions"][0]["who"], "admin's token");
     let page = send_request(&served.main, "GET", "/audit", &[]).text();
     assert!(page.contains("7 changes of settings") && page.contains("retry"), "{page}");
 }
@@ -384,7 +384,7 @@ fn a_running_crawl_obeys() {
 
     // The server pauses the site.
     let site = first.url("/");
-    let paused = served.act(&format!("{{\"act\":\"pause\",\"url\":\"{site}\"}}"));
+    let paused = served.action(&format!("{{\"act\":\"pause\",\"url\":\"{site}\"}}"));
     assert_eq!(paused.status, 200, "{}", paused.body);
     wait_until("the crawl that goes on", || crawl.n_said(CHANGED) == 2);
     let n_before = (first.n_requests("/"), first.n_requests("/second"));
@@ -412,7 +412,7 @@ fn a_running_crawl_obeys() {
     wait_until("the requested visit", || first.n_requests("/second") > n_before.1);
     wait_until("the visit in the log", || archive.ok(&["log", "-n", "500"]).contains("/second [requested]"));
     drop(crawl);
-    let report = acts(&archive);
+    let report = audit_log(&archive);
     let expected = [
         ("add", &site),
         ("add", &second.url("/")),
@@ -420,7 +420,7 @@ fn a_running_crawl_obeys() {
         ("resume", &site),
         ("retry", &first.url("/second")),
     ];
-    assert_eq!(report, expected.map(|(act, url)| format!("{act} {url}")));
+    assert_eq!(report, expected.map(|(action, url)| format!("{action} {url}")));
 }
 
 #[test]

@@ -203,7 +203,7 @@ pub(crate) const OPERATED: &[(&str, &str)] = &[
 ];
 
 /// Admin actions as JSON, in this order.
-pub(crate) const ACTS: &[(&str, &str)] = &[
+pub(crate) const ADMIN_ACTIONS: &[(&str, &str)] = &[
     ("act-pause", r#"{"act":"pause","url":"town.localhost"}"#),
     ("act-resume", r#"{"act":"resume","url":"http://town.localhost/"}"#),
     (

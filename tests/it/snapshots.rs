@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::admin::{AdminServer, Answered};
 use crate::crawled::Archive;
 use crate::outline::{self, Assets};
-use crate::requests::{ACTS, DASHBOARD, EMPTY, OPERATED, SERVER, api_of, route_of};
+use crate::requests::{ADMIN_ACTIONS, DASHBOARD, EMPTY, OPERATED, SERVER, api_of, route_of};
 use crate::server::{Answer, Serving, send_request};
 use crate::sources::sources;
 use crate::town::Town;
@@ -329,9 +329,9 @@ fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     for (name, path) in OPERATED {
         recorder.check(&mut folder, name, &format!("GET {path}"), &get(path, &cookie));
     }
-    for (name, act) in ACTS {
-        let request = format!("POST /api/admin {act}");
-        recorder.check(&mut folder, name, &request, &answer_of(operated.act(act)));
+    for (name, action) in ADMIN_ACTIONS {
+        let request = format!("POST /api/admin {action}");
+        recorder.check(&mut folder, name, &request, &answer_of(operated.action(action)));
     }
     for (name, path, fields) in [
         ("form-pause", "/admin", "act=pause&url=town.localhost&back=/site/town.localhost"),

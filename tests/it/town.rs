@@ -39,8 +39,8 @@ impl Town {
         town.archive.ended(&["notify", "send"], 1);
         import_damaged(&town.archive);
         town.archive.ok(&["analyse"]);
-        town.act(&["pause", "http://press.localhost/"]);
-        town.act(&[
+        town.run(&["pause", "http://press.localhost/"]);
+        town.run(&[
             "set",
             "http://town.localhost/",
             "--weight",
@@ -50,13 +50,13 @@ impl Town {
             "--goal",
             "importance",
         ]);
-        town.act(&["part", "pin", "http://town.localhost/", "--selector", "#limit", "--importance", "0.6"]);
-        town.act(&["part", "ignore", "http://town.localhost/", "--selector", "nav a[title]"]);
+        town.run(&["part", "pin", "http://town.localhost/", "--selector", "#limit", "--importance", "0.6"]);
+        town.run(&["part", "ignore", "http://town.localhost/", "--selector", "nav a[title]"]);
         town
     }
 
     /// Runs a command as a user with a fixed name.
-    fn act(&self, args: &[&str]) {
+    fn run(&self, args: &[&str]) {
         let output = self.archive.command(args).env("USER", "clerk").output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
     }

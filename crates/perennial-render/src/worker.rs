@@ -55,7 +55,7 @@ pub fn confinement_gaps(limits: WorkerLimits) -> io::Result<Vec<String>> {
         ];
         let missing =
             missing.into_iter().filter_map(|(name, why)| Some(format!("{name} is missing: {}", why?)));
-        let possible = possible_actions(&program).into_iter().map(|act| format!("it can {act}"));
+        let possible = possible_actions(&program).into_iter().map(|action| format!("it can {action}"));
         possible.chain(missing).collect()
     })
 }
@@ -70,7 +70,7 @@ fn possible_actions(readable: &Path) -> Vec<&'static str> {
         ("start processes", Command::new(readable).arg("--version").output().is_ok()),
         ("start threads", std::thread::Builder::new().spawn(|| ()).is_ok()),
     ];
-    tries.into_iter().filter(|(_, is_possible)| *is_possible).map(|(act, _)| act).collect()
+    tries.into_iter().filter(|(_, is_possible)| *is_possible).map(|(action, _)| action).collect()
 }
 
 /// Runs work on a thread with a large stack, confined as far as this machine allows.

@@ -226,7 +226,7 @@ impl PartAction {
 /// Performs an action: edits the settings and logs it, or does neither and returns the reason.
 pub fn perform(
     archive: &Archive,
-    act: &AdminAction,
+    action: &AdminAction,
     who: &str,
     now: Timestamp,
 ) -> anyhow::Result<AdminOutcome> {
@@ -238,7 +238,7 @@ pub fn perform(
         names.iter().map(|name| Ok(known.seeds.named(name)?.scope.seed.clone())).collect()
     };
     let one = |name: &String| named(std::slice::from_ref(name));
-    let edited = match act {
+    let edited = match action {
         AdminAction::Follow(seeds) => settings::follow(&path, seeds)?,
         AdminAction::Remove(names) => {
             let urls = named(names)?;
@@ -254,13 +254,14 @@ pub fn perform(
         AdminAction::Set(name, change) => settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?,
         AdminAction::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.apply_to(seed))?,
         AdminAction::Retry(target) => {
-            let lines = vec![AuditEntry::new(now, who, act.name(), &retried(&known, target)?, String::new())];
+            let lines =
+                vec![AuditEntry::new(now, who, action.name(), &retried(&known, target)?, String::new())];
             lines.iter().try_for_each(|line| log.put(line))?;
             return Ok(AdminOutcome { lines, settings: known });
         }
     };
     let line = |edited: &SiteEdit| {
-        let name = if edited.is_new || act.name() != "add" { act.name() } else { "set" };
+        let name = if edited.is_new || action.name() != "add" { action.name() } else { "set" };
         // The name of the action already says that the site is paused.
         let details = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
         AuditEntry::new(now, who, name, edited.url.as_str(), details.collect::<Vec<_>>().join(", "))
@@ -333,7 +334,7 @@ mod tests {
         }
         let mut logged = Vec::new();
         audit::each_audit_entry(archive.root(), |line| {
-            logged.push(format!("{} {} {}", line.act, line.url, line.detail))
+            logged.push(format!("{} {} {}", line.action, line.url, line.detail))
         })
         .unwrap();
         assert_eq!(

@@ -253,7 +253,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                     @for action in &view.actions {
                         tr {
                             td.nowrap { time datetime=(action.time) { (Timestamp::parse(&action.time).map(date_time).unwrap_or_default()) } }
-                            td data-l="Action" { (action.act) }
+                            td data-l="Action" { (action.action) }
                             td.w { (untrusted(&action.url)) }
                             td.w { (untrusted(&action.detail)) }
                             td.w { (untrusted(&action.who)) }

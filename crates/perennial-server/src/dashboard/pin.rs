@@ -28,7 +28,7 @@ pub(crate) struct View {
     /// The site to which the setting applies.
     site: String,
     /// `pin` or `ignore`.
-    act: &'static str,
+    action: &'static str,
     selector: String,
     /// How importance would have changed.
     effect: Option<PartEffect>,
@@ -52,17 +52,17 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
         ))
     };
     let seed = archive.settings().seeds.of_page(&parsed).ok_or_else(not_followed)?;
-    let act = if request.given("act") == Some("ignore") { "ignore" } else { "pin" };
+    let action = if request.given("act") == Some("ignore") { "ignore" } else { "pin" };
     let mut view = View {
         site: seed.scope.seed.to_string(),
-        act,
+        action,
         selector: text("selector"),
         importance: text("importance"),
         effect: None,
         problem: None,
         url,
     };
-    let part = request.given("selector").map(|_| read_part(seed, act, request));
+    let part = request.given("selector").map(|_| read_part(seed, action, request));
     match (part, request.form) {
         (Some(Ok(part)), _) => {
             let effect = part.effect(&archive, seed, MAX_EDITS, &|| ());
@@ -77,9 +77,9 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 }
 
 /// Reads the part as the action itself would.
-fn read_part(seed: &Seed, act: &str, request: &Request<'_>) -> Result<PartAction, String> {
+fn read_part(seed: &Seed, action: &str, request: &Request<'_>) -> Result<PartAction, String> {
     let read = AdminAction::read(|name| match name {
-        "act" => Some(act),
+        "act" => Some(action),
         "url" => Some(seed.scope.seed.as_str()),
         name => request.query.get(name),
     })?;
@@ -118,7 +118,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let json = view.effect.as_ref().map(|_| {
         let parameters = [
             ("url", &*view.url),
-            ("act", view.act),
+            ("act", view.action),
             ("selector", &*view.selector),
             ("importance", &*view.importance),
         ];
@@ -131,7 +131,7 @@ fn summary(view: &View, effect: &PartEffect) -> Markup {
     html! {
         p.lead {
             "The last 30 days of " (untrusted(&view.site)) ", with " code { (untrusted(&view.selector)) } " "
-            @if view.act == "ignore" { "ignored" } @else { "pinned" } ": "
+            @if view.action == "ignore" { "ignored" } @else { "pinned" } ": "
             (counted(effect.n_touching as u64, "edit", "edits")) " changed it, " (effect.n_inside)
             " of them nothing else. The importance of all edits together was " (format!("{:.2}", effect.importance))
             " and would have been about " (format!("{:.2}", effect.importance_then)) "."
@@ -148,8 +148,8 @@ fn effect_form(view: &View, base: &str) -> Markup {
             form.do action={ (base) "/pin" } {
                 input type="hidden" name="url" value=(view.url);
                 label { "Part " input type="text" name="selector" value=(view.selector) size="36" placeholder="#headlines" required; }
-                @for (act, words) in [("pin", " counts most"), ("ignore", " does not count")] {
-                    label.sw { input type="radio" name="act" value=(act) checked[view.act == act]; (words) }
+                @for (action, words) in [("pin", " counts most"), ("ignore", " does not count")] {
+                    label.sw { input type="radio" name="act" value=(action) checked[view.action == action]; (words) }
                 }
                 label {
                     "Share, if pinned "
@@ -165,12 +165,12 @@ fn effect_form(view: &View, base: &str) -> Markup {
 fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
     let back = site_address(place.base, host_with_port(&view.site));
     let fields = [("url", &*view.site), ("selector", &*view.selector), ("importance", &*view.importance)];
-    let act = form(
+    let action = form(
         place,
-        view.act,
+        view.action,
         &fields,
         &back,
-        &html! { button.btn.go { @if view.act == "ignore" { "Ignore" } @else { "Pin" } } },
+        &html! { button.btn.go { @if view.action == "ignore" { "Ignore" } @else { "Pin" } } },
     );
     html! {
         section {
@@ -184,8 +184,8 @@ fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
                     None,
                 )),
             }
-            div.row style="margin-top:16px" { (act) }
-            @if !act.0.is_empty() {
+            div.row style="margin-top:16px" { (action) }
+            @if !action.0.is_empty() {
                 p.mute.how { "It applies from the next capture of each page. Undo it on the page of the site." }
             }
             (login_hint(place))

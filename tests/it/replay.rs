@@ -254,7 +254,7 @@ fn a_site_with_scripts_is_replayed_as_it_was() {
         assert_eq!(played, 2.0);
         assert_eq!(viewer.inside(LEAKED), "3 items", "{:?}", viewer.errors);
         viewer.until(false, "document.querySelectorAll('.t tbody tr').length >= 12");
-        let foreign: Vec<&String> = viewer
+        let elsewhere: Vec<&String> = viewer
             .requested
             .iter()
             .filter(|url| {
@@ -263,7 +263,7 @@ fn a_site_with_scripts_is_replayed_as_it_was() {
                     && url.starts_with("http")
             })
             .collect();
-        assert!(foreign.is_empty(), "{foreign:?}");
+        assert!(elsewhere.is_empty(), "{elsewhere:?}");
     }
     the_banner_leads_through_time(&mut viewer, &serving, &root, &times);
     links_keep_one_instant_if_wanted(&mut viewer, &serving, &root, &times);

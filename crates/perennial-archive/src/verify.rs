@@ -33,12 +33,12 @@ pub struct Defect {
     /// A description for people.
     pub what: String,
     /// Whether the defect came with an imported file, whose bytes have not changed since the import.
-    pub is_foreign: bool,
+    pub is_imported: bool,
 }
 
 impl Defect {
     fn new(kind: DefectKind, file: impl Into<String>, offset: Option<u64>, what: String) -> Defect {
-        Defect { kind, file: file.into(), offset, what, is_foreign: false }
+        Defect { kind, file: file.into(), offset, what, is_imported: false }
     }
 }
 
@@ -349,18 +349,19 @@ fn check_file(
 
 impl VerifyReport {
     /// Number of defects that came with imported files.
-    pub fn n_foreign(&self) -> usize {
-        self.defects.iter().filter(|defect| defect.is_foreign).count()
+    pub fn n_imported(&self) -> usize {
+        self.defects.iter().filter(|defect| defect.is_imported).count()
     }
 
     /// Marks damage and false digests as imported if the file still has its imported bytes. Only files with such
     /// defects are read for this check.
     fn mark_imported(&mut self, archive: &Archive, file: &FileOnDisk, row: &FileRow) -> anyhow::Result<()> {
-        let may_be_foreign = |defect: &Defect| matches!(defect.kind, DefectKind::Damage | DefectKind::Digest);
+        let may_be_imported =
+            |defect: &Defect| matches!(defect.kind, DefectKind::Damage | DefectKind::Digest);
         let Some(source_digest) = &row.source_digest else { return Ok(()) };
-        if self.defects.iter().any(may_be_foreign) && imported_digest(archive, file)? == *source_digest {
-            for defect in self.defects.iter_mut().filter(|defect| may_be_foreign(defect)) {
-                defect.is_foreign = true;
+        if self.defects.iter().any(may_be_imported) && imported_digest(archive, file)? == *source_digest {
+            for defect in self.defects.iter_mut().filter(|defect| may_be_imported(defect)) {
+                defect.is_imported = true;
             }
         }
         Ok(())

@@ -337,7 +337,7 @@ impl<'a> BrowserTab<'a> {
             let (session, params) = (text(&event["sessionId"]), &event["params"]);
             let method = event["method"].as_str().unwrap_or_default();
             if method == "Target.targetCreated" {
-                self.close_foreign_target(&params["targetInfo"])?;
+                self.close_unknown_target(&params["targetInfo"])?;
             }
             if !self.sessions.contains(&session) {
                 continue;
@@ -380,7 +380,7 @@ impl<'a> BrowserTab<'a> {
     }
 
     /// Closes windows, and workers that outlive the page.
-    fn close_foreign_target(&mut self, target: &Value) -> Result<(), BrowserError> {
+    fn close_unknown_target(&mut self, target: &Value) -> Result<(), BrowserError> {
         let is_part = matches!(target["type"].as_str(), Some("iframe" | "worker" | "tab" | "browser"));
         let is_ours = target["browserContextId"] == self.context.as_str();
         if !is_ours || is_part || target["targetId"] == self.target.as_str() {

@@ -82,12 +82,11 @@ fn articles_have_versions_when_their_own_words_changed() {
     let all = lines(&archive.ok(&["article", "list", "--json"]));
     assert_eq!(all.len(), 6, "{all:?}");
     assert!(
-        all.iter()
-            .all(|object| object["feed"] == web.url("/feed.xml")
-                && object["text"].as_str().unwrap().len() > 200)
+        all.iter().all(|article| article["feed"] == web.url("/feed.xml")
+            && article["text"].as_str().unwrap().len() > 200)
     );
     let edited = lines(&archive.ok(&["article", "list", "--edited", "--json"]));
-    let pages: Vec<&Value> = edited.iter().map(|object| &object["page"]).collect();
+    let pages: Vec<&Value> = edited.iter().map(|article| &article["page"]).collect();
     assert_eq!(pages, [&Value::from(web.url("/a0"))], "surroundings are no version");
     let versions = edited[0]["versions"].as_array().unwrap();
     assert_eq!(versions.len(), 2);

@@ -31,7 +31,7 @@ fn press_archive(web: &Web) -> Archive {
 }
 
 #[test]
-fn objects_are_exported_with_every_version_whole() {
+fn articles_are_exported_with_every_version_whole() {
     let web = Web::serve(press);
     let archive = press_archive(&web);
     let (code, report, path) = exported(&archive, "objects");
@@ -40,16 +40,19 @@ fn objects_are_exported_with_every_version_whole() {
         (Some(0), &6.into(), &7.into()),
         "{report}"
     );
-    let objects = lines(&read(&path));
+    let articles = lines(&read(&path));
     let edited: Vec<&Value> =
-        objects.iter().filter(|object| object["versions"].as_array().unwrap().len() > 1).collect();
-    assert_eq!((objects.len(), edited.len()), (6, 1));
+        articles.iter().filter(|article| article["versions"].as_array().unwrap().len() > 1).collect();
+    assert_eq!((articles.len(), edited.len()), (6, 1));
     let before = edited[0]["versions"][0]["text"].as_str().unwrap();
     assert!(
         !before.contains("quietly") && edited[0]["text"].as_str().unwrap().contains("quietly"),
         "{before}"
     );
-    assert!(objects.iter().all(|object| !object["text"].as_str().unwrap().contains("visitor")), "no layout");
+    assert!(
+        articles.iter().all(|article| !article["text"].as_str().unwrap().contains("visitor")),
+        "no layout"
+    );
     let (code, _, path) = exported(&archive, "objects-markdown");
     let text = read(&path);
     assert_eq!((code, text.lines().filter(|line| line.starts_with("# ")).count()), (Some(0), 6), "{text}");

@@ -100,15 +100,15 @@ fn write_cdxj(query: &CdxQuery, rows: &Rows) -> String {
         let _ = match &query.fields {
             None => writeln!(out, "{line}"),
             Some(fields) => {
-                let object = object_of(line, fields.iter().map(String::as_str), query.dialect);
-                writeln!(out, "{} {} {}", line.key, line.timestamp, Value::Object(object))
+                let article = json_object(line, fields.iter().map(String::as_str), query.dialect);
+                writeln!(out, "{} {} {}", line.key, line.timestamp, Value::Object(article))
             }
         };
     }
     out
 }
 
-fn object_of<'n>(
+fn json_object<'n>(
     line: &CdxjLine,
     names: impl Iterator<Item = &'n str>,
     dialect: Dialect,
@@ -121,11 +121,11 @@ fn object_of<'n>(
 fn write_json_lines(query: &CdxQuery, names: &[&str], rows: &Rows) -> String {
     let mut out = String::new();
     for line in &rows.rows {
-        let mut object = object_of(line, names.iter().copied(), query.dialect);
+        let mut article = json_object(line, names.iter().copied(), query.dialect);
         if query.fields.is_none() {
-            object.extend(line.extra.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
+            article.extend(line.extra.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
         }
-        let _ = writeln!(out, "{}", Value::Object(object));
+        let _ = writeln!(out, "{}", Value::Object(article));
     }
     out
 }

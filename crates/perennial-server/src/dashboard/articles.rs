@@ -237,22 +237,22 @@ fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Opt
     };
     let versions = found.versions.iter().enumerate().map(|(number, version)| {
         let before = number.checked_sub(1).and_then(|before| found.versions.get(before));
-        let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
+        let edits = before.map(|before| edits(&before.article, &version.article)).unwrap_or_default();
         let edit = |edit: &perennial_core::article::version::Edit| EditView {
             field: field_name(edit.field),
             words: edit.runs.iter().map(words).collect(),
         };
         ArticleVersion {
             since: version.since.into(),
-            title: version.object.title.clone(),
+            title: version.article.title.clone(),
             edits: edits.iter().map(edit).collect(),
         }
     });
     Some(View {
-        title: latest.object.title.clone(),
-        text: latest.object.text.clone(),
-        time: latest.object.time.map(Time),
-        author: latest.object.author.clone(),
+        title: latest.article.title.clone(),
+        text: latest.article.text.clone(),
+        time: latest.article.time.map(Time),
+        author: latest.article.author.clone(),
         capture: latest.since.into(),
         versions: versions.collect(),
         n_unread: found.n_unread,

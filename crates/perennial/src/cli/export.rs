@@ -82,9 +82,9 @@ enum ExportFormat {
     /// The index lines, with the file names of this archive
     Cdxj,
     /// The articles that feeds announced, one per line as JSON
-    Objects,
+    Articles,
     /// The articles as Markdown
-    ObjectsMarkdown,
+    ArticlesMarkdown,
     /// The blocks of every version: Vi-XML documents below one root
     Vixml,
     /// The operations of every change: Vi-Delta documents below one root
@@ -98,7 +98,7 @@ enum ExportFormat {
 /// The code that writes a format.
 enum ExportWriter {
     Records(export::RecordFormat),
-    Objects(ArticleFormat),
+    Articles(ArticleFormat),
     Trees,
     Deltas,
     Table(TableForm),
@@ -110,8 +110,8 @@ impl ExportFormat {
             ExportFormat::Wacz => ExportWriter::Records(export::RecordFormat::Wacz),
             ExportFormat::Warc => ExportWriter::Records(export::RecordFormat::Warc),
             ExportFormat::Cdxj => ExportWriter::Records(export::RecordFormat::Cdxj),
-            ExportFormat::Objects => ExportWriter::Objects(ArticleFormat::JsonLines),
-            ExportFormat::ObjectsMarkdown => ExportWriter::Objects(ArticleFormat::Markdown),
+            ExportFormat::Articles => ExportWriter::Articles(ArticleFormat::JsonLines),
+            ExportFormat::ArticlesMarkdown => ExportWriter::Articles(ArticleFormat::Markdown),
             ExportFormat::Vixml => ExportWriter::Trees,
             ExportFormat::Videlta => ExportWriter::Deltas,
             ExportFormat::Csv => ExportWriter::Table(TableForm::Csv),
@@ -133,7 +133,7 @@ impl Export {
             CaptureFilter { site, page, since: self.since, until: self.until, ..CaptureFilter::default() };
         let result = match self.format.writer() {
             ExportWriter::Records(format) => self.export_records(context, format, &filter, out),
-            ExportWriter::Objects(format) => self.export_objects(context, format, &filter, out),
+            ExportWriter::Articles(format) => self.export_articles(context, format, &filter, out),
             ExportWriter::Trees => export_xml(context, "trees", out, |snapshot, out, progress| {
                 write_trees(snapshot.store(), &filter, out, progress)
             }),
@@ -187,7 +187,7 @@ impl Export {
         Ok(ExportSummary { words, n_damaged: report.n_damaged, report: serde_json::to_value(&report)? })
     }
 
-    fn export_objects(
+    fn export_articles(
         &self,
         context: &Context,
         format: ArticleFormat,

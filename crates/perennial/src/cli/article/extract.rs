@@ -240,23 +240,23 @@ impl ArticlePrinter<'_> {
 
     /// Prints the article of one page, or its edits since the previous version.
     fn print(&mut self, name: &str, job: &ExtractJob, source: &Source<'_>) -> anyhow::Result<()> {
-        let object = self.extract_article(source.html, job, source.template);
+        let article = self.extract_article(source.html, job, source.template);
         let before = source.before.map(|html| self.extract_article(html, job, source.template));
         if !self.context.json {
             match &before {
-                Some(before) => write_edits(&mut self.out, before, &object)?,
-                None => write_text(&mut self.out, &object)?,
+                Some(before) => write_edits(&mut self.out, before, &article)?,
+                None => write_text(&mut self.out, &article)?,
             }
             return Ok(());
         }
-        let mut line = article_json(&object);
+        let mut line = article_json(&article);
         line["page"] = json!(name);
         if !job.id.is_null() {
             line["id"] = job.id.clone();
         }
         if let Some(before) = &before {
-            line["same_version"] = json!(same_version(before, &object));
-            line["edits"] = edits(before, &object).iter().map(edit_json).collect();
+            line["same_version"] = json!(same_version(before, &article));
+            line["edits"] = edits(before, &article).iter().map(edit_json).collect();
         }
         serde_json::to_writer(&mut self.out, &line)?;
         Ok(writeln!(self.out)?)
@@ -298,21 +298,21 @@ fn read_template(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
 }
 
 /// Writes headline, author, time, lead and text, and the number of links, images and comments.
-pub(in crate::cli) fn write_text(out: &mut dyn Write, object: &Article) -> std::io::Result<()> {
-    if object.text.is_empty() {
-        return writeln!(out, "{}\n\n(the page contains no running text)\n", object.title);
+pub(in crate::cli) fn write_text(out: &mut dyn Write, article: &Article) -> std::io::Result<()> {
+    if article.text.is_empty() {
+        return writeln!(out, "{}\n\n(the page contains no running text)\n", article.title);
     }
-    writeln!(out, "{}", object.title)?;
-    let time = object.time.map(|time| time.to_rfc3339()).unwrap_or_default();
+    writeln!(out, "{}", article.title)?;
+    let time = article.time.map(|time| time.to_rfc3339()).unwrap_or_default();
     let said: Vec<&str> =
-        [object.author.as_str(), time.as_str()].into_iter().filter(|said| !said.is_empty()).collect();
+        [article.author.as_str(), time.as_str()].into_iter().filter(|said| !said.is_empty()).collect();
     if !said.is_empty() {
         writeln!(out, "{}", said.join(", "))?;
     }
-    for part in [&object.lead, &object.text].into_iter().filter(|part| !part.is_empty()) {
+    for part in [&article.lead, &article.text].into_iter().filter(|part| !part.is_empty()) {
         writeln!(out, "\n{part}")?;
     }
-    let (n_links, n_images, n_comments) = (object.links.len(), object.images.len(), object.comments.len());
+    let (n_links, n_images, n_comments) = (article.links.len(), article.images.len(), article.comments.len());
     writeln!(out, "\n({n_links} links, {n_images} images, {n_comments} paragraphs of comments)\n")
 }
 
@@ -344,9 +344,9 @@ pub(in crate::cli) fn write_edits(
     }
     if edits.is_empty() {
         writeln!(out, "\nlinks or images:")?;
-        let addresses = |object: &Article| -> BTreeSet<String> {
-            let links = object.links.iter().map(|link| link.address.clone());
-            links.chain(object.images.iter().map(|image| image.address.clone())).collect()
+        let addresses = |article: &Article| -> BTreeSet<String> {
+            let links = article.links.iter().map(|link| link.address.clone());
+            links.chain(article.images.iter().map(|image| image.address.clone())).collect()
         };
         let (old, new) = (addresses(before), addresses(after));
         old.difference(&new).try_for_each(|address| writeln!(out, "  [-{address}-]"))?;

@@ -18,7 +18,7 @@ pub struct CaptureMatch {
     /// The observation; its time is the memento's.
     pub capture: Capture,
     /// The capture whose record contains the payload.
-    pub holder: Capture,
+    pub payload_capture: Capture,
     /// That record.
     pub record: OpenRecord,
     /// The head of the observation itself, if it has one.
@@ -58,12 +58,21 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
         let capture = &around[choice.index];
         match open(snapshot, capture) {
             Ok((_, _, head)) if leads_to_itself(&head, capture, &key) => {}
-            Ok((holder, record, head)) => {
+            Ok((payload_capture, record, head)) => {
                 let (previous, next) = beside(&around, capture);
                 let span = snapshot.store().key_span(&key).map_err(NoCapture::Failed)?;
                 let span = span.unwrap_or((capture.time, capture.time));
                 let (capture, state) = (capture.clone(), choice.state);
-                return Ok(CaptureMatch { capture, holder, record, head, state, previous, next, span });
+                return Ok(CaptureMatch {
+                    capture,
+                    payload_capture,
+                    record,
+                    head,
+                    state,
+                    previous,
+                    next,
+                    span,
+                });
             }
             // A damaged record is reported; showing a different capture would hide the damage.
             Err(lost @ (NoCapture::Damaged(_) | NoCapture::Failed(_))) => return Err(lost),
@@ -117,15 +126,15 @@ fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
 /// or URL may have sent the same bytes. The head of a 304 says nothing about the payload.
 fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), NoCapture> {
     let archive = snapshot.archive();
-    let holder = archive.holder(snapshot.store(), capture).map_err(NoCapture::Failed)?;
-    let Some(holder) = holder else { return Err(NoCapture::NotHeld(capture.time)) };
-    let record = archive.open_record(&holder).map_err(NoCapture::Damaged)?;
-    let own = match holder.id == capture.id || capture.status == Some(304) {
+    let payload_capture = archive.payload_capture(snapshot.store(), capture).map_err(NoCapture::Failed)?;
+    let Some(payload_capture) = payload_capture else { return Err(NoCapture::NotHeld(capture.time)) };
+    let record = archive.open_record(&payload_capture).map_err(NoCapture::Damaged)?;
+    let own = match payload_capture.id == capture.id || capture.status == Some(304) {
         true => None,
         false => Some(archive.open_record(capture).map_err(NoCapture::Damaged)?.head),
     };
     let head = own.filter(|head| head.status().is_some()).unwrap_or_else(|| record.head.clone());
-    Ok((holder, record, head))
+    Ok((payload_capture, record, head))
 }
 
 /// Whether a redirect leads to a URL with the same key, as from http to https, which would loop.

@@ -59,7 +59,7 @@ fn respond(
     context: &ReplayContext,
     found: CaptureMatch,
 ) -> io::Result<Response<Body>> {
-    let body = StoredBody::new(found.record, &found.holder.digest);
+    let body = StoredBody::new(found.record, &found.payload_capture.digest);
     if let Some(said) = captured_part(context) {
         let mut response = identity(request, context, body)?;
         response.headers_mut().insert(header::CONTENT_RANGE, said);
@@ -67,7 +67,7 @@ fn respond(
     }
     let range = request.field("range").filter(|_| context.status == 200);
     if let Some(range) = range.filter(|_| context.modifier == Modifier::Identity || is_media(context)) {
-        return part_of(request, context, body, &found.holder, range);
+        return part_of(request, context, body, &found.payload_capture, range);
     }
     match context.modifier {
         Modifier::Identity => identity(request, context, body),
@@ -106,7 +106,7 @@ fn part_of(
     request: &Request<'_>,
     context: &ReplayContext,
     body: StoredBody,
-    holder: &Capture,
+    payload_capture: &Capture,
     range: &str,
 ) -> io::Result<Response<Body>> {
     let headers = headers::replayed(context);
@@ -115,8 +115,8 @@ fn part_of(
         Some(length) => (length, body),
         None => {
             let length = io::copy(&mut body.into_reader(Coding::Plain), &mut io::sink())?;
-            let record = archive.open_record(holder).map_err(io::Error::other)?;
-            (length, StoredBody::new(record, &holder.digest))
+            let record = archive.open_record(payload_capture).map_err(io::Error::other)?;
+            (length, StoredBody::new(record, &payload_capture.digest))
         }
     };
     range::respond(Some(range), length, headers, |from| range::skipped(body.into_reader(Coding::Plain), from))
@@ -141,7 +141,7 @@ fn replay_context(
         RequestedTime::At { .. } => at,
         _ => found.capture.time,
     };
-    let status = found.head.status().or(found.holder.status).unwrap_or(200);
+    let status = found.head.status().or(found.payload_capture.status).unwrap_or(200);
     ReplayContext {
         base: request.served.base.clone(),
         origins: request.origins(),

@@ -44,7 +44,7 @@ pub fn wrapper(
     context: &ReplayContext,
     found: CaptureMatch,
 ) -> Result<Response<Body>, Problem> {
-    let body = StoredBody::new(found.record, &found.holder.digest);
+    let body = StoredBody::new(found.record, &found.payload_capture.digest);
     let closest = request.server.is_closest();
     let result = request.served.pool.with(|snapshot| {
         let whole = Whole::of(snapshot, context, body, &[], closest);
@@ -133,7 +133,7 @@ impl<'s> BannerRequest<'s> {
                 status: 200,
                 state: found.state,
             };
-            let body = StoredBody::new(found.record, &found.holder.digest);
+            let body = StoredBody::new(found.record, &found.payload_capture.digest);
             let whole = Whole::of(snapshot, &context, body, &more, closest);
             let steps = steps(snapshot, &context.capture.url, context.capture.time)?;
             let shown = Shown { context: &context, whole: &whole, steps: &steps, archive: &self.served.name };

@@ -30,11 +30,11 @@ const PRIOR_CHANGES: f32 = 0.5;
 const HALF_LIFE_DAYS: f32 = 120.0;
 /// A directory is skipped while its gain is below this share of the price, because its pages' own estimates may be
 /// higher.
-const SHARE_OF_PRICE: f32 = 0.5;
+const SHARE_OF_SHADOW_PRICE: f32 = 0.5;
 /// Smaller directories are not skipped, because the ranking handles single pages.
 const FEWEST_PAGES: u32 = 3;
 /// Weight of a slot's price against the known price.
-const PRICE_WEIGHT: f32 = 0.25;
+const SHADOW_PRICE_WEIGHT: f32 = 0.25;
 const DAY_SECS: u32 = 86_400;
 /// Days on which both directories must have been observed, and on which each must have changed.
 const FEWEST_DAYS: u32 = 12;
@@ -96,7 +96,7 @@ pub(super) struct DirectoryRules {
     /// Fractions of a probe granted by slots.
     credit: f64,
     /// The gain of the last visits of slots; `None` before the first slot.
-    pub(super) price: Option<f32>,
+    pub(super) shadow_price: Option<f32>,
     /// The day of the last search for rules, plus one.
     decided: u32,
     /// Directories that changed today and exclude others, with the page that changed.
@@ -203,9 +203,10 @@ impl Scheduler {
     /// directory is skipped, so a rule also ends without a probe.
     fn find_still(&mut self, now_secs: u32) {
         let means = self.directory_means(now_secs);
-        let price = SHARE_OF_PRICE * self.directories.price.unwrap_or_else(|| self.first_price());
+        let shadow_price = SHARE_OF_SHADOW_PRICE
+            * self.directories.shadow_price.unwrap_or_else(|| self.first_shadow_price());
         let is_cheap = |group: usize| {
-            means[group].n_pages >= FEWEST_PAGES && self.directory_gain(group, &means[group]) < price
+            means[group].n_pages >= FEWEST_PAGES && self.directory_gain(group, &means[group]) < shadow_price
         };
         let is_over = |group: &u32| {
             let is_still =
@@ -232,7 +233,7 @@ impl Scheduler {
     }
 
     /// The gain of the last visit of a slot, for a scheduler that has learned but planned no slot.
-    fn first_price(&self) -> f32 {
+    fn first_shadow_price(&self) -> f32 {
         let granted = self.config.budget.map_or(0.0, |budget| budget.visits_in(self.config.slot));
         let n = granted.ceil().max(1.0) as usize;
         let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT) {
@@ -351,16 +352,16 @@ impl Scheduler {
     pub(super) fn note_last_gain(&mut self, urgent: &[(u32, Reason)], n_wanted: usize) {
         // If visits are left over, a visit costs nothing.
         let least = urgent.iter().map(|(at, _)| self.pages.urgency[*at as usize]).reduce(f32::min);
-        let price = least.filter(|_| urgent.len() >= n_wanted).unwrap_or(0.0);
+        let shadow_price = least.filter(|_| urgent.len() >= n_wanted).unwrap_or(0.0);
         if n_wanted > 0 {
-            self.note_slot_price(price);
+            self.note_slot_shadow_price(shadow_price);
         }
     }
 
     /// Records the shadow price of a visit in a slot.
-    pub(super) fn note_slot_price(&mut self, price: f32) {
-        let known = self.directories.price.unwrap_or(price);
-        self.directories.price = Some(known + PRICE_WEIGHT * (price - known));
+    pub(super) fn note_slot_shadow_price(&mut self, shadow_price: f32) {
+        let known = self.directories.shadow_price.unwrap_or(shadow_price);
+        self.directories.shadow_price = Some(known + SHADOW_PRICE_WEIGHT * (shadow_price - known));
     }
 
     /// Chooses a few visits to skipped directories: the directories take turns, each with its page last seen longest

@@ -264,14 +264,14 @@ impl SiteSums {
         );
         self.n_announced += gaps.iter().map(|gap| u64::from(gap.n_announced)).sum::<u64>();
         let estimate = completeness(gaps.iter().copied());
-        let [at_worst, likely] = estimate.chance_of_change;
+        let [at_worst, likely] = estimate.probability_of_change;
         // A page without a change has no share (Definition 5.12). If it did change, no change of it was captured.
         let has_changed = estimate.captured > 0.0;
         let is_known = has_changed || estimate.surely_missed > 0.0;
         let shares = [estimate.at_least, estimate.likely, estimate.at_most];
-        let chances = [at_worst, likely, f64::from(u8::from(is_known))];
-        for (place, (share, chance)) in shares.into_iter().zip(chances).enumerate() {
-            self.weights[place] += page.weight * chance;
+        let probabilities = [at_worst, likely, f64::from(u8::from(is_known))];
+        for (place, (share, probability)) in shares.into_iter().zip(probabilities).enumerate() {
+            self.weights[place] += page.weight * probability;
             self.shares[place] += if has_changed { page.weight * share } else { 0.0 };
         }
         self.gaps.extend(gaps);

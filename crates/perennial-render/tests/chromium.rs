@@ -54,7 +54,7 @@ fn both_engines_see_the_same_words_in_the_same_order() {
 }
 
 #[test]
-fn scripts_run_with_a_fixed_clock_and_fixed_chance() {
+fn scripts_run_with_a_fixed_clock_and_fixed_random_numbers() {
     let html = "<body><p id=p>before<script>setTimeout(() => { p.textContent = \
         `${new Date(Date.now()).getUTCFullYear()} ${Math.random()} ${crypto.getRandomValues(new Uint8Array(2))}` }, 500)</script>";
     let mut chromium = chromium();

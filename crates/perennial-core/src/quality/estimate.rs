@@ -43,7 +43,7 @@ pub struct CompletenessEstimate {
     pub probably_missed: f64,
     /// The probability of any change, at the lower bound and at the expected value: 1 if one was observed or
     /// announced.
-    pub chance_of_change: [f64; 2],
+    pub probability_of_change: [f64; 2],
 }
 
 /// Mean and variance of the number of versions hidden in a gap.
@@ -103,7 +103,7 @@ pub fn completeness(gaps: impl IntoIterator<Item = CaptureGap>) -> CompletenessE
         at_most: share(surely),
         likely,
         at_least,
-        chance_of_change: match captured > 0.0 || surely > 0.0 {
+        probability_of_change: match captured > 0.0 || surely > 0.0 {
             true => [1.0; 2],
             false => [-(-n_at_worst).exp_m1(), -(-n_hidden).exp_m1()],
         },
@@ -373,7 +373,7 @@ mod tests {
         let estimate = completeness(capture_gaps(&page, Timestamp::from_secs(31 * 3600), |_, _| None));
         assert!(estimate.likely > 0.95 && estimate.at_least > 0.5, "{estimate:?}");
         assert_eq!(estimate.at_most, 1.0);
-        assert!(estimate.chance_of_change[1] < 0.05);
+        assert!(estimate.probability_of_change[1] < 0.05);
         // The estimate becomes less certain with time.
         let later = completeness(capture_gaps(&page, Timestamp::from_secs(3000 * 3600), |_, _| None));
         assert!(later.likely < estimate.likely && later.at_least < later.likely, "{later:?}");

@@ -42,7 +42,7 @@ const FEWEST_CHANGED_DAYS: u32 = 4;
 /// Directories of a site that are compared with each other.
 const MOST_COMPARED: usize = 32;
 /// The maximum probability that two directories never changed on one day by chance, divided by the number of pairs.
-const CHANCE: f64 = 0.01;
+const SIGNIFICANCE: f64 = 0.01;
 
 #[derive(Clone, Debug, Default)]
 struct DirectoryStats {
@@ -339,7 +339,7 @@ impl Scheduler {
                 let is_rule = counts.n >= FEWEST_DAYS
                     && counts.both == 0
                     && counts.first.min(counts.second) >= FEWEST_CHANGED_DAYS
-                    && counts.by_chance() < CHANCE / n_pairs as f64;
+                    && counts.p_value() < SIGNIFICANCE / n_pairs as f64;
                 if is_rule {
                     all[a as usize].excludes.push(b);
                     all[b as usize].excludes.push(a);

@@ -53,11 +53,11 @@ pub fn scheduler(
     store: &Store,
     followed: &FollowedSites,
     config: ScheduleConfig,
-    chance: u64,
+    seed: u64,
     now: Timestamp,
 ) -> anyhow::Result<Scheduler> {
     let since = store.first_capture()?.map_or(now, |first| first.min(now));
-    let mut scheduler = Scheduler::new(config, chance, since);
+    let mut scheduler = Scheduler::new(config, seed, since);
     let (weights, failed) = add_pages(store, followed, &mut scheduler)?;
     relearn(store, &mut scheduler, &failed, now)?;
     update_weights(store, &weights, &mut scheduler)?;

@@ -180,13 +180,13 @@ impl Parts<'_, '_> {
             "<div class=\"pd-head\"><div><h1>{}</h1><p class=\"lead\">{}. Importance {}",
             self.heading(),
             escaped(&span_of(&before.version, &after.version)),
-            figure(importance)
+            decimal(importance)
         );
         let _ = match &self.view.frame {
             Some(around) if around.is_indexed => {
-                write!(out, ", kept in the index: the threshold is {}.", figure(around.threshold))
+                write!(out, ", kept in the index: the threshold is {}.", decimal(around.threshold))
             }
-            Some(around) => write!(out, ", below the index threshold of {}.", figure(around.threshold)),
+            Some(around) => write!(out, ", below the index threshold of {}.", decimal(around.threshold)),
             None => write!(out, " <span class=\"mute\">({})</span>.", escaped(self.view.form)),
         };
         if let Some(headlines) = headlines(&comparison.delta) {
@@ -426,7 +426,7 @@ fn op_mark(op: OperationKind) -> String {
     )
 }
 
-fn figure(importance: f64) -> String {
+fn decimal(importance: f64) -> String {
     if importance > 0.0 && importance < 0.005 {
         format!("{importance:.4}")
     } else {

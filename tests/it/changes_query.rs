@@ -25,7 +25,7 @@ fn one_query_has_one_result_in_all_interfaces() {
     let (web, archive) = crawled();
     let all = archive.json(&["changes"]);
     let site = host(&web);
-    let (limits, front) = (web.url("/limits"), web.url("/"));
+    let (limits, home) = (web.url("/limits"), web.url("/"));
     let queries: &[(&[&str], String)] = &[
         (&[], "noise=1".into()),
         (&["--without-noise"], String::new()),
@@ -47,7 +47,7 @@ fn one_query_has_one_result_in_all_interfaces() {
         (&["--until", "2026-01-01T12:00:00Z"], "until=20260101120000&noise=1".into()),
         (&[&site], format!("site={}&noise=1", escape(&site))),
         (&[&limits], format!("page={}&noise=1", escape(&limits))),
-        (&[&front, "--op", "update"], format!("site={}&op=update&noise=1", escape(&front))),
+        (&[&home, "--op", "update"], format!("site={}&op=update&noise=1", escape(&home))),
     ];
     let check = |face: &TestDashboard, is_wanted: &dyn Fn(&str) -> bool| {
         for (number, (args, query)) in queries.iter().enumerate().filter(|(_, (_, query))| is_wanted(query)) {

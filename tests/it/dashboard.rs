@@ -84,12 +84,12 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
         page
     };
 
-    let front = get(&format!("/page/{}", web.url("/")));
-    assert_eq!(front, get(&format!("/page?url={}", escape(&web.url("/")))));
-    assert!(front.contains(&format!("<h1>Front {HOSTILE}</h1>")), "what a reader saw, escaped once: {front}");
-    assert!(front.contains("Headlines over time") && front.contains("Retitled 1<"), "{front}");
-    assert!(front.contains("<del>approves</del>") && front.contains("<ins>defends</ins>"), "{front}");
-    assert!(front.contains("Added 1<") && front.contains("Removed 1<"), "{front}");
+    let home = get(&format!("/page/{}", web.url("/")));
+    assert_eq!(home, get(&format!("/page?url={}", escape(&web.url("/")))));
+    assert!(home.contains(&format!("<h1>Front {HOSTILE}</h1>")), "what a reader saw, escaped once: {home}");
+    assert!(home.contains("Headlines over time") && home.contains("Retitled 1<"), "{home}");
+    assert!(home.contains("<del>approves</del>") && home.contains("<ins>defends</ins>"), "{home}");
+    assert!(home.contains("Added 1<") && home.contains("Removed 1<"), "{home}");
     let limits = get(&format!("/page?url={}", escape(&web.url("/limits"))));
     assert!(limits.contains("<del>thirty</del>") && limits.contains("indexed from importance"), "{limits}");
     assert!(limits.contains("Changes<") && limits.contains("Next visit"), "{limits}");
@@ -257,20 +257,20 @@ fn programs_get_what_the_description_says() {
         serde_json::from_str(&text).unwrap()
     };
     let described = json("/api/openapi.json");
-    let (front, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
+    let (home, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
     let request = [
         ("/api/home", "?since=7d&least=0.01".to_string()),
         ("/api/home", "?site=nowhere.example".to_string()),
         ("/api/changes", String::new()),
         ("/api/changes", "?site=nowhere.example&noise=1".to_string()),
-        ("/api/page", format!("?url={front}")),
+        ("/api/page", format!("?url={home}")),
         ("/api/page", format!("?url={limits}&show=all")),
         ("/api/sites", String::new()),
         ("/api/site", format!("?host={}", escape(&host(&web)))),
         ("/api/plan", String::new()),
         ("/api/plan", format!("?url={limits}")),
         ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
-        ("/api/notices", format!("?place={front}&least=0.2")),
+        ("/api/notices", format!("?place={home}&least=0.2")),
         ("/api/terms", "?since=1d".to_string()),
         ("/api/articles", String::new()),
         ("/api/articles", "?site=nowhere.example&skip=50".to_string()),

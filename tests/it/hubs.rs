@@ -238,7 +238,7 @@ fn news_sitemaps_are_polled_and_page_sitemaps_reveal_edits() {
 const N_STORIES: usize = 14;
 
 /// A front page whose fourth headline changes on the second day, and stories that never change.
-fn front_page(request: &WebRequest) -> Reply {
+fn home_page(request: &WebRequest) -> Reply {
     let story = |n: usize| {
         let title = match n {
             3 if request.field("perennial-time").is_some_and(|time| time >= "2026-01-02T12") => {
@@ -262,7 +262,7 @@ fn front_page(request: &WebRequest) -> Reply {
 
 #[test]
 fn a_changed_headline_triggers_a_visit_of_its_story() {
-    let web = Web::serve(front_page);
+    let web = Web::serve(home_page);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     let lapse = [

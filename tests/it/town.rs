@@ -162,7 +162,7 @@ fn page(request: &WebRequest) -> Reply {
 
 fn town(path: &str, hour: i64) -> Reply {
     match path {
-        "" => html("front", &front(hour)),
+        "" => html("front", &home(hour)),
         "style.css" => of_type("text/css", "nav { width: 200px; float: left } h1 { font-size: 40px }"),
         "flag.gif" => Reply::Page(
             200,
@@ -196,7 +196,7 @@ fn of_type(mime: &str, text: &str) -> Reply {
 }
 
 /// A listing page with ten headlines. The second is rewritten after 12 hours, the ninth replaced after 24.
-fn front(hour: i64) -> String {
+fn home(hour: i64) -> String {
     let story = |number: i64| {
         let number = if number == 9 && hour >= 24 { 11 } else { number };
         format!(

@@ -408,8 +408,8 @@ fn coherence(view: &View, base: &str) -> Markup {
     let ends = points.first().zip(points.last()).filter(|(first, last)| first.at != last.at);
     let Some((first, last)) = ends else { return html! {} };
     // The home page of the site, or else its most important page.
-    let front = view.pages.iter().find(|page| path(&page.url) == "/").or(view.pages.first());
-    let href = |at: Timestamp| front.map(|page| version_address(base, at, &page.url)).unwrap_or_default();
+    let home = view.pages.iter().find(|page| path(&page.url) == "/").or(view.pages.first());
+    let href = |at: Timestamp| home.map(|page| version_address(base, at, &page.url)).unwrap_or_default();
     let axis = Axis { from: *first.at, until: *last.at };
     let intervals: Vec<_> = points.iter().map(|point| (*point.at, point.at_least, point.at_most)).collect();
     html! {

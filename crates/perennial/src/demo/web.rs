@@ -248,7 +248,7 @@ impl Builder {
     ) {
         self.site(name, title, timezone);
         let day = shape(&[(8.0, 1.5), (12.5, 2.0), (18.0, 2.0)]);
-        let front = self.page("/".into(), LivingKind::List, rates(day, 26.0 * activity, 14.0 * activity));
+        let home = self.page("/".into(), LivingKind::List, rates(day, 26.0 * activity, 14.0 * activity));
         let names = ["politics", "economy", "culture", "sport", "science", "local"];
         let mut sections = Vec::new();
         for section in names.iter().take(n_sections) {
@@ -269,13 +269,13 @@ impl Builder {
             let path = format!("/{section}/story-{number}.html");
             articles.push(self.page(path, LivingKind::Text, rates(hours, 1.1 * factor, 0.4 * factor)));
         }
-        self.pages[front].links = sections.iter().chain(articles.iter().take(6)).copied().collect();
+        self.pages[home].links = sections.iter().chain(articles.iter().take(6)).copied().collect();
         for (number, &section) in sections.iter().enumerate() {
             self.pages[section].links =
-                articles.iter().skip(number).step_by(n_sections).chain([&front]).copied().collect();
+                articles.iter().skip(number).step_by(n_sections).chain([&home]).copied().collect();
         }
         for (number, &article) in articles.iter().enumerate() {
-            self.pages[article].links = vec![front, sections[number % n_sections]];
+            self.pages[article].links = vec![home, sections[number % n_sections]];
         }
     }
 
@@ -432,15 +432,15 @@ mod tests {
     fn changes_follow_the_pattern() {
         let web = web();
         assert!((250..400).contains(&web.pages.len()), "{} pages", web.pages.len());
-        let front = &web.pages[0];
+        let home = &web.pages[0];
         let expected: f64 =
-            10.0 * front.rates[0].iter().sum::<f64>() + 4.0 * front.rates[1].iter().sum::<f64>();
-        let seen = front.changes.len() as f64;
+            10.0 * home.rates[0].iter().sum::<f64>() + 4.0 * home.rates[1].iter().sum::<f64>();
+        let seen = home.changes.len() as f64;
         assert!(
             (seen - expected).abs() < 4.0 * expected.sqrt(),
             "{seen} changes where {expected} were expected"
         );
-        assert!(front.changes.is_sorted_by_key(|change| change.at));
+        assert!(home.changes.is_sorted_by_key(|change| change.at));
     }
 
     #[test]

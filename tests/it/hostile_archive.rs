@@ -426,7 +426,7 @@ fn untrusted_text_never_commands_the_terminal() {
 }
 
 /// Removes what the schemas since 7 added, and adds what schema 6 assumed. Analysed captures become due again.
-fn age(archive: &Archive, believed: &str) {
+fn age(archive: &Archive, trusted: &str) {
     let sql = "
         CREATE TABLE old (id INTEGER PRIMARY KEY, page INTEGER NOT NULL, digest TEXT NOT NULL, first_time INTEGER NOT NULL,
             last_time INTEGER NOT NULL, n_captures INTEGER NOT NULL, origin INTEGER, UNIQUE (page, digest));
@@ -445,7 +445,7 @@ fn age(archive: &Archive, believed: &str) {
         CREATE TABLE trees (page INTEGER NOT NULL, time INTEGER NOT NULL, vixml BLOB NOT NULL, PRIMARY KEY (page, time));
         ALTER TABLE lessons ADD COLUMN delta BLOB; ALTER TABLE lessons DROP COLUMN noise;
         PRAGMA user_version = 6";
-    state(archive).execute_batch(&format!("{believed};{sql}")).unwrap();
+    state(archive).execute_batch(&format!("{trusted};{sql}")).unwrap();
 }
 
 #[test]

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_signed_is_believed() {
+    fn only_signed_messages_are_accepted() {
         let all = subscribed();
         // The examples of RFC 2202 and RFC 4231 verify the methods; these use different keys.
         let right =

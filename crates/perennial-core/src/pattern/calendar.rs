@@ -308,7 +308,7 @@ impl DaySums {
     /// The prior for the group's next pages.
     pub fn prior(&mut self) -> DayPrior {
         let share =
-            |believed: f32, usual: f32| (believed + PRIOR_PAGES * usual) / (self.n_pages + PRIOR_PAGES);
+            |estimated: f32, usual: f32| (estimated + PRIOR_PAGES * usual) / (self.n_pages + PRIOR_PAGES);
         let (weekly, monthly) = (share(self.weekly, WEEKLY), share(self.monthly, MONTHLY));
         if self.n_pages < 2.0 {
             return DayPrior { weekly, monthly, shared: None };

@@ -178,7 +178,7 @@ pub struct PageObservations<'a> {
 pub fn capture_gaps(
     page: &PageObservations<'_>,
     now: Timestamp,
-    believed: impl Fn(Timestamp, Timestamp) -> Option<f64>,
+    estimated: impl Fn(Timestamp, Timestamp) -> Option<f64>,
 ) -> Vec<CaptureGap> {
     let observations = page.observations;
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
@@ -193,7 +193,7 @@ pub fn capture_gaps(
         weight: page.weight,
         difference,
         is_closed,
-        expected_changes: believed(from, to).unwrap_or_else(|| rate * hours(from, to)),
+        expected_changes: estimated(from, to).unwrap_or_else(|| rate * hours(from, to)),
         mean_importance,
         n_announced: n_between(page.announced, from, to),
     };
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn announcements_are_counted_where_they_can_be_believed() {
+    fn only_credible_announcements_are_counted() {
         let at = |hour: i64| Timestamp::from_secs(hour * 3600);
         let observations = observations(&[(0, Some(1.0)), (10, Some(0.5)), (20, None)]);
         let gaps = |announced: &[Timestamp]| {

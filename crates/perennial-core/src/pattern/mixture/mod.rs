@@ -231,8 +231,8 @@ impl Mixture {
             fit.counts.reset_importance(settled);
             for (pieces, magnitude, weight) in visits.iter() {
                 if let Some(magnitude) = magnitude {
-                    let believed = (&|b: usize| rates[b], &|b: usize| changed[b], &|b: usize| sizes[b]);
-                    fit.counts.add_importance(pieces, magnitude, weight, scale, believed);
+                    let estimated = (&|b: usize| rates[b], &|b: usize| changed[b], &|b: usize| sizes[b]);
+                    fit.counts.add_importance(pieces, magnitude, weight, scale, estimated);
                 }
             }
             scale.of_page = self.page_importance(&fit.counts);

@@ -81,7 +81,7 @@ struct PageReport {
     /// Least importance of an indexed version: the mean per hour.
     index_threshold: f64,
     /// The prediction of the scheduler, which decides the visits.
-    believed: Vec<PatternReport>,
+    estimated: Vec<PatternReport>,
     /// Description of the days with most expected changes.
     days: Option<String>,
     /// Expected changes on each day of the week, on holidays and on each day of the month, relative to the mean.
@@ -187,7 +187,7 @@ fn report(
         periods: periods_label(cycle, clock),
         ticks: cycle_ticks(cycle),
         index_threshold,
-        believed: belief.as_ref().map(believed_patterns).unwrap_or_default(),
+        estimated: belief.as_ref().map(estimated_patterns).unwrap_or_default(),
         days: belief.as_ref().and_then(|belief| Some(belief.days.as_ref()?.habit()?.to_string())),
         day_factors: belief.as_ref().and_then(|belief| belief.days.as_ref().map(DayFactorsReport::of)),
         patterns: patterns.into_iter().map(pattern_report).collect(),
@@ -198,7 +198,7 @@ fn report(
 }
 
 /// The prediction of the scheduler in the form of the averages.
-fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
+fn estimated_patterns(belief: &Belief) -> Vec<PatternReport> {
     let sureness = confidence(belief);
     let report = |(days, omega): (DayKind, Vec<f64>)| PatternReport {
         days: days_name(PatternDays::Kind(days)),
@@ -312,7 +312,7 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
             page.ticks.iter().map(|(place, label)| (place * width, label.clone())).collect();
         writeln!(out, "  {:<9} {}  ({})", "", text_axis(&ticks), page.periods)?;
     }
-    for pattern in &page.believed {
+    for pattern in &page.estimated {
         let top = pattern.omega.iter().copied().fold(0.0, f64::max);
         let line = sparkline(pattern.omega.iter().map(|omega| Some(*omega)), top);
         writeln!(out, "  {:<9} {line}  up to {top:.2}, as the scheduler expects", pattern.days)?;

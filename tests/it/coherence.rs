@@ -177,7 +177,7 @@ fn a_wacz_of_a_page_has_the_parts_of_all_its_versions() {
     let mut index = String::new();
     let packed = zip.by_name("indexes/index.cdx.gz").unwrap();
     flate2::read::MultiGzDecoder::new(packed).read_to_string(&mut index).unwrap();
-    let addresses: Vec<&str> = index
+    let urls: Vec<&str> = index
         .lines()
         .filter_map(|line| {
             line.split("\"url\": \"").nth(1).or_else(|| line.split("\"url\":\"").nth(1))?.split('"').next()
@@ -185,7 +185,7 @@ fn a_wacz_of_a_page_has_the_parts_of_all_its_versions() {
         .collect();
     let expected =
         [PAGE, PAGE, "http://a.example/dot.gif", "http://a.example/new.css", "http://a.example/old.css"];
-    assert_eq!(addresses, [&expected[..], &["http://cdn.example/deep.css"]].concat());
+    assert_eq!(urls, [&expected[..], &["http://cdn.example/deep.css"]].concat());
     // A WARC export contains what was requested.
     let warc = root.join("page.warc.gz");
     let output = warc.to_str().unwrap();

@@ -473,15 +473,15 @@ fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
     let args = ["run", &web.url("/"), "--allow-private", "--listen", "127.0.0.1:0", "--budget", "60/1h"];
     let mut child = archive.spawn_with_stderr(&args);
     let mut heard = BufReader::new(child.stderr.take().unwrap()).lines();
-    let address =
+    let href =
         heard.find_map(|line| Some(line.ok()?.split_once("the dashboard is at http://")?.1.to_string()));
-    let address = address.unwrap();
-    let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+    let href = href.unwrap();
+    let mut stream = TcpStream::connect(href.trim_end_matches('/')).unwrap();
     write!(stream, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     // While the crawl runs, home polls for what is being fetched.
-    let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+    let mut stream = TcpStream::connect(href.trim_end_matches('/')).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
     let mut home = String::new();
     stream.read_to_string(&mut home).unwrap();
@@ -499,9 +499,9 @@ fn what_feeds_announced_is_listed_and_shown_with_its_history() {
     let face = TestDashboard::of(&archive);
     let (status, list, _) = face.get("/articles");
     assert!(status == 200 && !list.contains("<script") && list.contains("1 article or post"), "{list}");
-    let address = format!("/article?url={}", escape(&web.url("/town/1")));
-    assert!(list.contains(&address), "{list}");
-    let (status, page, policy) = face.get(&address);
+    let href = format!("/article?url={}", escape(&web.url("/town/1")));
+    assert!(list.contains(&href), "{list}");
+    let (status, page, policy) = face.get(&href);
     assert!(status == 200 && policy.starts_with("default-src 'none'") && !page.contains("<script"), "{page}");
     assert!(page.contains("Not edited") && page.contains("First seen"), "{page}");
     // Any archived page can be requested, as with `perennial article`.

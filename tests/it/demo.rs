@@ -139,9 +139,9 @@ fn a_demonstration_ends_on_the_dashboard_until_it_is_stopped() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let address = lines.find_map(|line| Some(line.split_once("the dashboard is at http://")?.1.to_owned()));
-    let address = address.expect("it says where the dashboard is");
-    let home = send_request(address.trim_end_matches('/'), "GET", "/", &[]);
+    let url = lines.find_map(|line| Some(line.split_once("the dashboard is at http://")?.1.to_owned()));
+    let url = url.expect("it says where the dashboard is");
+    let home = send_request(url.trim_end_matches('/'), "GET", "/", &[]);
     assert_eq!(home.status, 200);
     assert!(home.text().contains("Holdings"), "{}", home.text());
     interrupt(&child);

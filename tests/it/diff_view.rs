@@ -185,7 +185,7 @@ fn what_was_planted_is_marked_and_nothing_else() {
 }
 
 #[test]
-fn changed_addresses_are_shown_with_what_differs() {
+fn changed_urls_are_shown_with_what_differs() {
     let view = view(&files("change-link-address"));
     let place = view.outer.nodes.iter().position(|node| node.attribute("class") == Some("adr")).unwrap();
     let parts: Vec<&str> = view.outer.nodes[place..view.outer.nodes[place].end as usize]

@@ -272,9 +272,9 @@ fn a_list_of_subscriptions_is_followed_with_its_folders_as_tags() {
     assert_eq!((web.n_requests("/feed.xml"), web.n_requests("/")), (1, 0), "nothing but feeds is fetched");
     let statistics = archive.json(&["lab", "feeds"]);
     assert_eq!((&statistics["n_active"], &statistics["tags"]["News"]["n_feeds"]), (&1.into(), &1.into()));
-    let addresses = archive.root.join("list.txt");
-    std::fs::write(&addresses, "# more\nhttps://b.example/\n").unwrap();
-    archive.ok(&["add", "--from", addresses.to_str().unwrap(), "--tag", "later"]);
+    let url_list = archive.root.join("list.txt");
+    std::fs::write(&url_list, "# more\nhttps://b.example/\n").unwrap();
+    archive.ok(&["add", "--from", url_list.to_str().unwrap(), "--tag", "later"]);
     let sites = archive.json(&["list"]);
     assert_eq!((sites.as_array().unwrap().len(), &sites[1]["tags"][0]), (2, &"later".into()));
 }

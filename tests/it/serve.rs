@@ -527,7 +527,7 @@ fn nothing_of_the_archive_is_written() {
 }
 
 #[test]
-fn get_writes_bodies_and_view_names_addresses() {
+fn get_writes_bodies_and_view_names_urls() {
     let dir = tempfile::tempdir().unwrap();
     let archive = sample(dir.path(), "a");
     assert_eq!(

@@ -27,7 +27,7 @@ pub const MAX_REQUESTS: usize = 2000;
 /// Most response bytes per page. Further requests fail.
 pub const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// Longer URLs are not requested.
-const MAX_ADDRESS_BYTES: usize = 16 << 10;
+const MAX_URL_BYTES: usize = 16 << 10;
 /// Frames and workers per page.
 const MAX_TARGETS: usize = 200;
 /// Time for reading a page after its deadline, if the deadline was at least as long.
@@ -498,7 +498,7 @@ fn document(page: &BrowserPage<'_>) -> CapturedResource {
 fn look_up(request: &Value, answers: &RequestHandler, deadline: Instant) -> Option<CapturedResource> {
     let url = request["request"]["url"].as_str()?;
     let url = url.split('#').next().unwrap_or(url);
-    if url.len() > MAX_ADDRESS_BYTES || Instant::now() >= deadline {
+    if url.len() > MAX_URL_BYTES || Instant::now() >= deadline {
         return None;
     }
     answers(url, deadline)

@@ -63,15 +63,15 @@ fn latest(
 }
 
 fn atom_feed(name: &str, origin: &str, target: &str, notices: &[Notice]) -> String {
-    let address = format!("{origin}{target}");
+    let url = format!("{origin}{target}");
     let updated =
         notices.first().map_or_else(|| Timestamp::EPOCH.to_rfc3339(), |notice| notice.after.clone());
     let mut feed = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\
-         <title>{}: changes</title><id>{address}</id><updated>{updated}</updated>\
-         <link rel=\"self\" href=\"{address}\"/><author><name>Perennial</name></author>\n",
+         <title>{}: changes</title><id>{url}</id><updated>{updated}</updated>\
+         <link rel=\"self\" href=\"{url}\"/><author><name>Perennial</name></author>\n",
         escaped(name),
-        address = escaped(&address),
+        url = escaped(&url),
     );
     for notice in notices {
         let link = notice.link.as_ref().unwrap_or(&notice.url);

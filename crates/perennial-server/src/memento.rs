@@ -24,15 +24,15 @@ const PAGE_MEMENTOS: usize = 10_000;
 const N_AROUND: usize = 64;
 
 /// The Memento URLs of an archived URL.
-pub struct Addresses<'a> {
+pub struct MementoUrls<'a> {
     /// Origin and base, such as `http://127.0.0.1:8080/news`.
     prefix: String,
     url: &'a str,
 }
 
-impl<'a> Addresses<'a> {
-    pub fn of(request: &Request<'_>, url: &'a str) -> Addresses<'a> {
-        Addresses { prefix: format!("{}{}", request.main_origin(), request.served.base), url }
+impl<'a> MementoUrls<'a> {
+    pub fn of(request: &Request<'_>, url: &'a str) -> MementoUrls<'a> {
+        MementoUrls { prefix: format!("{}{}", request.main_origin(), request.served.base), url }
     }
 
     /// The URL of a capture.
@@ -61,7 +61,7 @@ impl<'a> Addresses<'a> {
 /// The `Link` field: original, TimeGate, TimeMap, and neighbouring mementos.
 pub fn links(request: &Request<'_>, found: &CaptureMatch) -> Option<HeaderValue> {
     let url = &found.capture.url;
-    let addresses = Addresses::of(request, url);
+    let urls = MementoUrls::of(request, url);
     let this = found.capture.time;
     let (first, last) = found.span;
     let mut mementos: Vec<(Timestamp, Vec<&str>)> = Vec::new();
@@ -78,12 +78,12 @@ pub fn links(request: &Request<'_>, found: &CaptureMatch) -> Option<HeaderValue>
             None => mementos.push((time, vec![name])),
         }
     }
-    let mut text = addresses.general_links();
+    let mut text = urls.general_links();
     for (time, names) in mementos {
         let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).chain(["memento"]).collect();
-        let (address, date) = (addresses.memento(time), date::write(time));
+        let (memento_url, date) = (urls.memento(time), date::write(time));
         // Writing to a string cannot fail.
-        let _ = write!(text, ", <{address}>; rel=\"{}\"; datetime=\"{date}\"", names.join(" "));
+        let _ = write!(text, ", <{memento_url}>; rel=\"{}\"; datetime=\"{date}\"", names.join(" "));
     }
     HeaderValue::from_str(&text).ok()
 }
@@ -102,12 +102,12 @@ pub fn accept_datetime(request: &Request<'_>) -> Result<Timestamp, Problem> {
 
 /// The response of a TimeGate.
 pub fn timegate(request: &Request<'_>, found: &CaptureMatch) -> Response<Body> {
-    let addresses = Addresses::of(request, &found.capture.url);
+    let urls = MementoUrls::of(request, &found.capture.url);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("accept-datetime"));
-    if let Ok(location) = HeaderValue::from_str(&addresses.memento(found.capture.time)) {
+    if let Ok(location) = HeaderValue::from_str(&urls.memento(found.capture.time)) {
         headers.insert(header::LOCATION, location);
     }
     if let Some(links) = links(request, found) {
@@ -168,7 +168,7 @@ fn link_timemap(
         return Err(Problem::not_archived(url));
     }
     let next = (mementos.len() > PAGE_MEMENTOS).then(|| mementos.split_off(PAGE_MEMENTOS)[0].time);
-    let text = write_timemap(&Addresses::of(request, url), &mementos, from, next);
+    let text = write_timemap(&MementoUrls::of(request, url), &mementos, from, next);
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/link-format"));
@@ -205,23 +205,22 @@ fn read_mementos(snapshot: &Snapshot, url: &str, from: Option<Timestamp>) -> any
 }
 
 fn write_timemap(
-    addresses: &Addresses<'_>,
+    urls: &MementoUrls<'_>,
     mementos: &[Listed],
     from: Option<Timestamp>,
     next: Option<Timestamp>,
 ) -> String {
     let kind = "type=\"application/link-format\"";
-    let page = |from: Timestamp| {
-        format!("{}/web/timemap/link/{}/{}", addresses.prefix, from.to_digits14(), addresses.url)
-    };
-    let own = from.map_or_else(|| addresses.timemap(), page);
+    let page =
+        |from: Timestamp| format!("{}/web/timemap/link/{}/{}", urls.prefix, from.to_digits14(), urls.url);
+    let own = from.map_or_else(|| urls.timemap(), page);
     let (first, last) = (mementos[0].time, mementos[mementos.len() - 1].time);
     let mut out = format!(
         "<{own}>; rel=\"self\"; {kind}; from=\"{}\"; until=\"{}\",\n<{}>; rel=\"timegate\",\n<{}>; rel=\"original\"",
         date::write(first),
         date::write(last),
-        addresses.timegate(),
-        addresses.url
+        urls.timegate(),
+        urls.url
     );
     if let Some(next) = next {
         let _ = write!(out, ",\n<{}>; rel=\"timemap\"; {kind}; from=\"{}\"", page(next), date::write(next));
@@ -235,7 +234,7 @@ fn write_timemap(
             (false, true) => "last memento",
             (false, false) => "memento",
         };
-        let prefix = &addresses.prefix;
+        let prefix = &urls.prefix;
         let _ = write!(
             out,
             ",\n<{prefix}/web/{digits}/{url}>; rel=\"{rel}\"; datetime=\"{}\"",
@@ -258,9 +257,9 @@ pub fn available(request: &Request<'_>, query: &QueryParameters) -> Result<Respo
     let delivered = around.iter().filter(|capture| capture.is_whole() || capture.shows_nothing());
     let closest = delivered.min_by_key(|capture| capture.time.as_millis().abs_diff(at.as_millis()));
     let closest = closest.map(|capture| {
-        let address = Addresses::of(request, &capture.url).memento(capture.time);
+        let memento_url = MementoUrls::of(request, &capture.url).memento(capture.time);
         let status = capture.status.filter(|&status| status != 304).unwrap_or(200);
-        json!({ "status": status.to_string(), "available": true, "url": address, "timestamp": capture.time.to_digits14() })
+        json!({ "status": status.to_string(), "available": true, "url": memento_url, "timestamp": capture.time.to_digits14() })
     });
     let snapshots = closest.map_or(json!({}), |closest| json!({ "closest": closest }));
     let mut answer = json!({ "url": url, "archived_snapshots": snapshots });

@@ -467,21 +467,21 @@ fn no_url() -> Problem {
 
 /// Replays an archived URL, or lists its captures.
 fn show_url(request: &Request<'_>, rest: &str) -> Result<Response<Body>, Problem> {
-    let address = ReplayUrl::parse(rest).ok_or_else(no_url)?;
-    match address.when {
-        RequestedTime::Unsaid | RequestedTime::At { .. } => replay(request, &address),
+    let replay_url = ReplayUrl::parse(rest).ok_or_else(no_url)?;
+    match replay_url.when {
+        RequestedTime::Unsaid | RequestedTime::At { .. } => replay(request, &replay_url),
         _ if request.origin == Origin::Replay => Err(Problem::no_such_page("A calendar")),
-        RequestedTime::All => match address.url.split_once("*?after=") {
+        RequestedTime::All => match replay_url.url.split_once("*?after=") {
             Some((prefix, after)) => calendar::urls(request, prefix, Some(&unescape(after, true))),
-            None => match address.url.strip_suffix('*') {
+            None => match replay_url.url.strip_suffix('*') {
                 Some(prefix) => calendar::urls(request, prefix, None),
-                None => calendar::calendar(request, &address.url, None),
+                None => calendar::calendar(request, &replay_url.url, None),
             },
         },
         RequestedTime::Within { from, n_digits: 1..=4, .. } => {
-            calendar::calendar(request, &address.url, from.to_digits14()[..4].parse().ok())
+            calendar::calendar(request, &replay_url.url, from.to_digits14()[..4].parse().ok())
         }
-        RequestedTime::Within { from, to, .. } => calendar::captures(request, &address.url, from, to),
+        RequestedTime::Within { from, to, .. } => calendar::captures(request, &replay_url.url, from, to),
     }
 }
 

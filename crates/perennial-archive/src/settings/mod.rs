@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_address_hides_no_other_mistake() {
+    fn a_wrong_url_hides_no_other_mistake() {
         let message = mistakes("[[site]]\nurl = \"ftp://a.org/\"\nkeep = \"some\"\nignore = [\"a:b\"]\n");
         assert_eq!(message.lines().count(), 3, "{message}");
     }
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_followed_twice_is_a_mistake() {
+    fn an_url_that_is_followed_twice_is_a_mistake() {
         let text =
             "[[site]]\nurl = \"https://a.org\"\n[[site]]\nurl = \"https://a.org/\"\nscope = \"page\"\n";
         assert!(mistakes(text).contains("line 4: url = \"https://a.org/\": another [[site]] has it"));

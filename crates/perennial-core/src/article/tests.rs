@@ -147,9 +147,9 @@ fn links_and_images_of_the_text_alone() {
         &Dom::parse(&html),
         &ArticleContext { url: Some("http://a.example/news/1.html"), ..ArticleContext::default() },
     );
-    let link = ArticleLink { text: "the plan".into(), address: "http://a.example/news/plan.html".into() };
+    let link = ArticleLink { text: "the plan".into(), url: "http://a.example/news/plan.html".into() };
     let image = ArticleImage {
-        address: "http://a.example/news/bridge.jpg".into(),
+        url: "http://a.example/news/bridge.jpg".into(),
         description: "The bridge in 1890".into(),
     };
     assert_eq!((article.links, article.images), (vec![link], vec![image]));

@@ -31,9 +31,8 @@ fn same_words(before: &str, after: &str) -> bool {
 
 /// Links and images. The query of an image's URL only describes scaling or caching.
 fn references(article: &Article) -> BTreeSet<&str> {
-    let links = article.links.iter().map(|link| link.address.as_str());
-    let images =
-        article.images.iter().map(|image| image.address.split(['?', '#']).next().unwrap_or_default());
+    let links = article.links.iter().map(|link| link.url.as_str());
+    let images = article.images.iter().map(|image| image.url.split(['?', '#']).next().unwrap_or_default());
     links.chain(images).collect()
 }
 

@@ -426,13 +426,13 @@ fn invalid_input_is_accepted() {
 }
 
 /// Visits of a scheduler with `budget` per hour over `days`, by page. `is_page` decides which URLs have a page.
-fn visits_of_a_site(n_addresses: u32, budget: f64, days: i64, is_page: impl Fn(u32) -> bool) -> Vec<u32> {
+fn visits_of_a_site(n_urls: u32, budget: f64, days: i64, is_page: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut scheduler = Scheduler::new(config(Strategy::ExpectedGain, budget), 1, start());
-    for id in 0..n_addresses {
+    for id in 0..n_urls {
         let group = u64::from(id / 50);
         scheduler.add_page(PageId(id), PageInfo { group, ..PageInfo::for_site(SiteId(0)) });
     }
-    let mut n_visits = vec![0; n_addresses as usize];
+    let mut n_visits = vec![0; n_urls as usize];
     let mut now = start();
     while now < start() + Span::from_hours(24 * days) {
         match scheduler.next_visit(now) {
@@ -451,7 +451,7 @@ fn visits_of_a_site(n_addresses: u32, budget: f64, days: i64, is_page: impl Fn(u
 }
 
 #[test]
-fn addresses_without_a_page_get_a_small_share() {
+fn urls_without_a_page_get_a_small_share() {
     // A site with nearly only dead links: 50 pages, 950 URLs without one.
     let visits = visits_of_a_site(1000, 10.0, 14, |id| id < 50);
     let (pages, dead): (u32, u32) = (visits[..50].iter().sum(), visits[50..].iter().sum());
@@ -461,7 +461,7 @@ fn addresses_without_a_page_get_a_small_share() {
 }
 
 #[test]
-fn where_links_are_good_every_address_is_tried_soon() {
+fn where_links_are_good_every_url_is_tried_soon() {
     // Every tenth link is dead.
     let visits = visits_of_a_site(300, 30.0, 2, |id| id % 10 != 0);
     assert!(visits.iter().all(|&n| n > 0), "{visits:?}");

@@ -21,7 +21,7 @@ use crate::analyse::{AdFilters, PartEffect, PartEffectQuery, PartTreatment};
 use audit::{AuditEntry, AuditLog};
 use perennial_archive::settings::crawl::parse_goal;
 use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
-use perennial_archive::settings::site::{parse_address, parse_selector, parse_weight};
+use perennial_archive::settings::site::{parse_selector, parse_url, parse_weight};
 use perennial_archive::settings::{self, PinnedPart, Seed, Settings, SiteEdit};
 use perennial_archive::store::parse_site_name;
 use perennial_archive::{Archive, SharedSnapshot};
@@ -88,7 +88,7 @@ impl AdminAction {
         let wrong = |name: &'static str| move |hint: String| format!("{name}: {hint}");
         Ok(match needed("act")? {
             "add" => {
-                let mut seed = Seed::of_host(parse_address(needed("url")?)?);
+                let mut seed = Seed::of_host(parse_url(needed("url")?)?);
                 if let Some(scope) = given("scope") {
                     seed.scope.kind = scope
                         .parse::<ScopeKind>()
@@ -279,7 +279,7 @@ fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
     let is_host = !target.contains("://");
     let found = match is_host {
         false => {
-            let url = parse_address(target).map_err(|hint| anyhow!(hint))?;
+            let url = parse_url(target).map_err(|hint| anyhow!(hint))?;
             known.seeds.of_page(&url).map(|seed| (seed, url.to_string()))
         }
         true => {

@@ -45,8 +45,8 @@ impl FromStr for PageSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<PageSpec, String> {
-        let is_address = text.starts_with("http://") || text.starts_with("https://");
-        if !is_address {
+        let is_url = text.starts_with("http://") || text.starts_with("https://");
+        if !is_url {
             return Ok(PageSpec::File(PathBuf::from(text)));
         }
         // A URL may contain an `@` itself. Only an `@` before a time or at the end separates the time.

@@ -217,7 +217,7 @@ impl ArchivedArticle {
             return Ok(());
         }
         for image in &article.images {
-            writeln!(out, "![{}](<{}>)\n", one_line(&image.description), image.address)?;
+            writeln!(out, "![{}](<{}>)\n", one_line(&image.description), image.url)?;
         }
         for version in earlier.iter().rev() {
             writeln!(out, "## From {}: {}\n", version.since.to_rfc3339(), one_line(&version.article.title))?;
@@ -321,7 +321,7 @@ pub fn article_json(article: &Article) -> Value {
         "images": article.images,
         "wrapper": article.wrapper,
         "comments": article.comments,
-        "comments_address": article.comments_address,
+        "comments_address": article.comments_url,
     })
 }
 

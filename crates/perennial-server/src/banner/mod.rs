@@ -75,7 +75,7 @@ pub fn wrapper(
 /// Redirects a browser that would show archived content without our frame.
 pub fn to_wrapper(context: &ReplayContext) -> Response<Body> {
     let mut response = Response::new(Body::empty());
-    let to = format!("{}{}", context.origins.main, context.address(Modifier::Top, &context.capture.url));
+    let to = format!("{}{}", context.origins.main, context.replay_url(Modifier::Top, &context.capture.url));
     if let Ok(to) = HeaderValue::from_str(&to) {
         *response.status_mut() = StatusCode::FOUND;
         response.headers_mut().insert(header::LOCATION, to);

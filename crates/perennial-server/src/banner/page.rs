@@ -9,7 +9,7 @@ use perennial_core::url::canonical::{host_with_port, without_scheme};
 
 use super::block::{BlockChange, BlockChanges};
 use super::parts::{ShownPart, Whole};
-use crate::dashboard::layout::version_address;
+use crate::dashboard::layout::version_href;
 use crate::replay_context::ReplayContext;
 use crate::rewrite::assets;
 use crate::rewrite::attributes::FRAME_NAME;
@@ -41,7 +41,7 @@ pub fn title(shown: &Shown<'_>) -> String {
 pub fn wrapper(shown: &Shown<'_>) -> Markup {
     let context = shown.context;
     let frame =
-        format!("{}{}", context.origins.replay, context.address(Modifier::Page, &context.capture.url));
+        format!("{}{}", context.origins.replay, context.replay_url(Modifier::Page, &context.capture.url));
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -137,13 +137,13 @@ fn parts(context: &ReplayContext, whole: &Whole) -> Markup {
 
 fn part_row(part: &ShownPart, context: &ReplayContext) -> Markup {
     // For the page's own host, the path is enough.
-    let address = without_scheme(&part.url);
+    let replay_url = without_scheme(&part.url);
     let own_path =
-        address.strip_prefix(host_with_port(&context.capture.url)).filter(|path| path.starts_with('/'));
+        replay_url.strip_prefix(host_with_port(&context.capture.url)).filter(|path| path.starts_with('/'));
     html! {
         tr {
             td { @match part.found { Some((_, state)) => (state_mark(state)), None => span.state.bad { "missing" } } }
-            td.mono.part { (shown_text(own_path.unwrap_or(address))) }
+            td.mono.part { (shown_text(own_path.unwrap_or(replay_url))) }
             td.wide-only { @match part.found { Some((time, _)) => (moment(time)), None => "not in the archive" } }
             td.r.nowrap { @if let Some((time, _)) = part.found { (span(distance(time, context.time))) } }
         }
@@ -181,7 +181,7 @@ fn step(
     };
     let text = short_moment(step.time, context.capture.time);
     html! {
-        a href=(version_address(&context.base, step.time, &context.capture.url)) rel=(rel) title=(label) {
+        a href=(version_href(&context.base, step.time, &context.capture.url)) rel=(rel) title=(label) {
             span aria-hidden="true" { @if is_back { "‹ " } }
             @if is_timed { (text) } @else { span.vh { (label) ", " (text) } }
             span aria-hidden="true" { @if !is_back { " ›" } }

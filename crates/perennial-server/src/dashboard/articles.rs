@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::components::{Time, empty, field, time, title, untrusted};
-use super::layout::{Place, Shell, Tab, page_address, query, version_address, without_scheme};
+use super::layout::{Place, Shell, Tab, page_href, query, version_href, without_scheme};
 use super::{Problem, Request, known_page};
 use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnnouncedFilter, parse_site_name};
@@ -194,7 +194,7 @@ struct ArticleFields {
     /// A selector.
     wrapper: String,
     comments: Vec<String>,
-    comments_address: String,
+    comments_url: String,
     feed: Option<String>,
     published: Option<String>,
     first_seen: Option<String>,
@@ -274,7 +274,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                         n => { "Edited " (counted(n, "time", "times")) },
                     }
                     " since " @if let Some(first) = view.versions.first() { (time(*first.since)) } ". "
-                    a href=(page_address(place.base, &view.page)) { (untrusted(without_scheme(&view.page))) }
+                    a href=(page_href(place.base, &view.page)) { (untrusted(without_scheme(&view.page))) }
                 }
             }
         }
@@ -303,7 +303,7 @@ fn version_entry(number: usize, version: &ArticleVersion, url: &str, base: &str)
             h2.h3 { @if number == 0 { "First seen " } @else { "Edited " } (time(*version.since)) }
             p.meta {
                 span { (title(&version.title)) }
-                span { a href=(version_address(base, *version.since, url)) { "Open" } }
+                span { a href=(version_href(base, *version.since, url)) { "Open" } }
             }
             @for edit in &version.edits {
                 p.inline {

@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 use super::change::{ChangeView, directory, entry, event};
 use super::changes::{LEAST, ORDERS, Parameters};
 use super::components::{Time, choice, empty, segments};
-use super::layout::{Place, Shell, Tab, notices_address};
+use super::layout::{Place, Shell, Tab, notices_href};
 use super::overview::Overview;
 use super::reader_cookie::ReaderCookie;
 use super::{Form, Problem, Request, respond};
@@ -212,7 +212,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
                 h1 { (counted(view.n_pages as u64, "important page change", "important page changes")) }
                 (lead(view))
             }
-            div.row { a.btn href=(notices_address(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
+            div.row { a.btn href=(notices_href(base, view.site.as_deref(), Some(view.least))) { "Notify me of changes like these" } }
         }
         (view.archive.first_warning())
         div.home {
@@ -271,8 +271,8 @@ fn filters(view: &View, base: &str) -> Markup {
     html! {
         form.filters aria-label="Filter" action={ (base) "/" } {
             (segments(super::SPANS.map(|(span, name)| {
-                let address = format!("{base}/?{}", parameters.with("since", span).query());
-                (name.to_owned(), (span != since).then_some(address))
+                let href = format!("{base}/?{}", parameters.with("since", span).query());
+                (name.to_owned(), (span != since).then_some(href))
             })))
             input type="hidden" name="since" value=(since);
             (choice("site", "Site", std::iter::once(all).chain(sites)))

@@ -8,9 +8,7 @@ use url::Url;
 
 use super::admin::{form, login_hint};
 use super::components::{columns, date_time, empty, path_link, untrusted};
-use super::layout::{
-    Place, Shell, Tab, compare_address, host_with_port, page_address, path, query, site_address,
-};
+use super::layout::{Place, Shell, Tab, compare_href, host_with_port, page_href, path, query, site_href};
 use super::{Form, Problem, Request};
 use perennial_archive::settings::Seed;
 use perennial_engine::admin::{AdminAction, PartAction};
@@ -93,7 +91,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     let host = host_with_port(&view.site);
     let main = html! {
         p.crumbs {
-            a href=(site_address(place.base, host)) { (untrusted(host)) } " / " (path_link(place.base, &view.url))
+            a href=(site_href(place.base, host)) { (untrusted(host)) } " / " (path_link(place.base, &view.url))
         }
         div.head {
             div {
@@ -163,7 +161,7 @@ fn effect_form(view: &View, base: &str) -> Markup {
 }
 
 fn effects(view: &View, effect: &PartEffect, place: Place<'_>) -> Markup {
-    let back = site_address(place.base, host_with_port(&view.site));
+    let back = site_href(place.base, host_with_port(&view.site));
     let fields = [("url", &*view.site), ("selector", &*view.selector), ("importance", &*view.importance)];
     let action = form(
         place,
@@ -202,13 +200,13 @@ fn strongest(effect: &PartEffect, base: &str) -> Markup {
                     @let at = Timestamp::parse(&other.time).ok();
                     @let before = other.before.as_deref().and_then(|before| Timestamp::parse(before).ok());
                     tr {
-                        td.w { a href=(page_address(base, &other.url)) { (untrusted(path(&other.url))) } }
+                        td.w { a href=(page_href(base, &other.url)) { (untrusted(path(&other.url))) } }
                         td data-l="Was" { (format!("{:.2}", other.importance)) }
                         td data-l="Would be" { b { (format!("{:.2}", other.importance_then)) } }
                         td.nowrap { (at.map(date_time).unwrap_or_default()) }
                         td {
                             @if let Some((before, after)) = before.zip(at) {
-                                a href=(compare_address(base, before, after, &other.url)) { "Compare" }
+                                a href=(compare_href(base, before, after, &other.url)) { "Compare" }
                             }
                         }
                     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::charts::{Axis, Bar, HATCH, intervals};
 use super::components::{Time, alert, date_time, empty, field, tick, title, untrusted};
 use super::layout::{
-    Place, Shell, Tab, host_with_port, page_address, query, site_address, version_address, without_scheme,
+    Place, Shell, Tab, host_with_port, page_href, query, site_href, version_href, without_scheme,
 };
 use super::{Problem, Request};
 use perennial_archive::Snapshot;
@@ -355,7 +355,7 @@ fn hit_list(view: &View, base: &str) -> Markup {
                 div.iv.axisrow { div.say.small.mute style="padding-bottom:4px" { "By site" } (axis.head()) }
                 @for (host, rows) in &hosts {
                     h3.grp {
-                        a.quiet href=(site_address(base, host)) { (untrusted(host)) } " "
+                        a.quiet href=(site_href(base, host)) { (untrusted(host)) } " "
                         span { (counted(rows.len() as u64, "page", "pages")) }
                     }
                     @for row in rows { (hit_row(row, base, axis)) }
@@ -372,18 +372,15 @@ fn hit_list(view: &View, base: &str) -> Markup {
 }
 
 fn hit_row(row: &SearchRow, base: &str, axis: Axis) -> Markup {
-    let open = row
-        .presence
-        .last()
-        .map(|interval| version_address(base, *interval.last, &row.url))
-        .unwrap_or_default();
+    let open =
+        row.presence.last().map(|interval| version_href(base, *interval.last, &row.url)).unwrap_or_default();
     let label = row.presence.first().map(describe).unwrap_or_default();
     html! {
         div.iv {
             div.say {
                 p { a.quiet href=(open) { (marked(&row.text, &row.matches)) } }
                 p.small.mute {
-                    a href=(page_address(base, &row.url)) { (untrusted(without_scheme(&row.url))) } ", "
+                    a href=(page_href(base, &row.url)) { (untrusted(without_scheme(&row.url))) } ", "
                     @if let Some(name) = &row.title { (title(name)) ", " } (row.place)
                 }
                 (presence_list(&row.presence))

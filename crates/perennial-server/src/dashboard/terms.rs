@@ -137,8 +137,8 @@ fn form(view: &View, base: &str) -> Markup {
     html! {
         form.filters aria-label="Span" action={ (base) "/terms" } {
             (segments(SPANS.map(|(since, name)| {
-                let address = format!("{base}/terms?{}", terms_query(view, since));
-                (name.to_owned(), (since != view.since_given).then_some(address))
+                let href = format!("{base}/terms?{}", terms_query(view, since));
+                (name.to_owned(), (since != view.since_given).then_some(href))
             })))
             (field("since", "Since", 12, &view.since_given, "2026-01-28"))
             (field("site", "Site", 16, view.site.as_deref().unwrap_or_default(), "all"))

@@ -30,18 +30,18 @@ impl<'a> Assets<'a> {
     }
 
     /// The text of a stylesheet at an address, ready to stand in a `style` element.
-    pub(super) fn stylesheet(&mut self, address: &Url) -> Option<String> {
-        self.imported(address, MAX_IMPORTS)
+    pub(super) fn stylesheet(&mut self, url: &Url) -> Option<String> {
+        self.imported(url, MAX_IMPORTS)
     }
 
-    fn imported(&mut self, address: &Url, n_imports: usize) -> Option<String> {
-        let found = (self.find)(address.as_str()).filter(|found| (200..300).contains(&found.status))?;
+    fn imported(&mut self, url: &Url, n_imports: usize) -> Option<String> {
+        let found = (self.find)(url.as_str()).filter(|found| (200..300).contains(&found.status))?;
         let text = decode_text(&found.body, Some(found.content_type.as_str()));
         self.n_style_bytes += text.len();
         if self.n_style_bytes > MAX_STYLE_BYTES {
             return None;
         }
-        Some(self.style_within(&text, address, n_imports))
+        Some(self.style_within(&text, url, n_imports))
     }
 
     /// A stylesheet that stands in the page.
@@ -77,19 +77,18 @@ impl<'a> Assets<'a> {
             return (Cow::Borrowed(&text[..end]), end);
         }
         if starts_with(text, "@import")
-            && let Some((address, media, end)) = import(text)
+            && let Some((url, media, end)) = import(text)
         {
-            let address = base.join(&address).ok().filter(|_| n_imports > 0);
-            let style =
-                address.and_then(|address| self.imported(&address, n_imports - 1)).unwrap_or_default();
+            let url = base.join(&url).ok().filter(|_| n_imports > 0);
+            let style = url.and_then(|url| self.imported(&url, n_imports - 1)).unwrap_or_default();
             let media = media.trim();
             let written = if media.is_empty() { style } else { format!("@media {media}{{{style}}}") };
             return (Cow::Owned(written), end);
         }
         if starts_with(text, "url(")
-            && let Some((address, end)) = url_function(text)
+            && let Some((url, end)) = url_function(text)
         {
-            let asset = base.join(&address).ok().and_then(|address| self.asset(&address));
+            let asset = base.join(&url).ok().and_then(|url| self.asset(&url));
             let data = asset.unwrap_or_else(|| "data:,".to_string());
             return (Cow::Owned(format!("url(\"{data}\")")), end);
         }
@@ -97,21 +96,20 @@ impl<'a> Assets<'a> {
     }
 
     /// A picture or a font as a `data:` address.
-    pub(super) fn asset(&mut self, address: &Url) -> Option<String> {
-        if address.scheme() == "data" {
-            let is_safe = address.path().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
-            let has_room = address.as_str().len() <= MAX_ASSET_BYTES;
-            return (is_safe && has_room && !address.as_str().contains(['"', '\\']))
-                .then(|| address.to_string());
+    pub(super) fn asset(&mut self, url: &Url) -> Option<String> {
+        if url.scheme() == "data" {
+            let is_safe = url.path().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
+            let has_room = url.as_str().len() <= MAX_ASSET_BYTES;
+            return (is_safe && has_room && !url.as_str().contains(['"', '\\'])).then(|| url.to_string());
         }
         if self.n_asset_bytes >= MAX_ASSETS_BYTES {
             return None;
         }
-        let found = (self.find)(address.as_str()).filter(|found| (200..300).contains(&found.status))?;
+        let found = (self.find)(url.as_str()).filter(|found| (200..300).contains(&found.status))?;
         if found.body.is_empty() || found.body.len() > MAX_ASSET_BYTES {
             return None;
         }
-        let kind = asset_kind(&found, address)?;
+        let kind = asset_kind(&found, url)?;
         self.n_asset_bytes += found.body.len();
         Some(format!("data:{kind};base64,{}", BASE64.encode(&found.body)))
     }
@@ -123,7 +121,7 @@ fn without_tags(style: &str) -> String {
 }
 
 /// The media type of a picture or font; `None` for anything else.
-fn asset_kind(found: &CapturedResource, address: &Url) -> Option<String> {
+fn asset_kind(found: &CapturedResource, url: &Url) -> Option<String> {
     let named = found.content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     let is_plain =
         named.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'+' | b'.'));
@@ -144,7 +142,7 @@ fn asset_kind(found: &CapturedResource, address: &Url) -> Option<String> {
         ("woff2", "font/woff2"),
         ("ttf", "font/ttf"),
     ];
-    let suffix = address.path().rsplit('.').next().unwrap_or("").to_ascii_lowercase();
+    let suffix = url.path().rsplit('.').next().unwrap_or("").to_ascii_lowercase();
     known.iter().find(|(known, _)| *known == suffix).map(|(_, kind)| kind.to_string())
 }
 
@@ -177,8 +175,8 @@ fn url_function(text: &str) -> Option<(String, usize)> {
     if inner.starts_with(['"', '\'']) {
         let end = string_end(inner);
         let close = inner[end..].find(')')?;
-        let address = inner.get(1..end.saturating_sub(1)).unwrap_or("");
-        return Some((address.replace('\\', ""), 4 + lead + end + close + 1));
+        let url = inner.get(1..end.saturating_sub(1)).unwrap_or("");
+        return Some((url.replace('\\', ""), 4 + lead + end + close + 1));
     }
     let close = inner.find(')')?;
     Some((inner[..close].trim().replace('\\', ""), 4 + lead + close + 1))
@@ -188,7 +186,7 @@ fn url_function(text: &str) -> Option<(String, usize)> {
 fn import(text: &str) -> Option<(String, String, usize)> {
     let start = text.len() - text["@import".len()..].trim_start().len();
     let rest = &text[start..];
-    let (address, n_read) = match rest {
+    let (url, n_read) = match rest {
         _ if starts_with(rest, "url(") => url_function(rest)?,
         _ if rest.starts_with(['"', '\'']) => {
             let end = string_end(rest);
@@ -200,7 +198,7 @@ fn import(text: &str) -> Option<(String, String, usize)> {
     let end = media.find(';').unwrap_or(media.len());
     let is_plain = !media[..end].contains(['{', '}', '"', '\'']);
     let close = start + n_read + (end + 1).min(media.len());
-    is_plain.then(|| (address, media[..end].to_string(), close))
+    is_plain.then(|| (url, media[..end].to_string(), close))
 }
 
 #[cfg(test)]
@@ -208,8 +206,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn find(address: &str) -> Option<CapturedResource> {
-        let (content_type, body) = match address {
+    fn find(url: &str) -> Option<CapturedResource> {
+        let (content_type, body) = match url {
             "http://a.example/more.css" => ("text/css", "b{color:red}@import 'more.css';"),
             "http://a.example/i.png" => ("image/png", "picture"),
             "http://a.example/page" => ("text/html", "<script>"),

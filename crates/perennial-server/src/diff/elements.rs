@@ -13,7 +13,7 @@ use super::words::words;
 pub(super) struct Piece<'t> {
     pub(super) kind: ElementKind,
     pub(super) text: &'t str,
-    pub(super) address: &'t str,
+    pub(super) url: &'t str,
     /// The names of the links within a text, and the bytes of it before each.
     names: Vec<(usize, &'t str)>,
     pub(super) id: NodeId,
@@ -84,7 +84,7 @@ impl<'t> Side<'t> {
         tree.blocks.iter().for_each(|block| side.add_block(block, &mut n_leaves));
         for (place, piece) in side.pieces.iter().enumerate() {
             side.once.entry((piece.kind, piece.id)).and_modify(|place| *place = None).or_insert(Some(place));
-            if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.address)) {
+            if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.url)) {
                 side.links_by_key.entry(item_key(&url)).or_default().push(place);
             }
             if let Some(word) = piece.keys.first().filter(|_| piece.kind == ElementKind::Text) {
@@ -109,16 +109,16 @@ impl<'t> Side<'t> {
 
     fn add_leaf(&mut self, leaf: &'t Block, number: usize) {
         let texts = leaf.texts.iter().map(|text| (ElementKind::Text, &*text.text, "", text.id));
-        let links = leaf.links.iter().map(|link| (ElementKind::Link, &*link.name, &*link.address, link.id));
+        let links = leaf.links.iter().map(|link| (ElementKind::Link, &*link.name, &*link.url, link.id));
         let images =
             leaf.images.iter().map(|image| (ElementKind::Image, &*image.name, &*image.source, image.id));
         let mut names = names_within(leaf).into_iter().peekable();
-        for (n, (kind, text, address, id)) in texts.chain(links).chain(images).enumerate() {
+        for (n, (kind, text, url, id)) in texts.chain(links).chain(images).enumerate() {
             let key = (leaf.reference.as_slice(), kind, id);
             self.by_content.entry(key).or_default().push(self.pieces.len());
             let own = std::iter::from_fn(|| names.next_if(|(text, ..)| *text == n));
             let names = own.map(|(_, byte, name)| (byte, name)).collect();
-            self.pieces.push(Piece { kind, text, address, names, id, leaf: number, keys: keys(text) });
+            self.pieces.push(Piece { kind, text, url, names, id, leaf: number, keys: keys(text) });
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
         let tree = tree();
         let side = Side::of(&tree);
         let item = ListItem {
-            address: "http://a.example/1-2-3?utm_source=x".into(),
+            url: "http://a.example/1-2-3?utm_source=x".into(),
             title: "A mayor resigns".into(),
             teaser: "She leaves after nine years in office. 3 comments".into(),
             ..ListItem::default()

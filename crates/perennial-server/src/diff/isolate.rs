@@ -178,7 +178,7 @@ impl Writer<'_> {
                     let style = self.assets.style(value, self.base.as_ref());
                     self.write_attribute(name, &style);
                 }
-                "href" if tag == "a" || tag == "area" => self.write_address(value),
+                "href" if tag == "a" || tag == "area" => self.write_url(value),
                 // Of drawings within the page.
                 "href" if value.starts_with('#') => self.write_attribute(name, value),
                 "type" if tag == "input" && value.eq_ignore_ascii_case("image") => {}
@@ -209,10 +209,10 @@ impl Writer<'_> {
     }
 
     /// A link looks like one and says where it led. It leads nowhere: the frame may open no window.
-    fn write_address(&mut self, value: &str) {
+    fn write_url(&mut self, value: &str) {
         let resolved = self.base.as_ref().and_then(|base| base.join(value.trim()).ok());
-        if let Some(address) = resolved.filter(|address| matches!(address.scheme(), "http" | "https")) {
-            self.write_attribute("href", address.as_str());
+        if let Some(url) = resolved.filter(|url| matches!(url.scheme(), "http" | "https")) {
+            self.write_attribute("href", url.as_str());
             self.out.push_str(" target=\"_blank\" rel=\"noreferrer\"");
         }
     }
@@ -238,9 +238,9 @@ impl Writer<'_> {
             words.any(|word| word.eq_ignore_ascii_case("stylesheet"))
                 && !rel.to_ascii_lowercase().contains("alternate")
         });
-        let address = node.attribute("href").filter(|_| is_style);
-        let address = address.and_then(|address| self.base.as_ref()?.join(address.trim()).ok());
-        if let Some(style) = address.and_then(|address| self.assets.stylesheet(&address)) {
+        let url = node.attribute("href").filter(|_| is_style);
+        let url = url.and_then(|url| self.base.as_ref()?.join(url.trim()).ok());
+        if let Some(style) = url.and_then(|url| self.assets.stylesheet(&url)) {
             self.write_style_element(&style, node.attribute("media"));
         }
     }

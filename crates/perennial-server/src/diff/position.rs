@@ -99,8 +99,8 @@ impl Places {
         let has_links_in_texts = has_links_in_texts(side);
         places.find(side, page, ElementKind::Text, |word| has_links_in_texts || !word.is_in_link);
         places.find(side, page, ElementKind::Link, |word| word.is_in_link);
-        places.find_by_address(side, page, base, ElementKind::Image);
-        places.find_by_address(side, page, base, ElementKind::Link);
+        places.find_by_url(side, page, base, ElementKind::Image);
+        places.find_by_url(side, page, base, ElementKind::Link);
         places
     }
 
@@ -123,7 +123,7 @@ impl Places {
     }
 
     /// Finds pictures by their sources, and links that have no words by their addresses.
-    fn find_by_address(&mut self, side: &Side<'_>, page: &Page, base: Option<&Url>, kind: ElementKind) {
+    fn find_by_url(&mut self, side: &Side<'_>, page: &Page, base: Option<&Url>, kind: ElementKind) {
         let (tags, attributes) = match kind {
             ElementKind::Image => (&["img", "input"][..], &SOURCES[..]),
             _ => (&["a"][..], &["href"][..]),
@@ -131,7 +131,7 @@ impl Places {
         let pieces = side.pieces.iter().enumerate().filter(|(_, piece)| piece.kind == kind);
         let pieces: Vec<(usize, &str)> = pieces
             .filter(|(place, _)| kind == ElementKind::Image || self.words[*place].iter().all(Option::is_none))
-            .map(|(place, piece)| (place, piece.address))
+            .map(|(place, piece)| (place, piece.url))
             .collect();
         let known: HashMap<&str, u32> = pieces.iter().map(|(_, source)| (*source, hash(source))).collect();
         let mut there = Vec::new();

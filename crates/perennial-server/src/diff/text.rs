@@ -52,31 +52,31 @@ pub(super) fn write_change(
         None => write_words(out, if new.is_empty() { &old } else { &new }, "", extent),
     }
     if change.op == OperationKind::Update {
-        write_addresses(out, change, before, after);
+        write_urls(out, change, before, after);
     } else if old.is_empty() && new.is_empty() {
-        let address = change.after.first().map(|&piece| after.pieces[piece].address);
-        let address = address.or(change.before.first().map(|&piece| before.pieces[piece].address));
-        let _ = write!(out, "<span class=\"adr\">{}</span>", escaped(&shorten(address.unwrap_or(""), 200)));
+        let url = change.after.first().map(|&piece| after.pieces[piece].url);
+        let url = url.or(change.before.first().map(|&piece| before.pieces[piece].url));
+        let _ = write!(out, "<span class=\"adr\">{}</span>", escaped(&shorten(url.unwrap_or(""), 200)));
     }
 }
 
 /// Where a link or picture of an update leads elsewhere, both addresses.
-fn write_addresses(out: &mut String, change: &Change, before: &Side<'_>, after: &Side<'_>) {
+fn write_urls(out: &mut String, change: &Change, before: &Side<'_>, after: &Side<'_>) {
     let addressed = |side: &Side<'_>, places: &[usize]| {
         let place = places.iter().copied().find(|&place| side.pieces[place].kind != ElementKind::Text);
-        place.map(|place| side.pieces[place].address.to_string())
+        place.map(|place| side.pieces[place].url.to_string())
     };
     if let (Some(old), Some(new)) = (addressed(before, &change.before), addressed(after, &change.after))
         && old != new
     {
         out.push_str(" <span class=\"adr\">");
-        write_address_difference(out, &old, &new);
+        write_url_difference(out, &old, &new);
         out.push_str("</span>");
     }
 }
 
 /// Two addresses, the part that differs marked in each.
-pub(super) fn write_address_difference(out: &mut String, old: &str, new: &str) {
+pub(super) fn write_url_difference(out: &mut String, old: &str, new: &str) {
     let n_first = old.char_indices().zip(new.chars()).take_while(|((_, x), y)| x == y).last();
     let start = n_first.map_or(0, |((at, character), _)| at + character.len_utf8());
     let (old_rest, new_rest) = (&old[start..], &new[start..]);
@@ -372,8 +372,7 @@ pub(super) fn write_links(
         for row in 0..old.len().max(new.len()) {
             let old = old.get(row).map(|&place| &before.pieces[place]);
             let new = new.get(row).map(|&place| &after.pieces[place]);
-            let same =
-                old.zip(new).is_some_and(|(old, new)| (old.text, old.address) == (new.text, new.address));
+            let same = old.zip(new).is_some_and(|(old, new)| (old.text, old.url) == (new.text, new.url));
             if same || n_rows >= MAX_ROWS {
                 continue;
             }
@@ -395,8 +394,8 @@ pub(super) fn write_links(
                 }
             }
             rows.push_str("</td><td class=\"adr\">");
-            match (old.map(|piece| piece.address), new.map(|piece| piece.address)) {
-                (Some(old), Some(new)) if old != new => write_address_difference(&mut rows, old, new),
+            match (old.map(|piece| piece.url), new.map(|piece| piece.url)) {
+                (Some(old), Some(new)) if old != new => write_url_difference(&mut rows, old, new),
                 (old, new) => {
                     let _ = write!(rows, "{}", escaped(&shorten(new.or(old).unwrap_or(""), 300)));
                 }
@@ -450,9 +449,9 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_an_address_that_differs_is_marked() {
+    fn the_part_of_an_url_that_differs_is_marked() {
         let mut out = String::new();
-        write_address_difference(
+        write_url_difference(
             &mut out,
             "http://a.example/file-1.2.sha512",
             "http://a.example/file-1.3.sha512",
@@ -463,7 +462,7 @@ mod tests {
              http://a.example/file-1.<ins>3</ins>.sha512"
         );
         let mut out = String::new();
-        write_address_difference(&mut out, "x", "x\"><script>");
+        write_url_difference(&mut out, "x", "x\"><script>");
         assert!(!out.contains("<script>"), "{out}");
     }
 

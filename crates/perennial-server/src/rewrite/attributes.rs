@@ -139,9 +139,9 @@ impl Element<'_> {
     }
 
     fn param(&self, value: &str, place: &Place) -> Attribute {
-        let is_address =
+        let is_url =
             ["movie", "src", "url", "href", "filename", "data"].iter().any(|name| self.is("name", name));
-        Attribute::of(is_address.then(|| place.rewrite(value, Modifier::Object)).flatten())
+        Attribute::of(is_url.then(|| place.rewrite(value, Modifier::Object)).flatten())
     }
 }
 

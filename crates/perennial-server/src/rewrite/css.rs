@@ -14,7 +14,7 @@ use super::url::Place;
 const MAX_DEPTH: u8 = 64;
 
 /// Functions with URLs as strings.
-const ADDRESS_FUNCTIONS: [&str; 5] = ["url", "src", "image", "image-set", "-webkit-image-set"];
+const URL_FUNCTIONS: [&str; 5] = ["url", "src", "image", "image-set", "-webkit-image-set"];
 
 /// Rewrites a stylesheet or a list of declarations.
 pub fn rewrite_css(css: &str, place: &Place) -> String {
@@ -31,7 +31,7 @@ enum Context {
     /// Text.
     Plain,
     /// The URL of an image or font.
-    Address,
+    Url,
     /// After `@import`: a stylesheet.
     Import,
 }
@@ -60,9 +60,9 @@ impl Rewriting<'_> {
                 _ => {}
             }
             match &token {
-                Token::UnquotedUrl(address) => self.address(address, part_in(context), written, true),
-                Token::QuotedString(address) if context != Context::Plain => {
-                    self.address(address, part_in(context), written, false);
+                Token::UnquotedUrl(url) => self.url(url, part_in(context), written, true),
+                Token::QuotedString(url) if context != Context::Plain => {
+                    self.url(url, part_in(context), written, false);
                 }
                 _ => self.out.push_str(written),
             }
@@ -77,10 +77,10 @@ impl Rewriting<'_> {
     fn nested(&mut self, parser: &mut Parser<'_>, token: &Token<'_>, context: Context) {
         let (end, inside) = match token {
             Token::Function(name) => {
-                let is_address = ADDRESS_FUNCTIONS.iter().any(|known| name.eq_ignore_ascii_case(known));
-                let inside = match (is_address, context) {
+                let is_url = URL_FUNCTIONS.iter().any(|known| name.eq_ignore_ascii_case(known));
+                let inside = match (is_url, context) {
                     (true, Context::Import) => Context::Import,
-                    (true, _) => Context::Address,
+                    (true, _) => Context::Url,
                     (false, _) => Context::Plain,
                 };
                 (')', inside)
@@ -100,8 +100,8 @@ impl Rewriting<'_> {
         }
     }
 
-    fn address(&mut self, address: &str, part: Modifier, written: &str, is_function: bool) {
-        match self.place.rewrite(address, part) {
+    fn url(&mut self, url: &str, part: Modifier, written: &str, is_function: bool) {
+        match self.place.rewrite(url, part) {
             None => {
                 self.out.push_str(written);
                 // At the end of the text a URL may be unterminated.
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_found_in_every_form() {
+    fn urls_are_found_in_every_form() {
         let to = "/web/2020oe_/http://a.example";
         check("a{b:url(x.png)}", &format!("a{{b:url(\"{to}/css/x.png\")}}"));
         check("a{b:URL( '/x.png' ) no-repeat}", &format!("a{{b:URL( \"{to}/x.png\" ) no-repeat}}"));

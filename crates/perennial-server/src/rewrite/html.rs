@@ -32,11 +32,11 @@ pub struct Injection {
 
 impl Injection {
     /// Our script, with its parameters as JSON.
-    pub fn script(address: &str, knowledge: &str) -> Injection {
+    pub fn script(url: &str, knowledge: &str) -> Injection {
         Injection {
             markup: format!(
                 "<script src=\"{}\" data-perennial=\"{}\"></script>",
-                escaped(address),
+                escaped(url),
                 escaped(knowledge)
             ),
         }

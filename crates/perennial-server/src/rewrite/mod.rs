@@ -124,10 +124,10 @@ fn page_options(context: &ReplayContext, treatment: Treatment, place: Place) -> 
         "url": context.capture.url,
         "main": context.origins.main,
         "own": assets::ROOT,
-        "script": assets::SCRIPT_ADDRESS,
+        "script": assets::SCRIPT_URL,
         "frame": attributes::FRAME_NAME,
     });
-    let injection = Injection::script(assets::SCRIPT_ADDRESS, &knowledge.to_string());
+    let injection = Injection::script(assets::SCRIPT_URL, &knowledge.to_string());
     PageOptions {
         place,
         // A drawing runs no scripts, including ours.

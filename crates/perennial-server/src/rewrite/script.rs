@@ -125,8 +125,8 @@ fn rewrite_mapped(value: &mut serde_json::Value, place: &Place, depth: usize) {
 
 /// The archive's URL of a module specifier; bare names are unchanged.
 fn specifier(text: &str, place: &Place) -> Option<String> {
-    let is_address = text.starts_with('/') || text.starts_with("./") || text.starts_with("../");
-    (is_address || text.contains("://")).then(|| place.rewrite(text, Modifier::Script)).flatten()
+    let is_url = text.starts_with('/') || text.starts_with("./") || text.starts_with("../");
+    (is_url || text.contains("://")).then(|| place.rewrite(text, Modifier::Script)).flatten()
 }
 
 fn prologue(names: &[&str]) -> String {

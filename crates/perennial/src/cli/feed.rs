@@ -12,7 +12,7 @@ use url::Url;
 
 use super::progress::print_summary;
 use super::{Context, Exit, signals};
-use perennial_archive::settings::site::parse_address;
+use perennial_archive::settings::site::parse_url;
 use perennial_archive::settings::{CrawlTable, Seed};
 use perennial_archive::store::StoredFeed;
 use perennial_crawler::CrawlOptions;
@@ -64,7 +64,7 @@ enum FeedCommand {
 #[command(after_help = AFTER_HELP)]
 struct Find {
     /// A page or a feed; https is the default scheme
-    #[arg(value_name = "URL", value_parser = parse_address)]
+    #[arg(value_name = "URL", value_parser = parse_url)]
     url: Url,
     /// Allow the host to have a private or loopback address
     #[arg(long)]

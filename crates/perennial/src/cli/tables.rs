@@ -136,9 +136,9 @@ fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<SqlVal
     let maybe = |value: Option<&str>| value.map_or(SqlValue::Null, text);
     let words =
         |side: &Option<ElementContent>| side.as_ref().map_or(SqlValue::Null, |content| text(&content.text));
-    let address = |side: &Option<ElementContent>| {
-        let address = side.as_ref().map(|content| content.address.as_str());
-        maybe(address.filter(|address| !address.is_empty()))
+    let url = |side: &Option<ElementContent>| {
+        let url = side.as_ref().map(|content| content.url.as_str());
+        maybe(url.filter(|url| !url.is_empty()))
     };
     vec![
         text(&change.url),
@@ -152,8 +152,8 @@ fn operation_row(change: &MatchingChange, entry: &OperationReport) -> Vec<SqlVal
         maybe(entry.role),
         words(&entry.before),
         words(&entry.after),
-        address(&entry.before),
-        address(&entry.after),
+        url(&entry.before),
+        url(&entry.after),
         SqlValue::Whole(i64::from(entry.advertisement)),
         SqlValue::Number(entry.noise),
         SqlValue::Number(entry.value),

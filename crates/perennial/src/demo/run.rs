@@ -21,7 +21,7 @@ use super::server::LivingServer;
 use super::truth::Truth;
 use super::web::LivingWeb;
 use super::{learned, measure};
-use perennial_archive::settings::site::{parse_address, parse_zone};
+use perennial_archive::settings::site::{parse_url, parse_zone};
 use perennial_archive::settings::{PageRenderer, Seed, edit, follow};
 use perennial_archive::{Archive, is_archive};
 use perennial_crawler::clock::Clock;
@@ -388,7 +388,7 @@ fn follow_sites(
     })?;
     let mut seeds = Vec::new();
     for (site, url) in web.sites.iter().zip(server.seeds()) {
-        let url = parse_address(&url).map_err(anyhow::Error::msg)?;
+        let url = parse_url(&url).map_err(anyhow::Error::msg)?;
         seeds.push(Seed {
             weight: site.weight,
             clock: Some(parse_zone(site.timezone).map_err(anyhow::Error::msg)?),

@@ -177,9 +177,9 @@ fn text_at(block: &Block, kind: ElementKind, index: u32) -> &str {
     }
 }
 
-fn address_at(block: &Block, kind: ElementKind, index: u32) -> &str {
+fn url_at(block: &Block, kind: ElementKind, index: u32) -> &str {
     match kind {
-        ElementKind::Link => &block.links[index as usize].address,
+        ElementKind::Link => &block.links[index as usize].url,
         ElementKind::Image => &block.images[index as usize].source,
         ElementKind::Text => "",
     }
@@ -270,7 +270,7 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
     for kind in [ElementKind::Link, ElementKind::Image] {
         let list = &mut lists[kind as usize];
         pair_by_key(list, |i| text_at(was, kind, i), |j| text_at(is, kind, j));
-        pair_by_key(list, |i| address_at(was, kind, i), |j| address_at(is, kind, j));
+        pair_by_key(list, |i| url_at(was, kind, i), |j| url_at(is, kind, j));
     }
     for kind in ElementKind::ALL {
         let list = &mut lists[kind as usize];
@@ -363,7 +363,7 @@ fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 
 }
 
 fn has_different_spelling(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32) -> bool {
-    text_at(was, kind, i) != text_at(is, kind, j) || address_at(was, kind, i) != address_at(is, kind, j)
+    text_at(was, kind, i) != text_at(is, kind, j) || url_at(was, kind, i) != url_at(is, kind, j)
 }
 
 /// Old ranks of the matched elements in their new order. `None` if the order is unchanged.

@@ -138,7 +138,7 @@ fn unmatched_leaves(nodes: &DiffTree, partners: &[Option<usize>]) -> Vec<Unmatch
 }
 
 fn features(block: &Block) -> Vec<u32> {
-    let links = block.links.iter().flat_map(|link| [hash(&link.name), hash(&link.address)]);
+    let links = block.links.iter().flat_map(|link| [hash(&link.name), hash(&link.url)]);
     let images = block.images.iter().flat_map(|image| [hash(&image.name), hash(&image.source)]);
     let mut features: Vec<u32> = links.chain(images).collect();
     for text in &block.texts {

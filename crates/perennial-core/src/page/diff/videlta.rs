@@ -168,26 +168,26 @@ fn write_placed(out: &mut String, group: &str, elements: &[(u32, Element)]) {
 
 /// Writes the attributes of an element. Its ID is written only if it does not follow from them.
 fn write_element(out: &mut String, element: &Element) {
-    let (text_name, address_name) = attribute_names(element.kind());
+    let (text_name, url_name) = attribute_names(element.kind());
     attribute(out, text_name, element.text());
-    if !address_name.is_empty() {
-        attribute(out, address_name, element.address());
+    if !url_name.is_empty() {
+        attribute(out, url_name, element.url());
     }
     write_id(out, "ID", element);
 }
 
 fn write_id(out: &mut String, name: &str, element: &Element) {
     let id = element.id();
-    if Element::new(element.kind(), element.text(), element.address()).id() != id {
+    if Element::new(element.kind(), element.text(), element.url()).id() != id {
         number(out, name, id);
     }
 }
 
 fn write_update(out: &mut String, update: &Update) {
     let _ = write!(out, "<{} n=\"{}\"", tag(update.before.kind()), update.index);
-    let (text_name, address_name) = attribute_names(update.before.kind());
+    let (text_name, url_name) = attribute_names(update.before.kind());
     write_change(out, text_name, update.before.text(), update.after.text());
-    write_change(out, address_name, update.before.address(), update.after.address());
+    write_change(out, url_name, update.before.url(), update.after.url());
     for (name, element) in [("oldID", &update.before), ("newID", &update.after)] {
         write_id(out, name, element);
     }
@@ -520,11 +520,11 @@ fn read_element(tag: &BytesStart, kind: ElementKind, side: &str) -> Result<Eleme
         let sided = format!("{side}{}", capital(name));
         if !side.is_empty() && has(tag, &sided) { vixml::text(tag, &sided) } else { vixml::text(tag, name) }
     };
-    let (text_name, address_name) = attribute_names(kind);
+    let (text_name, url_name) = attribute_names(kind);
     let text = get(text_name)?;
     let id_name = if side.is_empty() { "ID".to_string() } else { format!("{side}ID") };
-    let address = if address_name.is_empty() { String::new() } else { get(address_name)? };
-    let mut element = Element::new(kind, &text, &address);
+    let url = if url_name.is_empty() { String::new() } else { get(url_name)? };
+    let mut element = Element::new(kind, &text, &url);
     if has(tag, &id_name) {
         *element.id_mut() = vixml::id(tag, &id_name)?;
     }

@@ -171,7 +171,7 @@ struct CandidateLinks {
     /// The key of each link outside the page frame.
     keys: Vec<u32>,
     names: Vec<String>,
-    addresses: Vec<String>,
+    resolver: Vec<String>,
     is_strong: Vec<bool>,
 }
 
@@ -181,7 +181,7 @@ impl CandidateLinks {
         let mut links = CandidateLinks {
             keys: vec![NONE; page.facts.len()],
             names: Vec::new(),
-            addresses: Vec::new(),
+            resolver: Vec::new(),
             is_strong: Vec::new(),
         };
         let mut numbers: HashMap<String, u32> = HashMap::new();
@@ -200,7 +200,7 @@ impl CandidateLinks {
             let number = *numbers.entry(key.clone()).or_insert(next);
             if number == next {
                 links.names.push(key);
-                links.addresses.push(url.into());
+                links.resolver.push(url.into());
             }
             links.keys[index] = number;
         }
@@ -595,7 +595,7 @@ fn join_places(places: Vec<ItemCandidate>, links: &CandidateLinks) -> Vec<ListIt
         let is_elsewhere = place.key.is_some() && main_host.is_some_and(|main| host_with_port(&name) != main);
         let lesser = |is_lesser: bool| if is_lesser { LESSER_WEIGHT } else { 1.0 };
         items.push(ListItem {
-            address: place.key.map_or_else(String::new, |key| links.addresses[key as usize].clone()),
+            url: place.key.map_or_else(String::new, |key| links.resolver[key as usize].clone()),
             title: place.title,
             teaser: place.teaser,
             weight: lesser(place.is_in_sidebar) * lesser(is_elsewhere),

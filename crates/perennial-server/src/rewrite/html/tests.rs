@@ -143,8 +143,8 @@ fn loose(html: &str) -> Vec<String> {
     let mut found = Vec::new();
     for node in &dom.nodes {
         for name in NAMES {
-            let is_address = name != "data" || node.tag() == "object";
-            if let Some(value) = node.attribute(name).filter(|value| is_address && !is_held(value)) {
+            let is_url = name != "data" || node.tag() == "object";
+            if let Some(value) = node.attribute(name).filter(|value| is_url && !is_held(value)) {
                 found.push(format!("{} {name}={value}", node.tag()));
             }
         }
@@ -158,7 +158,7 @@ proptest! {
     /// No page keeps a URL that points elsewhere. SVG and MathML are excluded: in some nestings the rewriter reads text where browsers
     /// read tags, and only the policy limits that.
     #[test]
-    fn no_address_is_left(pieces in proptest::collection::vec(prop::sample::select(vec![
+    fn no_url_is_left(pieces in proptest::collection::vec(prop::sample::select(vec![
         "<a href=", "<img src=", "<img/src=", "<IMG SRC =", "<a x='>' href=", "<p>", "</p>", "<table>",
         "<tr>", "<select>", "<option>", "<!--", "-->", "<!--><", "http://evil.example/", "//evil.example/", "\"", "'", ">", " ", "/",
         "\n", "=", "&#104;ttp://evil.example", "\thttp://evil.example", "HTTP:\\\\evil.example", "<base href=", "<form action=",

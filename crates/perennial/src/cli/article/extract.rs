@@ -344,13 +344,13 @@ pub(in crate::cli) fn write_edits(
     }
     if edits.is_empty() {
         writeln!(out, "\nlinks or images:")?;
-        let addresses = |article: &Article| -> BTreeSet<String> {
-            let links = article.links.iter().map(|link| link.address.clone());
-            links.chain(article.images.iter().map(|image| image.address.clone())).collect()
+        let urls = |article: &Article| -> BTreeSet<String> {
+            let links = article.links.iter().map(|link| link.url.clone());
+            links.chain(article.images.iter().map(|image| image.url.clone())).collect()
         };
-        let (old, new) = (addresses(before), addresses(after));
-        old.difference(&new).try_for_each(|address| writeln!(out, "  [-{address}-]"))?;
-        new.difference(&old).try_for_each(|address| writeln!(out, "  {{+{address}+}}"))?;
+        let (old, new) = (urls(before), urls(after));
+        old.difference(&new).try_for_each(|url| writeln!(out, "  [-{url}-]"))?;
+        new.difference(&old).try_for_each(|url| writeln!(out, "  {{+{url}+}}"))?;
     }
     writeln!(out)
 }

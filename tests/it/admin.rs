@@ -52,9 +52,9 @@ impl AdminServer {
         }
         let report: Value = serde_json::from_str(&report).unwrap();
         let text = |name: &str| report[name].as_str().unwrap().trim_start_matches("http://").to_owned();
-        let key = text("operator").split_once("key=").unwrap().1.to_owned();
+        let key = text("admin_login").split_once("key=").unwrap().1.to_owned();
         let token = std::fs::read_to_string(&file).unwrap().trim().to_owned();
-        AdminServer { child, main: text("address"), replay: text("replay"), key, token }
+        AdminServer { child, main: text("url"), replay: text("replay"), key, token }
     }
 
     /// Posts a body with these header fields to the main origin.

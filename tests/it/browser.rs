@@ -41,7 +41,7 @@ impl Serving {
         }
         let reported: Value = serde_json::from_str(&text).unwrap();
         let origin = |name: &str| reported[name].as_str().unwrap().trim_end_matches('/').to_string();
-        Serving { main: origin("address"), replay: origin("replay"), child }
+        Serving { main: origin("url"), replay: origin("replay"), child }
     }
 }
 

@@ -196,6 +196,6 @@ fn a_reused_layout_gives_the_blocks_of_a_full_one() {
     let n_by_engine = analyst.n_layouts() - n_versions;
     assert!(
         n_versions >= 100 && 2 * n_by_engine < n_versions,
-        "{n_by_engine} of {n_versions} looks were laid out"
+        "{n_by_engine} of {n_versions} versions were laid out"
     );
 }

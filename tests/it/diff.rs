@@ -30,7 +30,7 @@ fn lines(case: &str) -> String {
     let mut lines: Vec<String> = all
         .map(|entry| {
             let text = |side: &str| entry[side]["text"].as_str().unwrap_or("-").to_string();
-            let url = |side: &str| entry[side]["address"].as_str().unwrap_or("").to_string();
+            let url = |side: &str| entry[side]["url"].as_str().unwrap_or("").to_string();
             let ad = if entry["advertisement"] == true { " advertisement" } else { "" };
             let (op, element) = (entry["op"].as_str().unwrap(), entry["element"].as_str().unwrap());
             format!(

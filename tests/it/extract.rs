@@ -56,9 +56,9 @@ fn a_file_gives_an_article() {
         text.starts_with(TEXTS[0]) && text.ends_with("open all day.") && text.split("\n\n").count() == 4,
         "{text}"
     );
-    assert_eq!(article["links"][0]["address"], "http://town.example/news/plan.html");
+    assert_eq!(article["links"][0]["url"], "http://town.example/news/plan.html");
     assert_eq!(article["comments"][0], "What a fine idea, at long last, I say.");
-    assert_eq!(article["comments_address"], "http://town.example/news/1.html#comments");
+    assert_eq!(article["comments_url"], "http://town.example/news/1.html#comments");
     for name in ["lead", "images", "wrapper", "categories"] {
         assert!(!article[name].is_null(), "{name}");
     }
@@ -252,7 +252,7 @@ fn an_archived_page_is_extracted_at_its_time() {
     assert!(shown.contains("title:\n  Bridge to\n  [-fall-]\n  {+be rebuilt+}\n"), "{shown}");
     assert_eq!(at("20260102")["title"], "Bridge to fall");
     assert_eq!(at("")["title"], "Bridge to be rebuilt");
-    assert_eq!(at("")["links"][0]["address"], "http://town.example/news/plan.html");
+    assert_eq!(at("")["links"][0]["url"], "http://town.example/news/plan.html");
 }
 
 #[test]

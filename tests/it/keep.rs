@@ -85,7 +85,7 @@ fn an_import_learns_from_the_history_of_a_collection() {
     assert!(report["learned"]["n_changed"].as_u64().unwrap() >= 3, "{report}");
     let patterns = perennial(&archive, ["--json", "plan", "patterns"]).ok().json();
     let page = patterns.as_array().unwrap().iter().find(|page| page["url"] == web.url("/")).unwrap();
-    assert!(page["n_looks"].as_u64().unwrap() >= 20, "{page}");
+    assert!(page["n_observations"].as_u64().unwrap() >= 20, "{page}");
     assert_eq!(page["n_not_analysed"], 0);
     assert!(page["changes_per_day"].as_f64().unwrap() > 3.0, "{page}");
 }

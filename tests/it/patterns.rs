@@ -31,7 +31,7 @@ fn archive_with_pattern() -> (TempDir, std::path::PathBuf) {
                 .unwrap();
         }
     }
-    let file = dir.path().join("looks.warc.gz");
+    let file = dir.path().join("visits.warc.gz");
     std::fs::write(&file, out.into_inner()).unwrap();
     perennial(&archive, ["init"]).ok();
     perennial(&archive, ["import", file.to_str().unwrap()]).ok();

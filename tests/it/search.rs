@@ -103,7 +103,7 @@ fn presence_by_search(archive: &Archive, url: &str, text: &str) -> PresenceTimes
     let found = archive.json(&["search", &format!("\"{text}\""), "--page", url]);
     let time = |value: &Value| value.as_str().map(|text| Timestamp::parse(text).unwrap());
     let pages = found["pages"].as_array().unwrap();
-    let presences = pages.iter().flat_map(|page| page["stays"].as_array().unwrap());
+    let presences = pages.iter().flat_map(|page| page["presence"].as_array().unwrap());
     presences
         .map(|presence| ["absent_until", "first", "last", "gone"].map(|name| time(&presence[name])))
         .collect()
@@ -143,7 +143,7 @@ fn every_sentence_is_found_exactly_while_it_was_present() {
     assert!(n_stays > 300, "{n_stays} stays only");
     let sizes = archive.json(&["status", "--texts"])["texts"].clone();
     let size = |name: &str| sizes[name].as_u64().unwrap();
-    assert!(size("n_stays") >= n_stays as u64 && size("n_texts") >= N_PAGES * N_SENTENCES, "{sizes}");
+    assert!(size("n_presences") >= n_stays as u64 && size("n_texts") >= N_PAGES * N_SENTENCES, "{sizes}");
     assert!((1..size("n_texts")).contains(&size("n_important_texts")), "{sizes}");
     assert!(archive.ok(&["status", "--texts"]).contains("--important searches"));
 

@@ -35,7 +35,7 @@ impl Serving {
         }
         let reported: Value = serde_json::from_str(&reported).unwrap();
         let host = |name: &str| reported[name].as_str().unwrap().strip_prefix("http://").unwrap().to_string();
-        Serving { child, main: host("address"), replay: host("replay") }
+        Serving { child, main: host("url"), replay: host("replay") }
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

@@ -45,7 +45,7 @@ fn exactly_the_new_terms_of_a_span_are_listed() {
     // The presence starts at the first observation with the words.
     let said = archive.json(&["search", "tram depot"]);
     let first_times =
-        said["pages"].as_array().unwrap().iter().map(|page| page["stays"][0]["first"].as_str().unwrap());
+        said["pages"].as_array().unwrap().iter().map(|page| page["presence"][0]["first"].as_str().unwrap());
     let came = first_times.min().unwrap().to_owned();
     let span = ["--since", came.as_str()];
     let found = terms(&span);

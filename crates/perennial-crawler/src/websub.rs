@@ -43,7 +43,7 @@ pub(super) struct WebSub {
     /// Feeds with announced news.
     pub(super) notified: Receiver<PageId>,
     /// Permits for subscription requests.
-    request: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
     /// Until the listener is started, which needs a runtime.
     listener: Option<(TcpListener, Sender<PageId>)>,
 }
@@ -59,8 +59,8 @@ impl WebSub {
         listener.set_nonblocking(true)?;
         let (sender, notified) = channel(MAX_WAITING);
         let subscriptions = Arc::new(Mutex::new(HubSubscriptions::new(callback)));
-        let request = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
-        Ok(WebSub { subscriptions, notified, request, listener: Some((listener, sender)) })
+        let turns = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
+        Ok(WebSub { subscriptions, notified, turns, listener: Some((listener, sender)) })
     }
 
     pub(super) fn start(&mut self, clock: &Clock) -> anyhow::Result<()> {
@@ -100,7 +100,7 @@ impl WebSub {
 
     /// Sends one subscription request that is due. A failing hub is tried again later, like one that never verifies.
     pub(super) fn send_next(&self, shared: &Arc<VisitContext>) {
-        let Ok(turn) = self.request.clone().try_acquire_owned() else { return };
+        let Ok(turn) = self.turns.clone().try_acquire_owned() else { return };
         let Some(request) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
         let shared = shared.clone();
         tokio::spawn(async move {

@@ -321,7 +321,7 @@ pub fn article_json(article: &Article) -> Value {
         "images": article.images,
         "wrapper": article.wrapper,
         "comments": article.comments,
-        "comments_address": article.comments_url,
+        "comments_url": article.comments_url,
     })
 }
 

@@ -26,7 +26,7 @@ Examples:
   perennial export --format wacz --output news.wacz --site news.example
   perennial export --format warc --output page.warc.gz --page https://news.example/ --since 2026-01-01
   perennial export --format cdxj --output index.cdxj
-  perennial export --format objects --output corpus.jsonl --site news.example
+  perennial export --format articles --output corpus.jsonl --site news.example
   perennial export --format videlta --output deltas.xml --site news.example
   perennial export --format csv --output changes.csv --since 2026-01-01
   perennial export --format parquet --table deltas --output deltas.parquet
@@ -196,19 +196,19 @@ impl Export {
     ) -> anyhow::Result<ExportSummary> {
         let shared = SharedSnapshot::new(context.snapshot()?);
         let pages = articles::announced(&shared, filter)?;
-        let bar = context.progress_count(pages.len() as u64, "reading objects");
+        let bar = context.progress_count(pages.len() as u64, "reading articles");
         let mut out = BufWriter::new(out);
         let report = articles::export(&shared, pages, filter, format, &mut out, &|| bar.inc(1));
         bar.finish_and_clear();
         let report = report?;
         if report.n_articles == 0 {
             bail!(
-                "no object fits: `perennial article list` shows what feeds announced, and `perennial feed list` the feeds"
+                "no article fits: `perennial article list` shows what feeds announced, and `perennial feed list` the feeds"
             );
         }
         let bytes = finished(out)?;
         let (n, n_versions) = (report.n_articles, report.n_versions);
-        let words = format!("{n} objects with {n_versions} versions, {}", human_bytes(bytes));
+        let words = format!("{n} articles with {n_versions} versions, {}", human_bytes(bytes));
         let mut line = serde_json::to_value(report)?;
         line["bytes"] = bytes.into();
         Ok(ExportSummary { words, n_damaged: report.n_unread, report: line })

@@ -69,7 +69,7 @@ struct PageHit<'a> {
     /// Byte ranges of the words in `text`.
     found: Vec<(usize, usize)>,
     role: &'static str,
-    presences: Vec<PresenceRow>,
+    presence: Vec<PresenceRow>,
 }
 
 #[derive(Serialize)]
@@ -130,7 +130,7 @@ fn found(answers: &SearchHits) -> SearchReport<'_> {
             text: &hit.excerpt.text,
             found,
             role: hit.excerpt.role.name(),
-            presences,
+            presence: presences,
         }
     });
     SearchReport { n_pages: answers.n_pages, is_partial: answers.is_partial, pages: pages.collect() }

@@ -106,9 +106,9 @@ impl Serve {
             let server = bound.server().clone();
             let origins = server.origins();
             let names: Vec<&str> = server.archives().iter().map(|served| served.name.as_str()).collect();
-            let operator = server.admin_login_url();
+            let admin_login = server.admin_login_url();
             let facts =
-                json!({ "address": origins.main, "replay": origins.replay, "archives": names, "operator": operator });
+                json!({ "url": origins.main, "replay": origins.replay, "archives": names, "admin_login": admin_login });
             context.print(&facts, |out| {
                 writeln!(
                     out,
@@ -117,7 +117,7 @@ impl Serve {
                     origins.main,
                     origins.replay
                 )?;
-                match &operator {
+                match &admin_login {
                     Some(address) => writeln!(out, "for admin actions open once: {address}"),
                     None => Ok(()),
                 }

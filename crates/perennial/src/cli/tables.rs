@@ -49,8 +49,8 @@ const DELTAS: [&str; 17] = [
     "role",
     "text_before",
     "text_after",
-    "address_before",
-    "address_after",
+    "url_before",
+    "url_after",
     "is_advertisement",
     "noise",
     "value",
@@ -66,7 +66,7 @@ impl Table {
         match self {
             Table::Changes => "changes",
             Table::Versions => "versions",
-            Table::Observations => "looks",
+            Table::Observations => "observations",
             Table::Captures => "captures",
             Table::Deltas => "deltas",
         }

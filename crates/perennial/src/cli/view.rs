@@ -87,7 +87,7 @@ impl View {
     fn show(&self, context: &Context, prefix: &str) -> anyhow::Result<()> {
         let time = self.page.time.unwrap_or_else(perennial_archive::now);
         let url = format!("{prefix}/web/{}/{}", time.to_digits14(), self.page.url);
-        context.print(&json!({ "address": url }), |out| writeln!(out, "{url}"))?;
+        context.print(&json!({ "url": url }), |out| writeln!(out, "{url}"))?;
         if !self.no_browser {
             open_browser(&url);
         }
@@ -106,7 +106,7 @@ fn running(at: SocketAddr, root: &Path) -> Option<String> {
     let folders = status["folders"].as_array()?;
     let place = folders.iter().position(|folder| folder.as_str().map(Path::new) == Some(root))?;
     let base = status["bases"][place].as_str()?;
-    Some(format!("{}{base}", status["address"].as_str()?))
+    Some(format!("{}{base}", status["url"].as_str()?))
 }
 
 /// Opens a URL in the desktop's browser. If that fails, the user has the printed URL.

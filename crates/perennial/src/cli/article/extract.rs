@@ -37,7 +37,7 @@ Examples:
   perennial article extract --html blog.html --title 'Second post' --description 'It rained all week'
   perennial article extract --html new.html --neighbour old-1.html old-2.html old-3.html old-4.html old-5.html
   perennial article extract --html monday.html --before sunday.html
-  perennial article extract --list pages.jsonl --json > objects.jsonl
+  perennial article extract --list pages.jsonl --json > articles.jsonl
   perennial article extract https://news.example/article@20261116";
 
 /// Extract the article of a page: title, author, time, text, links, images, comments.

@@ -133,8 +133,7 @@ fn block_json(block: &Block) -> Value {
     });
     if block.is_leaf() {
         data["text"] = json!(block.read().join(" "));
-        data["links"] =
-            block.links.iter().map(|link| json!({"name": link.name, "address": link.url})).collect();
+        data["links"] = block.links.iter().map(|link| json!({"name": link.name, "url": link.url})).collect();
         data["images"] =
             block.images.iter().map(|image| json!({"name": image.name, "source": image.source})).collect();
         data["texts"] = block.texts.iter().map(|text| json!(text.text)).collect();

@@ -126,24 +126,24 @@ fn every_sentence_is_found_exactly_while_it_was_present() {
     let library = Library::open(&archive.root).unwrap();
     let (store, texts) =
         (library.store().unwrap(), Texts::open_read(&library.texts_path()).unwrap().unwrap());
-    let mut n_stays = 0;
+    let mut n_presences = 0;
     for page in 0..N_PAGES {
         let url = web.url(&format!("/p{page}"));
         let observations = observations_at(&archive, &url);
         for number in 0..N_SENTENCES {
             let text = sentence(page, number);
             let expected = presence_by_bytes(&observations, &text);
-            n_stays += expected.len();
+            n_presences += expected.len();
             assert_eq!(presence_by_library(&store, &texts, &url, &text), expected, "{text}");
             if number % 12 == 0 {
                 assert_eq!(presence_by_search(&archive, &url, &text), expected, "{text}");
             }
         }
     }
-    assert!(n_stays > 300, "{n_stays} stays only");
+    assert!(n_presences > 300, "{n_presences} stays only");
     let sizes = archive.json(&["status", "--texts"])["texts"].clone();
     let size = |name: &str| sizes[name].as_u64().unwrap();
-    assert!(size("n_presences") >= n_stays as u64 && size("n_texts") >= N_PAGES * N_SENTENCES, "{sizes}");
+    assert!(size("n_presences") >= n_presences as u64 && size("n_texts") >= N_PAGES * N_SENTENCES, "{sizes}");
     assert!((1..size("n_texts")).contains(&size("n_important_texts")), "{sizes}");
     assert!(archive.ok(&["status", "--texts"]).contains("--important searches"));
 

@@ -191,7 +191,7 @@ pub(crate) fn entry(base: &str, change: &ChangeView) -> Markup {
                 }
                 @if let Some(event) = change.event { p { (event) "." } }
                 @if !change.words.is_empty() { div.words { @for line in &change.words { (words(line)) } } }
-                p.acts {
+                p.actions {
                     (operations(&change.operations))
                     @if let Some(before) = change.before { span { "within " (span_words(*change.time - *before)) " of the version before" } }
                     @if let Some(compare) = &compare { a href=(compare) { "Compare" } }

@@ -18,7 +18,7 @@ use perennial_engine::feeds::articles::{self, ArticleFormat};
 
 const AFTER_HELP: &str = "\
 Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
-`objects` are the articles that feeds announced, one per line as JSON, with every version in full; `objects-markdown` \
+`articles` are the articles that feeds announced, one per line as JSON, with every version in full; `articles-markdown` \
 writes them as Markdown. `csv` and `parquet` have one row per change, or with `--table versions` per version, with the columns of docs/sql.md. \
 A damaged record is omitted and counted, and the exit code is 4.
 

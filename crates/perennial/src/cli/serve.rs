@@ -118,7 +118,7 @@ impl Serve {
                     origins.replay
                 )?;
                 match &admin_login {
-                    Some(address) => writeln!(out, "for admin actions open once: {address}"),
+                    Some(url) => writeln!(out, "for admin actions open once: {url}"),
                     None => Ok(()),
                 }
             })?;
@@ -171,8 +171,8 @@ fn run_beside(
             bound => bound?,
         };
         note(format!("the dashboard is at {}/", bound.server().origins().main));
-        if let Some(address) = bound.server().admin_login_url() {
-            note(format!("for admin actions open once: {address}"));
+        if let Some(url) = bound.server().admin_login_url() {
+            note(format!("for admin actions open once: {url}"));
         }
         if !until_signal {
             return bound.run(std::future::pending()).await;

@@ -213,8 +213,8 @@ fn old_words_in(name: &str, source: &str) -> Vec<String> {
 fn replacements<'i>(file: &'i str, identifier: &'i str) -> impl Iterator<Item = &'static str> + 'i {
     let words = words_in_identifier(identifier);
     let is_exempt = |exception: &&str| match exception.contains('/') {
-        true => file.starts_with(**exception),
-        false => **exception == *identifier,
+        true => file.starts_with(*exception),
+        false => *exception == identifier,
     };
     let is_in = move |old: &str, words: &[String]| words.iter().any(|word| word == old);
     let everywhere = IN_IDENTIFIERS.iter().filter(move |old| !old.except.iter().any(is_exempt));

@@ -66,7 +66,7 @@ pub enum DefectKind {
 
 /// Work that a writer has begun and not finished. The next writer completes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Unfinished {
+pub struct UnfinishedWork {
     /// File in `warc/`.
     pub file: String,
     /// A description for people.
@@ -90,7 +90,7 @@ pub struct VerifyReport {
     pub quarantined: Vec<Defect>,
     pub defects: Vec<Defect>,
     /// Unfinished work, which is not a defect.
-    pub unfinished: Vec<Unfinished>,
+    pub unfinished: Vec<UnfinishedWork>,
     /// Repairs made.
     pub repairs: Vec<Repair>,
 }
@@ -343,7 +343,7 @@ fn check_file(
         (0, n) => format!("{n} bytes behind the last commit"),
         (n, _) => format!("{n} captures are not in the state yet"),
     };
-    report.unfinished.push(Unfinished { file: file.name.clone(), what });
+    report.unfinished.push(UnfinishedWork { file: file.name.clone(), what });
     Ok(report)
 }
 

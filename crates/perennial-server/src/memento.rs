@@ -176,7 +176,7 @@ fn link_timemap(
     Ok(response)
 }
 
-struct Listed {
+struct TimemapEntry {
     time: Timestamp,
     /// The time as in the index.
     digits: String,
@@ -184,7 +184,11 @@ struct Listed {
 }
 
 /// The captures of a URL from an instant on: one page of them, and one more if there are more.
-fn read_mementos(snapshot: &Snapshot, url: &str, from: Option<Timestamp>) -> anyhow::Result<Vec<Listed>> {
+fn read_mementos(
+    snapshot: &Snapshot,
+    url: &str,
+    from: Option<Timestamp>,
+) -> anyhow::Result<Vec<TimemapEntry>> {
     let mut range = KeyRange::of(url, MatchType::Exact);
     if let Some(from) = from {
         range.start = format!("{} {}", surt(url), from.to_digits14()).into();
@@ -195,18 +199,18 @@ fn read_mementos(snapshot: &Snapshot, url: &str, from: Option<Timestamp>) -> any
         let Some(time) = line.date() else { continue };
         // A page ends between two instants, so that the next page can begin with an instant.
         let is_full = found.len() > PAGE_MEMENTOS;
-        if is_full && found.last().is_some_and(|last: &Listed| last.time != time) {
+        if is_full && found.last().is_some_and(|last: &TimemapEntry| last.time != time) {
             break;
         }
         let digits = if line.timestamp.len() == 14 { line.timestamp } else { time.to_digits14() };
-        found.push(Listed { time, digits, url: line.url });
+        found.push(TimemapEntry { time, digits, url: line.url });
     }
     Ok(found)
 }
 
 fn write_timemap(
     urls: &MementoUrls<'_>,
-    mementos: &[Listed],
+    mementos: &[TimemapEntry],
     from: Option<Timestamp>,
     next: Option<Timestamp>,
 ) -> String {
@@ -225,7 +229,7 @@ fn write_timemap(
     if let Some(next) = next {
         let _ = write!(out, ",\n<{}>; rel=\"timemap\"; {kind}; from=\"{}\"", page(next), date::write(next));
     }
-    for (place, Listed { time, digits, url }) in mementos.iter().enumerate() {
+    for (place, TimemapEntry { time, digits, url }) in mementos.iter().enumerate() {
         let is_first = place == 0 && from.is_none();
         let is_last = place + 1 == mementos.len() && next.is_none();
         let rel = match (is_first, is_last) {

@@ -43,7 +43,7 @@ struct Route {
     cost: Cost,
     handler: Handler,
     method: Verb,
-    scope: Scope,
+    scope: RouteScope,
     /// For programs: errors are JSON.
     is_api: bool,
     /// The handler itself checks who sent the request.
@@ -67,7 +67,7 @@ enum Verb {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Scope {
+enum RouteScope {
     /// One archive, whose name may precede the path.
     Archive,
     /// The server as a whole.
@@ -101,7 +101,15 @@ const fn raw(path: &'static str, cost: Cost, handler: Handler) -> Route {
 
 impl Route {
     const fn new(path: Path, cost: Cost, handler: Handler) -> Route {
-        Route { path, cost, handler, method: Verb::Get, scope: Scope::Archive, is_api: false, is_open: false }
+        Route {
+            path,
+            cost,
+            handler,
+            method: Verb::Get,
+            scope: RouteScope::Archive,
+            is_api: false,
+            is_open: false,
+        }
     }
 
     const fn api(self) -> Route {
@@ -113,7 +121,7 @@ impl Route {
     }
 
     const fn of_server(self) -> Route {
-        Route { scope: Scope::Server, ..self }
+        Route { scope: RouteScope::Server, ..self }
     }
 
     const fn post(self) -> Route {
@@ -241,7 +249,7 @@ fn find<'s, 't>(
     let verb = if method == Method::POST { Verb::Post } else { Verb::Get };
     let table = if origin == Origin::Main { MAIN } else { REPLAY };
     table.iter().filter(|route| route.method == verb).find_map(|route| {
-        let (rest, query) = route.rest(if route.scope == Scope::Server { target } else { path })?;
+        let (rest, query) = route.rest(if route.scope == RouteScope::Server { target } else { path })?;
         Some(RouteMatch { served, route, rest, query })
     })
 }
@@ -348,7 +356,7 @@ fn handle(server: &Server, origin: Origin, parts: &Parts, body: &[u8]) -> Result
     };
     let form = if is_json { Form::Json } else { Form::Html };
     let request = Request { server, served, origin, parts, admin, rest, query, form, body };
-    if route.scope == Scope::Archive && request.field("service-worker").is_some() {
+    if route.scope == RouteScope::Archive && request.field("service-worker").is_some() {
         return Err(Problem::bad_request("Archived service workers are not registered."));
     }
     (route.handler)(&request)

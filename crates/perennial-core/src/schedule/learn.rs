@@ -13,8 +13,8 @@ use super::pages::{KNOWN, NONE, PageColumns, VACANT};
 use super::rows::Rows;
 use crate::pattern::calendar::{DayCounts, DayPrior};
 use crate::pattern::mixture::{
-    BucketCounts, BucketPiece, BucketTally, HIGHEST_RATE, Mixture, Observed, PageFit, VisitLog, exp_neg,
-    one_minus_exp, own_rate,
+    BucketCounts, BucketPiece, BucketTally, HIGHEST_RATE, Mixture, ObservedImportance, PageFit, VisitLog,
+    exp_neg, one_minus_exp, own_rate,
 };
 use crate::time::{LocalClock, Span, Timestamp};
 
@@ -117,7 +117,7 @@ struct GroupStart {
 impl Learner {
     pub(super) fn new(
         n_periods: u16,
-        observed: Observed,
+        observed: ObservedImportance,
         half_life: Option<Span>,
         follows_spells: bool,
         learns_days: bool,
@@ -314,8 +314,8 @@ impl Learner {
     /// The importance of each of several changes whose combined importance is given.
     pub(super) fn importance_of_each(&self, together: f32, n_changes: usize) -> f32 {
         match self.mixture.observed() {
-            Observed::Difference => single_importance(together, n_changes as f32),
-            Observed::LastChange => together,
+            ObservedImportance::Difference => single_importance(together, n_changes as f32),
+            ObservedImportance::LastChange => together,
         }
     }
 
@@ -340,8 +340,8 @@ impl Learner {
         pages.rate[at] *= (seen + BRIEF_PRIOR) / (expected + BRIEF_PRIOR);
         if let Some(y) = importance {
             let each = match self.mixture.observed() {
-                Observed::Difference => single_importance(y, seen.max(1.0)),
-                Observed::LastChange => y,
+                ObservedImportance::Difference => single_importance(y, seen.max(1.0)),
+                ObservedImportance::LastChange => y,
             };
             pages.importance[at] += (each - pages.importance[at]) / (1.0 + BRIEF_PRIOR);
         }

@@ -68,7 +68,7 @@ mod worth;
 
 use std::collections::{HashSet, VecDeque};
 
-pub use crate::pattern::mixture::Observed;
+pub use crate::pattern::mixture::ObservedImportance;
 pub use checkpoint::Checkpoint;
 pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_hours};

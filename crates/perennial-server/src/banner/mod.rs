@@ -21,8 +21,8 @@ use perennial_core::text::untrusted;
 use perennial_core::time::Timestamp;
 use serde_json::json;
 
-use self::page::Shown;
-use self::parts::Whole;
+use self::page::BannerContent;
+use self::parts::CompositePage;
 use super::ServedArchive;
 use super::body::StoredBody;
 use super::find::{CaptureMatch, find};
@@ -47,11 +47,11 @@ pub fn wrapper(
     let body = StoredBody::new(found.record, &found.payload_capture.digest);
     let closest = request.server.is_closest();
     let result = request.served.pool.with(|snapshot| {
-        let whole = Whole::of(snapshot, context, body, &[], closest);
+        let whole = CompositePage::of(snapshot, context, body, &[], closest);
         steps(snapshot, &context.capture.url, context.capture.time).map(|steps| (whole, steps))
     });
     let (whole, steps) = result.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
-    let shown = Shown { context, whole: &whole, steps: &steps, archive: &request.served.name };
+    let shown = BannerContent { context, whole: &whole, steps: &steps, archive: &request.served.name };
     let mut response = html(page::wrapper(&shown).0);
     let policy = format!(
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -134,9 +134,10 @@ impl<'s> BannerRequest<'s> {
                 state: found.state,
             };
             let body = StoredBody::new(found.record, &found.payload_capture.digest);
-            let whole = Whole::of(snapshot, &context, body, &more, closest);
+            let whole = CompositePage::of(snapshot, &context, body, &more, closest);
             let steps = steps(snapshot, &context.capture.url, context.capture.time)?;
-            let shown = Shown { context: &context, whole: &whole, steps: &steps, archive: &self.served.name };
+            let shown =
+                BannerContent { context: &context, whole: &whole, steps: &steps, archive: &self.served.name };
             let facts = json!({
                 "html": page::banner(&shown).0,
                 "title": page::title(&shown),

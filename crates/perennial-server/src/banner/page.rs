@@ -8,7 +8,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::canonical::{host_with_port, without_scheme};
 
 use super::block::{BlockChange, BlockChanges};
-use super::parts::{ShownPart, Whole};
+use super::parts::{CompositePage, ShownPart};
 use crate::dashboard::layout::version_href;
 use crate::replay_context::ReplayContext;
 use crate::rewrite::assets;
@@ -24,21 +24,21 @@ const LOGO: PreEscaped<&str> = PreEscaped(
 );
 
 /// The content of the banner.
-pub struct Shown<'a> {
+pub struct BannerContent<'a> {
     pub context: &'a ReplayContext,
     /// The page with its parts.
-    pub whole: &'a Whole,
+    pub whole: &'a CompositePage,
     /// The neighbouring versions.
     pub steps: &'a VersionSteps,
     pub archive: &'a str,
 }
 
-pub fn title(shown: &Shown<'_>) -> String {
+pub fn title(shown: &BannerContent<'_>) -> String {
     format!("{}, {} - Perennial", shown_text(&shown.context.capture.url), moment(shown.context.capture.time))
 }
 
 /// The whole page: banner and frame.
-pub fn wrapper(shown: &Shown<'_>) -> Markup {
+pub fn wrapper(shown: &BannerContent<'_>) -> Markup {
     let context = shown.context;
     let frame =
         format!("{}{}", context.origins.replay, context.replay_url(Modifier::Page, &context.capture.url));
@@ -64,7 +64,7 @@ pub fn wrapper(shown: &Shown<'_>) -> Markup {
 }
 
 /// The inside of the banner.
-pub fn banner(shown: &Shown<'_>) -> Markup {
+pub fn banner(shown: &BannerContent<'_>) -> Markup {
     let context = shown.context;
     html! {
         a.brand href={ (context.base) "/" } { (LOGO) span.vh { "Perennial" } }
@@ -83,7 +83,7 @@ fn calendar(context: &ReplayContext) -> String {
     format!("{}/web/*/{}", context.base, context.capture.url)
 }
 
-fn state(shown: &Shown<'_>) -> Markup {
+fn state(shown: &BannerContent<'_>) -> Markup {
     let (context, whole) = (shown.context, shown.whole);
     let is_away = context.time.as_secs() != context.capture.time.as_secs();
     let away = span(distance(context.time, context.capture.time));
@@ -115,7 +115,7 @@ fn state(shown: &Shown<'_>) -> Markup {
 }
 
 /// The parts with their coherence, and the missing ones.
-fn parts(context: &ReplayContext, whole: &Whole) -> Markup {
+fn parts(context: &ReplayContext, whole: &CompositePage) -> Markup {
     html! {
         @if !whole.parts.is_empty() {
             div.scroll {
@@ -150,7 +150,7 @@ fn part_row(part: &ShownPart, context: &ReplayContext) -> Markup {
     }
 }
 
-fn steps(shown: &Shown<'_>) -> Markup {
+fn steps(shown: &BannerContent<'_>) -> Markup {
     let VersionSteps { previous, next, previous_important, next_important, here } = shown.steps;
     html! {
         span.step.wide-only {

@@ -28,7 +28,7 @@ pub struct ShownPart {
 
 /// A page with its parts.
 #[derive(Clone, Debug)]
-pub struct Whole {
+pub struct CompositePage {
     pub composite: CompositeCoherence,
     /// Worst first, missing ones last.
     pub parts: Vec<ShownPart>,
@@ -36,7 +36,7 @@ pub struct Whole {
     pub n_more: usize,
 }
 
-impl Whole {
+impl CompositePage {
     /// Looks up the parts that a page names and those that its scripts loaded.
     pub fn of(
         snapshot: &Snapshot,
@@ -44,7 +44,7 @@ impl Whole {
         body: StoredBody,
         loaded: &[&str],
         closest: bool,
-    ) -> Whole {
+    ) -> CompositePage {
         let mut urls = named_parts(context, body);
         urls.extend(loaded.iter().filter_map(|url| Url::parse(url).ok()).map(String::from));
         let mut seen = std::collections::HashSet::new();
@@ -62,7 +62,7 @@ impl Whole {
             parts.push(ShownPart { url, found });
         }
         parts.sort_by_key(|part| std::cmp::Reverse(part.found.map(|(_, state)| state)));
-        Whole { composite, parts, n_more }
+        CompositePage { composite, parts, n_more }
     }
 
     /// URLs of parts that are not in the archive.

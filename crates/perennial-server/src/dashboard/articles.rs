@@ -156,7 +156,7 @@ pub(crate) struct EditView {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ArticleVersion")]
-pub(crate) struct ArticleVersion {
+pub(crate) struct ArticleVersionView {
     /// The first capture that showed it.
     since: Time,
     title: String,
@@ -172,7 +172,7 @@ pub(crate) struct View {
     /// The first capture that showed the latest version.
     capture: Time,
     /// Oldest first.
-    versions: Vec<ArticleVersion>,
+    versions: Vec<ArticleVersionView>,
     time: Option<Time>,
     author: String,
     /// Its other fields.
@@ -242,7 +242,7 @@ fn article_view(found: ArchivedArticle, page: String, mut further: Value) -> Opt
             field: field_name(edit.field),
             words: edit.runs.iter().map(words).collect(),
         };
-        ArticleVersion {
+        ArticleVersionView {
             since: version.since.into(),
             title: version.article.title.clone(),
             edits: edits.iter().map(edit).collect(),
@@ -297,7 +297,7 @@ pub(crate) fn render(view: &View, place: Place<'_>) -> Markup {
     Shell::new(place, Tab::Sites, "Article", Some(json)).page(&main)
 }
 
-fn version_entry(number: usize, version: &ArticleVersion, url: &str, base: &str) -> Markup {
+fn version_entry(number: usize, version: &ArticleVersionView, url: &str, base: &str) -> Markup {
     html! {
         article.entry style="display:block" {
             h2.h3 { @if number == 0 { "First seen " } @else { "Edited " } (time(*version.since)) }
@@ -343,12 +343,12 @@ mod tests {
         let hostile = "<script>alert(1)</script>";
         let at = Time(Timestamp::EPOCH);
         let words = vec![EditWords::Deleted(hostile.into()), EditWords::Inserted("new".into())];
-        let edited = ArticleVersion {
+        let edited = ArticleVersionView {
             since: at,
             title: hostile.into(),
             edits: vec![EditView { field: "title", words }],
         };
-        let first = ArticleVersion { since: at, title: String::new(), edits: Vec::new() };
+        let first = ArticleVersionView { since: at, title: String::new(), edits: Vec::new() };
         let view = View {
             title: hostile.into(),
             text: hostile.into(),

@@ -32,7 +32,7 @@ impl Group {
 }
 
 /// One change.
-pub(super) struct Change {
+pub(super) struct ShownChange {
     pub(super) op: OperationKind,
     /// What changed, in a word or two.
     pub(super) subject: &'static str,
@@ -67,7 +67,7 @@ pub(super) fn changes_of(
     comparison: &Comparison,
     before: &Side<'_>,
     after: &Side<'_>,
-) -> (Vec<Change>, usize) {
+) -> (Vec<ShownChange>, usize) {
     let entries = comparison.entries();
     let hub = comparison.delta.items.as_ref().filter(|items| items.is_listing);
     let mut finder = Finder {
@@ -78,7 +78,7 @@ pub(super) fn changes_of(
         shown_before: HashSet::new(),
         shown_after: HashSet::new(),
     };
-    let mut changes: Vec<Change> = Vec::new();
+    let mut changes: Vec<ShownChange> = Vec::new();
     let n_operations = comparison.assessment.contributions.len();
     if let Some(items) = hub {
         let words = items.visible_changes().zip(&entries[n_operations.min(entries.len())..]);
@@ -111,7 +111,7 @@ impl Finder<'_, '_> {
         operation: &Operation<'_>,
         entry: &OperationReport,
         is_listing: bool,
-    ) -> Option<Change> {
+    ) -> Option<ShownChange> {
         let (before, after) = match operation.subject {
             Subject::Element { before, after } => {
                 let block_before = operation.block_before.unwrap_or_default();
@@ -169,7 +169,7 @@ impl Finder<'_, '_> {
         if before.len().max(after.len()) == 1 { "block" } else { "block of several" }
     }
 
-    fn item(&mut self, change: &ItemChange, entry: &OperationReport) -> Change {
+    fn item(&mut self, change: &ItemChange, entry: &OperationReport) -> ShownChange {
         let before = change.before.as_ref().map(|item| self.before.find_item(item)).unwrap_or_default();
         let after = change.after.as_ref().map(|item| self.after.find_item(item)).unwrap_or_default();
         for (places, taken) in [(&before, &mut self.taken_before), (&after, &mut self.taken_after)] {
@@ -191,14 +191,14 @@ impl Finder<'_, '_> {
         let is_update = op == OperationKind::Update;
         let difference = if is_update { Difference::of(&old, &new) } else { Difference::of("", "") };
         let words = ShownWords { difference, before: old, after: new };
-        Change {
+        ShownChange {
             words: Some(words),
             ..self.change(op, subject, group_of(entry, false), entry, before, after)
         }
     }
 
     /// Headlines that stay but stand in another order.
-    fn moved_items(&mut self, items: &ItemDelta) -> Vec<Change> {
+    fn moved_items(&mut self, items: &ItemDelta) -> Vec<ShownChange> {
         let (Some(before), Some(after)) = (&self.before.tree.list, &self.after.tree.list) else {
             return Vec::new();
         };
@@ -218,7 +218,7 @@ impl Finder<'_, '_> {
             let words =
                 ShownWords { difference: Difference::of("", ""), before: title.clone(), after: title };
             let change = self.change(OperationKind::Move, "headline", Group::Moves, &entry, before, after);
-            changes.push(Change { words: Some(words), ..change });
+            changes.push(ShownChange { words: Some(words), ..change });
         }
         changes
     }
@@ -231,12 +231,12 @@ impl Finder<'_, '_> {
         entry: &OperationReport,
         before: Vec<usize>,
         after: Vec<usize>,
-    ) -> Change {
+    ) -> ShownChange {
         let is_update = op == OperationKind::Update;
         let difference =
             is_update.then(|| Difference::of(&joined(self.before, &before), &joined(self.after, &after)));
         let words = self.words(is_update, &before, &after);
-        Change {
+        ShownChange {
             op,
             subject,
             role: entry.role.filter(|role| *role != "other"),

@@ -12,7 +12,7 @@ use perennial_core::text::markup::escaped;
 use perennial_render::CapturedResource;
 use url::Url;
 
-use super::changes::Change;
+use super::changes::ShownChange;
 use super::css::Assets;
 use super::marks::{Gone, Marks};
 use super::position::{Page, SOURCES};
@@ -75,7 +75,7 @@ pub(super) fn isolated(
     original: &Original<'_>,
     page: &Page,
     marks: &Marks,
-    changes: &[Change],
+    changes: &[ShownChange],
     is_before: bool,
 ) -> String {
     let mut writer = Writer {
@@ -104,7 +104,7 @@ pub(super) fn with_plain_space(html: String) -> String {
 struct Writer<'a> {
     page: &'a Page,
     marks: &'a Marks,
-    changes: &'a [Change],
+    changes: &'a [ShownChange],
     is_before: bool,
     base: Option<Url>,
     assets: Assets<'a>,

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use perennial_core::page::diff::OperationKind;
 
-use super::changes::{Change, joined};
+use super::changes::{ShownChange, joined};
 use super::elements::Side;
 use super::position::{Page, Places};
-use super::words::Run;
+use super::words::WordRun;
 
 /// Words of a move that are marked where no frame is around them.
 const MAX_MOVED_WORDS: usize = 40;
@@ -43,7 +43,7 @@ pub(super) struct Gone {
 
 impl Marks {
     /// `is_before`: the page is the version before. Of two changes that want the same word the more important one gets it.
-    pub(super) fn of(changes: &[Change], is_before: bool, page: &Page, places: &Places) -> Marks {
+    pub(super) fn of(changes: &[ShownChange], is_before: bool, page: &Page, places: &Places) -> Marks {
         let mut marks = Marks {
             words: vec![None; page.words.len()],
             frames: HashMap::new(),
@@ -63,7 +63,7 @@ impl Marks {
     /// Notes where changes that only the other version has were or would be, so that both can be looked at side by side.
     pub(super) fn add_absent(
         &mut self,
-        changes: &[Change],
+        changes: &[ShownChange],
         is_before: bool,
         own: &Side<'_>,
         other: &Side<'_>,
@@ -82,7 +82,7 @@ impl Marks {
     /// Notes in the version after what went, so that both can be read in one page.
     pub(super) fn add_gone(
         &mut self,
-        changes: &[Change],
+        changes: &[ShownChange],
         before: &Side<'_>,
         after: &Side<'_>,
         places: &Places,
@@ -94,9 +94,9 @@ impl Marks {
                 (Some(difference), _) if !difference.is_rewritten => {
                     let mut at = 0;
                     for run in &difference.runs {
-                        let (Run::Same(gone, come) | Run::Other(gone, come)) = run;
+                        let (WordRun::Same(gone, come) | WordRun::Other(gone, come)) = run;
                         at = at.max(come.start);
-                        if let (Run::Other(..), Some((first, last))) =
+                        if let (WordRun::Other(..), Some((first, last))) =
                             (run, difference.before.get(gone.start).zip(difference.before[..gone.end].last()))
                             && !gone.is_empty()
                         {
@@ -130,7 +130,7 @@ impl Marks {
         }
     }
 
-    fn add(&mut self, number: usize, change: &Change, is_before: bool, page: &Page, places: &Places) {
+    fn add(&mut self, number: usize, change: &ShownChange, is_before: bool, page: &Page, places: &Places) {
         let pieces = if is_before { &change.before } else { &change.after };
         let own = places.words_of(pieces);
         let found: Vec<usize> = own.iter().flatten().copied().collect();
@@ -155,7 +155,7 @@ impl Marks {
     fn mark_words(
         &mut self,
         number: usize,
-        change: &Change,
+        change: &ShownChange,
         is_before: bool,
         own: &[Option<usize>],
         is_framed: bool,

@@ -33,7 +33,7 @@ use perennial_core::text::untrusted::shorten;
 use perennial_core::time::Timestamp;
 use url::Url;
 
-use self::changes::{Change, Group, changes_of};
+use self::changes::{Group, ShownChange, changes_of};
 use self::elements::Side;
 pub use self::isolate::Original;
 use self::isolate::{base_of, isolated, with_plain_space};
@@ -82,7 +82,7 @@ pub struct DiffFrame {
 }
 
 /// One version, ready to be shown.
-struct Shown {
+struct ShownVersion {
     page: Page,
     places: Places,
     document: String,
@@ -104,8 +104,12 @@ impl DiffView<'_> {
         let (before, after) = (Side::of(&self.comparison.before), Side::of(&self.comparison.after));
         let (changes, n_over) = changes_of(self.comparison, &before, &after);
         let shown = [
-            self.before.as_ref().map(|original| Shown::of(original, [&before, &after], &changes, true)),
-            self.after.as_ref().map(|original| Shown::of(original, [&after, &before], &changes, false)),
+            self.before
+                .as_ref()
+                .map(|original| ShownVersion::of(original, [&before, &after], &changes, true)),
+            self.after
+                .as_ref()
+                .map(|original| ShownVersion::of(original, [&after, &before], &changes, false)),
         ];
         let view =
             Parts { view: self, before: &before, after: &after, changes: &changes, n_over, shown: &shown };
@@ -124,13 +128,13 @@ impl DiffView<'_> {
     }
 }
 
-impl Shown {
+impl ShownVersion {
     fn of(
         original: &Original<'_>,
         [own, other]: [&Side<'_>; 2],
-        changes: &[Change],
+        changes: &[ShownChange],
         is_before: bool,
-    ) -> Shown {
+    ) -> ShownVersion {
         let page = Page::of(original.html);
         let places = Places::of(own, &page, base_of(&page, original.url).as_ref());
         let mut marks = Marks::of(changes, is_before, &page, &places);
@@ -139,7 +143,7 @@ impl Shown {
             marks.add_gone(changes, other, own, &places);
         }
         let document = isolated(original, &page, &marks, changes, is_before);
-        Shown { page, places, document, is_shown: marks.is_shown }
+        ShownVersion { page, places, document, is_shown: marks.is_shown }
     }
 }
 
@@ -148,9 +152,9 @@ struct Parts<'v, 't> {
     view: &'v DiffView<'v>,
     before: &'v Side<'t>,
     after: &'v Side<'t>,
-    changes: &'v [Change],
+    changes: &'v [ShownChange],
     n_over: usize,
-    shown: &'v [Option<Shown>; 2],
+    shown: &'v [Option<ShownVersion>; 2],
 }
 
 impl Parts<'_, '_> {
@@ -290,7 +294,7 @@ impl Parts<'_, '_> {
         out.push_str("</p></nav>");
     }
 
-    fn write_entry(&self, out: &mut String, number: usize, change: &Change) {
+    fn write_entry(&self, out: &mut String, number: usize, change: &ShownChange) {
         let _ = write!(
             out,
             "<li class=\"{}\"><a href=\"#t{}\" data-pd=\"{}\">{}<span><span class=\"t\"><b>{}</b> ",
@@ -330,10 +334,10 @@ impl Parts<'_, '_> {
     }
 
     /// The selector of the smallest part of the page around a change that can be told from others.
-    fn part_of(&self, change: &Change) -> Option<String> {
+    fn part_of(&self, change: &ShownChange) -> Option<String> {
         let sides = [(&self.shown[1], &change.after), (&self.shown[0], &change.before)];
         sides.into_iter().find_map(|(shown, pieces)| {
-            let Shown { page, places, .. } = shown.as_ref()?;
+            let ShownVersion { page, places, .. } = shown.as_ref()?;
             let words = places.words_of(pieces);
             let nodes = words.iter().flatten().map(|word| page.words[*word].node);
             let nodes = nodes.chain(pieces.iter().filter_map(|piece| places.node_of(*piece)));

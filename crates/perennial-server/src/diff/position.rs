@@ -11,7 +11,7 @@ use perennial_core::text::dom::{Dom, DomKind};
 use url::Url;
 
 use super::elements::Side;
-use super::words::{Run, align, words};
+use super::words::{WordRun, align, words};
 
 /// A word of a text node.
 pub(super) struct DomWord {
@@ -114,7 +114,7 @@ impl Places {
         let there: Vec<usize> = (0..page.words.len()).filter(|&word| is_one(&page.words[word])).collect();
         let there_keys: Vec<u32> = there.iter().map(|&word| page.words[word].key).collect();
         for run in align(&keys, &there_keys) {
-            let Run::Same(ours, theirs) = run else { continue };
+            let WordRun::Same(ours, theirs) = run else { continue };
             for (our, their) in ours.zip(theirs) {
                 let (piece, place) = wanted[our];
                 self.words[piece][place] = Some(there[their]);
@@ -149,7 +149,7 @@ impl Places {
         let ours: Vec<u32> = pieces.iter().map(|(_, source)| known[source]).collect();
         let theirs: Vec<u32> = there.iter().map(|(_, key)| *key).collect();
         for run in align(&ours, &theirs) {
-            let Run::Same(ours, theirs) = run else { continue };
+            let WordRun::Same(ours, theirs) = run else { continue };
             for (our, their) in ours.zip(theirs) {
                 self.nodes[pieces[our].0] = Some(there[their].0);
             }

@@ -7,11 +7,11 @@ use perennial_core::page::diff::{ElementKind, OperationKind};
 use perennial_core::text::markup::escaped;
 use perennial_core::text::untrusted::shorten;
 
-use super::changes::{Change, joined};
+use super::changes::{ShownChange, joined};
 use super::elements::Side;
 use super::op_mark;
 use super::position::{Page, Places};
-use super::words::{Difference, Run, Word, align};
+use super::words::{Difference, Word, WordRun, align};
 
 /// Words around a difference that are shown where a text is told in short.
 const N_WORDS_AROUND: usize = 6;
@@ -31,7 +31,7 @@ pub(super) enum Extent {
 /// Writes a change in words: what it was, what it is, and where these differ.
 pub(super) fn write_change(
     out: &mut String,
-    change: &Change,
+    change: &ShownChange,
     before: &Side<'_>,
     after: &Side<'_>,
     extent: Extent,
@@ -61,7 +61,7 @@ pub(super) fn write_change(
 }
 
 /// Where a link or picture of an update leads elsewhere, both addresses.
-fn write_urls(out: &mut String, change: &Change, before: &Side<'_>, after: &Side<'_>) {
+fn write_urls(out: &mut String, change: &ShownChange, before: &Side<'_>, after: &Side<'_>) {
     let addressed = |side: &Side<'_>, places: &[usize]| {
         let place = places.iter().copied().find(|&place| side.pieces[place].kind != ElementKind::Text);
         place.map(|place| side.pieces[place].url.to_string())
@@ -142,7 +142,7 @@ fn write_difference(out: &mut String, old: &str, new: &str, difference: &Differe
             out.push(' ');
         }
         match run {
-            Run::Same(_, same) => write_same(
+            WordRun::Same(_, same) => write_same(
                 out,
                 new,
                 &difference.after,
@@ -150,7 +150,7 @@ fn write_difference(out: &mut String, old: &str, new: &str, difference: &Differe
                 (number == 0, number + 1 == n_runs),
                 extent,
             ),
-            Run::Other(gone, come) => {
+            WordRun::Other(gone, come) => {
                 write_part(out, "del", old, &difference.before, gone.clone(), extent);
                 if !gone.is_empty() && !come.is_empty() {
                     out.push(' ');
@@ -198,7 +198,7 @@ enum Line {
 pub(super) struct TextView<'v, 't> {
     pub(super) before: &'v Side<'t>,
     pub(super) after: &'v Side<'t>,
-    pub(super) changes: &'v [Change],
+    pub(super) changes: &'v [ShownChange],
 }
 
 impl TextView<'_, '_> {
@@ -213,13 +213,13 @@ impl TextView<'_, '_> {
         let mut is_written = vec![false; self.changes.len()];
         let mut lines = Vec::new();
         for run in align(&old_keys, &new_keys) {
-            if let Run::Other(gone, _) = &run {
+            if let WordRun::Other(gone, _) = &run {
                 for &place in &old[gone.clone()] {
                     let owner = owners[0][place].filter(|&number| self.is_shown_before(number));
                     lines.extend(owner.and_then(|number| self.changed_line(number, &mut is_written)));
                 }
             }
-            let (Run::Same(_, come) | Run::Other(_, come)) = run;
+            let (WordRun::Same(_, come) | WordRun::Other(_, come)) = run;
             for &place in &new[come] {
                 match owners[1][place] {
                     Some(number) => lines.extend(self.changed_line(number, &mut is_written)),
@@ -356,7 +356,7 @@ fn write_plain(out: &mut String, lines: &[Line]) {
 /// Writes a table of the links and pictures that came, went, or lead elsewhere. Gives their number.
 pub(super) fn write_links(
     out: &mut String,
-    changes: &[Change],
+    changes: &[ShownChange],
     before: &Side<'_>,
     after: &Side<'_>,
 ) -> usize {

@@ -44,7 +44,7 @@ fn push_words(word: &str, start: usize, found: &mut Vec<Word>) {
 
 /// A run of places that both sides have, or that one of them has.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Run {
+pub(super) enum WordRun {
     Same(Range<usize>, Range<usize>),
     Other(Range<usize>, Range<usize>),
 }
@@ -53,7 +53,7 @@ pub(super) enum Run {
 const MAX_EDITS: usize = 400;
 
 /// The runs of two sequences, from first to last; both sides of a run in the order of their sequence.
-pub(super) fn align(before: &[u32], after: &[u32]) -> Vec<Run> {
+pub(super) fn align(before: &[u32], after: &[u32]) -> Vec<WordRun> {
     let mut pairs = Vec::new();
     let (mut a, mut b) = (0, 0);
     for (i, j) in anchors(before, after).into_iter().chain([(before.len(), after.len())]) {
@@ -67,17 +67,17 @@ pub(super) fn align(before: &[u32], after: &[u32]) -> Vec<Run> {
 }
 
 /// Pairs of places, ascending -> runs.
-fn runs(pairs: &[(usize, usize)], n_before: usize, n_after: usize) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs(pairs: &[(usize, usize)], n_before: usize, n_after: usize) -> Vec<WordRun> {
+    let mut runs: Vec<WordRun> = Vec::new();
     let (mut a, mut b) = (0, 0);
     for &(i, j) in pairs.iter().chain([&(n_before, n_after)]) {
         if a < i || b < j {
-            runs.push(Run::Other(a..i, b..j));
+            runs.push(WordRun::Other(a..i, b..j));
         }
         if i < n_before {
             match runs.last_mut() {
-                Some(Run::Same(x, y)) => (x.end, y.end) = (i + 1, j + 1),
-                _ => runs.push(Run::Same(i..i + 1, j..j + 1)),
+                Some(WordRun::Same(x, y)) => (x.end, y.end) = (i + 1, j + 1),
+                _ => runs.push(WordRun::Same(i..i + 1, j..j + 1)),
             }
         }
         (a, b) = (i + 1, j + 1);
@@ -206,7 +206,7 @@ fn walk_back(
 pub(super) struct Difference {
     pub(super) before: Vec<Word>,
     pub(super) after: Vec<Word>,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<WordRun>,
     /// So little is shared that the texts are shown whole, one after the other: striped text cannot be read.
     pub(super) is_rewritten: bool,
 }
@@ -217,7 +217,7 @@ impl Difference {
         let keys = |words: &[Word]| words.iter().map(|word| word.key).collect::<Vec<u32>>();
         let runs = without_stripes(align(&keys(&before), &keys(&after)));
         let n_same: usize =
-            runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum();
+            runs.iter().map(|run| if let WordRun::Same(same, _) = run { same.len() } else { 0 }).sum();
         let is_rewritten = 3 * n_same < before.len().max(after.len());
         Difference { before, after, runs, is_rewritten }
     }
@@ -229,8 +229,8 @@ impl Difference {
             return (all(&self.before), all(&self.after));
         }
         let others = self.runs.iter().filter_map(|run| match run {
-            Run::Other(before, after) => Some((before.clone(), after.clone())),
-            Run::Same(..) => None,
+            WordRun::Other(before, after) => Some((before.clone(), after.clone())),
+            WordRun::Same(..) => None,
         });
         let (before, after): (Vec<_>, Vec<_>) = others.unzip();
         let not_empty =
@@ -277,22 +277,24 @@ fn marked(text: &str, words: &[Word], changed: &[Range<usize>], tag: &str) -> St
 }
 
 /// Joins differences that a single shared word keeps apart, where both are longer than that.
-fn without_stripes(runs: Vec<Run>) -> Vec<Run> {
-    let n_words = |run: Option<&Run>| match run {
-        Some(Run::Other(before, after)) => before.len().max(after.len()),
+fn without_stripes(runs: Vec<WordRun>) -> Vec<WordRun> {
+    let n_words = |run: Option<&WordRun>| match run {
+        Some(WordRun::Other(before, after)) => before.len().max(after.len()),
         _ => 0,
     };
-    let mut joined: Vec<Run> = Vec::new();
+    let mut joined: Vec<WordRun> = Vec::new();
     let mut runs = runs.into_iter().peekable();
     while let Some(run) = runs.next() {
-        let is_stripe = matches!(&run, Run::Same(same, _) if same.len() == 1)
+        let is_stripe = matches!(&run, WordRun::Same(same, _) if same.len() == 1)
             && n_words(joined.last()) >= 2
             && n_words(runs.peek()) >= 2;
         match (joined.last_mut(), run) {
-            (Some(Run::Other(x, y)), Run::Same(before, after)) if is_stripe => {
+            (Some(WordRun::Other(x, y)), WordRun::Same(before, after)) if is_stripe => {
                 (x.end, y.end) = (before.end, after.end)
             }
-            (Some(Run::Other(x, y)), Run::Other(before, after)) => (x.end, y.end) = (before.end, after.end),
+            (Some(WordRun::Other(x, y)), WordRun::Other(before, after)) => {
+                (x.end, y.end) = (before.end, after.end)
+            }
             (_, run) => joined.push(run),
         }
     }
@@ -313,8 +315,8 @@ mod tests {
             [word] => text[word.range.clone()].to_string(),
         };
         let runs = difference.runs.iter().map(|run| match run {
-            Run::Same(same, _) => text(before, &difference.before[same.clone()]),
-            Run::Other(x, y) => format!(
+            WordRun::Same(same, _) => text(before, &difference.before[same.clone()]),
+            WordRun::Other(x, y) => format!(
                 "[{}|{}]",
                 text(before, &difference.before[x.clone()]),
                 text(after, &difference.after[y.clone()])
@@ -355,8 +357,8 @@ mod tests {
         row[after.len()]
     }
 
-    fn n_same(runs: &[Run]) -> usize {
-        runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum()
+    fn n_same(runs: &[WordRun]) -> usize {
+        runs.iter().map(|run| if let WordRun::Same(same, _) = run { same.len() } else { 0 }).sum()
     }
 
     proptest! {
@@ -365,10 +367,10 @@ mod tests {
             let runs = align(&before, &after);
             let (mut a, mut b) = (0, 0);
             for run in &runs {
-                let (Run::Same(x, y) | Run::Other(x, y)) = run;
+                let (WordRun::Same(x, y) | WordRun::Other(x, y)) = run;
                 prop_assert_eq!((x.start, y.start), (a, b));
                 (a, b) = (x.end, y.end);
-                if let Run::Same(..) = run {
+                if let WordRun::Same(..) = run {
                     prop_assert_eq!(&before[x.clone()], &after[y.clone()]);
                 }
             }

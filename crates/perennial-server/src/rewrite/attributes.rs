@@ -9,7 +9,7 @@ use perennial_core::memento::Modifier;
 
 use super::css::rewrite_css;
 use super::script::rewrite_handler;
-use super::url::Place;
+use super::url::RewritePlace;
 
 /// An element with more attributes is removed.
 pub(super) const MAX_ATTRIBUTES: usize = 2000;
@@ -49,7 +49,7 @@ impl Element<'_> {
         self.given(name).is_some_and(|given| given.trim().eq_ignore_ascii_case(value))
     }
 
-    pub(super) fn rewrite(&self, name: &str, value: &str, place: &Place) -> Attribute {
+    pub(super) fn rewrite(&self, name: &str, value: &str, place: &RewritePlace) -> Attribute {
         match name {
             "srcset" | "imagesrcset" => Attribute::of(place.rewrite_srcset(value, Modifier::Image)),
             "srcdoc" if self.tag == "iframe" => Attribute::Document,
@@ -138,7 +138,7 @@ impl Element<'_> {
         }
     }
 
-    fn param(&self, value: &str, place: &Place) -> Attribute {
+    fn param(&self, value: &str, place: &RewritePlace) -> Attribute {
         let is_url =
             ["movie", "src", "url", "href", "filename", "data"].iter().any(|name| self.is("name", name));
         Attribute::of(is_url.then(|| place.rewrite(value, Modifier::Object)).flatten())

@@ -3,7 +3,7 @@
 use perennial_core::memento::Modifier;
 use perennial_warc::http::HttpHead;
 
-use super::url::Place;
+use super::url::RewritePlace;
 
 /// `Link` fields that are read.
 const MAX_LINK_FIELDS: usize = 20;
@@ -12,7 +12,7 @@ const MAX_LINK_FIELDS: usize = 20;
 const FOLLOWED: [&str; 4] = ["stylesheet", "preload", "modulepreload", "icon"];
 
 /// `Refresh` and `Link` with rewritten URLs. The server's `headers` module handles all other fields.
-pub fn leading_fields(head: &HttpHead, place: &Place) -> Vec<(&'static str, String)> {
+pub fn leading_fields(head: &HttpHead, place: &RewritePlace) -> Vec<(&'static str, String)> {
     let refresh = head.get("Refresh").and_then(|value| place.rewrite_refresh(&value));
     let links = head.get_all("Link").take(MAX_LINK_FIELDS).filter_map(|value| followed_links(&value, place));
     let refresh = refresh.map(|value| ("refresh", printable(&value)));
@@ -25,7 +25,7 @@ fn printable(value: &str) -> String {
 }
 
 /// The links that a browser follows automatically, with rewritten URLs.
-fn followed_links(value: &str, place: &Place) -> Option<String> {
+fn followed_links(value: &str, place: &RewritePlace) -> Option<String> {
     let mut found = Vec::new();
     for link in links_in(value) {
         let Some((url, parameters)) = link.trim().strip_prefix('<').and_then(|rest| rest.split_once('>'))
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn fields(line: &str) -> Vec<(&'static str, String)> {
-        let place = Place::of_test("2020", "http://a.example/x/");
+        let place = RewritePlace::of_test("2020", "http://a.example/x/");
         let head = format!("HTTP/1.1 200 OK\r\n{line}\r\n\r\n");
         leading_fields(&HttpHead::parse(head.as_bytes()), &place)
     }

@@ -16,7 +16,7 @@ pub const NOWHERE: &str = "about:invalid";
 
 /// How the URLs of a document are rewritten.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct RewritePlace {
     /// Path of replayed URLs, such as `/web/`; it begins and ends with a slash.
     pub root: String,
     /// The time of the page, up to 14 digits.
@@ -27,7 +27,7 @@ pub struct Place {
     pub charset: Charset,
 }
 
-impl Place {
+impl RewritePlace {
     /// The URL in this archive.
     pub fn to(&self, url: &Url, part: Modifier) -> String {
         format!("{}{}{}/{url}", self.root, self.time, part.as_str())
@@ -134,11 +134,11 @@ fn refresh_url(content: &str) -> Option<std::ops::Range<usize>> {
 }
 
 #[cfg(test)]
-impl Place {
+impl RewritePlace {
     /// A document in the only archive of a server, for tests.
-    pub(super) fn of_test(time: &str, base: &str) -> Place {
+    pub(super) fn of_test(time: &str, base: &str) -> RewritePlace {
         let base = Url::parse(base).unwrap();
-        Place { root: "/web/".into(), time: time.into(), base, charset: Charset::default() }
+        RewritePlace { root: "/web/".into(), time: time.into(), base, charset: Charset::default() }
     }
 }
 
@@ -146,8 +146,8 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn place(base: &str) -> Place {
-        Place::of_test("20200102030405", base)
+    fn place(base: &str) -> RewritePlace {
+        RewritePlace::of_test("20200102030405", base)
     }
 
     fn check(reference: &str, expected: Option<&str>) {

@@ -127,7 +127,7 @@ pub(super) fn follow_list(
 }
 
 #[derive(Serialize)]
-struct FeedRow {
+struct FeedStatus {
     url: String,
     title: String,
     format: String,
@@ -162,9 +162,9 @@ fn feed_row(
     feed: &StoredFeed,
     publishing: &perennial_core::feed::polling::PublishingHistory,
     now: perennial_core::time::Timestamp,
-) -> FeedRow {
+) -> FeedStatus {
     let last = feed.visited.unwrap_or(feed.last_read);
-    FeedRow {
+    FeedStatus {
         url: feed.url.clone(),
         title: feed.title.clone(),
         format: feed.format.clone(),
@@ -182,7 +182,7 @@ fn feed_row(
     }
 }
 
-fn print_list(lines: &[FeedRow], out: &mut dyn Write) -> io::Result<()> {
+fn print_list(lines: &[FeedStatus], out: &mut dyn Write) -> io::Result<()> {
     for line in lines {
         writeln!(out, "{}", line.url)?;
         let rate = line

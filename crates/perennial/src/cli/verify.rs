@@ -1,7 +1,7 @@
 //! `perennial verify`: an archive -> its defects, and their repair.
 
 use super::{Context, Exit};
-use perennial_archive::verify::{Defect, Unfinished, VerifyReport, rebuild, repair, verify};
+use perennial_archive::verify::{Defect, UnfinishedWork, VerifyReport, rebuild, repair, verify};
 use perennial_archive::{Archive, ArchiveWriter, Repair, now};
 use perennial_crawler::make_frontier;
 
@@ -70,7 +70,7 @@ fn print(report: &VerifyReport, accepts_imported: bool, out: &mut dyn std::io::W
         writeln!(out, "quarantined: {}{}: {}", record.file, position_text(record), record.what)?;
     }
     for unfinished in &report.unfinished {
-        let Unfinished { file, what } = unfinished;
+        let UnfinishedWork { file, what } = unfinished;
         writeln!(out, "{file}: {what}; not a defect: a running command or the next one completes it")?;
     }
     for defect in &report.defects {

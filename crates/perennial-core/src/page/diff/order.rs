@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::elements::{ElementMatches, ElementPair};
-use super::structure::Relocated;
+use super::structure::RelocatedBlock;
 use super::tree::DiffTree;
 use super::words::hash;
 use super::{ElementKind, n_words};
@@ -31,7 +31,7 @@ pub(super) fn find_visible_moves(
     before: &DiffTree,
     after: &DiffTree,
     found: &ElementMatches,
-    relocated: &[Relocated],
+    relocated: &[RelocatedBlock],
 ) -> MoveVisibility {
     let nearest_relocated = nearest_relocated(after, relocated);
     let (was, is) = (ReadingOrder::new(before), ReadingOrder::new(after));
@@ -54,7 +54,7 @@ pub(super) fn find_visible_moves(
 }
 
 /// For each new block, the nearest relocated block at or above it.
-fn nearest_relocated(after: &DiffTree, relocated: &[Relocated]) -> Vec<Option<usize>> {
+fn nearest_relocated(after: &DiffTree, relocated: &[RelocatedBlock]) -> Vec<Option<usize>> {
     let mut nearest_relocated: Vec<Option<usize>> = vec![None; after.len()];
     for (number, block) in relocated.iter().enumerate() {
         nearest_relocated[block.after] = Some(number);

@@ -101,13 +101,17 @@ fn appearance(before: &DiffTree, after: &DiffTree, b: usize, a: usize) -> Option
 }
 
 /// A block whose place in the tree changed.
-pub(super) struct Relocated {
+pub(super) struct RelocatedBlock {
     pub(super) before: usize,
     pub(super) after: usize,
 }
 
 /// Blocks with a new parent, and siblings outside the longest run that kept its order.
-pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Matching) -> Vec<Relocated> {
+pub(super) fn find_relocated(
+    before: &DiffTree,
+    after: &DiffTree,
+    matching: &Matching,
+) -> Vec<RelocatedBlock> {
     let mut found = Vec::new();
     for (parent, node) in after.all.iter().enumerate() {
         let home = matching.to_before[parent];
@@ -118,7 +122,9 @@ pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Mat
             unmoved.iter().map(|&(partner, _)| before.all[partner].position).collect();
         let in_order = longest_increasing(&positions);
         let out_of_order = unmoved.iter().zip(in_order).filter(|(_, kept)| !kept).map(|(pair, _)| *pair);
-        found.extend(came.into_iter().chain(out_of_order).map(|(before, after)| Relocated { before, after }));
+        found.extend(
+            came.into_iter().chain(out_of_order).map(|(before, after)| RelocatedBlock { before, after }),
+        );
     }
     found
 }
@@ -127,7 +133,7 @@ pub(super) fn find_relocated(before: &DiffTree, after: &DiffTree, matching: &Mat
 pub(super) fn add_moves(
     before: &DiffTree,
     after: &DiffTree,
-    relocated: &[Relocated],
+    relocated: &[RelocatedBlock],
     is_seen: &[bool],
     delta: &mut Delta,
 ) {

@@ -9,7 +9,7 @@ use super::*;
 
 fn options() -> PageOptions {
     PageOptions {
-        place: Place {
+        place: RewritePlace {
             root: "/web/".into(),
             time: "2020".into(),
             base: Url::parse("http://a.example/d/").unwrap(),

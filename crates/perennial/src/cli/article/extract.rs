@@ -106,7 +106,7 @@ impl Extract {
             let page = self.load(context, spec)?;
             let url = if matches!(spec, PageSpec::File(_)) { self.url.clone() } else { Some(page.url) };
             let template = template.as_ref().or(page.template.as_ref());
-            let source = Source { html: &page.html, before, template };
+            let source = ExtractionSource { html: &page.html, before, template };
             printer.print(&page.version, &ExtractJob { url, ..self.job(Path::new("")) }, &source)?;
         }
         let progress = context.progress_count(self.html.len() as u64, "extracting");
@@ -115,7 +115,7 @@ impl Extract {
         for file in &self.html {
             match read_page(file) {
                 Ok(html) => {
-                    let source = Source { html: &html, before, template: template.as_ref() };
+                    let source = ExtractionSource { html: &html, before, template: template.as_ref() };
                     printer.print(&file.display().to_string(), &self.job(file), &source)?;
                 }
                 Err(error) if is_only => return Err(error),
@@ -171,7 +171,7 @@ impl Extract {
 }
 
 /// The text of a page, and what else is known of it.
-struct Source<'a> {
+struct ExtractionSource<'a> {
     html: &'a str,
     /// An older version.
     before: Option<&'a str>,
@@ -225,7 +225,8 @@ impl ArticlePrinter<'_> {
         };
         match read() {
             Ok((html, before, template)) => {
-                let source = Source { html: &html, before: before.as_deref(), template: template.as_ref() };
+                let source =
+                    ExtractionSource { html: &html, before: before.as_deref(), template: template.as_ref() };
                 self.print(&job.file.display().to_string(), job, &source).map(Ok)
             }
             Err(error) => Ok(Err(error)),
@@ -239,7 +240,7 @@ impl ArticlePrinter<'_> {
     }
 
     /// Prints the article of one page, or its edits since the previous version.
-    fn print(&mut self, name: &str, job: &ExtractJob, source: &Source<'_>) -> anyhow::Result<()> {
+    fn print(&mut self, name: &str, job: &ExtractJob, source: &ExtractionSource<'_>) -> anyhow::Result<()> {
         let article = self.extract_article(source.html, job, source.template);
         let before = source.before.map(|html| self.extract_article(html, job, source.template));
         if !self.context.json {

@@ -15,7 +15,7 @@ use perennial_lab::rules::{read_history, without_paths};
 
 /// Whose history.
 #[derive(Args)]
-pub(super) struct Source {
+pub(super) struct HistorySource {
     /// A site of the archive, by its host
     #[arg(value_name = "SITE", conflicts_with = "history", required_unless_present = "history")]
     site: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Source {
     every: Option<Span>,
 }
 
-impl Source {
+impl HistorySource {
     /// Reads all of them, with progress.
     pub(super) fn read(&self, context: &Context) -> anyhow::Result<Vec<SiteHistory>> {
         let mut histories = Vec::new();

@@ -87,7 +87,7 @@ fn articles_have_versions_when_their_own_words_changed() {
     );
     let edited = lines(&archive.ok(&["article", "list", "--edited", "--json"]));
     let pages: Vec<&Value> = edited.iter().map(|article| &article["page"]).collect();
-    assert_eq!(pages, [&Value::from(web.url("/a0"))], "surroundings are no version");
+    assert_eq!(pages, [&Value::from(web.url("/a0"))], "changed surroundings are not a version");
     let versions = edited[0]["versions"].as_array().unwrap();
     assert_eq!(versions.len(), 2);
     let fields: Vec<&Value> =

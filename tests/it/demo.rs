@@ -109,7 +109,7 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     assert!(std::fs::read_to_string(archive.join("report.html")).unwrap().contains("</html>"));
     perennial(&archive, ["verify"]).ok();
     let (state, warc) = sizes(&archive);
-    assert!(5 * state <= 2 * warc, "a state of {state} bytes beside {warc} bytes of WARC");
+    assert!(5 * state <= 2 * warc, "a state of {state} bytes for {warc} bytes of WARC");
 
     // Compared with the mean of six simulated crawls, which is steadier than a second run.
     let disturbed = pooled(&result_killed);
@@ -140,7 +140,7 @@ fn a_demonstration_ends_on_the_dashboard_until_it_is_stopped() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let url = lines.find_map(|line| Some(line.split_once("the dashboard is at http://")?.1.to_owned()));
-    let url = url.expect("it says where the dashboard is");
+    let url = url.expect("no line contains the dashboard's URL");
     let home = send_request(url.trim_end_matches('/'), "GET", "/", &[]);
     assert_eq!(home.status, 200);
     assert!(home.text().contains("Holdings"), "{}", home.text());

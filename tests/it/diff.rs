@@ -106,7 +106,7 @@ fn importance_orders_changes_like_a_reader() {
     let high = ["rewrite-paragraph", "add-paragraph", "add-second-article"].map(importance);
     assert!(
         importance("remove-advertisement") < importance("rewrite-paragraph"),
-        "a wrapper that went is no loss"
+        "a removed wrapper is not a loss"
     );
     assert!(low.iter().all(|low| *low < middle), "{low:?} {middle}");
     assert!(high.iter().all(|high| *high > middle), "{high:?} {middle}");

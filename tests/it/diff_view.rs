@@ -393,7 +393,7 @@ fn diff_and_changes_report_the_same_noise_of_a_page_s_history() {
         found.next().unwrap()["noise"].as_f64().unwrap()
     };
     let counts: Vec<f64> = changes.iter().map(|change| noise_of(&change["operations"], "visitor")).collect();
-    assert!(counts.iter().all(|noise| *noise > 0.6), "a counter says what it is: {counts:?}");
+    assert!(counts.iter().all(|noise| *noise > 0.6), "a counter has a label: {counts:?}");
     let last = &changes[10];
     assert_eq!(noise_of(&last["operations"], "closed"), 0.0);
     let versions = ["http://port.example/@20260201100000", "http://port.example/@20260201110000"];

@@ -133,7 +133,7 @@ fn document_changes_show_their_words() {
     let before = archive.json(&["changes"]);
     archive.ok(&["verify", "--rebuild"]);
     archive.ok(&["analyse"]);
-    assert_eq!(archive.json(&["changes"]), before, "the archive knows it all again");
+    assert_eq!(archive.json(&["changes"]), before, "the archive lists all captures again");
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn an_archived_page_is_extracted_with_its_sites_template() {
         TEXTS.join("\n\n"),
         "of the site, if not of the folder"
     );
-    assert!(text_with(6, "city.example").contains("Support your town"), "another site tells nothing");
+    assert!(text_with(6, "city.example").contains("Support your town"), "a different site is ignored");
     assert!(text_with(3, "town.example/news").contains("Support your town"), "three are too few");
 }
 

@@ -232,7 +232,7 @@ fn polls_are_bounded_by_a_budget_of_their_own() {
     assert!(n_seen <= N_HELD * n_polls as i64, "k items and p polls hold at most k p: {n_seen}");
     assert!(
         feeds[0]["reads_without_overlap"].as_i64().unwrap() > 0,
-        "16 a day against 10 held: items were lost, and it is said"
+        "16 a day against 10 held: items were lost, and the report contains it"
     );
 }
 

@@ -224,7 +224,7 @@ fn an_unreadable_capture_that_waits_does_not_stop_a_crawl() {
     crawl_once(&archive, &one_page()).ok();
     let quarantine = &archive.json(&["status"])["quarantine"];
     assert_eq!(quarantine["n_unread"], 1, "{quarantine}");
-    assert_eq!(count(&archive, "SELECT count(*) FROM lessons"), 3, "every look has its lesson");
+    assert_eq!(count(&archive, "SELECT count(*) FROM lessons"), 3, "every observation has its analysis");
     let found = verified(&archive, 4);
     assert!(found["defects"].as_array().unwrap().iter().any(|defect| defect["kind"] == "damage"), "{found}");
     assert_eq!(found["quarantined"][0]["kind"], "analysis", "it is named: {found}");

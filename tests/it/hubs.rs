@@ -125,8 +125,8 @@ fn hub_subscriptions_accept_signed_notifications_only() {
     );
     // The crawler handles messages in order, so it would have polled the feed before this visit.
     archive.ok(&["visit", &web.url("/")]);
-    wait_until("the visit that was asked for", || web.n_requests("/") == 2);
-    assert_eq!(web.n_requests("/feed.xml"), 1, "what is not signed is not believed");
+    wait_until("the requested visit", || web.n_requests("/") == 2);
+    assert_eq!(web.n_requests("/feed.xml"), 1, "unsigned messages are ignored");
     let chunked = |body: &str| {
         let signature = signature(form["hub.secret"].as_bytes(), b"news");
         let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nX-Hub-Signature: sha256={signature}\r\n");

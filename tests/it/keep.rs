@@ -154,7 +154,7 @@ fn a_delta_is_applied_only_to_the_version_that_it_was_made_from() {
     let of_another = rewritten(&archive, "of-another.warc", &|fields| {
         let is_delta = is_delta(fields);
         let base = fields.iter_mut().find(|(name, _)| name == BASE);
-        assert_eq!(base.is_some(), is_delta, "every delta says what it was made from");
+        assert_eq!(base.is_some(), is_delta, "every delta names its versions");
         base.into_iter().for_each(|(_, value)| *value = "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".into());
         true
     });

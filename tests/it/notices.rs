@@ -224,7 +224,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    assert!(post.at("/all").len() > 5, "crawls told of {} changes only", post.at("/all").len());
+    assert!(post.at("/all").len() > 5, "crawls reported only {} changes", post.at("/all").len());
     archive.ok(&["analyse"]);
     let mut n_rounds = 0;
     while !archive.run(&["notify", "send"]).status.success() {
@@ -237,7 +237,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     assert_order(&post.at("/amber"));
     let reported: HashSet<(String, String)> = all.iter().map(key).collect();
     let wanted: HashSet<(String, String)> = listed.into_iter().collect();
-    assert_eq!(reported, wanted, "told {} and listed {}", reported.len(), wanted.len());
+    assert_eq!(reported, wanted, "reported {} and listed {}", reported.len(), wanted.len());
     let kinds: HashSet<&str> = all.iter().map(|notice| notice["kind"].as_str().unwrap()).collect();
     assert!(kinds.is_superset(&HashSet::from(["edited", "vanished", "returned"])), "{kinds:?}");
     let amber: HashSet<(String, String)> = post.at("/amber").iter().map(key).collect();
@@ -246,7 +246,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
         amber.symmetric_difference(&expected).filter(|observation| !unclear.contains(observation)).collect();
     assert!(
         wrong.is_empty() && expected.len() > 10,
-        "told {} and not {}: {wrong:?}",
+        "reported {} and not {}: {wrong:?}",
         amber.len(),
         expected.len()
     );

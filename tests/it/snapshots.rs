@@ -64,7 +64,7 @@ impl Folder {
 
 fn assert_accepted(folders: &[&Folder]) {
     let complaints: Vec<String> = folders.iter().flat_map(|folder| folder.complaints()).collect();
-    assert!(complaints.is_empty(), "CONTRIBUTING.md says how to accept a change: {complaints:#?}");
+    assert!(complaints.is_empty(), "CONTRIBUTING.md explains how to accept a change: {complaints:#?}");
 }
 
 /// The output of `perennial COMMAND --help` or `--help-all` on a terminal of 100 columns.

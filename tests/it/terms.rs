@@ -58,7 +58,7 @@ fn exactly_the_new_terms_of_a_span_are_listed() {
     let host = web.url("/").trim_start_matches("http://").trim_end_matches('/').to_owned();
     assert_eq!(terms(&[&span[..], &["--site", &host]].concat()), found, "there is one site");
     assert_eq!(terms(&["--since", "2026-01-01T12:00:00Z", "--until", &came]), [], "nothing was new then");
-    assert_eq!(terms(&["--since", "2025-01-01"]), [], "a site that was not known before has no news");
+    assert_eq!(terms(&["--since", "2025-01-01"]), [], "a site without earlier captures has no news");
     assert_eq!(terms(&[&span[..], &["--limit", "1"]].concat()).len(), 1);
     let text = archive.ok(&[&["article", "terms"], &span[..]].concat());
     assert!(text.contains("new  tram depot"), "{text}");

@@ -77,10 +77,10 @@ impl fmt::Display for Repair {
             Repair::ForgotRuns { file } => {
                 write!(
                     f,
-                    "repaired: {file} was not as it had been written, the index is made anew from there on"
+                    "repaired: {file} differed from its recorded state; the index was rebuilt from there"
                 )
             }
-            Repair::MadeStateAnew { why } => write!(f, "repaired: state and index made anew, because {why}"),
+            Repair::MadeStateAnew { why } => write!(f, "repaired: state and index were rebuilt, because {why}"),
         }
     }
 }

@@ -640,7 +640,7 @@ fn check_substitute(store: &Store, line: &CdxjLine, defects: &mut Vec<Defect>) -
     }
     let (file, offset) = (line.filename.as_deref().unwrap_or_default(), line.offset.unwrap_or(u64::MAX));
     if !store.has_capture_at(file, offset)? {
-        add_index(defects, "", format!("it names a record that is no capture: {line}"));
+        add_index(defects, "", format!("it names a record that is not a capture: {line}"));
     }
     Ok(())
 }

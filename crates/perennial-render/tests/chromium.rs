@@ -37,7 +37,7 @@ fn both_engines_see_the_same_words_in_the_same_order() {
     let html = "<link rel=stylesheet href=/s.css><body><nav>Menu one</nav><main><h1>Title</h1><p>Body <b>bold</b> text</main>\
         <div class=gone>never</div><div style='position:absolute;left:-9999px'>off page</div><p aria-hidden=true>hidden";
     let lookup = |url: &str| {
-        assert_eq!(url.split('/').nth(2), Some("a.example"), "nothing else is asked for");
+        assert_eq!(url.split('/').nth(2), Some("a.example"), "nothing else is requested");
         (url == "http://a.example/s.css").then(|| CapturedResource {
             status: 200,
             content_type: "text/css".into(),
@@ -217,6 +217,6 @@ fn pages_are_rendered_in_the_sandbox_and_without_a_network() {
     let isolation = chromium().isolation().expect("it starts");
     assert!(
         isolation.has_sandbox && isolation.has_own_network,
-        "`perennial doctor` says what is missing: {isolation:?}"
+        "`perennial doctor` lists the missing parts: {isolation:?}"
     );
 }

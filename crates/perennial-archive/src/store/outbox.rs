@@ -108,7 +108,7 @@ impl Outbox {
     /// for the holder's commits.
     pub fn open_write(path: &Path) -> anyhow::Result<Outbox> {
         let opened = Outbox::try_open_write(path);
-        opened.with_context(|| format!("cannot use {}: move it away, and rules begin anew", path.display()))
+        opened.with_context(|| format!("cannot use {}; move it away, and rules start afresh", path.display()))
     }
 
     fn try_open_write(path: &Path) -> anyhow::Result<Outbox> {

@@ -21,7 +21,7 @@ pub struct SiteKnowledge<'a> {
     pub history: &'a SiteHistory,
     /// The observed changes of each transition, oldest first.
     pub transitions: Vec<&'a [PageChange]>,
-    /// The pages believed to exist, ascending.
+    /// The pages assumed to exist, ascending.
     pub present: Vec<u32>,
     /// Bytes by page number.
     pub bytes: &'a [u32],

@@ -1,4 +1,4 @@
-//! A comparison -> the changes that a reader is told, numbered, each with the parts of both versions that it is about.
+//! A comparison -> the numbered changes that readers see, each with the parts of both versions that it concerns.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::elements::Side;
 use super::words::Difference;
 use perennial_engine::analyse::{Comparison, ElementContent, OperationReport};
 
-/// What a switch shows or hides.
+/// The changes that one switch shows or hides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Group {
     News,
@@ -20,7 +20,7 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// The class of its marks.
+    /// CSS class of its marks.
     pub(super) fn class(self) -> &'static str {
         match self {
             Group::News => "news",
@@ -34,35 +34,35 @@ impl Group {
 /// One change.
 pub(super) struct ShownChange {
     pub(super) op: OperationKind,
-    /// What changed, in a word or two.
+    /// A short name of the changed part.
     pub(super) subject: &'static str,
     pub(super) role: Option<&'static str>,
     pub(super) group: Group,
-    /// Importance by itself.
+    /// Its absolute importance.
     pub(super) value: f64,
-    /// Share of the importance of all.
+    /// Its share of the importance of all changes.
     pub(super) share: f64,
-    /// Places in the pieces of the version before.
+    /// Indices of its pieces in the version before.
     pub(super) before: Vec<usize>,
-    /// Places in the pieces of the version after.
+    /// Indices of its pieces in the version after.
     pub(super) after: Vec<usize>,
     /// For an update, how the words of the pieces differ.
     pub(super) difference: Option<Difference>,
-    /// The words in which it is told, where these are not those of the pieces: a headline without its surroundings.
+    /// The words to show if they are not those of the pieces: a headline without its surroundings.
     pub(super) words: Option<ShownWords>,
 }
 
-/// A change in words.
+/// The words of a change before and after.
 pub(super) struct ShownWords {
     pub(super) before: String,
     pub(super) after: String,
     pub(super) difference: Difference,
 }
 
-/// Changes that are shown; a page that changed in more ways is another page.
+/// Maximum number of shown changes. With more of them the versions have little in common.
 pub(super) const MAX_CHANGES: usize = 2_000;
 
-/// All changes, the most important first, and how many there are beyond those that are shown.
+/// The shown changes, the most important first, and the number of the others.
 pub(super) fn changes_of(
     comparison: &Comparison,
     before: &Side<'_>,
@@ -99,7 +99,7 @@ struct Finder<'s, 't> {
     after: &'s Side<'t>,
     taken_before: Vec<bool>,
     taken_after: Vec<bool>,
-    /// Pieces of headlines, whose changes are told by these.
+    /// Pieces of headlines. The changes of headlines already show them.
     shown_before: HashSet<usize>,
     shown_after: HashSet<usize>,
 }
@@ -146,7 +146,7 @@ impl Finder<'_, '_> {
         Some(self.change(operation.kind, subject, group_of(entry, is_listing), entry, before, after))
     }
 
-    /// What is new in a new block, or went with one that went: not what moved into it or out of it.
+    /// New content of a new block, or lost content of a removed one, without content that moved into it or out of it.
     fn own_pieces(&mut self, block: &Block, is_before: bool) -> Vec<usize> {
         let (side, taken) = match is_before {
             true => (self.before, &mut self.taken_before),
@@ -197,7 +197,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Headlines that stay but stand in another order.
+    /// Headlines that both versions have in a different order.
     fn moved_items(&mut self, items: &ItemDelta) -> Vec<ShownChange> {
         let (Some(before), Some(after)) = (&self.before.tree.list, &self.after.tree.list) else {
             return Vec::new();
@@ -250,7 +250,7 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// A change of one text with links within is told as it is read: with their names.
+    /// The words of a changed text. The names of links within it are included, because readers see them.
     fn words(&self, is_update: bool, before: &[usize], after: &[usize]) -> Option<ShownWords> {
         let one = |side: &Side<'_>, places: &[usize]| match places {
             [place] => Some(side.pieces[*place].read().into_owned()),
@@ -272,7 +272,7 @@ pub(super) fn joined(side: &Side<'_>, places: &[usize]) -> String {
     texts.collect::<Vec<&str>>().join(" ")
 }
 
-/// On a front page the headlines tell what changed: what weighs nothing beside them is their surroundings.
+/// On a listing page the headlines show what changed. Changes without weight are their surroundings.
 fn group_of(entry: &OperationReport, is_listing: bool) -> Group {
     match entry {
         _ if entry.advertisement => Group::Ads,
@@ -282,7 +282,7 @@ fn group_of(entry: &OperationReport, is_listing: bool) -> Group {
     }
 }
 
-/// The fewest pairs without which the first numbers ascend.
+/// The smallest set of pairs without which the first numbers ascend.
 fn not_ascending(pairs: &[(u32, usize)]) -> Vec<(u32, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut previous = vec![usize::MAX; pairs.len()];

@@ -1,5 +1,5 @@
-//! A captured stylesheet -> one that refers to nothing: what it imports and the pictures and fonts that it names stand within
-//! it, as far as there is room.
+//! A captured stylesheet -> a self-contained one: imported stylesheets, pictures and fonts are embedded as far as the
+//! limits allow.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use perennial_core::text::charset::decode_text;
 use perennial_render::CapturedResource;
 use url::Url;
 
-/// Imports within imports that are followed.
+/// Maximum depth of imports.
 const MAX_IMPORTS: usize = 4;
-/// Bytes of all stylesheets of a page.
+/// Maximum bytes of all stylesheets of a page.
 const MAX_STYLE_BYTES: usize = 4 << 20;
-/// Bytes of one picture or font.
+/// Maximum bytes of one picture or font.
 const MAX_ASSET_BYTES: usize = 1 << 20;
-/// Bytes of all of them.
+/// Maximum bytes of all pictures and fonts.
 const MAX_ASSETS_BYTES: usize = 6 << 20;
 
 /// Finds captured stylesheets, pictures and fonts of a page, within bounds.
@@ -29,7 +29,7 @@ impl<'a> Assets<'a> {
         Assets { find, n_style_bytes: 0, n_asset_bytes: 0 }
     }
 
-    /// The text of a stylesheet at an address, ready to stand in a `style` element.
+    /// The text of the stylesheet at a URL, ready for a `style` element.
     pub(super) fn stylesheet(&mut self, url: &Url) -> Option<String> {
         self.imported(url, MAX_IMPORTS)
     }
@@ -44,7 +44,7 @@ impl<'a> Assets<'a> {
         Some(self.style_within(&text, url, n_imports))
     }
 
-    /// A stylesheet that stands in the page.
+    /// The text of a stylesheet that is part of the page.
     pub(super) fn style(&mut self, text: &str, base: Option<&Url>) -> String {
         match base {
             Some(base) => self.style_within(text, base, MAX_IMPORTS),
@@ -66,7 +66,7 @@ impl<'a> Assets<'a> {
         without_tags(&out)
     }
 
-    /// What stands for the beginning of a text, and how many bytes it stands for.
+    /// The replacement for the first token of a text, and the number of bytes that it replaces.
     fn token<'t>(&mut self, text: &'t str, base: &Url, n_imports: usize) -> (Cow<'t, str>, usize) {
         let first = text.chars().next().map_or(0, char::len_utf8);
         if text.starts_with("/*") {
@@ -95,7 +95,7 @@ impl<'a> Assets<'a> {
         (Cow::Borrowed(&text[..first]), first)
     }
 
-    /// A picture or a font as a `data:` address.
+    /// A picture or a font as a `data:` URL.
     pub(super) fn asset(&mut self, url: &Url) -> Option<String> {
         if url.scheme() == "data" {
             let is_safe = url.path().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
@@ -115,7 +115,7 @@ impl<'a> Assets<'a> {
     }
 }
 
-/// A style in which nothing can be taken for a tag, wherever it stands; in the strings of a style the two are the same.
+/// Escapes `<`, so that no part of a style can be parsed as a tag. In the strings of a style the escape has the same meaning.
 fn without_tags(style: &str) -> String {
     style.replace('<', "\\3c ")
 }
@@ -150,7 +150,7 @@ fn starts_with(text: &str, word: &str) -> bool {
     text.as_bytes().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Bytes of the string that a text begins with, quotes included.
+/// Length in bytes of the string at the start of a text, with its quotes.
 fn string_end(text: &str) -> usize {
     let mut bytes = text.bytes().enumerate();
     let quote = bytes.next().map(|(_, quote)| quote);
@@ -167,7 +167,7 @@ fn string_end(text: &str) -> usize {
     text.len()
 }
 
-/// The address of `url(...)` and the bytes that it takes.
+/// The URL in `url(...)` at the start of a text, and the length of the whole in bytes.
 fn url_function(text: &str) -> Option<(String, usize)> {
     let inner = &text[4..];
     let lead = inner.len() - inner.trim_start().len();
@@ -182,7 +182,7 @@ fn url_function(text: &str) -> Option<(String, usize)> {
     Some((inner[..close].trim().replace('\\', ""), 4 + lead + close + 1))
 }
 
-/// Address and media of an `@import`, and the bytes that it takes.
+/// URL and media of an `@import` at the start of a text, and its length in bytes.
 fn import(text: &str) -> Option<(String, String, usize)> {
     let start = text.len() - text["@import".len()..].trim_start().len();
     let rest = &text[start..];

@@ -1,7 +1,7 @@
-//! The elements of a tree -> the words and images of the captured page that they are: where a change can be marked.
+//! The elements of a tree -> their words and images in the captured page, where changes are marked.
 //!
-//! A tree knows what a reader sees, not from which nodes it came. Both tell the page in the same order, so the words of the
-//! tree are aligned with all words of the page; what is hidden is in the page alone.
+//! A tree contains the visible words without their DOM nodes. Tree and page have the same order, so the words of the tree
+//! are aligned with all words of the page. Only the page contains hidden words.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub(super) struct Page {
     pub(super) words: Vec<DomWord>,
 }
 
-/// Elements whose text is not read where it stands.
+/// Elements whose text is not part of the visible text.
 const UNREAD: [&str; 14] = [
     "script", "style", "title", "noscript", "template", "textarea", "select", "iframe", "object", "svg",
     "math", "head", "audio", "video",
@@ -82,11 +82,11 @@ impl Page {
     }
 }
 
-/// Where each piece of a version stands.
+/// The position of each piece of a version in its page.
 pub(super) struct Places {
-    /// For each piece its words in the page, `None` for one that was not found.
+    /// For each piece its words in the page; `None` for pieces not found.
     words: Vec<Vec<Option<usize>>>,
-    /// For each piece its element, for a picture or a link without words.
+    /// For each piece without words, such as a picture, its element.
     nodes: Vec<Option<u32>>,
 }
 
@@ -122,7 +122,7 @@ impl Places {
         }
     }
 
-    /// Finds pictures by their sources, and links that have no words by their addresses.
+    /// Finds pictures by their sources, and links without words by their URLs.
     fn find_by_url(&mut self, side: &Side<'_>, page: &Page, base: Option<&Url>, kind: ElementKind) {
         let (tags, attributes) = match kind {
             ElementKind::Image => (&["img", "input"][..], &SOURCES[..]),
@@ -156,7 +156,7 @@ impl Places {
         }
     }
 
-    /// The words in the page of some pieces, one list for all, as [`super::changes::joined`] puts them together.
+    /// The words of some pieces in the page, in one list, as [`super::changes::joined`] joins them.
     pub(super) fn words_of(&self, pieces: &[usize]) -> Vec<Option<usize>> {
         pieces.iter().flat_map(|&piece| self.words[piece].iter().copied()).collect()
     }
@@ -166,21 +166,21 @@ impl Places {
         self.nodes[piece]
     }
 
-    /// Where a piece begins in the page, to put pieces in the order in which they are read.
+    /// The start of a piece in the page. It sorts pieces in reading order.
     pub(super) fn start_of(&self, piece: usize, page: &Page) -> Option<u32> {
         let word = self.words[piece].iter().flatten().next();
         word.map(|&word| page.words[word].node).or(self.nodes[piece])
     }
 }
 
-/// Attributes that name the source of an image, those of lazy loading too.
+/// Attributes with the source of an image, including those of lazy loading.
 pub(super) const SOURCES: [&str; 4] = ["src", "data-src", "data-original", "data-lazy-src"];
 
 fn hash(text: &str) -> u32 {
     word_hashes(text).into_iter().fold(0, |all, word| all.rotate_left(5) ^ word)
 }
 
-/// Whether the texts of this tree have the names of links within them.
+/// Whether the texts of this tree include the names of their links.
 fn has_links_in_texts(side: &Side<'_>) -> bool {
     const MIN_LETTERS: usize = 12;
     const N_CANDIDATES: usize = 50;

@@ -1,4 +1,4 @@
-//! Changes -> words with what differs marked among what does not; the text view; the links view.
+//! Changes -> words with their differences marked; the text view; the links view.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -13,9 +13,9 @@ use super::op_mark;
 use super::position::{Page, Places};
 use super::words::{Difference, Word, WordRun, align};
 
-/// Words around a difference that are shown where a text is told in short.
+/// Words around a difference in a shortened text.
 const N_WORDS_AROUND: usize = 6;
-/// Words of one stretch that is shown in short.
+/// Maximum number of words of one shortened stretch.
 const N_WORDS_SHOWN: usize = 28;
 /// Lines around a change in the text view.
 const N_LINES_AROUND: usize = 2;
@@ -23,12 +23,12 @@ const N_LINES_AROUND: usize = 2;
 /// How much of a text is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// What differs, with a few words around it.
+    /// The differences, with a few words around each.
     Short,
     Whole,
 }
 
-/// Writes a change in words: what it was, what it is, and where these differ.
+/// Writes the words of a change before and after, with their differences marked.
 pub(super) fn write_change(
     out: &mut String,
     change: &ShownChange,
@@ -60,7 +60,7 @@ pub(super) fn write_change(
     }
 }
 
-/// Where a link or picture of an update leads elsewhere, both addresses.
+/// Writes both URLs if the target of an updated link or picture changed.
 fn write_urls(out: &mut String, change: &ShownChange, before: &Side<'_>, after: &Side<'_>) {
     let addressed = |side: &Side<'_>, places: &[usize]| {
         let place = places.iter().copied().find(|&place| side.pieces[place].kind != ElementKind::Text);
@@ -75,7 +75,7 @@ fn write_urls(out: &mut String, change: &ShownChange, before: &Side<'_>, after: 
     }
 }
 
-/// Two addresses, the part that differs marked in each.
+/// Writes two URLs with the differing part of each marked.
 pub(super) fn write_url_difference(out: &mut String, old: &str, new: &str) {
     let n_first = old.char_indices().zip(new.chars()).take_while(|((_, x), y)| x == y).last();
     let start = n_first.map_or(0, |((at, character), _)| at + character.len_utf8());
@@ -95,7 +95,7 @@ pub(super) fn write_url_difference(out: &mut String, old: &str, new: &str) {
     }
 }
 
-/// The end of what two long addresses share.
+/// The common beginning of two URLs; only its end if it is long.
 fn short_lead(lead: &str) -> String {
     const MAX: usize = 60;
     let n_letters = lead.chars().count();
@@ -169,7 +169,7 @@ fn write_part(out: &mut String, tag: &str, text: &str, words: &[Word], range: Ra
     }
 }
 
-/// What both texts have: all of it, or what stands beside a difference.
+/// Writes common words: all of them, or those next to a difference.
 fn write_same(
     out: &mut String,
     text: &str,
@@ -194,7 +194,7 @@ enum Line {
     Changed(String),
 }
 
-/// Both versions as one text, in the order in which the later one is read.
+/// Writes both versions as one text, in the reading order of the later one.
 pub(super) struct TextView<'v, 't> {
     pub(super) before: &'v Side<'t>,
     pub(super) after: &'v Side<'t>,
@@ -230,13 +230,13 @@ impl TextView<'_, '_> {
         write_lines(out, &lines);
     }
 
-    /// What went is told where it stood, the rest where it stands.
+    /// Removed text is shown at its old position, other text at its new one.
     fn is_shown_before(&self, number: usize) -> bool {
         let change = &self.changes[number];
         change.op == OperationKind::Delete || change.after.is_empty()
     }
 
-    /// For each piece the change that it is part of.
+    /// For each piece its change.
     fn owners(&self, is_before: bool) -> Vec<Option<usize>> {
         let n_pieces = if is_before { self.before.pieces.len() } else { self.after.pieces.len() };
         let mut owners = vec![None; n_pieces];
@@ -278,11 +278,11 @@ impl TextView<'_, '_> {
     }
 }
 
-/// The pieces of a version as they stand in its page, where that is known.
+/// The pieces of a version in the order of its page, if known.
 fn reading_order(side: &Side<'_>, placed: Option<(&Page, &Places)>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..side.pieces.len()).collect();
     if let Some((page, places)) = placed {
-        // A piece that was not found stays behind the one before it.
+        // A piece that was not found follows the one before it.
         let mut last = (0, 0);
         let keys: Vec<(usize, u32)> = order
             .iter()
@@ -298,7 +298,7 @@ fn reading_order(side: &Side<'_>, placed: Option<(&Page, &Places)>) -> Vec<usize
     order
 }
 
-/// Writes changed lines with a few around them; the others are folded, counted and one click away.
+/// Writes changed lines with a few around them. The others are counted and folded.
 fn write_lines(out: &mut String, lines: &[Line]) {
     let mut start = 0;
     while start < lines.len() {
@@ -328,7 +328,7 @@ fn write_lines(out: &mut String, lines: &[Line]) {
     }
 }
 
-/// Links in a row stand in one line.
+/// Joins consecutive links into one line.
 fn write_plain(out: &mut String, lines: &[Line]) {
     let mut was_link_of = None;
     for line in lines {
@@ -353,7 +353,7 @@ fn write_plain(out: &mut String, lines: &[Line]) {
     }
 }
 
-/// Writes a table of the links and pictures that came, went, or lead elsewhere. Gives their number.
+/// Writes a table of added, removed and retargeted links and pictures, and returns their number.
 pub(super) fn write_links(
     out: &mut String,
     changes: &[ShownChange],
@@ -414,7 +414,7 @@ pub(super) fn write_links(
     n_rows
 }
 
-/// A change in a word, for tests and for readers that see no colours.
+/// The kind of a change in one word, for tests and for readers who cannot see colours.
 pub(super) fn title_of(op: OperationKind) -> &'static str {
     match op {
         OperationKind::Insert => "inserted",

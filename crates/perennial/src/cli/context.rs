@@ -77,7 +77,7 @@ impl Context {
         Ok(writer)
     }
 
-    /// Performs an act of whoever runs this command, and says so in the archive's log.
+    /// Performs an admin action as the user of this process, and logs it in the audit log.
     pub fn perform(&self, archive: &Archive, action: &AdminAction) -> anyhow::Result<AdminOutcome> {
         let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
         let who = user.map_or("command line".to_owned(), |user| format!("command line, {user}"));

@@ -71,7 +71,7 @@ fn json_has_one_text_per_value_with_a_stable_path() {
     let delta = diff(&before.tree, &after.tree);
     let n_gone = delta.operations().filter(|operation| operation.kind.name() != "insert").count();
     assert_eq!(n_gone, 0, "a record in front is new and changes no other");
-    assert!(read(DocumentFormat::Json, "{\"cut\": [1, 2").tree.engine == "text/1", "what is no JSON is text");
+    assert!(read(DocumentFormat::Json, "{\"cut\": [1, 2").tree.engine == "text/1", "invalid JSON is text");
 }
 
 #[test]

@@ -80,7 +80,9 @@ impl fmt::Display for Repair {
                     "repaired: {file} differed from its recorded state; the index was rebuilt from there"
                 )
             }
-            Repair::MadeStateAnew { why } => write!(f, "repaired: state and index were rebuilt, because {why}"),
+            Repair::MadeStateAnew { why } => {
+                write!(f, "repaired: state and index were rebuilt, because {why}")
+            }
         }
     }
 }

@@ -238,7 +238,8 @@ mod tests {
         assert!(answer_to("watch https://a.example --interval 5m").contains("--strategy fixed-interval"));
     }
 
-    /// The command lines in a document or a source: after a backtick or a path, or alone on an indented line.
+    /// The command lines in a document or a source: after a backtick or a build folder, or alone on an
+    /// indented line.
     fn command_lines(text: &str) -> Vec<String> {
         let text = text.replace("\\n", "\n");
         let mut found = Vec::new();
@@ -246,7 +247,7 @@ mod tests {
             for (at, name) in line.match_indices("perennial ") {
                 let (before, rest) = (&line[..at], &line[at + name.len()..]);
                 let is_example = before.len() >= 2 && before.trim().is_empty() || before.trim() == "$";
-                if is_example || before.ends_with(['`', '/']) {
+                if is_example || before.ends_with('`') || before.ends_with("release/") {
                     let ends = ["`", "\"", "|", ";", ")", ">", "&&", "  ", " #", "\\"];
                     let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
                     found.push(rest[..end].to_owned());

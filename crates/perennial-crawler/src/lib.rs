@@ -221,7 +221,7 @@ impl CrawlLoop {
             let (is_behind, since) = (self.is_behind(), Instant::now());
             tokio::select! {
                 records = self.committed.recv() => match records {
-                    Some(records) => self.settle(&records?, &mut warn),
+                    Some(records) => self.settle(&mut records?, &mut warn),
                     None => bail!("the recorder ended before the crawl"),
                 },
                 Some(page) = async { self.analysis.as_mut()?.analysed.recv().await } => {
@@ -308,9 +308,11 @@ impl CrawlLoop {
         });
     }
 
-    fn settle(&mut self, records: &[VisitRecord], warn: &mut impl FnMut(&str)) {
+    fn settle(&mut self, records: &mut [VisitRecord], warn: &mut impl FnMut(&str)) {
         let now = self.now();
         for record in records {
+            self.policy.shorten_backoff(record);
+            let record = &*record;
             record.warning.iter().for_each(|warning| warn(warning));
             self.count(record);
             self.note_weights(record);

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use perennial_core::http::politeness::HostState;
+use perennial_core::http::politeness::{HostResponse, HostState};
 use perennial_core::schedule::{Checkpoint, RankedPage, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
@@ -31,6 +31,8 @@ const MAX_ANALYSING: usize = 64;
 const MAX_LARGE: usize = 1000;
 /// Most feed items that are remembered as causes of visits.
 const MAX_CAUSES: usize = 100_000;
+/// A host in trouble is left alone for at least this long.
+const LEAST_BACKOFF: Span = Span::from_secs(60);
 /// How often the scheduler is given a new budget.
 const PLAN_SPAN: Span = Span::from_hours(1);
 
@@ -257,6 +259,18 @@ impl Policy {
         }
     }
 
+    /// Lets a host in trouble be asked again when a page with an interval of its own is due, instead of after a
+    /// backoff that grows to a day. A pause that the host itself asked for stays.
+    pub(super) fn shorten_backoff(&self, record: &mut VisitRecord) {
+        let VisitOrder::Scheduled(scheduler) = &self.order else { return };
+        let Some(every) = scheduler.every(record.target.page) else { return };
+        let asked = matches!(record.host_response(), Some(HostResponse::Overloaded { retry_after: Some(_) }));
+        if record.host.n_troubles > 0 && !asked {
+            let longest = record.ended_at + every.interval.max(LEAST_BACKOFF);
+            record.host.ready_at = record.host.ready_at.min(longest);
+        }
+    }
+
     /// Records a committed visit. Returns the pages that can be analysed now.
     pub(super) fn finish_visit(&mut self, record: &VisitRecord, now: Timestamp) -> Vec<PageId> {
         let target = &record.target;
@@ -342,7 +356,7 @@ impl Policy {
         if let (PageKind::Feed, VisitOrder::Scheduled(scheduler)) = (new.kind, &mut self.order) {
             // It may have been queued as a page before.
             scheduler.remove_page(new.page);
-            self.polls.add(new.page, new.site);
+            self.polls.add(new.page, new.site, None);
             return;
         }
         if new.kind != PageKind::Page {

@@ -194,7 +194,7 @@ fn load_polls(
             Some(feed) => learn::publishing(store, feed)?,
             None => PublishingHistory::default(),
         };
-        polls.load(page, site, publishing, visited, now);
+        polls.load(page, publishing, (site, None), visited, now);
     }
     Ok(polls)
 }

@@ -54,6 +54,12 @@ pub(super) struct PollInterval {
     pub(super) clock: LocalClock,
 }
 
+impl From<(Every, LocalClock)> for PollInterval {
+    fn from((every, clock): (Every, LocalClock)) -> PollInterval {
+        PollInterval { every, clock }
+    }
+}
+
 impl PolledFeed {
     fn new(site: SiteId, interval: Option<PollInterval>) -> PolledFeed {
         let publishing = PublishingHistory::default();
@@ -177,15 +183,19 @@ impl FeedPolls {
         let is_notified = std::mem::take(&mut poll.is_notified);
         let next = match ending {
             // News that a hub announced during the poll may not be in its response.
-            VisitEnding::Changed | VisitEnding::Unchanged if is_notified => now,
+            VisitEnding::New | VisitEnding::Changed | VisitEnding::Unchanged if is_notified => now,
             VisitEnding::Failed => {
                 let wait = FIRST_RETRY
                     .as_millis()
                     .saturating_mul(1 << record.n_failures().saturating_sub(1).min(10));
                 now + Span::from_millis(wait.min(Span::from_hours(24).as_millis()))
             }
-            VisitEnding::Gone | VisitEnding::Redirected => now + GONE_WAIT,
-            VisitEnding::Changed | VisitEnding::Unchanged => poll.next_poll(now, &self.limits),
+            VisitEnding::Gone | VisitEnding::Missing | VisitEnding::Refused | VisitEnding::Redirected => {
+                now + GONE_WAIT
+            }
+            VisitEnding::New | VisitEnding::Changed | VisitEnding::Unchanged => {
+                poll.next_poll(now, &self.limits)
+            }
         };
         // An interval that the user set holds after a failure too, and for a feed that is gone.
         let next = poll.interval.as_ref().map_or(next, |set| next.min(set.every.next(&set.clock, now)));

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::sync::mpsc::channel;
 
 use anyhow::bail;
 use clap::Args;
@@ -18,7 +19,7 @@ use perennial_archive::settings::Seed;
 use perennial_archive::settings::site::parse_address;
 use perennial_archive::store::Outbox;
 use perennial_crawler::clock::Clock;
-use perennial_crawler::{CrawlEnd, CrawlOptions, crawl};
+use perennial_crawler::{CrawlEnd, CrawlOptions, CrawlStatus, crawl};
 use perennial_engine::admin::AdminAction;
 use perennial_server::AdminOptions;
 
@@ -110,7 +111,7 @@ pub(super) struct Run {
 impl Run {
     /// Follows the sites and crawls until nothing is left, a signal arrives, or a limit is reached.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let options = self.options()?;
+        let mut options = self.options()?;
         if !self.urls.is_empty() {
             self.follow(context)?;
         }
@@ -123,8 +124,15 @@ impl Run {
         }
         let _listening = signals::listen(context, &options.stop);
         let progress = Progress::new();
-        let status =
-            crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
+        let (sender, events) = channel();
+        options.events = Some(sender);
+        let show = |status: &CrawlStatus| {
+            events.try_iter().for_each(|event| progress.tell(&event));
+            progress.show(status);
+        };
+        let status = crawl(&archive, options, show, |text| progress.warn(context, text));
+        // Notices are sent until the archive is closed.
+        events.try_iter().for_each(|event| progress.tell(&event));
         progress.bar.finish_and_clear();
         let status = status?;
         context.print(&status, |out| print_summary(out, &status))?;

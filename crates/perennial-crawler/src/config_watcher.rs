@@ -109,7 +109,9 @@ impl CrawlLoop {
             self.watcher.changed_at = Some(Instant::now());
             self.policy.stop();
         }
-        if let Err(error) = self.queue_retries() {
+        if self.options.only.is_empty()
+            && let Err(error) = self.queue_retries()
+        {
             warn(&format!("cannot read the retry requests: {error:#}"));
         }
     }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::mpsc::Sender;
 
 use perennial_core::notice::ChangeKind;
+use perennial_core::schedule::units::write_budget;
 use perennial_core::text::untrusted::{quoted, shorten};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::{PageId, SiteId};
@@ -17,6 +18,7 @@ use perennial_engine::notify::Delivery;
 use super::CrawlLoop;
 use super::record::VisitRecord;
 use super::status::{ExpectedVisit, VisitCounts};
+use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
 use perennial_archive::store::{Analysis, FrontierPage, PageKind, VisitEnding};
 
@@ -165,7 +167,7 @@ pub(super) struct EventReporter {
     passes: HashMap<i64, FirstPass>,
     /// Failures in a row, by host and reason.
     failures: HashMap<(SiteId, String), u64>,
-    /// URLs and titles of pages under analysis are not needed here: the loop knows them.
+    /// When an idle time was reported last.
     idle_at: Option<Timestamp>,
     /// The end of the idle time that was reported last.
     idle_until: Option<Timestamp>,
@@ -326,6 +328,19 @@ impl AnalysedChange {
 }
 
 impl CrawlLoop {
+    /// Reports what is crawled, and within which budget.
+    pub(super) fn report_start(&self, archive: &Archive) {
+        let Some(reporter) = self.reporter.as_ref().filter(|_| self.options.only.is_empty()) else { return };
+        let written = archive.settings().crawl.allowance.visits;
+        let budget = match (self.options.budget, written) {
+            (Some(budget), _) => format!("budget {} (--budget)", write_budget(budget)),
+            (None, Some(budget)) => format!("budget {} (perennial.toml)", write_budget(budget)),
+            (None, None) => "no budget".to_owned(),
+        };
+        let n_sites = self.shared.seeds.iter().filter(|seed| !seed.paused).count();
+        reporter.send(CrawlEvent::Started { n_sites, n_pages: self.policy.n_known(), budget });
+    }
+
     /// Reports that nothing is to do, if so. Under a virtual clock waiting takes no time.
     pub(super) fn report_idle(&mut self) {
         let now = self.now();

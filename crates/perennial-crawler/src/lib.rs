@@ -77,10 +77,11 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use perennial_core::schedule::units::write_span;
 use perennial_core::schedule::{Reason, ReasonContext};
 use perennial_core::text::untrusted;
-use perennial_core::time::Timestamp;
-use perennial_core::url::PageId;
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::{PageId, SiteId};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use analysis::{AnalysedPage, AnalysisPool};
@@ -197,6 +198,8 @@ struct CrawlLoop {
     reporter: Option<EventReporter>,
     /// `None` under a virtual clock.
     publisher: Option<Publisher>,
+    /// Hosts whose robots.txt requests pauses longer than an interval, and that were reported.
+    slow_hosts: HashSet<SiteId>,
     /// Watches settings and retry requests.
     watcher: ConfigWatcher,
     /// The expected next visit, and the wake-up for which it was computed.
@@ -332,6 +335,7 @@ impl CrawlLoop {
             self.policy.shorten_backoff(record);
             let record = &*record;
             record.warning.iter().for_each(|warning| warn(warning));
+            self.warn_of_crawl_delay(record, warn);
             self.count(record);
             if let Some(publisher) = &mut self.publisher {
                 publisher.end(record.target.page);
@@ -344,6 +348,22 @@ impl CrawlLoop {
             for page in self.policy.finish_visit(record, now) {
                 self.analyse(page);
             }
+        }
+    }
+
+    /// Warns, once per host, if its robots.txt requests longer pauses than the interval of a page.
+    fn warn_of_crawl_delay(&mut self, record: &VisitRecord, warn: &mut impl FnMut(&str)) {
+        let pause = record.crawl_delay_secs.map(|secs| Span::from_millis((secs * 1000.0) as i64));
+        let Some(pause) = pause.filter(|_| !self.slow_hosts.contains(&record.target.site)) else { return };
+        let every = self.policy.followed().every_of(&record.target.url).map(|every| every.interval);
+        if let Some(every) = every.filter(|every| *every < pause) {
+            self.slow_hosts.insert(record.target.site);
+            warn(&format!(
+                "{}: its robots.txt requests a pause of {} between two fetches, so it cannot be visited every {}",
+                record.target.url,
+                write_span(pause),
+                write_span(every)
+            ));
         }
     }
 

@@ -345,7 +345,7 @@ impl VisitRecord {
         LogLine {
             kind: if is_robots { "robots" } else { PageKind::Subresource.name() }.into(),
             reason: if is_robots { "before the host's first page" } else { "fetched by the browser" }.into(),
-            outcome: if is_new { VisitEnding::Changed } else { VisitEnding::Unchanged }.name().into(),
+            outcome: if is_new { VisitEnding::New } else { VisitEnding::Unchanged }.name().into(),
             ..self.exchange_line(exchange)
         }
     }

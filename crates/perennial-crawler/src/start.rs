@@ -1,6 +1,6 @@
 //! Builds a crawl that continues the earlier ones.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -90,6 +90,7 @@ impl CrawlLoop {
         let parts = CrawlBuilder { archive, table, options: &options, seeds, now };
         let policy = parts.policy(&mut writer, pass)?;
         let shared = Arc::new(parts.shared(analyst)?);
+        parts.conflicts(writer.store(), policy.followed())?.iter().for_each(|conflict| warn(conflict));
         let recorder = parts.recorder(writer, known_urls, ahead, warn)?;
         let websub = parts.websub(warn)?;
         let (reports, report_receiver) = std::sync::mpsc::channel();
@@ -112,6 +113,7 @@ impl CrawlLoop {
             reporter: options.events.clone().map(EventReporter::new),
             watcher: ConfigWatcher::new(archive, &options.clock, &earlier),
             foreseen: None,
+            slow_hosts: HashSet::new(),
             status: CrawlStatus {
                 began: earlier.began.clone().or(Some(now.to_rfc3339())),
                 end: None,
@@ -120,6 +122,7 @@ impl CrawlLoop {
             options,
         };
         crawl.load(&recorder, now)?;
+        crawl.report_start(archive);
         let record = move || recorder.run(report_receiver, &committed_sender);
         let thread = std::thread::Builder::new().name("recorder".into()).spawn(record)?;
         Ok((crawl, thread))
@@ -278,6 +281,17 @@ impl CrawlBuilder<'_> {
             }
         };
         Ok(Policy::new(self.policy_config(), order, followed, budgets, now))
+    }
+
+    /// Intervals that cannot be kept. In a pass over everything there are none.
+    fn conflicts(&self, store: &Store, followed: &FollowedSites) -> anyhow::Result<Vec<String>> {
+        if self.options.once {
+            return Ok(Vec::new());
+        }
+        let delay = self.options.delay.unwrap_or(self.table.politeness.min_delay);
+        let delay = Span::from_millis(delay.as_millis() / i64::from(self.options.connections.max(1)));
+        let budget = self.options.budget.or(self.table.allowance.visits);
+        learn::conflicts(store, followed, budget, delay)
     }
 
     fn policy_config(&self) -> PolicyConfig {

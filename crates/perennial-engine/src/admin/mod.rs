@@ -289,7 +289,7 @@ pub fn perform(
             Some(url) => {
                 let before = known.pages.iter().find(|page| page.url == url);
                 let times = before.map(|page| page.times.clone()).unwrap_or_default();
-                watch(&path, &known, &url, false, &change.apply_to_times(&times))?
+                put_watched(&path, &known, url, change.apply_to_times(&times))?
             }
             None => settings::change(&path, &one(name)?, |seed| change.apply_to(seed))?,
         },
@@ -342,12 +342,21 @@ fn watch(
             })
         }
         Some(_) => {
-            let page = WatchedPage { url: url.clone(), times: times.clone() };
-            let is_new = known.pages.iter().all(|known| known.url != page.url);
-            let changed = settings::watch_page(path, &page)?;
-            Ok(vec![SiteEdit { url: page.url, is_new, changed }])
+            let own = known.pages.iter().find(|page| page.url == *url);
+            let own = own.map(|page| page.times.clone()).unwrap_or_default();
+            let times =
+                VisitTimes { every: times.every.or(own.every), hours: times.hours.clone().or(own.hours) };
+            put_watched(path, known, url.clone(), times)
         }
     }
+}
+
+/// Writes the table of a page that a larger site contains.
+fn put_watched(path: &Path, known: &Settings, url: Url, times: VisitTimes) -> anyhow::Result<Vec<SiteEdit>> {
+    let is_new = known.pages.iter().all(|page| page.url != url);
+    let page = WatchedPage { url, times };
+    let changed = settings::watch_page(path, &page)?;
+    Ok(vec![SiteEdit { url: page.url, is_new, changed }])
 }
 
 /// The page with a table of its own that a name means, if any.

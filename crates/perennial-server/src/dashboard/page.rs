@@ -211,7 +211,7 @@ impl View {
         // The first of the final captures that found no page.
         let vanished = lines.iter().take_while(|line| !line.status.is_page()).last();
         let parsed = url::Url::parse(&url).ok();
-        let AnalysisCounts { n_looks, n_changes, n_noise, n_indexed } = store.analysis_counts(page)?;
+        let AnalysisCounts { n_looks, n_changes, n_unchanged, n_indexed } = store.analysis_counts(page)?;
         let item_view = parameters.get("items").and_then(ItemView::parse).unwrap_or_default();
         Ok(View {
             vanished: vanished.map(|gone| (gone.time, gone.before)),
@@ -223,7 +223,7 @@ impl View {
             last_capture: span.map(|(_, last)| last.into()),
             n_observations: n_looks,
             n_changes,
-            n_unchanged: n_noise,
+            n_unchanged,
             n_indexed,
             index_threshold: store.index_threshold(page)?,
             from: window.0.into(),
@@ -595,7 +595,7 @@ fn time_line(view: &View, base: &str) -> Markup {
             @if marks.len() <= MAX_STEMS { (versions(axis, &marks, &unchanged, view.index_threshold, &label)) }
             (overview_of_days(view, base))
             p.cap {
-                (date_time(axis.from)) " to " (date_time(axis.until)) ": " (counted(marks.len() as u64, "change", "changes")) ", "
+                (date_time(axis.from)) " to " (date_time(axis.until)) ": " (counted(marks.len() as u64, "version", "versions")) ", "
                 (counted(unchanged.len() as u64, "unchanged capture", "unchanged captures")) ". "
                 @if !view.is_whole() { "Below, the strongest change of each day; weekends are paler. Choose a day to see its week." }
             }

@@ -14,7 +14,7 @@ use perennial_archive::lock::is_being_written;
 use perennial_archive::store::{PageKind, PageRow, VisitTarget, parse_site_name};
 use perennial_archive::{CrawlRecord, Snapshot, now};
 use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
-use perennial_engine::learn::{NextVisit, VisitDescriber};
+use perennial_engine::learn::{ENOUGH_VISITS, NextVisit, VisitDescriber};
 
 const MAX_VISITS: usize = 100;
 
@@ -310,7 +310,7 @@ fn visits(view: &View, base: &str) -> Markup {
 
 fn row(visit: &NextVisit, base: &str) -> Markup {
     let probability = 100.0 * -(-f64::from(visit.expected_changes)).exp_m1();
-    let is_known = visit.n_visits > 0 && !visit.feed && !visit.probe;
+    let is_known = visit.n_visits >= ENOUGH_VISITS && !visit.feed && !visit.probe;
     html! {
         tr {
             td.nowrap { (instant(visit).map_or("later".to_string(), minute)) }

@@ -106,7 +106,7 @@ fn parse_hourly(text: &str) -> Result<Budget, UnitError> {
 
 impl Add {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
+        let archive = context.open_or_create()?;
         if let Some(file) = &self.from {
             let seeds = self.urls.iter().map(|url| self.seed(url)).collect();
             context.perform(&archive, &AdminAction::Follow(seeds))?;

@@ -117,8 +117,8 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
     };
     writeln!(
         out,
-        "{} visits of pages, {} known: {}",
-        status.pages.n_visits,
+        "{} of pages, {} known: {}",
+        visits(status.pages.n_visits),
         status.n_known,
         words(&status.pages)
     )?;
@@ -134,8 +134,8 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
     if status.subresources.n_visits > 0 {
         writeln!(
             out,
-            "{} visits of subresources and sitemaps: {}",
-            status.subresources.n_visits,
+            "{} of subresources and sitemaps: {}",
+            visits(status.subresources.n_visits),
             words(&status.subresources)
         )?;
     }
@@ -160,6 +160,10 @@ pub(super) fn print_summary(out: &mut dyn Write, status: &CrawlStatus) -> std::i
         writeln!(out, "  {error}: {n_visits}")?;
     }
     print_hints(out, status)
+}
+
+fn visits(n: u64) -> String {
+    if n == 1 { "1 visit".to_owned() } else { format!("{n} visits") }
 }
 
 /// Prints the commands that show failures, if there are any.

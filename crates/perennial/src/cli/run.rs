@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::bail;
 use clap::Args;
-use perennial_core::schedule::units::{parse_budget, parse_bytes, parse_span};
+use perennial_core::schedule::units::{parse_budget, parse_bytes, parse_span, write_span};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{Span, Timestamp};
 use url::Url;
@@ -21,6 +21,7 @@ use perennial_archive::store::Outbox;
 use perennial_crawler::clock::Clock;
 use perennial_crawler::{CrawlEnd, CrawlOptions, CrawlStatus, crawl};
 use perennial_engine::admin::AdminAction;
+use perennial_engine::reach::{ReachTarget, check_names};
 use perennial_server::AdminOptions;
 
 const AFTER_HELP: &str = "\
@@ -122,6 +123,11 @@ impl Run {
             let is_admin = self.admin || std::io::stderr().is_terminal();
             serve_beside(archive.clone(), self.listen, is_admin.then(AdminOptions::default))?;
         }
+        for url in &self.urls {
+            // A lookup can take longer than anybody waits for the first line.
+            let target = ReachTarget { url: url.clone(), allow_private: self.allow_private, every: None };
+            check_names(&archive, &[target]).iter().for_each(|problem| context.note(problem));
+        }
         let _listening = signals::listen(context, &options.stop);
         let progress = Progress::new();
         let (sender, events) = channel();
@@ -165,7 +171,27 @@ impl Run {
         }
     }
 
+    /// Pages are ranked once per slot, so a shorter interval needs shorter slots.
+    fn slot(&self) -> Span {
+        match self.interval.filter(|_| self.strategy == Strategy::FixedInterval) {
+            Some(interval) if interval < self.period => {
+                super::context::note(format_args!(
+                    "--interval {} is shorter than --period {}: pages are ranked every {0}",
+                    write_span(interval),
+                    write_span(self.period)
+                ));
+                interval.max(Span::from_secs(1))
+            }
+            _ => self.period,
+        }
+    }
+
     fn options(&self) -> anyhow::Result<CrawlOptions> {
+        if self.interval.is_some() && self.strategy != Strategy::FixedInterval {
+            bail!(
+                "--interval needs --strategy fixed-interval; to visit pages of a site at an interval, use `perennial set SITE --every TIME`"
+            );
+        }
         if self.period <= Span::ZERO {
             bail!("--period 0: write a time above 0, such as 1h");
         }
@@ -185,7 +211,7 @@ impl Run {
             varying_budget: self.varying_budget,
             budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
             bytes_per_day: self.bytes_per_day,
-            slot: self.period,
+            slot: self.slot(),
             interval: self.interval,
             limit: self.limit,
             time_limit: self.time_limit,

@@ -236,7 +236,7 @@ impl Policy {
         let is_page = target.kind == PageKind::Page;
         match self.budgets.try_spend(target.seed, is_page, now) {
             // Somebody waits for it. It counts, but no budget holds it back.
-            Permission::Refused { until, all } if why != QueueReason::Asked => {
+            Permission::Refused { until, all } if why != QueueReason::Requested => {
                 self.defer(target, why, until, all, now);
                 false
             }
@@ -327,7 +327,7 @@ impl Policy {
             self.requested_seeds.insert(target.seed);
         }
         self.hosts.reset_backoff(target.site, now);
-        self.hosts.push(target.site, target.page, QueueReason::Asked);
+        self.hosts.push(target.site, target.page, QueueReason::Requested);
     }
 
     /// Records that a hub announced news of a feed.

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::edit;
 use super::reader::TableReader;
-use super::site::parse_address;
+use super::site::parse_url;
 use super::write::{differences, replace, tables};
 
 /// Bounds of an interval.
@@ -71,7 +71,7 @@ impl WatchedPage {
             if !reader.has("url") {
                 reader.lacks("[[page]] needs a url, such as url = \"https://example.org/prices\"");
             }
-            let url = reader.parsed("url", parse_address);
+            let url = reader.parsed("url", parse_url);
             let times = VisitTimes::read(reader);
             let url = url?;
             if !known.insert(url.clone()) {
@@ -140,7 +140,7 @@ mod tests {
         let text = "# mine\n[[page]]\nurl = \"a.org/x\" # watched\nevery = \"1h\" # hourly\n";
         std::fs::write(&path, text).unwrap();
         let page = |url: &str, every: &str, hours: Option<&str>| WatchedPage {
-            url: parse_address(url).unwrap(),
+            url: parse_url(url).unwrap(),
             times: VisitTimes {
                 every: Some(parse_every(every).unwrap()),
                 hours: hours.map(|hours| parse_hours(hours).unwrap()),
@@ -158,7 +158,7 @@ mod tests {
         let pages = Settings::load(&path).unwrap().pages;
         let both = [page("a.org/x", "5m", None), page("b.org", "90s", Some("Mon-Fri 08:00-18:00"))];
         assert_eq!(pages, both);
-        unwatch_pages(&path, &[parse_address("https://a.org/x").unwrap()]).unwrap();
+        unwatch_pages(&path, &[parse_url("https://a.org/x").unwrap()]).unwrap();
         assert_eq!(Settings::load(&path).unwrap().pages, both[1..]);
     }
 

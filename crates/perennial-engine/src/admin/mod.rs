@@ -23,7 +23,7 @@ use crate::analyse::{AdFilters, PartEffect, PartEffectQuery, PartTreatment};
 use audit::{AuditEntry, AuditLog};
 use perennial_archive::settings::crawl::parse_goal;
 use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
-use perennial_archive::settings::site::{parse_address, parse_selector, parse_weight};
+use perennial_archive::settings::site::{parse_selector, parse_url, parse_weight};
 use perennial_archive::settings::times::{parse_every, parse_hours};
 use perennial_archive::settings::{self, PinnedPart, Seed, Settings, SiteEdit, VisitTimes, WatchedPage};
 use perennial_archive::store::parse_site_name;
@@ -101,7 +101,7 @@ impl AdminAction {
         let wrong = |name: &'static str| move |hint: String| format!("{name}: {hint}");
         Ok(match needed("act")? {
             "add" => {
-                let mut seed = Seed::of_host(parse_address(needed("url")?)?);
+                let mut seed = Seed::of_host(parse_url(needed("url")?)?);
                 if let Some(scope) = given("scope") {
                     seed.scope.kind = scope
                         .parse::<ScopeKind>()
@@ -255,7 +255,7 @@ impl PartAction {
 /// Performs an action: edits the settings and logs it, or does neither and returns the reason.
 pub fn perform(
     archive: &Archive,
-    act: &AdminAction,
+    action: &AdminAction,
     who: &str,
     now: Timestamp,
 ) -> anyhow::Result<AdminOutcome> {
@@ -267,7 +267,7 @@ pub fn perform(
         names.iter().map(|name| Ok(known.seeds.named(name)?.scope.seed.clone())).collect()
     };
     let one = |name: &String| named(std::slice::from_ref(name));
-    let edited = match act {
+    let edited = match action {
         AdminAction::Follow(seeds) => settings::follow(&path, seeds)?,
         AdminAction::Remove(names) => {
             let (pages, sites): (Vec<String>, Vec<String>) =
@@ -298,13 +298,13 @@ pub fn perform(
         AdminAction::Retry { target, allow_private } => {
             let detail = if *allow_private { ALLOWS_PRIVATE } else { "" };
             let lines =
-                vec![AuditEntry::new(now, who, act.name(), &retried(&known, target)?, detail.to_owned())];
+                vec![AuditEntry::new(now, who, action.name(), &retried(&known, target)?, detail.to_owned())];
             lines.iter().try_for_each(|line| log.put(line))?;
             return Ok(AdminOutcome { lines, settings: known });
         }
     };
     let line = |edited: &SiteEdit| {
-        let name = if edited.is_new || act.name() != "add" { act.name() } else { "set" };
+        let name = if edited.is_new || action.name() != "add" { action.name() } else { "set" };
         // The name of the action already says that the site is paused.
         let details = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
         AuditEntry::new(now, who, name, edited.url.as_str(), details.collect::<Vec<_>>().join(", "))
@@ -361,13 +361,13 @@ fn put_watched(path: &Path, known: &Settings, url: Url, times: VisitTimes) -> an
 
 /// The page with a table of its own that a name means, if any.
 fn watched_page(known: &Settings, name: &str) -> Option<Url> {
-    let url = parse_address(name).ok().filter(|url| known.seeds.with_url(url).is_none())?;
+    let url = parse_url(name).ok().filter(|url| known.seeds.with_url(url).is_none())?;
     known.pages.iter().any(|page| page.url == url).then_some(url)
 }
 
 /// The URL that a name means, if it is a page of a site and not its start.
 fn page_of_site(known: &Settings, name: &str) -> Option<Url> {
-    let url = parse_address(name).ok().filter(|_| name.contains("://"))?;
+    let url = parse_url(name).ok().filter(|_| name.contains("://"))?;
     let is_start = known.seeds.with_url(&url).is_some();
     (!is_start && known.seeds.of_page(&url).is_some()).then_some(url)
 }
@@ -380,7 +380,7 @@ fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
     let is_host = !target.contains("://");
     let found = match is_host {
         false => {
-            let url = parse_address(target).map_err(|hint| anyhow!(hint))?;
+            let url = parse_url(target).map_err(|hint| anyhow!(hint))?;
             match known.seeds.of_page(&url) {
                 None => return Ok(url.to_string()),
                 Some(seed) => Some((seed, url.to_string())),
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn every_act_changes_the_settings_and_is_told() {
+    fn every_action_changes_the_settings_and_is_logged() {
         let (_dir, archive) = archive();
         let now = Timestamp::parse("2026-11-17T12:00:00Z").unwrap();
         let steps: [&[(&str, &str)]; 8] = [
@@ -438,7 +438,7 @@ mod tests {
         }
         let mut logged = Vec::new();
         audit::each_audit_entry(archive.root(), |line| {
-            logged.push(format!("{} {} {}", line.act, line.url, line.detail))
+            logged.push(format!("{} {} {}", line.action, line.url, line.detail))
         })
         .unwrap();
         assert_eq!(
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_neither_done_nor_told() {
+    fn an_impossible_action_is_neither_done_nor_logged() {
         let (_dir, archive) = archive();
         let before = std::fs::read_to_string(archive.settings_path()).unwrap();
         for (fields, expected) in [

@@ -47,7 +47,7 @@ pub(super) struct Set {
 
 impl Set {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let act = AdminAction::read(|name| match name {
+        let action = AdminAction::read(|name| match name {
             "act" => Some("set"),
             "url" => Some(&self.site),
             "weight" => self.weight.as_deref(),
@@ -58,7 +58,7 @@ impl Set {
             "hours" => self.hours.as_deref(),
             _ => None,
         });
-        let done = perform(context, &act.map_err(anyhow::Error::msg)?, "set")?;
+        let done = perform(context, &action.map_err(anyhow::Error::msg)?, "set")?;
         note_conflicts(context)?;
         Ok(done)
     }

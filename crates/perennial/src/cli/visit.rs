@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::pause::perform;
 use super::{Context, Exit, signals};
 use perennial_archive::lock::is_being_written;
-use perennial_archive::settings::site::parse_address;
+use perennial_archive::settings::site::parse_url;
 use perennial_archive::store::{ChangeFilter, Store};
 use perennial_archive::{Archive, CrawlRecord};
 use perennial_crawler::log::{LogLine, LogTail};
@@ -78,7 +78,7 @@ impl Visit {
             let act = AdminAction::Retry { target: self.target, allow_private: self.allow_private };
             return perform(context, &act, "requested visits of the failing pages of");
         }
-        let url = parse_address(&self.target).map_err(anyhow::Error::msg)?;
+        let url = parse_url(&self.target).map_err(anyhow::Error::msg)?;
         let mut log = LogTail::from_end(archive.root());
         let act = AdminAction::Retry { target: url.to_string(), allow_private: self.allow_private };
         context.perform(&archive, &act)?;

@@ -169,14 +169,14 @@ fn nine_of_ten_edits_of_watched_pages_arrive_with_their_words_and_in_time() {
         .collect();
     delays.sort_unstable();
     let n_all = N_PAGES * N_EDITS;
-    let told = notices.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+    let listed = notices.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
     println!(
         "{n_arrived} of {n_all} edits; {n_real} of {} notices; median {:?}",
         notices.len(),
         delays[n_all / 2]
     );
-    assert!(n_arrived * 10 >= n_all * 9, "{n_arrived} of {n_all} edits arrived\n{told}");
-    assert!(n_real * 10 >= notices.len() * 9, "{n_real} of {} notices are of edits\n{told}", notices.len());
+    assert!(n_arrived * 10 >= n_all * 9, "{n_arrived} of {n_all} edits arrived\n{listed}");
+    assert!(n_real * 10 >= notices.len() * 9, "{n_real} of {} notices are of edits\n{listed}", notices.len());
     assert!(delays[delays.len() / 2] <= Duration::from_secs(EVERY), "{delays:?}");
 }
 

@@ -165,8 +165,8 @@ pub(super) struct EventReporter {
     events: Sender<CrawlEvent>,
     /// Sites that have pages without a visit, by the number of their seed.
     passes: HashMap<i64, FirstPass>,
-    /// Failures in a row, by host and reason.
-    failures: HashMap<(SiteId, String), u64>,
+    /// Pages that failed since the host was well, by host, kind of error, and whether the page refuses visits.
+    failures: HashMap<(SiteId, String, bool), u64>,
     /// When an idle time was reported last.
     idle_at: Option<Timestamp>,
     /// The end of the idle time that was reported last.
@@ -231,18 +231,18 @@ impl EventReporter {
             VisitEnding::New if is_start => self.send(CrawlEvent::New { url }),
             _ => {}
         }
-        if record.is_observation() {
-            self.failures.retain(|(site, _), _| *site != target.site);
-            if target.n_failures > 0 {
-                self.send(CrawlEvent::WorksAgain { url: target.url.clone(), n_failures: target.n_failures });
-            }
+        if record.is_observation() && target.n_failures > 0 {
+            // The host is well again, so its next failure is news. What it refuses stays refused.
+            self.failures.retain(|(site, _, is_refused), _| *site != target.site || *is_refused);
+            self.send(CrawlEvent::WorksAgain { url: target.url.clone(), n_failures: target.n_failures });
         }
     }
 
     /// Reports the first failure of a host for a reason, and then the tenth, the hundredth and so on.
     fn report_failure(&mut self, record: &VisitRecord) {
         let Some(reason) = record.failure_words() else { return };
-        let key = (record.target.site, record.error().unwrap_or_default().to_owned());
+        let is_refused = record.ending() == VisitEnding::Refused;
+        let key = (record.target.site, record.error().unwrap_or_default().to_owned(), is_refused);
         if self.failures.len() >= MAX_REMEMBERED {
             self.failures.clear();
         }
@@ -361,6 +361,7 @@ mod tests {
 
     use perennial_core::url::scope::Scope;
 
+    use super::super::failure::VisitFailure;
     use super::super::record::NewPage;
     use super::super::record::samples::{SEED, SITE, answered, failed, found, target};
     use super::*;
@@ -459,6 +460,19 @@ mod tests {
                 "failed http://a.example/4: no response within 60s"
             ]
         );
+    }
+
+    #[test]
+    fn what_robots_txt_forbids_is_not_repeated_between_pages_that_it_allows() {
+        let (mut reporter, receiver) = reporter();
+        let seeds = seeds();
+        for page in 0..9 {
+            let refused = found(PageId(page), PageKind::Page, at(0));
+            let refused = VisitRecord { answer: Err(VisitFailure::RobotsDisallowed), ..refused };
+            reporter.visited(&refused, &seeds);
+            reporter.visited(&found(PageId(100 + page), PageKind::Page, at(0)), &seeds);
+        }
+        assert_eq!(lines(&receiver), ["failed http://a.example/0: robots.txt forbids it"]);
     }
 
     #[test]

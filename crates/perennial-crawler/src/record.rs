@@ -478,12 +478,12 @@ mod tests {
             kind: perennial_core::http::address::AddressKind::Loopback,
         };
         for (answer, ending, error, is_final) in [
-            (status(200), VisitEnding::Changed, None, true),
+            (status(200), VisitEnding::New, None, true),
             (status(301), VisitEnding::Redirected, None, true),
-            (status(404), VisitEnding::Gone, Some("not-found"), true),
+            (status(404), VisitEnding::Missing, Some("not-found"), true),
             (status(503), VisitEnding::Failed, Some("server-error"), false),
             (broken_off, VisitEnding::Failed, Some("disconnected"), false),
-            (Err(VisitFailure::RobotsDisallowed), VisitEnding::Gone, Some("robots-disallowed"), true),
+            (Err(VisitFailure::RobotsDisallowed), VisitEnding::Refused, Some("robots-disallowed"), true),
             (Err(VisitFailure::TimeLapse), VisitEnding::Failed, Some("time-lapse"), true),
             (Err(guarded.into()), VisitEnding::Failed, Some("guarded"), true),
             (Err(FetchError::Timeout(Duration::ZERO).into()), VisitEnding::Failed, Some("timeout"), false),

@@ -109,7 +109,7 @@ impl Next {
             context.print(&entries, |out| print_plan(&entries, 0, &pace, out))?;
             return Ok(Exit::Done);
         }
-        let published = if self.asks_nothing_else() { published_plan(archive, at) } else { Vec::new() };
+        let published = if self.is_about_the_crawl() { published_plan(archive, at) } else { Vec::new() };
         let plan = VisitPlan::new(&scheduler, at, self.top);
         let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let probes = plan.probes.iter().map(|(at, ranked)| described.entry(*at, ranked));
@@ -125,7 +125,7 @@ impl Next {
     }
 
     /// Whether the plan of the running crawl answers the question.
-    fn asks_nothing_else(&self) -> bool {
+    fn is_about_the_crawl(&self) -> bool {
         let is_of_crawl = self.at.is_none() && self.budget.is_none() && self.goal.is_none();
         is_of_crawl && self.strategy == Strategy::default()
     }

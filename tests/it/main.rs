@@ -84,6 +84,7 @@ mod tutorial;
 mod unfinished;
 mod visits;
 mod wait;
+mod watching;
 mod web;
 
 #[test]

@@ -105,6 +105,8 @@ pub struct Analysis {
     /// The items that appeared on a listing page or were retitled there. They are not stored, because the trees contain
     /// them.
     pub items: Vec<NewsItem>,
+    /// The most important operation in words. It is not stored either.
+    pub summary: Option<String>,
 }
 
 /// An item that appeared on a listing page or was retitled there.

@@ -183,7 +183,7 @@ const VIEWS: &[SqlView] = &[
             ("last_visit", time!("c.visited")),
             (
                 "ending",
-                "CASE c.ending WHEN 0 THEN 'changed' WHEN 1 THEN 'unchanged' WHEN 2 THEN 'failed' WHEN 3 THEN 'gone' WHEN 4 THEN 'redirected' END",
+                "CASE c.ending WHEN 0 THEN 'changed' WHEN 1 THEN 'unchanged' WHEN 2 THEN 'failed' WHEN 3 THEN 'gone' WHEN 4 THEN 'redirected' WHEN 5 THEN 'new' WHEN 6 THEN 'missing' WHEN 7 THEN 'refused' END",
             ),
             ("n_failures", "c.n_failures"),
         ],

@@ -3,8 +3,10 @@
 //! A condition is checked in two steps. [`ChangeCondition::may_hold`] needs only the list of changes, so most changes
 //! cost nothing. [`ChangeCondition::holds`] also needs the texts of both versions.
 
+mod health;
 mod operation;
 
+pub use health::{BlindWatch, HealthNotice, after_visit};
 pub use operation::{BlockPlace, OperationFilter, ReportedElement, ReportedOperation};
 
 use std::fmt;

@@ -1,5 +1,6 @@
 //! The reason of a visit -> a phrase, the same in the log, in plans and on the dashboard.
 
+use super::units::write_span;
 use super::{Reason, SkipRule};
 use crate::text::untrusted::quoted;
 use crate::time::{LocalClock, Timestamp};
@@ -36,6 +37,9 @@ impl Reason {
             Reason::Announced => "a feed, a sitemap or a listing page announced a change".to_owned(),
             Reason::Urgent { since, .. } => last_seen(since) + &habit,
             Reason::Oldest { since } => format!("{}, longer ago than most{habit}", last_seen(since)),
+            Reason::Every { interval, since } => {
+                format!("visited every {}; {}", write_span(interval), last_seen(since))
+            }
             Reason::Sweep { n_pages, since } => {
                 let pages = if n_pages == 1 { "page" } else { "pages" };
                 let host = host_with_port(context.url);
@@ -107,6 +111,10 @@ mod tests {
             (Reason::Oldest { since }, format!("{seen}, longer ago than most, {habit}")),
             (Reason::Sweep { n_pages: 41, since }, format!("sweep of a.example:8443, 41 pages; {seen}")),
             (Reason::Sweep { n_pages: 1, since }, format!("sweep of a.example:8443, 1 page; {seen}")),
+            (
+                Reason::Every { interval: crate::time::Span::from_secs(300), since },
+                format!("visited every 5m; {seen}"),
+            ),
             (Reason::Probe, "there was no page here".to_owned()),
             (
                 Reason::DirectoryProbe { rule: still, since },

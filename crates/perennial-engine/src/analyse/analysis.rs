@@ -10,6 +10,7 @@ use perennial_core::page::threshold::IndexSums;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 
+use super::compare::{OperationReport, reported_entries};
 use perennial_archive::store::{
     Analysis, NewTree, NewsItem, PackedTree, PageState, ShownVersion, pack_noise,
 };
@@ -56,6 +57,7 @@ pub(super) fn analyse_answer(
         title: state.title.clone(),
         title_before: None,
         items: Vec::new(),
+        summary: None,
     };
     (analysis, state)
 }
@@ -100,6 +102,7 @@ pub(super) fn analyse_version(
         title: title.clone(),
         title_before,
         items: new_items(&comparison),
+        summary: summary(&comparison),
     };
     let state = PageState {
         time,
@@ -125,6 +128,12 @@ fn comparison_status(comparison: &VersionComparison, has_tree: bool) -> ChangeSt
         true if comparison.is_unchanged() || comparison.delta.is_none() => ChangeStatus::Unchanged,
         true => ChangeStatus::Changed(comparison.assessment.importance),
     }
+}
+
+/// The most important operation that is worth reporting.
+fn summary(comparison: &VersionComparison) -> Option<String> {
+    let entries = reported_entries(comparison.delta.as_ref()?, &comparison.assessment);
+    entries.iter().find(|entry| entry.is_worth_reporting()).map(OperationReport::summary)
 }
 
 fn new_items(comparison: &VersionComparison) -> Vec<NewsItem> {

@@ -1,7 +1,7 @@
 //! Makes the [`Notice`] of a change that matches a rule.
 
 use perennial_core::memento::replay_url::escape;
-use perennial_core::notice::{ChangeCondition, ChangeKind};
+use perennial_core::notice::{ChangeCondition, ChangeKind, HealthNotice};
 use perennial_core::text::untrusted::{shorten, terminal_safe};
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use super::shape::{notice_text, notice_title};
 use crate::analyse::{AdFilters, ElementContent, OperationReport, headlines};
 use crate::changes::{CandidateChange, ChangeMatcher};
 use perennial_archive::Archive;
+use perennial_archive::settings::NotifyRule;
 use perennial_archive::store::{ChangeRow, Store};
 
 /// Lines per notice, and columns per side of a line.
@@ -68,6 +69,33 @@ impl Notice {
     /// The changes, one per line.
     pub fn text(&self) -> String {
         notice_text(self)
+    }
+
+    /// A notice that a watch does not see its page, or sees it again.
+    pub(super) fn of_health(rule: &NotifyRule, url: &str, health: &HealthNotice, now: Timestamp) -> Notice {
+        let (kind, watch, line) = match health {
+            HealthNotice::Failing(watch) => {
+                let after = Some(line(&watch.reason, MAX_COLUMNS));
+                ("failing", watch, NoticeLine { op: "failing".into(), before: None, after })
+            }
+            HealthNotice::Working(watch) => {
+                let before = Some(line(&watch.reason, MAX_COLUMNS));
+                ("working", watch, NoticeLine { op: "working".into(), before, after: None })
+            }
+        };
+        Notice {
+            id: notice_id(&rule.name, url, now),
+            kind: kind.into(),
+            url: url.to_owned(),
+            title: None,
+            before: Some(watch.since.to_rfc3339()),
+            changes: vec![line],
+            link: rule
+                .link
+                .as_ref()
+                .map(|base| format!("{}/page/{}", base.as_str().trim_end_matches('/'), escape(url))),
+            ..Notice::sample(&rule.name, now)
+        }
     }
 
     /// A sample notice, to test whether notices arrive.

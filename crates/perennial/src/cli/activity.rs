@@ -76,9 +76,14 @@ impl Activity {
     }
 }
 
-/// The next visits of a crawl that continues at an instant.
+/// The next visits of the running crawl, else of one that continues at an instant.
 fn next_visits(snapshot: &Snapshot, at: Timestamp) -> anyhow::Result<Vec<NextVisit>> {
     let (archive, store) = (snapshot.archive(), snapshot.store());
+    let mut published = learn::published_plan(archive, now());
+    if !published.is_empty() {
+        published.truncate(N_NEXT);
+        return Ok(published);
+    }
     let followed = FollowedSites::load(archive, store)?;
     let pace = PlannedBudget::choose(archive, store, None, at)?;
     let config = learn::schedule_config(&archive.settings().crawl, Some(pace.budget));

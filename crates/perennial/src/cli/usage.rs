@@ -81,12 +81,10 @@ const RENAMED_OPTIONS: [(&str, &str, &str); 9] = [
 ];
 
 /// Options that other programs have, and what to use instead.
-const NO_INTERVAL: &str = "the crawler learns when a page changes. \
-    Limit its visits with `perennial set SITE --budget N/PERIOD`, or use `perennial run --strategy fixed-interval --interval TIME`";
 const OPTIONS_OF_OTHER_TOOLS: [(&str, &str, &str); 3] = [
-    ("watch", "--interval", NO_INTERVAL),
-    ("watch", "--every", NO_INTERVAL),
-    ("add", "--interval", NO_INTERVAL),
+    ("watch", "--interval", "use --every TIME"),
+    ("set", "--interval", "use --every TIME"),
+    ("add", "--interval", "use --every TIME"),
 ];
 
 /// The answer to an unknown command or option; `None` leaves the answer to clap.
@@ -235,7 +233,7 @@ mod tests {
     #[test]
     fn an_option_of_another_command_suggests_that_command() {
         assert!(answer_to("run https://a.example --depth 3").ends_with("but `perennial add` has"));
-        assert!(answer_to("watch https://a.example --interval 5m").contains("--strategy fixed-interval"));
+        assert!(answer_to("watch https://a.example --interval 5m").contains("use --every TIME"));
     }
 
     /// The command lines in a document or a source: after a backtick or a build folder, or alone on an

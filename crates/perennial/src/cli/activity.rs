@@ -17,9 +17,16 @@ const N_FAILING: usize = 5;
 #[derive(Serialize)]
 pub(super) struct Activity {
     last_visit: Option<String>,
-    next_visits: Vec<NextVisit>,
+    next_visits: Vec<PlannedVisit>,
     failing_hosts: Vec<HostFailures>,
     n_unsent_notices: u64,
+}
+
+#[derive(Serialize)]
+struct PlannedVisit {
+    url: String,
+    at: Option<String>,
+    reason: String,
 }
 
 #[derive(Serialize)]
@@ -49,7 +56,7 @@ impl Activity {
         Ok(Activity {
             last_visit: last_visit.map(Timestamp::to_rfc3339),
             // From the last visit on: an overdue visit has the time at which it became due.
-            next_visits: next_visits(snapshot, last_visit.unwrap_or_else(now))?,
+            next_visits: next_visits(snapshot, last_visit.or(store.last_capture()?).unwrap_or_else(now))?,
             failing_hosts: store.failing_hosts(N_FAILING)?.into_iter().map(failures).collect(),
             n_unsent_notices: states.iter().map(|state| state.n_waiting).sum(),
         })
@@ -77,16 +84,20 @@ impl Activity {
 }
 
 /// The next visits of the running crawl, else of one that continues at an instant.
-fn next_visits(snapshot: &Snapshot, at: Timestamp) -> anyhow::Result<Vec<NextVisit>> {
-    let (archive, store) = (snapshot.archive(), snapshot.store());
-    let mut published = learn::published_plan(archive, now());
-    if !published.is_empty() {
-        published.truncate(N_NEXT);
-        return Ok(published);
+fn next_visits(snapshot: &Snapshot, at: Timestamp) -> anyhow::Result<Vec<PlannedVisit>> {
+    let mut visits = learn::published_plan(snapshot.archive(), now());
+    if visits.is_empty() {
+        visits = computed_visits(snapshot, at)?;
     }
+    let planned = |NextVisit { url, at, reason, .. }| PlannedVisit { url, at, reason };
+    Ok(visits.into_iter().take(N_NEXT).map(planned).collect())
+}
+
+fn computed_visits(snapshot: &Snapshot, at: Timestamp) -> anyhow::Result<Vec<NextVisit>> {
+    let (archive, store) = (snapshot.archive(), snapshot.store());
     let followed = FollowedSites::load(archive, store)?;
     let pace = PlannedBudget::choose(archive, store, None, at)?;
-    let config = learn::schedule_config(&archive.settings().crawl, Some(pace.budget));
+    let config = learn::schedule_config(&archive.settings().crawl, pace.budget);
     let mut scheduler = learn::scheduler(store, &followed, config, 0, at)?;
     pace.record_spent(store, &mut scheduler, at)?;
     VisitDescriber { store, followed: &followed }.next(&scheduler, at, N_NEXT)

@@ -72,7 +72,7 @@ fn the_plan_lists_the_next_visits_with_times() {
     assert_eq!(probes, [web.url("/dead"), web.url("/old")], "{entries}");
     let text = archive.ok(&args);
     let mut lines = text.lines();
-    assert!(lines.next().is_some_and(|line| line.contains("2.0 fetches per hour (--budget)")), "{text}");
+    assert!(lines.next().is_some_and(|line| line.contains("2.0 visits per hour (--budget)")), "{text}");
     assert!(lines.any(|line| line.starts_with("when ") && line.contains("importance")), "{text}");
     assert!(text.contains("Probed from time to time, 2 URLs without a page"), "{text}");
     assert!(text.contains(&format!("redirects to {}", web.url("/about"))), "{text}");

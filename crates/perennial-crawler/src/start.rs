@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, anyhow};
 use perennial_core::feed::polling::PublishingHistory;
 use perennial_core::rng::Rng;
-use perennial_core::schedule::{Budget, ScheduleConfig};
+use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use tokio::sync::mpsc::unbounded_channel;
@@ -270,6 +270,9 @@ impl CrawlBuilder<'_> {
             followed.forget_goals();
         }
         followed.fit_to(budgets.plan());
+        if self.options.strategy == Strategy::FixedInterval {
+            followed.forget_watch_interval();
+        }
         let order = match pass {
             Some((_, started)) => VisitOrder::Once { started },
             None if options.once => VisitOrder::Once { started: now },

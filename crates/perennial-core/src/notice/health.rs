@@ -34,8 +34,8 @@ pub fn after_visit(
     most: u32,
 ) -> (Option<BlindWatch>, Option<HealthNotice>) {
     let Err(reason) = seen else {
-        let told = before.filter(|watch| watch.is_reported);
-        return (None, told.map(HealthNotice::Working));
+        let reported = before.filter(|watch| watch.is_reported);
+        return (None, reported.map(HealthNotice::Working));
     };
     let (n_before, since, was_reported) =
         before.map_or((0, at, false), |watch| (watch.n_failures, watch.since, watch.is_reported));
@@ -51,27 +51,27 @@ mod tests {
     use super::*;
 
     /// What is told at each visit: `f` after a failure that is reported, `w` for working again.
-    fn told(visits: &str, most: u32) -> String {
+    fn reports(visits: &str, most: u32) -> String {
         let mut watch = None;
-        let mut told = String::new();
+        let mut reports = String::new();
         for (secs, visit) in (0..).zip(visits.chars()) {
             let seen = if visit == '+' { Ok(()) } else { Err("it is away".to_owned()) };
             let (next, notice) = after_visit(watch, seen, Timestamp::from_secs(secs), most);
             watch = next;
-            told.push(match notice {
+            reports.push(match notice {
                 Some(HealthNotice::Failing(_)) => 'f',
                 Some(HealthNotice::Working(_)) => 'w',
                 None => '.',
             });
         }
-        told
+        reports
     }
 
     #[test]
     fn a_blind_watch_is_reported_once_and_its_recovery_too() {
-        assert_eq!(told("+--+---------+--+", 3), "......f......w...");
-        assert_eq!(told("-+-+", 1), "fwfw");
-        assert_eq!(told("----+", 0), ".....", "never");
+        assert_eq!(reports("+--+---------+--+", 3), "......f......w...");
+        assert_eq!(reports("-+-+", 1), "fwfw");
+        assert_eq!(reports("----+", 0), ".....", "never");
     }
 
     #[test]

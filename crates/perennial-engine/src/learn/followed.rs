@@ -24,8 +24,8 @@ pub struct FollowedSites {
     seeds: Seeds,
     /// The watched pages by URL, with the times that they have of their own.
     watched: HashMap<String, VisitTimes>,
-    /// The interval of a watched page without one.
-    watch_interval: Span,
+    /// The interval of a watched page without one; `None` if the strategy visits all pages at an interval.
+    watch_interval: Option<Span>,
 }
 
 impl FollowedSites {
@@ -42,7 +42,7 @@ impl FollowedSites {
 
     /// From numbered seeds, without watched pages.
     pub fn from_seeds(seeds: Seeds) -> FollowedSites {
-        FollowedSites { seeds, watched: HashMap::new(), watch_interval: WATCH_INTERVAL }
+        FollowedSites { seeds, watched: HashMap::new(), watch_interval: Some(WATCH_INTERVAL) }
     }
 
     /// Stretches the interval of watched pages without one, so that they need at most half of the budget.
@@ -53,7 +53,12 @@ impl FollowedSites {
         let n_pages = self.watched.iter().filter(own).count() as f64;
         let per_hour = budget.map_or(f64::INFINITY, |budget| budget.visits_in(Span::from_hours(1)) / 2.0);
         let needed = Span::from_millis((n_pages / per_hour * 3_600_000.0).min(1e15) as i64);
-        self.watch_interval = WATCH_INTERVAL.max(needed);
+        self.watch_interval = Some(WATCH_INTERVAL.max(needed));
+    }
+
+    /// Visits watched pages without an interval like all others, because the user chose one interval for all pages.
+    pub fn forget_watch_interval(&mut self) {
+        self.watch_interval = None;
     }
 
     /// How often a page is visited, if not when a change is expected.
@@ -63,7 +68,7 @@ impl FollowedSites {
         let every = own.and_then(|own| own.every).or_else(|| of_site.and_then(|times| times.every));
         let hours = own.and_then(|own| own.hours.clone());
         Some(Every {
-            interval: every.or_else(|| own.map(|_| self.watch_interval))?,
+            interval: every.or_else(|| own.and(self.watch_interval))?,
             hours: hours.or_else(|| of_site.and_then(|times| times.hours.clone())),
         })
     }
@@ -190,6 +195,15 @@ mod tests {
         }
         let hours = followed.every_of("https://b.org/p").and_then(|every| every.hours);
         assert_eq!(hours.map(|hours| hours.to_string()).as_deref(), Some("Mon-Fri 08:00-18:00"));
+    }
+
+    #[test]
+    fn one_interval_for_all_pages_leaves_only_those_that_were_set() {
+        let mut followed = followed(SITES);
+        followed.forget_watch_interval();
+        let found =
+            ["https://c.org/x", "https://a.org/q", "https://a.org/p"].map(|url| minutes(&followed, url));
+        assert_eq!(found, [None, None, Some(5)]);
     }
 
     #[test]

@@ -87,6 +87,9 @@ impl Next {
         if self.goal.is_some() {
             followed.forget_goals();
         }
+        if self.strategy == Strategy::FixedInterval {
+            followed.forget_watch_interval();
+        }
         let at = self.at.unwrap_or_else(now);
         let pace = PlannedBudget::choose(archive, store, self.budget, at)?;
         let scheduler = self.scheduler(archive, store, &followed, &pace, at)?;

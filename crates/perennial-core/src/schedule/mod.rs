@@ -70,7 +70,7 @@ mod worth;
 
 use std::collections::{HashSet, VecDeque};
 
-pub use crate::pattern::mixture::Observed;
+pub use crate::pattern::mixture::ObservedImportance;
 pub use checkpoint::Checkpoint;
 pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use every::Every;
@@ -280,10 +280,10 @@ impl Scheduler {
         self.pages.remove(page);
         self.announced.take(page, (0, 0));
         self.slot.had_turn.remove(&(at as u32));
-        let stays = |other: &u32| *other != at as u32;
-        self.slot.plan.retain(|planned| stays(&planned.at));
-        self.slot.at_once.retain(|planned| stays(&planned.at));
-        self.fresh.retain(stays);
+        let is_other = |other: &u32| *other != at as u32;
+        self.slot.plan.retain(|planned| is_other(&planned.at));
+        self.slot.at_once.retain(|planned| is_other(&planned.at));
+        self.fresh.retain(is_other);
     }
 
     pub fn set_weight(&mut self, page: PageId, weight: f32) {
@@ -382,12 +382,12 @@ impl Scheduler {
             VisitOutcome::Unchanged => self.record_seen(at, None, secs),
             VisitOutcome::Failed { retry_at } => {
                 let wait = backoff_secs(FIRST_RETRY_SECS, self.pages.n_failures[at], LONGEST_RETRY_SECS);
-                let asked = retry_at.map_or(0, |retry| self.secs(retry));
+                let requested = retry_at.map_or(0, |retry| self.secs(retry));
                 let retry = secs.saturating_add(self.jitter(at, wait));
-                self.back_off(at, retry.max(asked));
+                self.back_off(at, retry.max(requested));
                 self.keep_promise(at, secs, Some(retry));
-                if asked > secs {
-                    self.renew_promise(at, asked);
+                if requested > secs {
+                    self.renew_promise(at, requested);
                 }
             }
             VisitOutcome::Vanished(importance) => {
@@ -425,8 +425,8 @@ impl Scheduler {
             self.renew_promise(position, self.pages.not_before[position]);
             return;
         }
-        let may_ask = self.pages.not_before[position] <= self.secs(at);
-        if may_ask && !self.has_had_its_turn(position) {
+        let may_visit = self.pages.not_before[position] <= self.secs(at);
+        if may_visit && !self.has_had_its_turn(position) {
             self.plan_at_once(position);
         }
     }

@@ -192,8 +192,8 @@ impl ChangeCondition {
     /// Whether an operation matches. Noise and advertisements only match on request.
     pub fn matches_operation(&self, operation: &ReportedOperation<'_>) -> bool {
         let asks_for_advertisements = self.operations.is_in_advertisements();
-        let Judgement { is_advertisement, noise } = operation.judgement;
-        let judgement = Judgement { is_advertisement: is_advertisement && !asks_for_advertisements, noise };
+        let is_advertisement = operation.judgement.is_advertisement && !asks_for_advertisements;
+        let judgement = Judgement { is_advertisement, ..operation.judgement };
         (self.with_noise || judgement.is_worth_reporting(operation.share))
             && self.operations.matches_operation(operation)
     }

@@ -152,7 +152,12 @@ impl<'s> ChangeFinder<'s> {
     ) -> anyhow::Result<(Option<String>, Vec<OperationReport>)> {
         let headlines = self.matcher.changed(candidate)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.matcher.entries(candidate)?.to_vec();
-        entries.retain(|entry| self.question.condition.matches_operation(&reported_operation(entry)));
+        let condition = &self.question.condition;
+        let is_wanted = |entry: &OperationReport| condition.matches_operation(&reported_operation(entry));
+        // A change that is reported although it resembles noise shows its operations.
+        if condition.operations.is_set() || entries.iter().any(is_wanted) {
+            entries.retain(is_wanted);
+        }
         // A query for rewritten headlines alone should not list all other headlines too.
         let wants_rewritten = self.question.condition.kinds == [ChangeKind::Retitled];
         if wants_rewritten && entries.iter().any(|entry| entry.is_rewritten) {

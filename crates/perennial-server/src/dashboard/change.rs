@@ -10,7 +10,7 @@ use super::components::{Operations, Time, Words, importance, operations, time, t
 use super::layout::{compare_address, host_with_port, page_address, path, version_address, without_scheme};
 use super::thumbnail;
 use perennial_archive::store::{ChangeRow, Store};
-use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport};
+use perennial_engine::analyse::{ChangeReader, ElementContent, OperationReport, operations_for_people};
 use perennial_engine::html::cut;
 use perennial_engine::html::dates::{counted, span_words};
 
@@ -121,9 +121,7 @@ pub(crate) struct ChangeSummary {
 impl ChangeSummary {
     pub(crate) fn read(reader: &mut ChangeReader<'_>, row: &ChangeRow) -> anyhow::Result<ChangeSummary> {
         let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-        let is_reported =
-            |entry: &&OperationReport| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
-        Ok(ChangeSummary::new(entries.iter().filter(is_reported)))
+        Ok(ChangeSummary::new(operations_for_people(&entries, false).iter()))
     }
 
     /// Summarises operations, given the strongest first.

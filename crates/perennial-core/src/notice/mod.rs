@@ -191,8 +191,8 @@ impl ChangeCondition {
 
     /// Whether an operation matches. Noise and advertisements only match on request.
     pub fn matches_operation(&self, operation: &ReportedOperation<'_>) -> bool {
-        let asks_for_advertisements = self.operations.is_in_advertisements();
-        let is_advertisement = operation.judgement.is_advertisement && !asks_for_advertisements;
+        let wants_advertisements = self.operations.is_in_advertisements();
+        let is_advertisement = operation.judgement.is_advertisement && !wants_advertisements;
         let judgement = Judgement { is_advertisement, ..operation.judgement };
         (self.with_noise || judgement.is_worth_reporting(operation.share))
             && self.operations.matches_operation(operation)
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_and_advertisements_are_told_where_they_are_asked_for() {
+    fn noise_and_advertisements_are_reported_if_requested() {
         let operation =
             ReportedOperation { op: "insert", element: "text", share: 0.5, ..ReportedOperation::default() };
         let (noise, ad) = (

@@ -324,7 +324,7 @@ impl NoiseHistory {
             let share = (prior.changes + f64::from(n_changes)) / (prior.visits + f64::from(self.n_visits));
             Noise::new(share.min(1.0), kind, n_changes, self.n_visits)
         };
-        let is_another_target = before.text() != after.text() && before.address() != after.address();
+        let is_another_target = before.text() != after.text() && before.url() != after.url();
         match classify(before.text(), after.text()) {
             NumberChange::Passing(kind) => self.passing_noise(kind, Some(n_changes)),
             NumberChange::News if self.is_restless(n_changes, RESTLESS_NUMBER) => {
@@ -528,7 +528,7 @@ fn passing_change(before: Option<&Element>, after: Option<&Element>) -> Option<P
 /// The words of the text and the parts of the URL. Splitting the URL makes a nonce in a query one part of several.
 fn words(element: &Element) -> impl Iterator<Item = &str> {
     let text = element.text().split_whitespace();
-    text.chain(element.address().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))
+    text.chain(element.url().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))
 }
 
 /// Whether a word is a number, a token with digits, which programs generate without news, or a sign.

@@ -62,7 +62,7 @@ pub fn classify(before: &str, after: &str) -> NumberChange {
     match classify_all(places.map(|at| classify_number(&new, at))) {
         // A change from or to zero is news: sold out, or first one available.
         NumberChange::Unclear if gone.iter().chain(come).any(|word| bare(word) == "0") => NumberChange::News,
-        figure => figure,
+        digit => digit,
     }
 }
 

@@ -221,7 +221,7 @@ pub struct OperationReport {
 pub struct ElementContent {
     pub text: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub address: String,
+    pub url: String,
 }
 
 impl OperationReport {
@@ -260,9 +260,9 @@ impl OperationReport {
                     parts.extend(changed.iter().take(MAX_PARTS_PER_LINE).map(ChangedPart::line));
                     parts.extend((n_more > 0).then(|| format!("and {n_more} more places")));
                 }
-                if before.address != after.address {
+                if before.url != after.url {
                     let name = if parts.is_empty() { format!("{}: ", brief(after)) } else { String::new() };
-                    parts.push(format!("{name}{} => {}", before.address, after.address));
+                    parts.push(format!("{name}{} => {}", before.url, after.url));
                 }
                 if parts.is_empty() { brief(after) } else { parts.join("; ") }
             }
@@ -326,7 +326,7 @@ impl ReplacementKey {
 }
 
 fn brief(content: &ElementContent) -> String {
-    shorten(if content.text.is_empty() { &content.address } else { &content.text }, 70).into_owned()
+    shorten(if content.text.is_empty() { &content.url } else { &content.text }, 70).into_owned()
 }
 
 /// All operations of a delta in its order, then the items of a listing page.
@@ -361,15 +361,14 @@ pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<Operation
 }
 
 fn item_entry(change: &ItemChange) -> OperationReport {
-    let content =
-        |item: &ListItem| ElementContent { text: item.title.clone(), address: item.address.clone() };
+    let content = |item: &ListItem| ElementContent { text: item.title.clone(), url: item.url.clone() };
     let op = match change.kind {
         ItemChangeKind::Insert => OperationKind::Insert,
         ItemChangeKind::Leave => OperationKind::Delete,
         _ => OperationKind::Update,
     };
     let side = |item: &ListItem| match change.kind {
-        ItemChangeKind::Edit => ElementContent { text: item.teaser.clone(), address: item.address.clone() },
+        ItemChangeKind::Edit => ElementContent { text: item.teaser.clone(), url: item.url.clone() },
         _ => content(item),
     };
     OperationReport {
@@ -404,8 +403,7 @@ pub fn headlines(delta: &Delta) -> Option<String> {
 fn entry(operation: &Operation) -> OperationReport {
     let name = |reference: Option<&[u16]>| reference.map(|numbers| BlockRef(numbers.to_vec()).to_string());
     let content = |element: Option<&Element>| {
-        element
-            .map(|element| ElementContent { text: element.text().into(), address: element.address().into() })
+        element.map(|element| ElementContent { text: element.text().into(), url: element.url().into() })
     };
     let (before, after) = match operation.subject {
         Subject::Element { before, after } => (content(before), content(after)),
@@ -450,7 +448,7 @@ fn first_words(block: &Block) -> ElementContent {
         texts.chain(block.links.iter().map(|link| link.name.as_str()))
     });
     let words: Vec<&str> = texts.flat_map(str::split_whitespace).take(WORDS_OF_BLOCK).collect();
-    ElementContent { text: words.join(" "), address: String::new() }
+    ElementContent { text: words.join(" "), url: String::new() }
 }
 
 #[cfg(test)]
@@ -499,9 +497,8 @@ mod tests {
     }
 
     #[test]
-    fn changed_addresses_are_shown() {
-        let content =
-            |text: &str, address: &str| Some(ElementContent { text: text.into(), address: address.into() });
+    fn changed_urls_are_shown() {
+        let content = |text: &str, url: &str| Some(ElementContent { text: text.into(), url: url.into() });
         let update = |before, after| {
             OperationReport { op: "update", before, after, ..OperationReport::default() }.summary()
         };

@@ -2,7 +2,7 @@
 //!
 //! A paragraph, or a whole document, may differ in one word. Reports show that word, not the first words of the text.
 
-use perennial_core::page::diff::{Run, Word, align, split_words};
+use perennial_core::page::diff::{Word, WordRun, align, split_words};
 use perennial_core::text::untrusted::shorten;
 
 /// Words of context before and after a difference.
@@ -62,14 +62,14 @@ pub fn changed_parts<'t>(before: &'t str, after: &'t str) -> Vec<ChangedPart<'t>
     let keys = |words: &[Word]| words.iter().map(|word| word.key).collect::<Vec<u32>>();
     let runs = align(&keys(&old), &keys(&new));
     let n_same: usize =
-        runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum();
+        runs.iter().map(|run| if let WordRun::Same(same, _) = run { same.len() } else { 0 }).sum();
     if 3 * n_same < old.len().max(new.len()) {
         let (before, after) = (before.trim(), after.trim());
         return vec![ChangedPart { lead: "", before, after, tail: "", is_cut: [false; 2] }];
     }
     let mut others: Vec<(std::ops::Range<usize>, std::ops::Range<usize>)> = Vec::new();
     for run in runs {
-        let Run::Other(x, y) = run else { continue };
+        let WordRun::Other(x, y) = run else { continue };
         match others.last_mut() {
             Some((a, b)) if x.start - a.end <= MAX_WORDS_BETWEEN => (a.end, b.end) = (x.end, y.end),
             _ => others.push((x, y)),

@@ -201,17 +201,17 @@ fn notice_lines(entry: &OperationReport) -> Vec<NoticeLine> {
     let is_url = |one: &ElementContent| one.text.trim().is_empty();
     match (before.text == after.text, entry.op) {
         (_, "move") => Vec::new(),
-        (true, _) => text_lines(entry.op, &with_address(&before), &with_address(&after)),
-        _ if is_url(&before) && is_url(&after) => text_lines(entry.op, &before.address, &after.address),
+        (true, _) => text_lines(entry.op, &with_url(&before), &with_url(&after)),
+        _ if is_url(&before) && is_url(&after) => text_lines(entry.op, &before.url, &after.url),
         _ => text_lines(entry.op, &before.text, &after.text),
     }
 }
 
-fn with_address(content: &ElementContent) -> String {
-    match (content.text.is_empty(), content.address.is_empty()) {
-        (true, _) => content.address.clone(),
+fn with_url(content: &ElementContent) -> String {
+    match (content.text.is_empty(), content.url.is_empty()) {
+        (true, _) => content.url.clone(),
         (_, true) => content.text.clone(),
-        _ => format!("{} ({})", content.text, content.address),
+        _ => format!("{} ({})", content.text, content.url),
     }
 }
 

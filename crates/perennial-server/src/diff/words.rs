@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-pub(super) use perennial_core::page::diff::{Run, Word, align, split_words as words};
+pub(super) use perennial_core::page::diff::{Word, WordRun, align, split_words as words};
 use perennial_core::text::markup::escaped;
 
 /// How two texts differ, word by word.
@@ -10,8 +10,8 @@ use perennial_core::text::markup::escaped;
 pub(super) struct Difference {
     pub(super) before: Vec<Word>,
     pub(super) after: Vec<Word>,
-    pub(super) runs: Vec<Run>,
-    /// So little is shared that the texts are shown whole, one after the other: striped text cannot be read.
+    pub(super) runs: Vec<WordRun>,
+    /// The texts share so little that they are shown one after the other, because striped text is unreadable.
     pub(super) is_rewritten: bool,
 }
 
@@ -21,20 +21,20 @@ impl Difference {
         let keys = |words: &[Word]| words.iter().map(|word| word.key).collect::<Vec<u32>>();
         let runs = without_stripes(align(&keys(&before), &keys(&after)));
         let n_same: usize =
-            runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum();
+            runs.iter().map(|run| if let WordRun::Same(same, _) = run { same.len() } else { 0 }).sum();
         let is_rewritten = 3 * n_same < before.len().max(after.len());
         Difference { before, after, runs, is_rewritten }
     }
 
-    /// Words before, and words after, that the other text lacks; all of them when hardly any is shared.
+    /// Words before and after that the other text lacks; all words if the texts share hardly any.
     pub(super) fn changed(&self) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
         if self.is_rewritten {
             let all = |words: &[Word]| std::iter::once(0..words.len()).collect();
             return (all(&self.before), all(&self.after));
         }
         let others = self.runs.iter().filter_map(|run| match run {
-            Run::Other(before, after) => Some((before.clone(), after.clone())),
-            Run::Same(..) => None,
+            WordRun::Other(before, after) => Some((before.clone(), after.clone())),
+            WordRun::Same(..) => None,
         });
         let (before, after): (Vec<_>, Vec<_>) = others.unzip();
         let not_empty =
@@ -43,11 +43,11 @@ impl Difference {
     }
 }
 
-/// Letters that are shown before the first word that differs, and of the text in all.
+/// Maximum number of characters before the first difference, and in total.
 const LETTERS_BEFORE: usize = 60;
 const MAX_LETTERS: usize = 240;
 
-/// Two texts as HTML, the words that differ in `del` and `ins`, cut so that the first of them is in sight.
+/// Two texts as HTML with differing words in `del` and `ins`, cut to show the first of them.
 pub(crate) fn marked_words(before: &str, after: &str) -> (String, String) {
     let difference = Difference::of(before, after);
     let (gone, new) = difference.changed();
@@ -80,23 +80,25 @@ fn marked(text: &str, words: &[Word], changed: &[Range<usize>], tag: &str) -> St
     out
 }
 
-/// Joins differences that a single shared word keeps apart, where both are longer than that.
-fn without_stripes(runs: Vec<Run>) -> Vec<Run> {
-    let n_words = |run: Option<&Run>| match run {
-        Some(Run::Other(before, after)) => before.len().max(after.len()),
+/// Joins two differences separated by a single common word, if both are longer than that.
+fn without_stripes(runs: Vec<WordRun>) -> Vec<WordRun> {
+    let n_words = |run: Option<&WordRun>| match run {
+        Some(WordRun::Other(before, after)) => before.len().max(after.len()),
         _ => 0,
     };
-    let mut joined: Vec<Run> = Vec::new();
+    let mut joined: Vec<WordRun> = Vec::new();
     let mut runs = runs.into_iter().peekable();
     while let Some(run) = runs.next() {
-        let is_stripe = matches!(&run, Run::Same(same, _) if same.len() == 1)
+        let is_stripe = matches!(&run, WordRun::Same(same, _) if same.len() == 1)
             && n_words(joined.last()) >= 2
             && n_words(runs.peek()) >= 2;
         match (joined.last_mut(), run) {
-            (Some(Run::Other(x, y)), Run::Same(before, after)) if is_stripe => {
+            (Some(WordRun::Other(x, y)), WordRun::Same(before, after)) if is_stripe => {
                 (x.end, y.end) = (before.end, after.end)
             }
-            (Some(Run::Other(x, y)), Run::Other(before, after)) => (x.end, y.end) = (before.end, after.end),
+            (Some(WordRun::Other(x, y)), WordRun::Other(before, after)) => {
+                (x.end, y.end) = (before.end, after.end)
+            }
             (_, run) => joined.push(run),
         }
     }
@@ -115,8 +117,8 @@ mod tests {
             [word] => text[word.range.clone()].to_string(),
         };
         let runs = difference.runs.iter().map(|run| match run {
-            Run::Same(same, _) => text(before, &difference.before[same.clone()]),
-            Run::Other(x, y) => format!(
+            WordRun::Same(same, _) => text(before, &difference.before[same.clone()]),
+            WordRun::Other(x, y) => format!(
                 "[{}|{}]",
                 text(before, &difference.before[x.clone()]),
                 text(after, &difference.after[y.clone()])

@@ -104,15 +104,15 @@ impl Changes {
                 "{n_waiting} captures have not been analysed and are not included: run `perennial analyse`"
             ));
         }
-        let mut question = self.question(store, context.json)?;
+        let mut query = self.query(store, context.json)?;
         if !context.json {
-            return self.show(context, snapshot.archive(), store, &filters, question);
+            return self.show(context, snapshot.archive(), store, &filters, query);
         }
         let is_latest = self.limit.is_some() && self.sort == Sort::Time;
         if is_latest {
-            question.order = ChangeOrder::Latest;
+            query.order = ChangeOrder::Latest;
         }
-        let mut finder = ChangeFinder::new(snapshot.archive(), store, &filters, &question)?;
+        let mut finder = ChangeFinder::new(snapshot.archive(), store, &filters, &query)?;
         if let Some(limit) = self.limit.filter(|_| is_latest) {
             let mut latest = Vec::new();
             listed(&mut finder, limit, &mut |change| {
@@ -137,14 +137,14 @@ impl Changes {
         archive: &Archive,
         store: &Store,
         filters: &AdFilters,
-        question: ChangeQuery,
+        query: ChangeQuery,
     ) -> anyhow::Result<Exit> {
         let order = match self.sort {
             Sort::Importance => ChangeOrder::Strongest,
             Sort::Time => ChangeOrder::Latest,
         };
-        let question = ChangeQuery { order, ..question };
-        let mut finder = ChangeFinder::new(archive, store, filters, &question)?;
+        let query = ChangeQuery { order, ..query };
+        let mut finder = ChangeFinder::new(archive, store, filters, &query)?;
         let screen = Screen::of_terminal();
         let (mut text, mut n_lines, mut is_cut) = (String::new(), 0, false);
         let mut after: Option<ChangeKey> = None;
@@ -182,7 +182,7 @@ impl Changes {
         Ok(Exit::Done)
     }
 
-    fn question(&self, store: &Store, is_json: bool) -> anyhow::Result<ChangeQuery> {
+    fn query(&self, store: &Store, is_json: bool) -> anyhow::Result<ChangeQuery> {
         let place = match self.place.as_deref() {
             Some(url) if url.contains("://") => {
                 if store.page(url)?.is_none() {

@@ -1,14 +1,14 @@
-//! Two texts -> which of their words are the same, in order.
+//! Two texts -> an alignment of their common words, or of their common lines.
 //!
-//! Words that both have once and in the same order are anchors of the alignment. Between anchors the fewest edits are
-//! searched, within a bound. So the work is that of sorting, whatever the texts are.
+//! Words that are unique in both texts and in the same order are the anchors. A bounded search finds the fewest edits
+//! between anchors, so the work grows like that of sorting.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use super::words::word_hashes;
 
-/// A word, or one character of a script without spaces, and where it stands.
+/// A word, or one character of a script without spaces, with its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Word {
     pub range: Range<usize>,
@@ -25,7 +25,7 @@ pub fn split_words(text: &str) -> Vec<Word> {
     found
 }
 
-/// Scripts without spaces have no words to split at: each character that the comparison counts is one.
+/// In scripts without spaces each counted character is a word.
 fn push_words(word: &str, start: usize, found: &mut Vec<Word>) {
     let keys = word_hashes(word);
     if let [key] = keys[..] {
@@ -40,18 +40,18 @@ fn push_words(word: &str, start: usize, found: &mut Vec<Word>) {
     }
 }
 
-/// A run of places that both sides have, or that one of them has.
+/// A run of indices: common to both sides, or on one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Run {
+pub enum WordRun {
     Same(Range<usize>, Range<usize>),
     Other(Range<usize>, Range<usize>),
 }
 
-/// Steps of the search between two anchors: more differences are one difference.
+/// Maximum steps of the search between two anchors. With more differences the whole stretch differs.
 const MAX_EDITS: usize = 400;
 
-/// The runs of two sequences, from first to last; both sides of a run in the order of their sequence.
-pub fn align(before: &[u32], after: &[u32]) -> Vec<Run> {
+/// The runs of two sequences in order.
+pub fn align(before: &[u32], after: &[u32]) -> Vec<WordRun> {
     let mut pairs = Vec::new();
     let (mut a, mut b) = (0, 0);
     for (i, j) in anchors(before, after).into_iter().chain([(before.len(), after.len())]) {
@@ -64,18 +64,18 @@ pub fn align(before: &[u32], after: &[u32]) -> Vec<Run> {
     runs(&pairs, before.len(), after.len())
 }
 
-/// Pairs of places, ascending -> runs.
-fn runs(pairs: &[(usize, usize)], n_before: usize, n_after: usize) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+/// Ascending pairs of indices -> runs.
+fn runs(pairs: &[(usize, usize)], n_before: usize, n_after: usize) -> Vec<WordRun> {
+    let mut runs: Vec<WordRun> = Vec::new();
     let (mut a, mut b) = (0, 0);
     for &(i, j) in pairs.iter().chain([&(n_before, n_after)]) {
         if a < i || b < j {
-            runs.push(Run::Other(a..i, b..j));
+            runs.push(WordRun::Other(a..i, b..j));
         }
         if i < n_before {
             match runs.last_mut() {
-                Some(Run::Same(x, y)) => (x.end, y.end) = (i + 1, j + 1),
-                _ => runs.push(Run::Same(i..i + 1, j..j + 1)),
+                Some(WordRun::Same(x, y)) => (x.end, y.end) = (i + 1, j + 1),
+                _ => runs.push(WordRun::Same(i..i + 1, j..j + 1)),
             }
         }
         (a, b) = (i + 1, j + 1);
@@ -83,7 +83,7 @@ fn runs(pairs: &[(usize, usize)], n_before: usize, n_after: usize) -> Vec<Run> {
     runs
 }
 
-/// Places of what both have exactly once, as many as stand in the same order.
+/// Pairs of indices of words that are unique in both texts: the most that are in the same order.
 fn anchors(before: &[u32], after: &[u32]) -> Vec<(usize, usize)> {
     let once = |keys: &[u32]| {
         let mut places: HashMap<u32, Option<usize>> = HashMap::new();
@@ -99,7 +99,7 @@ fn anchors(before: &[u32], after: &[u32]) -> Vec<(usize, usize)> {
     longest_ascending(&pairs)
 }
 
-/// The longest part of pairs, ascending on the left, that ascends on the right too.
+/// The longest subsequence of pairs, ascending on the left, that also ascends on the right.
 fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut previous = vec![usize::MAX; pairs.len()];
@@ -123,7 +123,7 @@ fn longest_ascending(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     chosen
 }
 
-/// Adds the pairs between two anchors: what they begin and end with, and the fewest edits in the middle.
+/// Adds the pairs between two anchors: common prefix and suffix, and between them those of the fewest edits.
 fn between(
     before: &[u32],
     after: &[u32],
@@ -180,7 +180,7 @@ fn walk_back(
     let first = pairs.len();
     let (mut x, mut y) = end;
     for d in (1..=d).rev() {
-        // As it was before step d: diagonals from -d to d, of which step d - 1 reached those within.
+        // The state before step d has diagonals -d to d. Step d - 1 reached those within.
         let reached = |k: isize| trace[d as usize].get((k + d) as usize).copied().unwrap_or(0);
         let k = x - y;
         let goes_down = k == -d || k != d && reached(k - 1) < reached(k + 1);
@@ -219,8 +219,8 @@ mod tests {
         row[after.len()]
     }
 
-    fn n_same(runs: &[Run]) -> usize {
-        runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum()
+    fn n_same(runs: &[WordRun]) -> usize {
+        runs.iter().map(|run| if let WordRun::Same(same, _) = run { same.len() } else { 0 }).sum()
     }
 
     proptest! {
@@ -229,17 +229,17 @@ mod tests {
             let runs = align(&before, &after);
             let (mut a, mut b) = (0, 0);
             for run in &runs {
-                let (Run::Same(x, y) | Run::Other(x, y)) = run;
+                let (WordRun::Same(x, y) | WordRun::Other(x, y)) = run;
                 prop_assert_eq!((x.start, y.start), (a, b));
                 (a, b) = (x.end, y.end);
-                if let Run::Same(..) = run {
+                if let WordRun::Same(..) = run {
                     prop_assert_eq!(&before[x.clone()], &after[y.clone()]);
                 }
             }
             prop_assert_eq!((a, b), (before.len(), after.len()));
         }
 
-        /// Where nothing is unique there are no anchors, and the fewest edits are found.
+        /// Without unique words there are no anchors, and the search finds the fewest edits.
         #[test]
         fn without_anchors_as_many_are_paired_as_can_be(before in vec(0u32..4, 0..30), after in vec(0u32..4, 0..30)) {
             let twice = |keys: &[u32]| keys.iter().chain(&[0, 1, 2, 3, 0, 1, 2, 3]).copied().collect::<Vec<_>>();

@@ -35,7 +35,7 @@ mod tree;
 mod videlta;
 mod words;
 
-pub use align::{Run, Word, align, split_words};
+pub use align::{Word, WordRun, align, split_words};
 pub use apply::ApplyError;
 pub use delta::{
     Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove, Operation,

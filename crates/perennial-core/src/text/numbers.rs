@@ -5,8 +5,8 @@
 //! decides (`noise`).
 
 use super::stamps::{
-    PassingKind, bare, clauses, goes_back, has_digit, is_clock, is_date_or_clock, is_filler, is_one_of,
-    is_time_word, is_unit_of_time, passing, passing_at, split_words,
+    PassingKind, bare, clauses, goes_back, has_digit, is_clock, is_date_or_clock, is_filler, is_time_word,
+    is_unit_of_time, passing, passing_at, split_words,
 };
 
 /// The kind of a change of numbers.
@@ -167,6 +167,10 @@ fn has_currency(word: &str) -> bool {
 
 const CURRENCIES: &str =
     "eur usd gbp chf jpy cny inr pln sek euro euros dollar dollars pounds cents franken francs yen";
+
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
 
 /// Words of numbers that matter: units, important counts, labels of limits and validity.
 pub(super) fn is_news_word(word: &str) -> bool {

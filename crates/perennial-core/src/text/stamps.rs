@@ -4,6 +4,9 @@
 //! "Applications close on 3 December" is a deadline, "3 December 2026 to 5 January 2027" is a span. The words are those
 //! of seven European languages. Text in other languages is never a stamp; its history decides.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::numbers::is_news_word;
 use crate::time::Timestamp;
 use crate::time::dates::{DateOrder, parse};
@@ -100,7 +103,7 @@ pub(super) fn clauses<'w, 't>(words: &'w [&'t str]) -> impl Iterator<Item = &'w 
         let ends_sentence = word.trim_end_matches([')', '"', '”', '“', '»']).ends_with(['.', '!', '?', ';']);
         // 12. November, Nov. 12, 3 Min.
         let is_abbreviated = word.ends_with('.') && (has_digit(word) || is_time_word(&bare(word)));
-        ends_sentence && !(is_abbreviated && (is_part_of_time(next) || is_one_of(&bare(next), AGES)))
+        ends_sentence && !(is_abbreviated && (is_part_of_time(next) || is_a(&bare(next), class::AGE)))
     };
     let mut from = 0;
     std::iter::from_fn(move || {
@@ -133,8 +136,6 @@ struct Clause {
     /// Numbers that are days or years; those of ISO dates count as three.
     n_date_parts: usize,
     has_unit: bool,
-    /// Minutes, seconds and parts of a second.
-    has_short_unit: bool,
     has_time_word: bool,
     has_age_label: bool,
     has_stamp_label: bool,
@@ -168,17 +169,17 @@ impl Clause {
         }
         let is_span = own.split(['-', '–']).filter(|part| is_time_word(part)).count() > 1;
         // French: "il y a 3 minutes".
-        self.has_age_label |= is_one_of(&own, AGES) || own == "a" && previous == "y";
+        self.has_age_label |= is_a(&own, class::AGE) || own == "a" && previous == "y";
         match () {
             _ if is_span => (self.has_span, self.has_time_word) = (true, true),
-            _ if is_one_of(&own, AGES) => {}
+            _ if is_a(&own, class::AGE) => {}
             _ if is_time_word(&own) => self.add_time_word(&own),
-            _ if is_one_of(&own, STAMPS) => self.has_stamp_label = true,
-            _ if is_one_of(&own, COUNTERS) => self.has_counter_label = true,
-            _ if is_one_of(&own, COPYRIGHT) => self.has_copyright = true,
-            _ if is_one_of(&own, DATE_FILLERS) => {}
-            _ if is_one_of(&own, FILLERS) => self.n_fillers += 1,
-            _ if is_one_of(&own, BY) => self.has_by = true,
+            _ if is_a(&own, class::STAMP) => self.has_stamp_label = true,
+            _ if is_a(&own, class::COUNTER) => self.has_counter_label = true,
+            _ if is_a(&own, class::COPYRIGHT) => self.has_copyright = true,
+            _ if is_a(&own, class::DATE_FILLER) => {}
+            _ if is_a(&own, class::FILLER) => self.n_fillers += 1,
+            _ if is_a(&own, class::BY) => self.has_by = true,
             _ if word.chars().any(char::is_uppercase) && !is_news_word(&own) => self.n_names += 1,
             _ => self.n_others += 1,
         }
@@ -201,10 +202,9 @@ impl Clause {
 
     fn add_time_word(&mut self, word: &str) {
         self.has_time_word = true;
-        self.n_months += usize::from(is_one_of(word, MONTHS));
-        self.n_weekdays += usize::from(is_one_of(word, WEEKDAYS));
-        self.has_unit |= is_one_of(word, UNITS_OF_TIME);
-        self.has_short_unit |= is_one_of(word, SHORT_UNITS);
+        self.n_months += usize::from(is_a(word, class::MONTH));
+        self.n_weekdays += usize::from(is_a(word, class::WEEKDAY));
+        self.has_unit |= is_a(word, class::UNIT_OF_TIME);
     }
 
     /// `None` if the clause says something else.
@@ -251,6 +251,51 @@ impl Clause {
     }
 }
 
+/// What a word says, as bits: a word may belong to several languages.
+mod class {
+    pub(super) const MONTH: u16 = 1;
+    pub(super) const WEEKDAY: u16 = 1 << 1;
+    pub(super) const UNIT_OF_TIME: u16 = 1 << 2;
+    pub(super) const SHORT_UNIT: u16 = 1 << 3;
+    pub(super) const OTHER_TIME: u16 = 1 << 4;
+    pub(super) const TIME: u16 = MONTH | WEEKDAY | UNIT_OF_TIME | SHORT_UNIT | OTHER_TIME;
+    pub(super) const AGE: u16 = 1 << 5;
+    pub(super) const STAMP: u16 = 1 << 6;
+    pub(super) const COUNTER: u16 = 1 << 7;
+    pub(super) const COPYRIGHT: u16 = 1 << 8;
+    pub(super) const BY: u16 = 1 << 9;
+    pub(super) const DATE_FILLER: u16 = 1 << 10;
+    pub(super) const FILLER: u16 = 1 << 11;
+}
+
+/// The classes of all known words.
+static WORDS: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| {
+    let lists = [
+        (MONTHS, class::MONTH),
+        (WEEKDAYS, class::WEEKDAY),
+        (UNITS_OF_TIME, class::UNIT_OF_TIME),
+        (SHORT_UNITS, class::SHORT_UNIT),
+        (OTHER_TIMES, class::OTHER_TIME),
+        (AGES, class::AGE),
+        (STAMPS, class::STAMP),
+        (COUNTERS, class::COUNTER),
+        (COPYRIGHT, class::COPYRIGHT),
+        (BY, class::BY),
+        (DATE_FILLERS, class::DATE_FILLER),
+        (FILLERS, class::FILLER),
+    ];
+    let mut words = HashMap::new();
+    for (list, bit) in lists {
+        list.split_ascii_whitespace().for_each(|word| *words.entry(word).or_default() |= bit);
+    }
+    words
+});
+
+/// Whether a word in lower case belongs to one of these classes.
+fn is_a(word: &str, classes: u16) -> bool {
+    WORDS.get(word).is_some_and(|own| own & classes != 0)
+}
+
 /// Whether a word has a digit.
 pub(super) fn has_digit(word: &str) -> bool {
     word.bytes().any(|byte| byte.is_ascii_digit())
@@ -266,13 +311,9 @@ pub(super) fn bare(word: &str) -> String {
     }
 }
 
-pub(super) fn is_one_of(word: &str, list: &str) -> bool {
-    list.split_ascii_whitespace().any(|known| known == word)
-}
-
 /// Whether a word is the name of a day or month, a unit of time, or part of a time.
 pub(super) fn is_time_word(word: &str) -> bool {
-    [MONTHS, WEEKDAYS, UNITS_OF_TIME, SHORT_UNITS, OTHER_TIMES].iter().any(|list| is_one_of(word, list))
+    is_a(word, class::TIME)
 }
 
 /// Whether a word is a date, a time of day or a name in one.
@@ -281,17 +322,16 @@ pub(super) fn is_date_or_clock(word: &str) -> bool {
     is_clock(&word)
         || is_instant(&word)
         || is_calendar_date(&word)
-        || is_one_of(&word, MONTHS)
-        || is_one_of(&word, WEEKDAYS)
+        || is_a(&word, class::MONTH | class::WEEKDAY)
 }
 
 pub(super) fn is_unit_of_time(word: &str) -> bool {
-    is_one_of(word, UNITS_OF_TIME) || is_one_of(word, SHORT_UNITS)
+    is_a(word, class::UNIT_OF_TIME | class::SHORT_UNIT)
 }
 
 /// Whether a word may stand next to a number without saying what it means.
 pub(super) fn is_filler(word: &str) -> bool {
-    [FILLERS, DATE_FILLERS, BY, STAMPS, AGES].iter().any(|list| is_one_of(word, list))
+    is_a(word, class::FILLER | class::DATE_FILLER | class::BY | class::STAMP | class::AGE)
 }
 
 /// A time of day: 9:05, 21:30:07, 9h05.

@@ -284,3 +284,36 @@ fn link_to(base: &Url, row: &ChangeRow, kind: ChangeKind) -> String {
         None => format!("{base}/web/{after}/{url}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(text: &str, url: &str) -> Option<ElementContent> {
+        Some(ElementContent { text: text.into(), url: url.into() })
+    }
+
+    fn lines(op: &'static str, before: Option<ElementContent>, after: Option<ElementContent>) -> Vec<String> {
+        let entry = OperationReport { op, element: "text", before, after, ..OperationReport::default() };
+        notice_lines(&entry).iter().map(NoticeLine::text).collect()
+    }
+
+    #[test]
+    fn a_notice_shows_the_difference_wherever_it_is() {
+        let words = |n: usize| (0..n).map(|i| format!("w{i}")).collect::<Vec<_>>();
+        let (before, mut after) = (words(2_000), words(2_000));
+        after[1_500] = "ferry".into();
+        assert_eq!(
+            lines("update", side(&before.join(" "), ""), side(&after.join(" "), "")),
+            ["… w1496 w1497 w1498 w1499 [w1500 => ferry] w1501 w1502 w1503 w1504 …"]
+        );
+        let moved = lines("update", side("Form", "http://a.org/1"), side("Form", "http://a.org/2"));
+        assert_eq!(moved, ["\"Form (http://a.org/1)\" => \"Form (http://a.org/2)\""]);
+        assert_eq!(lines("insert", None, side("", "http://a.org/i.png")), ["+ http://a.org/i.png"]);
+        assert_eq!(
+            lines("update", side("Sold out", ""), side("In stock", "")),
+            ["\"Sold out\" => \"In stock\""]
+        );
+        assert_eq!(lines("move", side("a", ""), side("a", "")), Vec::<String>::new());
+    }
+}

@@ -271,6 +271,9 @@ fn change_lines(change: &MatchingChange, with_noise: bool) -> Vec<String> {
         let (before, after) = (before.to_digits14(), change.after.to_digits14());
         lines.push(format!("  and {n_more} more: perennial diff {url}@{before} {url}@{after}"));
     }
+    if change.n_folded > 0 {
+        lines.push(format!("  {} folded as noise: --with-noise", change.n_folded));
+    }
     lines
 }
 

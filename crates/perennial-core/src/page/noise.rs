@@ -192,6 +192,9 @@ impl Judgement {
 impl NoiseHistory {
     /// How much of an operation is noise, judged by earlier visits.
     pub fn noise(&self, operation: &Operation) -> Noise {
+        if is_replaced_news(operation) {
+            return Noise::NONE;
+        }
         match (operation.kind, operation.subject) {
             (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => {
                 self.insert_noise(element)
@@ -523,6 +526,15 @@ fn passing_change(before: Option<&Element>, after: Option<&Element>) -> Option<P
         },
         (one, other) => passing(one.or(other)?.text()),
     }
+}
+
+/// Whether a text was replaced with one that differs in a number that is news: a date that became earlier.
+fn is_replaced_news(operation: &Operation) -> bool {
+    let texts = operation.element().zip(operation.counterpart()).map(|(own, other)| match operation.kind {
+        OperationKind::Insert => (other.text(), own.text()),
+        _ => (own.text(), other.text()),
+    });
+    texts.is_some_and(|(before, after)| classify(before, after) == NumberChange::News)
 }
 
 /// The words of the text and the parts of the URL. Splitting the URL makes a nonce in a query one part of several.

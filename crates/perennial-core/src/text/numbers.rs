@@ -87,7 +87,7 @@ fn classify_number(words: &[&str], at: usize) -> NumberChange {
     if let Some(kind) = passing_at(words, at) {
         return NumberChange::Passing(kind);
     }
-    if has_news_word_near(words, at) || is_version(own) {
+    if has_news_word_near(words, at) || is_version(own) || is_span(words, at) {
         return NumberChange::News;
     }
     let (n_words, n_others) = count_words(words, at);
@@ -107,6 +107,16 @@ fn has_news_word_near(words: &[&str], at: usize) -> bool {
         has_currency(word) || is_news_word(&own) && !(is_clock && is_short_unit(&own))
     };
     near.filter(|(place, _)| *place != at.min(REACH)).any(|(_, word)| is_news(word))
+}
+
+/// Whether the word is an end of a span of times: 9:00–17:00, "9:00 - 17:00".
+fn is_span(words: &[&str], at: usize) -> bool {
+    let is_end = |word: &str| is_clock(word) || has_digit(word) && is_date_or_clock(word);
+    let is_dash = |at: usize| words.get(at).is_some_and(|word| matches!(*word, "-" | "–" | "—"));
+    let near = |at: Option<usize>| at.and_then(|at| words.get(at)).is_some_and(|word| is_end(word));
+    words[at].split(['–', '—', '-']).filter(|part| is_clock(part)).count() > 1
+        || is_end(words[at])
+            && (is_dash(at + 1) && near(Some(at + 2)) || at > 0 && is_dash(at - 1) && near(at.checked_sub(2)))
 }
 
 /// Whether the word is a date or a time of day, or next to the name of a month or day.
@@ -232,6 +242,7 @@ mod tests {
             ("The council has 47 members in all", "The council has 45 members in all"),
             ("1 December 2026", "20 November 2026"),
             ("9:00–17:00", "10:00–16:00"),
+            ("9:00 - 17:00", "9:00 - 16:00"),
             ("Updated today. Apply within 30 days.", "Updated today. Apply within 14 days."),
             ("Vous pouvez résilier sous 30 jours", "Vous pouvez résilier sous 14 jours"),
             ("Una pastilla cada 6 horas", "Una pastilla cada 4 horas"),

@@ -130,6 +130,7 @@ enum Form {
 #[derive(Default)]
 struct Clause {
     n_numbers: usize,
+    n_years: usize,
     n_clocks: usize,
     n_months: usize,
     n_weekdays: usize,
@@ -187,6 +188,7 @@ impl Clause {
 
     fn add_number(&mut self, word: &str) {
         self.n_numbers += 1;
+        self.n_years += usize::from(word.split(['-', '–']).all(is_year));
         let n_letters = word.chars().filter(|c| c.is_alphabetic()).count();
         match () {
             _ if is_instant(word) => {
@@ -210,12 +212,12 @@ impl Clause {
     /// `None` if the clause says something else.
     fn kind(&self) -> Option<(PassingKind, Form)> {
         let has_time = self.n_clocks > 0 || self.has_time_word || self.n_date_parts >= 3;
-        let is_by_someone = self.has_by && self.n_names <= MAX_NAMES;
-        if self.n_others > 0 || self.n_names > 0 && !is_by_someone && !self.has_copyright {
-            return None;
-        }
-        if self.has_copyright && self.n_numbers > 0 {
+        if self.has_copyright && self.n_numbers > 0 && self.n_years == self.n_numbers {
             return Some((PassingKind::Stamp, Form::Labelled));
+        }
+        let is_by_someone = self.has_by && self.n_names <= MAX_NAMES;
+        if self.n_others > 0 || self.n_names > 0 && !is_by_someone {
+            return None;
         }
         if self.has_counter_label && self.n_numbers > 0 {
             return Some((PassingKind::Counter, Form::Labelled));
@@ -354,6 +356,10 @@ fn is_instant(word: &str) -> bool {
     word.len() >= 16 && matches!(word.as_bytes().get(10), Some(b'T' | b't')) && word.bytes().all(is_part)
 }
 
+fn is_year(word: &str) -> bool {
+    word.len() == 4 && word.parse().is_ok_and(|year: u32| (1900..2100).contains(&year))
+}
+
 /// Whether three numbers are day, month and year in any order. 9.1.0 is a version, not a date.
 pub fn is_calendar_date(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -469,6 +475,7 @@ mod tests {
             ("14:05 | 12 November 2026", Stamp),
             ("made: 2026-01-01T05:00:00Z", Stamp),
             ("© 2026 The Harbour Post", Stamp),
+            ("© 2010–2026 Capitainerie de la ville", Stamp),
             ("12 comments", Counter),
             ("1,204 views · 3 shares", Counter),
             ("17 people are looking at this right now", Counter),
@@ -482,6 +489,7 @@ mod tests {
             "minutes",
             "Price 12 EUR",
             "12 dead",
+            "Copyright fee: 12 per copy",
             "Chapter 12",
             "within 30 days",
             "30 days",

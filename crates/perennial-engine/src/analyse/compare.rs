@@ -240,7 +240,8 @@ impl OperationReport {
             (before, after) => after.clone().or(before.clone()).unwrap_or_default(),
         };
         let mut notes: Vec<String> = Vec::new();
-        notes.extend(self.role.filter(|role| *role != "other").map(str::to_owned));
+        let role = self.role.filter(|role| *role != "other" && !self.advertisement);
+        notes.extend(role.map(str::to_owned));
         notes.extend(Some(place).filter(|place| !place.is_empty()));
         notes.extend(self.advertisement.then(|| "advertisement".to_owned()));
         notes.extend(self.noise_reason.iter().map(|reason| format!("noise: {reason}")));
@@ -418,25 +419,9 @@ fn entry(operation: &Operation) -> OperationReport {
         role: operation.role.map(|role| role.name()),
         before,
         after,
-        place: place_of(operation),
+        place: operation.place(),
         ..OperationReport::default()
     }
-}
-
-/// The number of elements of its kind that stayed before an inserted or deleted element of a block.
-fn place_of(operation: &Operation) -> Option<usize> {
-    let (block, element) = (operation.within?, operation.element()?);
-    let changed = match operation.kind {
-        OperationKind::Insert => &block.inserted,
-        OperationKind::Delete => &block.deleted,
-        _ => return None,
-    };
-    let mut alike = changed.iter().filter(|(_, other)| other.kind() == element.kind());
-    let (n_before, index) = alike
-        .by_ref()
-        .enumerate()
-        .find_map(|(n, (index, other))| std::ptr::eq(other, element).then_some((n, *index as usize)))?;
-    index.checked_sub(n_before)
 }
 
 /// Words that a report shows of an inserted or deleted block.

@@ -327,6 +327,9 @@ impl<'a> Operation<'a> {
             OperationKind::Delete => &block.deleted,
             OperationKind::Update | OperationKind::Move => return None,
         };
+        if block.inserted.len() + block.deleted.len() > MAX_REPLACEMENTS {
+            return None;
+        }
         let found = places(changed, element.kind()).find(|(_, other)| std::ptr::eq(*other, element));
         found.map(|(place, _)| place)
     }
@@ -346,6 +349,9 @@ impl<'a> Operation<'a> {
         self.element_kind().map_or("block", ElementKind::name)
     }
 }
+
+/// In a block with more insertions and deletions, replacements are not searched.
+const MAX_REPLACEMENTS: usize = 300;
 
 /// The inserted or deleted elements of a kind, each with the number of elements that stayed before it.
 fn places(changed: &[(u32, Element)], kind: ElementKind) -> impl Iterator<Item = (usize, &Element)> {

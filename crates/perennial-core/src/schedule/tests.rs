@@ -342,8 +342,8 @@ fn hours_from_a_feed_are_learned_between_visits() {
         let rates = scheduler.belief(PageId(0)).unwrap().rates;
         rates[9..12].iter().sum::<f32>() / rates[1..9].iter().sum::<f32>()
     };
-    let (announced, untold) = (learned(true), learned(false));
-    assert!(announced > 3.0 * untold, "{announced} {untold}");
+    let (announced, unannounced) = (learned(true), learned(false));
+    assert!(announced > 3.0 * unannounced, "{announced} {unannounced}");
 }
 
 #[test]

@@ -49,6 +49,7 @@ mod keep;
 mod killed;
 mod language;
 mod layers;
+mod noise;
 mod notices;
 mod observations;
 mod outline;

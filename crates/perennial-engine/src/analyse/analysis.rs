@@ -39,9 +39,9 @@ pub(super) fn analyse_answer(
     if let ChangeStatus::Unknown(importance) = status {
         state.shown = None;
         let noise = state.noise.record_unreadable(time - state.time < SOON);
-        status = match noise.0 >= 1.0 {
+        status = match noise.share >= 1.0 {
             true => ChangeStatus::NoiseOnly,
-            false => ChangeStatus::Unknown(Importance::new(importance.get() * (1.0 - noise.0))),
+            false => ChangeStatus::Unknown(Importance::new(importance.get() * (1.0 - noise.share))),
         };
     }
     state.time = time;
@@ -96,7 +96,7 @@ pub(super) fn analyse_version(
         before: before.map(|before| before.time),
         status,
         n_operations: contributions.len(),
-        noise_of_operations: pack_noise(contributions.iter().map(|part| part.judgement.noise)),
+        noise_of_operations: pack_noise(contributions.iter().map(|part| part.judgement.noise())),
         is_indexed: sums.add(status, time),
         tree: new_tree,
         title: title.clone(),

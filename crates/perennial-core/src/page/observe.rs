@@ -75,12 +75,13 @@ pub fn compare(
 
 /// On a listing page only items and the prose around them can be news.
 fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
+    let mut told = assessment.contributions.iter().filter(|contribution| !contribution.is_told_by_another);
     match delta.items.as_ref().filter(|items| items.is_listing) {
         Some(items) => {
-            let mut prose = assessment.contributions.iter().filter(|contribution| contribution.value > 0.0);
+            let mut prose = told.filter(|contribution| contribution.value > 0.0);
             items.importance() == 0.0 && prose.all(|contribution| contribution.judgement.is_noise())
         }
-        None => assessment.contributions.iter().all(|contribution| contribution.judgement.is_noise()),
+        None => told.all(|contribution| contribution.judgement.is_noise()),
     }
 }
 

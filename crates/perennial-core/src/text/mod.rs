@@ -10,6 +10,7 @@
 //! | [`dom`] | HTML -> a bounded tree of elements and texts |
 //! | [`links`] | HTML, CSS -> the URLs that they reference |
 //! | [`numbers`] | two texts that differ in numbers -> whether the number is news |
+//! | [`typography`] | a text -> the same without quotes, dashes, spaces, case and Unicode forms of its own |
 
 pub mod markup;
 
@@ -26,3 +27,5 @@ pub mod dom;
 pub mod links;
 
 pub mod numbers;
+
+pub mod typography;

@@ -53,7 +53,8 @@ impl Comparison {
 
     /// The comparison as printed by `--json`.
     pub fn report(&self, form: &str) -> ComparisonReport {
-        let (structure, operations) = self.entries().into_iter().partition(|entry| entry.element == "block");
+        let told = self.entries().into_iter().filter(|entry| !entry.is_told_by_another);
+        let (structure, operations) = told.partition(|entry| entry.element == "block");
         ComparisonReport {
             headlines: headlines(&self.delta),
             url: self.after.url.clone(),
@@ -205,6 +206,9 @@ pub struct OperationReport {
     /// Whether a headline of a listing page was rewritten
     #[serde(skip)]
     pub is_rewritten: bool,
+    /// Whether a different operation tells of the same words: the name of a link is part of a text.
+    #[serde(skip)]
+    pub is_told_by_another: bool,
 }
 
 /// Text and URL of an element; for a block its first words.
@@ -298,6 +302,7 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
         value: of_prose * contribution.value,
         advertisement: contribution.judgement.is_advertisement,
         noise: contribution.judgement.noise,
+        is_told_by_another: contribution.is_told_by_another,
         ..entry(&operation)
     });
     let items = hub.into_iter().flat_map(ItemDelta::visible_changes).map(item_entry);
@@ -313,7 +318,9 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
 pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
     let is_listing = delta.items.as_ref().is_some_and(|items| items.is_listing);
     let mut entries = entries(delta, assessment);
-    entries.retain(|entry| !is_listing || entry.element == "item" || entry.value > 0.0);
+    entries.retain(|entry| {
+        !entry.is_told_by_another && (!is_listing || entry.element == "item" || entry.value > 0.0)
+    });
     entries.sort_by(|x, y| y.share.total_cmp(&x.share));
     entries
 }

@@ -14,6 +14,7 @@
 //! | `matching` | two trees -> pairs of matching blocks |
 //! | `elements` | matched blocks -> operations on their links, images and texts |
 //! | `similar`, `words` | elements without a partner -> edited ones, by their distance in words |
+//! | `regroup` | texts without a partner -> merged and split paragraphs |
 //! | `order`, `structure` | matched blocks -> moves; inserted and deleted blocks, changed boxes |
 //! | `items` | two lists -> inserted, removed and rewritten headlines |
 //! | `totals` | two trees -> the totals that importance needs |
@@ -26,6 +27,7 @@ mod elements;
 mod items;
 mod matching;
 mod order;
+mod regroup;
 mod similar;
 mod structure;
 mod totals;
@@ -35,8 +37,8 @@ mod words;
 
 pub use apply::ApplyError;
 pub use delta::{
-    Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove, Operation,
-    OperationKind, Subject, Update,
+    Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove, LinksInTexts,
+    Operation, OperationKind, Regrouping, Subject, Update,
 };
 pub use items::{ItemChange, ItemChangeKind, ItemDelta};
 pub use words::{n_words, word_distance, word_hashes};

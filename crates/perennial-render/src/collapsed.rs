@@ -34,9 +34,9 @@ impl Collapsible {
     pub(crate) fn find(dom: &Dom) -> Collapsible {
         let apart = apart_from_content(dom);
         let controlled = controlled_ids(dom, &apart);
-        let part = |(index, node): (usize, &DomNode)| match node.is_html() && !apart[index] {
-            true => part_of(dom, node, &controlled),
-            false => Part::None,
+        let part = |(index, node): (usize, &DomNode)| match apart[index] {
+            true => Part::None,
+            false => part_of(dom, node, &controlled),
         };
         let roots: Vec<Part> = dom.nodes.iter().enumerate().map(part).collect();
         let has_any = roots.iter().any(|part| *part != Part::None);
@@ -88,6 +88,9 @@ fn part_of(dom: &Dom, node: &DomNode, controlled: &HashSet<&str>) -> Part {
     let parent = node.parent.map(|parent| &dom.nodes[parent as usize]);
     if parent.is_some_and(is_closed_details) && node.tag() != "summary" {
         return Part::Closed;
+    }
+    if !node.is_html() {
+        return Part::None;
     }
     let is_collapsible = node.attribute("role") == Some("tabpanel")
         || node.attribute("hidden") == Some("until-found")

@@ -184,7 +184,7 @@ impl BoxExtractor<'_> {
             display: Display::Inline,
             is_fixed: sight.is_fixed,
             is_visible: sight.is_visible,
-            is_collapsed: above.is_collapsed,
+            is_collapsed: above.is_collapsed || self.collapsible.is_closed(source),
             ..NodeBox::default()
         };
         self.push(own, scope, false);

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use perennial_core::page::diff::{
-    BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject, diff,
+    BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject,
+    Typography, diff, diff_with,
 };
 use perennial_core::page::importance::{Assessment, ImportanceConfig, Judgement, assess};
 use perennial_core::page::noise::NoiseHistory;
@@ -42,6 +43,19 @@ impl Comparison {
         history: NoiseSource<'_>,
     ) -> Comparison {
         let delta = diff(&before, &after);
+        let assessment = weigh(&delta, config, filters, &after.url, history);
+        Comparison { before, after, delta, assessment }
+    }
+
+    /// The same with changes of quotes, dashes, spaces and case.
+    pub fn with_typography(
+        before: BlockTree,
+        after: BlockTree,
+        config: &ImportanceConfig,
+        filters: &AdFilters,
+        history: NoiseSource<'_>,
+    ) -> Comparison {
+        let delta = diff_with(&before, &after, Typography::Compared);
         let assessment = weigh(&delta, config, filters, &after.url, history);
         Comparison { before, after, delta, assessment }
     }

@@ -39,6 +39,9 @@ pub(super) struct Diff {
     /// URL of the page in the files, against which its links resolve
     #[arg(long, value_parser = parse_page_url)]
     url: Option<String>,
+    /// Show changes of quotes, dashes, spaces and letter case too
+    #[arg(long)]
+    typography: bool,
     #[command(flatten)]
     renderer: RendererArgs,
 }
@@ -90,7 +93,8 @@ impl Diff {
             Some(snapshot) => known_change(&snapshot.lock(), &before, &after)?,
             None => StoredChange::default(),
         };
-        let mut comparison = Comparison::new(before, after, &config, &filters, known.history());
+        let compare = if self.typography { Comparison::with_typography } else { Comparison::new };
+        let mut comparison = compare(before, after, &config, &filters, known.history());
         if let Some((importance, _)) = known.found.filter(|_| config.form == ImportanceConfig::default().form)
         {
             comparison.assessment.importance = Importance::new(importance);

@@ -15,7 +15,9 @@ use super::similar::{UnmatchedElement, pair_similar};
 use super::structure::longest_increasing;
 use super::tree::DiffTree;
 use super::words::{hash, n_words, word_distance};
-use super::{BlockDelta, Delta, Element, ElementKind, ElementMove, LinksInTexts, Regrouping, Update};
+use super::{
+    BlockDelta, Delta, Element, ElementKind, ElementMove, LinksInTexts, Regrouping, Typography, Update,
+};
 use crate::page::segment::{Block, BlockRef, NodeId, item_key, names_article};
 use crate::text::typography::without_typography;
 
@@ -70,6 +72,7 @@ pub(super) fn find_changes(
     before: &DiffTree,
     after: &DiffTree,
     matching: &Matching,
+    typography: Typography,
     delta: &mut Delta,
 ) -> ElementMatches {
     let (mut entries, same_leaves) = entries(before, after, matching);
@@ -85,7 +88,7 @@ pub(super) fn find_changes(
     for entry in &mut entries {
         let (Some(b), Some(a)) = (entry.before, entry.after) else { continue };
         let (Some(was), Some(is)) = (before.all[b].block, after.all[a].block) else { continue };
-        for kind in ElementKind::ALL {
+        for kind in ElementKind::ALL.into_iter().filter(|_| typography == Typography::Ignored) {
             match_apart_from_typography(was, is, kind, &mut entry.lists[kind as usize]);
         }
         find_updates(was, is, &mut entry.lists);

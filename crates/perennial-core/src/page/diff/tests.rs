@@ -435,6 +435,7 @@ fn typography_is_not_a_change() {
     let after = page(&["She said “no” – twice.", "Bonjour\u{202f}!"], "ABOUT US");
     let delta = check(&before, &after);
     assert!(delta.is_empty() && !delta.is_identity(), "{:?}", lines(&delta));
+    assert_eq!(lines(&diff_with(&before, &after, Typography::Compared)).len(), 3);
     let other = page(&["She said “no” – thrice.", "Bonjour !"], "About us");
     assert_eq!(lines(&check(&before, &other)).len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Finds content that a reader opens with one click: closed `<details>`, tabs, accordions, "read more" boxes, slides.
 //!
 //! It belongs to the page, so it is laid out and marked. Menus and dialogs open with a click too, but they are not
-//! content. Markup and usual class names tell the two apart; only what styles really hide counts as collapsed.
+//! content. Markup and usual class names distinguish them; only what styles really hide counts as collapsed.
 
 use std::collections::HashSet;
 

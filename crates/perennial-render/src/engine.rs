@@ -51,7 +51,7 @@ const REVEALING_CSS: &str = "html,body{display:block!important}
 const MAX_REQUESTS: usize = 4000;
 
 /// Looks up several subresources, in order.
-pub(crate) type AskSubresources<'a> = dyn Fn(&[String]) -> Vec<Subresource> + 'a;
+pub(crate) type FindSubresources<'a> = dyn Fn(&[String]) -> Vec<Subresource> + 'a;
 
 /// The embedded engine with its fonts. It lays out one page at a time.
 pub struct LayoutEngine {
@@ -93,15 +93,15 @@ impl LayoutEngine {
     }
 
     /// The same with subresources that are already reduced for layout.
-    pub(crate) fn boxes_with_lookup(&self, dom: &Dom, base: &Url, ask: &AskSubresources) -> Boxes {
-        let mut boxes = self.boxes_by(dom, base, ask, &self.sheets, PageStyles::Used);
+    pub(crate) fn boxes_with_lookup(&self, dom: &Dom, base: &Url, find: &FindSubresources) -> Boxes {
+        let mut boxes = self.boxes_by(dom, base, find, &self.sheets, PageStyles::Used);
         if dom.has_body_text && is_blank(dom, &boxes) {
-            boxes = self.boxes_by(dom, base, ask, &self.revealing_sheets, PageStyles::Used);
+            boxes = self.boxes_by(dom, base, find, &self.revealing_sheets, PageStyles::Used);
         }
         if !dom.has_body_text || !hides_nearly_all(dom, &boxes) {
             return boxes;
         }
-        let plain = self.boxes_by(dom, base, ask, &self.revealing_sheets, PageStyles::Ignored);
+        let plain = self.boxes_by(dom, base, find, &self.revealing_sheets, PageStyles::Ignored);
         match n_visible_letters(dom, &plain) > n_visible_letters(dom, &boxes) {
             true => Boxes { is_unstyled: true, ..plain },
             false => boxes,
@@ -112,7 +112,7 @@ impl LayoutEngine {
         &self,
         dom: &Dom,
         base: &Url,
-        ask: &AskSubresources,
+        find: &FindSubresources,
         sheets: &[UserAgentStylesheet],
         styles: PageStyles,
     ) -> Boxes {
@@ -135,10 +135,10 @@ impl LayoutEngine {
         let mut collapsible = Collapsible::find(dom);
         let builder = DocumentBuilder::new(dom, base, &mut mentions, &collapsible, styles);
         let built = builder.into_document(&mut document);
-        answer(&mut document, &net, ask, &mut mentions);
+        answer(&mut document, &net, find, &mut mentions);
         if dom.root().is_some() {
             document.handle_messages();
-            answer(&mut document, &net, ask, &mut mentions);
+            answer(&mut document, &net, find, &mut mentions);
             alternative::size_placeholders(&mut document, dom, &built);
             mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
@@ -231,7 +231,7 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
 fn answer(
     document: &mut BaseDocument,
     net: &RequestCollector,
-    ask: &AskSubresources,
+    find: &FindSubresources,
     mentions: &mut Mentions,
 ) {
     let mut n_left = MAX_REQUESTS;
@@ -240,9 +240,9 @@ fn answer(
         if urls.is_empty() {
             return;
         }
-        let n_asked = urls.len().min(n_left);
-        n_left -= n_asked;
-        let found = ask(&urls[..n_asked]).into_iter().chain(std::iter::repeat(Subresource::Absent));
+        let n_requested = urls.len().min(n_left);
+        n_left -= n_requested;
+        let found = find(&urls[..n_requested]).into_iter().chain(std::iter::repeat(Subresource::Absent));
         for ((url, handler), found) in urls.into_iter().zip(handlers).zip(found) {
             match found {
                 Subresource::Image(width, height) => load_image(document, url, width, height),

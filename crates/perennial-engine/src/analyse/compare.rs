@@ -67,8 +67,8 @@ impl Comparison {
 
     /// The comparison as printed by `--json`.
     pub fn report(&self, form: &str) -> ComparisonReport {
-        let told = self.entries().into_iter().filter(|entry| !entry.is_told_by_another);
-        let (structure, operations) = told.partition(|entry| entry.element == "block");
+        let counted = self.entries().into_iter().filter(|entry| !entry.is_counted_elsewhere);
+        let (structure, operations) = counted.partition(|entry| entry.element == "block");
         ComparisonReport {
             headlines: headlines(&self.delta),
             url: self.after.url.clone(),
@@ -220,9 +220,9 @@ pub struct OperationReport {
     /// Whether a headline of a listing page was rewritten
     #[serde(skip)]
     pub is_rewritten: bool,
-    /// Whether a different operation tells of the same words: the name of a link is part of a text.
+    /// Whether a different operation counts the same words: the name of a link is part of a text.
     #[serde(skip)]
-    pub is_told_by_another: bool,
+    pub is_counted_elsewhere: bool,
 }
 
 /// Text and URL of an element; for a block its first words.
@@ -231,7 +231,7 @@ pub struct OperationReport {
 pub struct ElementContent {
     pub text: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub address: String,
+    pub url: String,
 }
 
 impl OperationReport {
@@ -267,9 +267,9 @@ impl OperationReport {
                 if before.text != after.text {
                     parts.push(difference(&before.text, &after.text));
                 }
-                if before.address != after.address {
+                if before.url != after.url {
                     let name = if parts.is_empty() { format!("{}: ", brief(after)) } else { String::new() };
-                    parts.push(format!("{name}{} => {}", before.address, after.address));
+                    parts.push(format!("{name}{} => {}", before.url, after.url));
                 }
                 if parts.is_empty() { brief(after) } else { parts.join("; ") }
             }
@@ -304,7 +304,7 @@ fn difference(before: &str, after: &str) -> String {
 }
 
 fn brief(content: &ElementContent) -> String {
-    shorten(if content.text.is_empty() { &content.address } else { &content.text }, 70).into_owned()
+    shorten(if content.text.is_empty() { &content.url } else { &content.text }, 70).into_owned()
 }
 
 /// All operations of a delta in its order, then the items of a listing page.
@@ -316,7 +316,7 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
         value: of_prose * contribution.value,
         advertisement: contribution.judgement.is_advertisement,
         noise: contribution.judgement.noise,
-        is_told_by_another: contribution.is_told_by_another,
+        is_counted_elsewhere: contribution.is_counted_elsewhere,
         ..entry(&operation)
     });
     let items = hub.into_iter().flat_map(ItemDelta::visible_changes).map(item_entry);
@@ -333,22 +333,21 @@ pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<Operation
     let is_listing = delta.items.as_ref().is_some_and(|items| items.is_listing);
     let mut entries = entries(delta, assessment);
     entries.retain(|entry| {
-        !entry.is_told_by_another && (!is_listing || entry.element == "item" || entry.value > 0.0)
+        !entry.is_counted_elsewhere && (!is_listing || entry.element == "item" || entry.value > 0.0)
     });
     entries.sort_by(|x, y| y.share.total_cmp(&x.share));
     entries
 }
 
 fn item_entry(change: &ItemChange) -> OperationReport {
-    let content =
-        |item: &ListItem| ElementContent { text: item.title.clone(), address: item.address.clone() };
+    let content = |item: &ListItem| ElementContent { text: item.title.clone(), url: item.url.clone() };
     let op = match change.kind {
         ItemChangeKind::Insert => OperationKind::Insert,
         ItemChangeKind::Leave => OperationKind::Delete,
         _ => OperationKind::Update,
     };
     let side = |item: &ListItem| match change.kind {
-        ItemChangeKind::Edit => ElementContent { text: item.teaser.clone(), address: item.address.clone() },
+        ItemChangeKind::Edit => ElementContent { text: item.teaser.clone(), url: item.url.clone() },
         _ => content(item),
     };
     OperationReport {
@@ -383,8 +382,7 @@ pub fn headlines(delta: &Delta) -> Option<String> {
 fn entry(operation: &Operation) -> OperationReport {
     let name = |reference: Option<&[u16]>| reference.map(|numbers| BlockRef(numbers.to_vec()).to_string());
     let content = |element: Option<&Element>| {
-        element
-            .map(|element| ElementContent { text: element.text().into(), address: element.address().into() })
+        element.map(|element| ElementContent { text: element.text().into(), url: element.url().into() })
     };
     let (before, after) = match operation.subject {
         Subject::Element { before, after } => (content(before), content(after)),
@@ -409,7 +407,7 @@ fn first_words(block: &Block) -> ElementContent {
         texts.chain(block.links.iter().map(|link| link.name.as_str()))
     });
     let words: Vec<&str> = texts.flat_map(str::split_whitespace).take(20).collect();
-    ElementContent { text: words.join(" "), address: String::new() }
+    ElementContent { text: words.join(" "), url: String::new() }
 }
 
 #[cfg(test)]
@@ -437,9 +435,8 @@ mod tests {
     }
 
     #[test]
-    fn changed_addresses_are_shown() {
-        let content =
-            |text: &str, address: &str| Some(ElementContent { text: text.into(), address: address.into() });
+    fn changed_urls_are_shown() {
+        let content = |text: &str, url: &str| Some(ElementContent { text: text.into(), url: url.into() });
         let update = |before, after| {
             OperationReport { op: "update", before, after, ..OperationReport::default() }.summary()
         };

@@ -116,19 +116,19 @@ impl Element {
     }
 
     /// The target of a link or the source of an image. Empty for a text.
-    pub fn address(&self) -> &str {
+    pub fn url(&self) -> &str {
         match self {
-            Element::Link(link) => &link.address,
+            Element::Link(link) => &link.url,
             Element::Image(image) => &image.source,
             Element::Text(_) => "",
         }
     }
 
     /// Creates an element whose ID covers all of its content.
-    pub(super) fn new(kind: ElementKind, text: &str, address: &str) -> Element {
+    pub(super) fn new(kind: ElementKind, text: &str, url: &str) -> Element {
         match kind {
-            ElementKind::Link => Element::Link(Link::new(text, address)),
-            ElementKind::Image => Element::Image(Image::new(text, address)),
+            ElementKind::Link => Element::Link(Link::new(text, url)),
+            ElementKind::Image => Element::Image(Image::new(text, url)),
             ElementKind::Text => Element::Text(Text::new(text)),
         }
     }
@@ -180,7 +180,7 @@ impl Regrouping {
     }
 }
 
-/// Links of a block whose names are part of a text that changed too, so that a reader is told of the words once.
+/// Links of a block whose names are part of a text that changed too. Their words count once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LinksInTexts {
     /// Indexes of inserted links after.
@@ -216,7 +216,7 @@ pub struct BlockDelta {
     pub again: Vec<u32>,
     /// Indexes of deleted links whose target is still linked from the page after.
     pub still: Vec<u32>,
-    /// Links whose words are told by the change of a text.
+    /// Links whose words are counted with the change of a text.
     pub in_texts: LinksInTexts,
     /// Merged and split paragraphs.
     pub regrouped: Vec<Regrouping>,

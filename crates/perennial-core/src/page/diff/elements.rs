@@ -32,7 +32,7 @@ pub(super) struct MovedElements {
 #[derive(Default)]
 struct ListMatch {
     /// Before and after, in the order after.
-    stayed: Vec<(u32, u32)>,
+    unmoved: Vec<(u32, u32)>,
     updated: Vec<(u32, u32)>,
     /// Merged and split texts, before and after.
     regrouped: Vec<(Vec<u32>, Vec<u32>)>,
@@ -99,7 +99,7 @@ pub(super) fn find_changes(
         }
         for kind in ElementKind::ALL {
             let list = &entry.lists[kind as usize];
-            let both = list.stayed.iter().chain(&list.updated);
+            let both = list.unmoved.iter().chain(&list.updated);
             pairs.extend(both.map(|&(i, j)| ElementPair { kind, before: (b, i), after: (a, j) }));
         }
     }
@@ -208,9 +208,9 @@ fn text_at(block: &Block, kind: ElementKind, index: u32) -> &str {
     }
 }
 
-fn address_at(block: &Block, kind: ElementKind, index: u32) -> &str {
+fn url_at(block: &Block, kind: ElementKind, index: u32) -> &str {
     match kind {
-        ElementKind::Link => &block.links[index as usize].address,
+        ElementKind::Link => &block.links[index as usize].url,
         ElementKind::Image => &block.images[index as usize].source,
         ElementKind::Text => "",
     }
@@ -224,14 +224,14 @@ fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMat
     let n_before = n_elements(was, kind) as u32;
     let alike = |i: &u32| id_at(was, kind, *i) == id_at(is, kind, *i);
     let n_alike = (0..n_before.min(n_after)).take_while(alike).count() as u32;
-    let mut list = ListMatch { stayed: (0..n_alike).map(|i| (i, i)).collect(), ..ListMatch::default() };
+    let mut list = ListMatch { unmoved: (0..n_alike).map(|i| (i, i)).collect(), ..ListMatch::default() };
     let mut places: HashMap<NodeId, Vec<u32>> = HashMap::new();
     for i in (n_alike..n_before).rev() {
         places.entry(id_at(was, kind, i)).or_default().push(i);
     }
     for j in n_alike..n_after {
         match places.get_mut(&id_at(is, kind, j)).and_then(Vec::pop) {
-            Some(i) => list.stayed.push((i, j)),
+            Some(i) => list.unmoved.push((i, j)),
             None => list.rest_after.push(j),
         }
     }
@@ -302,7 +302,7 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
     for kind in [ElementKind::Link, ElementKind::Image] {
         let list = &mut lists[kind as usize];
         pair_by_key(list, |i| text_at(was, kind, i), |j| text_at(is, kind, j));
-        pair_by_key(list, |i| address_at(was, kind, i), |j| address_at(is, kind, j));
+        pair_by_key(list, |i| url_at(was, kind, i), |j| url_at(is, kind, j));
     }
     for kind in ElementKind::ALL {
         let list = &mut lists[kind as usize];
@@ -348,7 +348,7 @@ fn story_at(block: &Block, kind: ElementKind, index: u32) -> Option<u32> {
             block.places.links.iter().position(|place| place.text == index && 2 * place.n_bytes >= n_bytes)?
         }
     };
-    let key = item_key(&Url::parse(&block.links.get(link)?.address).ok()?);
+    let key = item_key(&Url::parse(&block.links.get(link)?.url).ok()?);
     names_article(&key).then(|| hash(&key))
 }
 
@@ -357,8 +357,7 @@ fn match_apart_from_typography(was: &Block, is: &Block, kind: ElementKind, list:
     if list.rest_before.is_empty() || list.rest_after.is_empty() {
         return;
     }
-    let key =
-        |block, index| (without_typography(text_at(block, kind, index)), address_at(block, kind, index));
+    let key = |block, index| (without_typography(text_at(block, kind, index)), url_at(block, kind, index));
     let mut places: HashMap<(String, &str), Vec<u32>> = HashMap::new();
     for &i in list.rest_before.iter().rev() {
         places.entry(key(was, i)).or_default().push(i);
@@ -388,7 +387,7 @@ fn accept_regrouped(list: &mut ListMatch, found: Vec<Regrouped>) {
 
 /// The longest run of matched elements whose order is unchanged. The others are located relative to it.
 fn pairs_in_order(list: &ListMatch) -> Vec<(u32, u32)> {
-    let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
+    let mut pairs: Vec<(u32, u32)> = list.unmoved.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);
     let places: Vec<usize> = pairs.iter().map(|pair| pair.0 as usize).collect();
     let is_kept = longest_increasing(&places);
@@ -449,7 +448,7 @@ fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 
                 |block, all: &[u32]| all.iter().map(|&n| (n, element_at(block, kind, n))).collect();
             Regrouping::new(elements(was, before), elements(is, after))
         }));
-        let respelled = list.stayed.iter().filter(|&&(i, j)| has_different_spelling(was, is, kind, i, j));
+        let respelled = list.unmoved.iter().filter(|&&(i, j)| has_different_spelling(was, is, kind, i, j));
         block.respelled.extend(respelled.map(|&(_, j)| (j, element_at(is, kind, j))));
         block.reordered.extend(order_after(list).map(|order| (kind, order)));
     }
@@ -509,12 +508,12 @@ fn links_in_texts(was: &Block, is: &Block, lists: &[ListMatch; 3]) -> LinksInTex
 }
 
 fn has_different_spelling(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32) -> bool {
-    text_at(was, kind, i) != text_at(is, kind, j) || address_at(was, kind, i) != address_at(is, kind, j)
+    text_at(was, kind, i) != text_at(is, kind, j) || url_at(was, kind, i) != url_at(is, kind, j)
 }
 
 /// Old ranks of the matched elements in their new order. `None` if the order is unchanged.
 fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
-    let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
+    let mut pairs: Vec<(u32, u32)> = list.unmoved.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);
     if pairs.windows(2).all(|pair| pair[0].0 < pair[1].0) {
         return None;

@@ -11,7 +11,7 @@ use crate::page::segment::{
 
 fn leaf(links: &[(&str, &str)], images: &[(&str, &str)], texts: &[&str]) -> Block {
     Block::leaf(
-        links.iter().map(|(name, address)| Link::new(*name, *address)).collect(),
+        links.iter().map(|(name, url)| Link::new(*name, *url)).collect(),
         images.iter().map(|(name, source)| Image::new(*name, *source)).collect(),
         texts.iter().map(|text| Text::new(*text)).collect(),
     )
@@ -64,10 +64,10 @@ fn the_papers_example() {
     let block = |names: &[&str], images: &[&str], text: &str| {
         let (links, images) = (links(names), links(images));
         let pairs = |all: &[(String, String)]| {
-            all.iter().map(|(name, address)| (name.clone(), address.clone())).collect::<Vec<_>>()
+            all.iter().map(|(name, url)| (name.clone(), url.clone())).collect::<Vec<_>>()
         };
         Block::leaf(
-            pairs(&links).into_iter().map(|(name, address)| Link::new(name, address)).collect(),
+            pairs(&links).into_iter().map(|(name, url)| Link::new(name, url)).collect(),
             pairs(&images).into_iter().map(|(name, source)| Image::new(name, source)).collect(),
             vec![Text::new(text)],
         )
@@ -340,7 +340,7 @@ fn ten_thousand_links_in_any_order_take_no_quadratic_work() {
 }
 
 fn any_leaf() -> impl Strategy<Value = Block> {
-    let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, address)| Link::new(name, address));
+    let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, url)| Link::new(name, url));
     let image = ("[ab]{0,1}", "/[xy]{0,2}").prop_map(|(name, source)| Image::new(name, source));
     let text = "([abcd] ){0,5}<?".prop_map(Text::new);
     let role = prop_oneof![Just(BlockRole::Main), Just(BlockRole::Footer), Just(BlockRole::Other)];
@@ -409,15 +409,18 @@ fn a_changed_link_in_a_sentence_is_one_change() {
     let before = tree("1", vec![sentence("The office is led by Anna Ahn.", &[("Anna Ahn", "/anna")])]);
     let after = tree("2", vec![sentence("The office is led by Ben Bo.", &[("Ben Bo", "/ben")])]);
     let delta = check(&before, &after);
-    let told = |form: ImportanceForm| -> Vec<String> {
+    let counted = |form: ImportanceForm| -> Vec<String> {
         let all = assess(&delta, &ImportanceConfig::new(form), &mut |_| Default::default()).contributions;
-        let told = delta.operations().zip(all).filter(|(_, contribution)| !contribution.is_told_by_another);
-        told.map(|(operation, _)| format!("{} {}", operation.kind.name(), operation.subject_name())).collect()
+        let counted =
+            delta.operations().zip(all).filter(|(_, contribution)| !contribution.is_counted_elsewhere);
+        counted
+            .map(|(operation, _)| format!("{} {}", operation.kind.name(), operation.subject_name()))
+            .collect()
     };
-    assert_eq!(told(ImportanceForm::Monotone), ["update text"]);
+    assert_eq!(counted(ImportanceForm::Monotone), ["update text"]);
     // The papers have links, and texts without them.
-    assert_eq!(told(ImportanceForm::Visual2009), ["insert link", "delete link"]);
-    assert_eq!(told(ImportanceForm::Pattern2011), ["insert link", "delete link"]);
+    assert_eq!(counted(ImportanceForm::Visual2009), ["insert link", "delete link"]);
+    assert_eq!(counted(ImportanceForm::Pattern2011), ["insert link", "delete link"]);
 }
 
 #[test]

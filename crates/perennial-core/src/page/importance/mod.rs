@@ -15,7 +15,7 @@ use std::str::FromStr;
 use crate::page::diff::{Delta, Operation};
 use crate::page::segment::BlockRole;
 use listing::ListingPage;
-use weigh::{OperationContext, OperationPart, is_told_by_another, is_unread, n_changed_words, part};
+use weigh::{OperationContext, OperationPart, is_counted_elsewhere, is_unread, n_changed_words, part};
 
 /// A number from 0 to 1.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
@@ -123,7 +123,7 @@ pub struct Contribution {
     /// the same order.
     pub is_read: bool,
     /// Whether a different operation counts the same words: a link in a text that changed too.
-    pub is_told_by_another: bool,
+    pub is_counted_elsewhere: bool,
 }
 
 /// The importance of a delta and of each of its operations.
@@ -158,9 +158,9 @@ pub fn assess(
         let part = OperationPart { share: prose * part.share, ..part };
         whole.add(&operation, part, is_read);
         let value = part.as_read() * if is_read { 1.0 } else { UNREAD };
-        let is_told_by_another = is_told_by_another(&operation, config.form);
-        contributions.push(Contribution { value, share: 0.0, judgement, is_read, is_told_by_another });
-        if is_monotone && is_read && !is_told_by_another && !operation.is_repeated {
+        let is_counted_elsewhere = is_counted_elsewhere(&operation, config.form);
+        contributions.push(Contribution { value, share: 0.0, judgement, is_read, is_counted_elsewhere });
+        if is_monotone && is_read && !is_counted_elsewhere && !operation.is_repeated {
             words.add(&operation, judgement);
         }
     }

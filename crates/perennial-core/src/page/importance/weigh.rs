@@ -23,7 +23,7 @@ impl<'a> OperationContext<'a> {
     pub(super) fn new(delta: &'a Delta, form: ImportanceForm) -> OperationContext<'a> {
         let blocks = delta.blocks.iter().map(|block| (block.after.0.as_slice(), block)).collect();
         let mut kinds: HashMap<&[u16], (u8, u8)> = HashMap::new();
-        for operation in delta.operations().filter(|operation| !is_told_by_another(operation, form)) {
+        for operation in delta.operations().filter(|operation| !is_counted_elsewhere(operation, form)) {
             if let (Some(kind), Some(block)) = (operation.element_kind(), operation.block_after) {
                 let seen = kinds.entry(block).or_default();
                 seen.0 |= 1 << operation.kind as u8;
@@ -154,7 +154,7 @@ fn element_share(
     config: &ImportanceConfig,
     context: &OperationContext,
 ) -> f64 {
-    if is_told_by_another(operation, config.form) {
+    if is_counted_elsewhere(operation, config.form) {
         return 0.0;
     }
     let Some((block, n_operations, n_kinds)) = context.at(operation) else { return 0.0 };
@@ -218,14 +218,13 @@ fn words_without_punctuation(text: &str) -> String {
 
 /// Whether two URLs differ in more than their form, such as http and https, or campaign tags.
 fn leads_elsewhere(before: &Element, after: &Element) -> bool {
-    let key =
-        |address: &str| url::Url::parse(address).map_or_else(|_| address.to_owned(), |url| item_key(&url));
-    before.address() != after.address() && key(before.address()) != key(after.address())
+    let key = |url: &str| url::Url::parse(url).map_or_else(|_| url.to_owned(), |url| item_key(&url));
+    before.url() != after.url() && key(before.url()) != key(after.url())
 }
 
 /// Whether the words of an operation are those of another one. Ours counts a text as it is read, with the names of its
 /// links. The published forms count the links, and texts without them.
-pub(super) fn is_told_by_another(operation: &Operation, form: ImportanceForm) -> bool {
+pub(super) fn is_counted_elsewhere(operation: &Operation, form: ImportanceForm) -> bool {
     match form {
         ImportanceForm::Monotone => operation.is_in_text,
         ImportanceForm::Visual2009 | ImportanceForm::Pattern2011 => {

@@ -20,13 +20,13 @@ impl<'a> UrlResolver<'a> {
     }
 
     /// The absolute URL, or the text as written if it cannot be resolved.
-    fn resolve(&self, address: &str) -> String {
-        let address = address.trim();
+    fn resolve(&self, url: &str) -> String {
+        let url = url.trim();
         let resolved = match &self.base {
-            Some(base) => base.join(address),
-            None => Url::parse(address),
+            Some(base) => base.join(url),
+            None => Url::parse(url),
         };
-        resolved.map_or_else(|_| address.to_string(), String::from)
+        resolved.map_or_else(|_| url.to_string(), String::from)
     }
 
     /// A `data:` URL contains the image itself. It is replaced by its hash.
@@ -41,10 +41,10 @@ impl<'a> UrlResolver<'a> {
 }
 
 /// The content of the nodes from `start` to `end` (exclusive).
-pub(super) fn leaf(page: &PageFacts, addresses: &UrlResolver, start: u32, end: u32) -> Block {
+pub(super) fn leaf(page: &PageFacts, resolver: &UrlResolver, start: u32, end: u32) -> Block {
     let mut reader = LeafReader {
         page,
-        addresses,
+        resolver,
         block: Block::leaf(vec![], vec![], vec![]),
         link: None,
         text: None,
@@ -99,7 +99,7 @@ enum PositionedKind {
 /// The state of reading a leaf: the open link and the open paragraph.
 struct LeafReader<'a> {
     page: &'a PageFacts<'a>,
-    addresses: &'a UrlResolver<'a>,
+    resolver: &'a UrlResolver<'a>,
     block: Block,
     link: Option<OpenLink>,
     text: Option<OpenText>,
@@ -191,7 +191,7 @@ impl LeafReader<'_> {
 
     fn visit_image(&mut self, index: u32, node: &LayoutNode) {
         let Some(source) = image_source(node) else { return };
-        let source = self.addresses.resolve_image(source);
+        let source = self.resolver.resolve_image(source);
         let name = match node.attribute("alt").map(fold).filter(|alt| !alt.is_empty()) {
             Some(alt) => alt,
             None => file_name(&source).to_string(),
@@ -208,7 +208,7 @@ impl LeafReader<'_> {
             open.marks.push(Mark { kind, number, start, end: start });
         }
         self.block.places.images.push(position);
-        self.block.images.push(Image::ignoring(self.addresses.ignored, name, source));
+        self.block.images.push(Image::ignoring(self.resolver.ignored, name, source));
     }
 
     /// The current position, and whether it is inside an open text.
@@ -254,7 +254,7 @@ impl LeafReader<'_> {
             }
             link.is_inline = false;
         }
-        let address = self.addresses.resolve(node.attribute("href").unwrap_or(""));
+        let url = self.resolver.resolve(node.attribute("href").unwrap_or(""));
         if link.is_within_text
             && link.position.text == self.block.texts.len() as u32
             && let Some(open) = &mut self.text
@@ -265,7 +265,7 @@ impl LeafReader<'_> {
             open.marks.push(Mark { kind: PositionedKind::Link, number: self.block.links.len(), start, end });
         }
         self.block.places.links.push(link.position);
-        self.block.links.push(Link::ignoring(self.addresses.ignored, name, address));
+        self.block.links.push(Link::ignoring(self.resolver.ignored, name, url));
     }
 
     fn close_text(&mut self) {
@@ -396,8 +396,8 @@ fn image_source<'a>(node: &'a LayoutNode) -> Option<&'a str> {
     if is_placeholder { late().or_else(first_of_set).or(source) } else { source }
 }
 
-fn file_name(address: &str) -> &str {
-    let path = address.split(['?', '#']).next().unwrap_or(address);
+fn file_name(url: &str) -> &str {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
     path.rsplit('/').next().unwrap_or(path)
 }
 

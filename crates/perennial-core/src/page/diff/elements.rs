@@ -367,8 +367,8 @@ fn match_apart_from_typography(was: &Block, is: &Block, kind: ElementKind, list:
     let pairs: Vec<(u32, u32)> = found.collect();
     if !pairs.is_empty() {
         take_pairs(list, pairs.clone());
-        list.stayed.extend(pairs);
-        list.stayed.sort_unstable_by_key(|pair| pair.1);
+        list.unmoved.extend(pairs);
+        list.unmoved.sort_unstable_by_key(|pair| pair.1);
     }
 }
 

@@ -10,7 +10,7 @@ use super::similar::UnmatchedElement;
 use super::words::{bag_distance, n_shared, word_hashes};
 
 /// Number of first words by which a text is found.
-const N_FIRST_WORDS: usize = 3;
+const N_FIRST_WORDS: usize = 2;
 /// Maximum word distance of the texts together.
 const SAME: f64 = 0.5;
 /// Minimum share of the words of each part that the whole contains.

@@ -189,15 +189,17 @@ fn links_without_words_around_them_stand_alone() {
 #[test]
 fn most_of_a_block_makes_it_collapsed_which_lowers_its_importance() {
     let page = format!(
-        "<html><body><div class=\"row\"><div>{0}</div><div>{0}</div></div></body></html>",
-        paragraphs(4)
+        "<html><body><div class=\"row\"><div>{}</div><div>{}</div></div></body></html>",
+        paragraphs(4),
+        "<ul><li><a href=\"/x\">a link of the side column with some words</a></li></ul>".repeat(6)
     );
     let mut layout = sketch(&page);
+    let plain = segment(&layout, &SegmentConfig::default());
     layout.nodes.iter_mut().filter(|node| node.rect.x > 600.0).for_each(|node| node.is_collapsed = true);
     let tree = segment(&layout, &SegmentConfig::default());
     let found: Vec<bool> = tree.leaves().map(|leaf| leaf.is_collapsed).collect();
     assert_eq!(found, [false, true]);
-    let weights: Vec<f32> = tree.leaves().map(|leaf| leaf.importance).collect();
+    let weights = [&plain, &tree].map(|tree| tree.leaves().nth(1).unwrap().importance);
     assert!(weights[1] > 0.0 && weights[1] < 0.7 * weights[0], "{weights:?}");
     assert_eq!(vixml::read(&vixml::write(&tree)).unwrap(), tree);
 }

@@ -98,6 +98,8 @@ pub struct Analysis {
     pub is_indexed: bool,
     /// The tree, if it differs from the one before.
     pub tree: Option<NewTree>,
+    /// The tree before, with its time, if it was made again because it was of an earlier engine.
+    pub remade_before: Option<(Timestamp, NewTree)>,
     /// The title at this observation, or the last one that showed a title.
     pub title: Option<String>,
     /// The previous title, if this observation changed it.
@@ -240,6 +242,9 @@ impl Commit<'_> {
                 analysis.title_before
             ],
         )?;
+        if let Some((time, tree)) = &analysis.remade_before {
+            self.put_tree(page, *time, tree)?;
+        }
         match &analysis.tree {
             Some(tree) => self.put_tree(page, time, tree),
             None => Ok(()),

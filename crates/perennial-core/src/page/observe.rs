@@ -84,7 +84,8 @@ fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
     let items = delta.items.as_ref().filter(|items| items.is_listing);
     let is_noise = |(operation, contribution): (Operation<'_>, &Contribution)| {
         let is_around_items = items.is_some() && contribution.value == 0.0;
-        contribution.judgement.is_earned_noise()
+        contribution.is_counted_elsewhere
+            || contribution.judgement.is_earned_noise()
             || is_around_items && operation.element_kind() != Some(ElementKind::Text)
     };
     items.is_none_or(|items| items.importance() == 0.0)

@@ -4,7 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
 use perennial_core::page::diff::{
-    BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject, diff,
+    BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject,
+    Typography, diff, diff_with,
 };
 use perennial_core::page::importance::{Assessment, ImportanceConfig, Judgement, assess};
 use perennial_core::page::noise::{Noise, NoiseHistory, NoiseReason};
@@ -48,6 +49,19 @@ impl Comparison {
         Comparison { before, after, delta, assessment }
     }
 
+    /// The same with changes of quotes, dashes, spaces and case.
+    pub fn with_typography(
+        before: BlockTree,
+        after: BlockTree,
+        config: &ImportanceConfig,
+        filters: &AdFilters,
+        history: NoiseSource<'_>,
+    ) -> Comparison {
+        let delta = diff_with(&before, &after, Typography::Compared);
+        let assessment = weigh(&delta, config, filters, &after.url, history);
+        Comparison { before, after, delta, assessment }
+    }
+
     /// The operations in the delta's order, with their shares of the importance.
     pub fn entries(&self) -> Vec<OperationReport> {
         entries(&self.delta, &self.assessment)
@@ -55,7 +69,8 @@ impl Comparison {
 
     /// The comparison as printed by `--json`.
     pub fn report(&self, form: &str) -> ComparisonReport {
-        let (structure, operations) = self.entries().into_iter().partition(|entry| entry.element == "block");
+        let counted = self.entries().into_iter().filter(|entry| !entry.is_counted_elsewhere);
+        let (structure, operations) = counted.partition(|entry| entry.element == "block");
         ComparisonReport {
             headlines: headlines(&self.delta),
             url: self.after.url.clone(),
@@ -213,6 +228,9 @@ pub struct OperationReport {
     /// number replace one text with another.
     #[serde(skip)]
     pub place: Option<usize>,
+    /// Whether a different operation counts the same words: the name of a link is part of a text.
+    #[serde(skip)]
+    pub is_counted_elsewhere: bool,
 }
 
 /// Text and URL of an element; for a block its first words.
@@ -341,6 +359,7 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
         noise: contribution.judgement.noise,
         noise_reason: contribution.judgement.reason.map(|reason| reason.sentence()),
         reason: contribution.judgement.reason,
+        is_counted_elsewhere: contribution.is_counted_elsewhere,
         ..entry(&operation)
     });
     let items = hub.into_iter().flat_map(ItemDelta::visible_changes).map(item_entry);
@@ -356,7 +375,9 @@ fn entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
 pub fn reported_entries(delta: &Delta, assessment: &Assessment) -> Vec<OperationReport> {
     let is_listing = delta.items.as_ref().is_some_and(|items| items.is_listing);
     let mut entries = entries(delta, assessment);
-    entries.retain(|entry| !is_listing || entry.element == "item" || entry.value > 0.0);
+    entries.retain(|entry| {
+        !entry.is_counted_elsewhere && (!is_listing || entry.element == "item" || entry.value > 0.0)
+    });
     entries.sort_by(|x, y| y.share.total_cmp(&x.share));
     entries
 }

@@ -174,9 +174,41 @@ fn both_dialects_of_cdx_give_the_same_captures() {
         "url=a.example&filter=x",
         "url=a&matchType=near",
         "url=a&filter=~a:(",
+        "url=a.example&fl=timestamp,unknown",
+        "url=a.example&filter=unknown:x",
+        "url=a.example&collapse=unknown",
+        "url=a.example&collapse=timestamp:x",
+        "url=a.example&showDupeCount=true",
+        "url=a.example&showSkipCount=true",
+        "url=a.example&resumeKey=nonsense",
+        "url=a.example&page=1",
     ] {
         assert_eq!(serving.get(&format!("/cdx?{query}")).status, 400, "{query}");
     }
+    let wayback = |query: &str| serving.get(&format!("/cdx/search/cdx?url=a.example/*&{query}")).text();
+    assert_eq!(wayback("filter=!4:200").lines().count(), 1);
+    assert_eq!(wayback("filter=!4:200"), wayback("filter=!statuscode:200"));
+    assert_eq!((wayback("output=json&page=1"), wayback("page=1")), (String::new(), String::new()));
+    assert_eq!(
+        wayback("from=20240303080000123").lines().count(),
+        wayback("from=20240303080000").lines().count()
+    );
+}
+
+/// A client reads the time of the capture from the URL to which it is redirected.
+#[test]
+fn raw_bytes_are_named_by_the_time_of_their_capture() {
+    let dir = tempfile::tempdir().unwrap();
+    let serving = Serving::start(&[&sample(dir.path(), "a")], &[]);
+    for time in ["20240302120000", "20240301235959999", "20240301"] {
+        let answer = serving.get(&format!("/web/{time}id_/http://a.example/"));
+        assert_eq!(
+            (answer.status, answer.field("location")),
+            (302, "/web/20240301080000id_/http://a.example/"),
+            "{time}"
+        );
+    }
+    assert_eq!(serving.get("/web/20240301080000id_/http://a.example/").status, 200);
 }
 
 #[test]
@@ -184,6 +216,13 @@ fn resume_keys_lead_through_everything_once() {
     let dir = tempfile::tempdir().unwrap();
     let serving = Serving::start(&[&sample(dir.path(), "a")], &[]);
     let all = serving.get("/cdx/search/cdx?url=*").text();
+    // Some clients escape the key of a response once more.
+    for escapes in [|key: &str| key.to_string(), |key: &str| key.replace('%', "%25")] {
+        walk(&serving, &all, escapes);
+    }
+}
+
+fn walk(serving: &Serving, all: &str, escaped: fn(&str) -> String) {
     let mut walked = String::new();
     let mut resume = String::new();
     for _ in 0..10 {
@@ -195,7 +234,7 @@ fn resume_keys_lead_through_everything_once() {
         if key.is_empty() {
             break;
         }
-        resume = format!("&resumeKey={}", key.trim());
+        resume = format!("&resumeKey={}", escaped(key.trim()));
     }
     assert_eq!(walked, all);
     assert_eq!(all.lines().count(), 6);
@@ -573,6 +612,31 @@ fn a_client_that_is_slow_or_odd_keeps_nobody_waiting() {
     let n_taken = (0..100_000).take_while(|_| endless.write_all(line.as_bytes()).is_ok()).count();
     assert!(n_taken < 100_000, "a head without end was read");
     assert_eq!(serving.get("/status").status, 200);
+}
+
+/// A client may be slow in many connections at once; others, and its own next ones, are served.
+#[test]
+fn slow_clients_make_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let serving = Serving::start(&[&sample(dir.path(), "a")], &[]);
+    let address = &serving.main;
+    let request = format!("GET /cdx?url=* HTTP/1.1\r\nHost: {address}\r\n");
+    let slow: Vec<TcpStream> = (0..1100)
+        .filter_map(|_| TcpStream::connect(address).ok())
+        .inspect(|mut stream| {
+            let _ = stream.write_all(request.as_bytes());
+        })
+        .collect();
+    assert!(slow.len() > 1000, "{}", slow.len());
+    let served = found_within(Duration::from_secs(12), || {
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+        stream.write_all(format!("{request}Connection: close\r\n\r\n").as_bytes()).ok()?;
+        let mut answer = [0; 15];
+        stream.read_exact(&mut answer).ok()?;
+        (&answer == b"HTTP/1.1 200 OK").then_some(())
+    });
+    assert!(served.is_some());
 }
 
 fn targets() -> impl Strategy<Value = String> {

@@ -23,6 +23,8 @@
 //! | [`files`] | WARC records by digest, WACZ files of a page or a site |
 //! | [`range`] | range requests |
 //! | [`guard`] | which requests are answered at all |
+//! | [`origins`] | the two origins, as a client reaches them |
+//! | [`websites`] | what websites may learn through a reader's browser |
 //! | [`admin_auth`] | which requests may change settings, and on whose behalf |
 //! | [`admin_actions`] | performs the admin action of a POST |
 //! | [`replay`] | `/web/...` -> archived content |
@@ -30,6 +32,7 @@
 //! | [`banner`] | the frame around a replayed page: version, coherence, parts, steps in time |
 //! | [`request`] | a request as the handlers see it |
 //! | [`router`] | the table of routes: path, cost, handler |
+//! | [`connections`] | which connections are served, and which are closed for others |
 //! | [`listen`] | sockets and connections, within limits |
 
 pub mod admin_actions;
@@ -39,6 +42,7 @@ pub mod atom;
 pub mod banner;
 pub mod body;
 pub mod cdx;
+pub mod connections;
 pub mod dashboard;
 pub mod diff;
 pub mod files;
@@ -47,6 +51,7 @@ pub mod guard;
 pub mod headers;
 pub mod listen;
 pub mod memento;
+pub mod origins;
 pub mod pages;
 pub mod pool;
 pub mod problem;
@@ -57,13 +62,15 @@ pub mod request;
 pub mod rewrite;
 pub mod router;
 pub mod summary;
+pub mod websites;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hyper::http::request::Parts;
 use hyper::http::{HeaderValue, Response, header};
 use serde_json::json;
 
@@ -71,6 +78,7 @@ use crate::body::Body;
 use admin_auth::AdminAuth;
 use files::WaczCache;
 use guard::Guard;
+pub use origins::Origins;
 use perennial_archive::Archive;
 use pool::Pool;
 use router::Limits;
@@ -92,6 +100,8 @@ pub struct Options {
     pub token: Option<String>,
     /// Answer everybody.
     pub public: bool,
+    /// The two origins as browsers reach them, if a proxy is in between.
+    pub proxied: Option<Origins>,
     /// How admins log in; `None`: nobody can change anything.
     pub operate: Option<AdminOptions>,
 }
@@ -112,6 +122,7 @@ impl Options {
             allow_origins: Vec::new(),
             token: None,
             public: false,
+            proxied: None,
             operate: None,
         }
     }
@@ -145,13 +156,6 @@ pub struct ServedArchive {
     summaries: SummaryCache,
 }
 
-/// The two origins, such as `http://127.0.0.1:8080`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Origins {
-    pub main: String,
-    pub replay: String,
-}
-
 /// The origin to which a request was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
@@ -174,11 +178,9 @@ impl Server {
                 summaries: SummaryCache::default(),
             });
         }
-        let listening = [Some(options.listen), options.replay_listen].into_iter().flatten();
-        let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
-        let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
+        let guard = Guard::new(&options)?;
         let admin = match &options.operate {
-            Some(operate) => Some(AdminAuth::new(operate.token.as_deref(), port(&origins.main))?),
+            Some(operate) => Some(AdminAuth::new(operate.token.as_deref(), &origins.main)?),
             None => None,
         };
         let (admin, key) = admin.unzip();
@@ -267,12 +269,17 @@ impl Server {
         &self.origins
     }
 
+    /// The two origins as the client of a request reaches them.
+    fn origins_for(&self, origin: Origin, parts: &Parts) -> Origins {
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        match self.options.proxied {
+            Some(_) => self.origins.clone(),
+            None => self.origins.for_client(origin, host.unwrap_or_default()),
+        }
+    }
+
     /// Whether the capture closest in time is shown.
     pub fn is_closest(&self) -> bool {
         self.options.closest
     }
-}
-
-fn port(origin: &str) -> u16 {
-    origin.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default()
 }

@@ -24,8 +24,7 @@ pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Bod
         _ if is_timegate => memento::accept_datetime(request)?,
         _ => perennial_archive::now(),
     };
-    // A client that names a page and a time expects the closest capture; parts of a page are chosen by the page's time.
-    let is_closest = request.server.is_closest() || address.modifier == Modifier::Top;
+    let is_closest = request.server.is_closest() || names_capture(address.modifier);
     let found = request.served.pool.with(|snapshot| find(snapshot, &address.url, at, is_closest));
     let found =
         found.map_err(|error| Problem::internal(&error))?.map_err(|lost| problem_of(lost, &address.url))?;
@@ -39,8 +38,12 @@ pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Bod
     let context = replay_context(request, address, at, &found);
     if request.is_navigation() && context.modifier != Modifier::Identity {
         match request.origin {
-            Origin::Main if context.modifier == Modifier::Top => {
-                return banner::wrapper(request, &context, found);
+            // With `mp_`, the page at this very instant.
+            Origin::Main if matches!(context.modifier, Modifier::Top | Modifier::Page) => {
+                return match banner::to_named_host(request) {
+                    Some(redirect) => Ok(redirect),
+                    None => banner::wrapper(request, &context, found),
+                };
             }
             // Archived content is shown only in our frame.
             _ => return Ok(banner::to_wrapper(&context)),
@@ -160,6 +163,11 @@ fn replay_context(
     }
 }
 
+/// Whether a client names a capture, of which it expects the closest. Parts of a page are chosen by the page's time instead.
+fn names_capture(modifier: Modifier) -> bool {
+    matches!(modifier, Modifier::Top | Modifier::Identity)
+}
+
 /// Redirects to the exact time of the capture, as clients expect. Parts of a page are served directly, because their URLs have
 /// the page's time.
 fn redirect_to_exact(
@@ -169,7 +177,7 @@ fn redirect_to_exact(
 ) -> Option<Response<Body>> {
     let RequestedTime::At { time, n_digits } = address.when else { return None };
     let is_exact = n_digits == 14 && time.as_secs() == found.capture.time.as_secs();
-    if is_exact || n_digits == 14 && address.modifier != Modifier::Top {
+    if is_exact || n_digits == 14 && !names_capture(address.modifier) {
         return None;
     }
     let (digits, modifier) = (found.capture.time.to_digits14(), address.modifier.as_str());

@@ -1,16 +1,14 @@
-// The banner over an archived page. It hears from the frame where it is and what it has loaded, and asks the archive about it.
+// The banner over an archived page. It is about one capture for as long as it exists. The frame says which page it shows, but a page's
+// script may lie, so the words of the frame never change what the banner claims: the window goes to the page that the frame names.
 'use strict';
 (() => {
-  const {replay, base, archive, root} = document.body.dataset;
-  const frame = document.getElementById('page'), banner = document.getElementById('ban');
-  // The archived page that the banner is about; where the frame says it is, which a script may have made up.
-  let page = {url: document.body.dataset.url, time: document.body.dataset.time}, said = page;
-  let isKept = false, nAsked = 0, nShown = 0, known = '';
+  const {replay, base, archive, root, url, time, captured} = document.body.dataset;
+  const banner = document.getElementById('ban');
+  let isKept = false, isLeaving = false, known = '';
   try { isKept = sessionStorage.getItem('one instant') === 'yes'; } catch (error) { /* storage is off */ }
 
-  const ask = (what, given, about = page) => fetch(`${root}${what}?${new URLSearchParams({archive, url: about.url, at: about.time, ...given})}`)
+  const ask = (what, given, about = {url, time}) => fetch(`${root}${what}?${new URLSearchParams({archive, url: about.url, at: about.time, ...given})}`)
     .then((answer) => answer.ok ? answer.json() : null).catch(() => null);
-  const place = (time, url) => `${base}/web/${time}/${url}`;
 
   // What was open stays open when the banner is written anew.
   const write = (html) => {
@@ -28,31 +26,31 @@
     });
   };
 
-  const arrived = async (url, time) => {
-    const isKnown = url.split('#')[0] === said.url.split('#')[0] && time === said.time;
-    said = {url, time};
-    if (isKnown) return;
-    const n = ++nAsked;
+  // The frame shows something that the archive does not know under the name it gave, or that gave none.
+  const lose = () => {
+    const back = document.createElement('a');
+    back.href = location.href;
+    back.textContent = 'Back to the archived page';
+    banner.replaceChildren('Nothing is known about what the frame shows now. ', back);
+  };
+  const arrived = async (said) => {
+    if (isLeaving || said.url === url && said.time === time) return;
     const told = await ask('banner', {}, said);
-    // Of two answers the later question counts; a script may have made up the address, and then there is none.
-    if (!told || n < nShown) return;
-    nShown = n;
-    // Without one instant for all pages, a page is shown at its own time.
-    if (!isKept && told.time !== time) { location.assign(place(told.time, url)); return; }
-    page = {url, time};
-    known = '';
-    write(told.html);
-    document.title = told.title;
-    history.replaceState(null, '', place(time, url));
+    if (isLeaving || told && told.url === url && told.time === captured) return;
+    if (!told) { lose(); return; }
+    // With one instant for all pages, a page is shown at that instant; otherwise at its own time.
+    const to = isKept ? `${base}/web/${said.time}mp_/${said.url}` : `${base}/web/${told.time}/${told.url}`;
+    isLeaving = true;
+    location.replace(to);
   };
   const loaded = async (parts) => {
     const list = parts.map((part) => part.url).sort();
     let text = '';
-    for (const url of list) { if (text.length + url.length < 8000) text += url + '\n'; }
+    for (const part of list) { if (text.length + part.length < 8000) text += part + '\n'; }
     if (text === known || !text) return;
     known = text;
-    const n = nShown, told = await ask('banner', {parts: text});
-    if (told && n === nShown) write(told.html);
+    const told = await ask('banner', {parts: text});
+    if (told && text === known) write(told.html);
   };
   const clicked = async (text) => {
     const told = await ask('block', {text});
@@ -62,15 +60,29 @@
 
   const isTime = (value) => typeof value === 'string' && /^\d{1,14}$/.test(value);
   const isAddress = (value) => typeof value === 'string' && value.length < 4000 && /^https?:\/\//.test(value);
+  // Messages about pages are handled in order: the first is sent by our own script, before any of the page.
+  let queue = Promise.resolve(), last = '', document_ = null, atLoad = null, nLoads = 0;
   addEventListener('message', (event) => {
-    const told = event.data;
-    if (event.origin !== replay || event.source !== frame.contentWindow || told === null || typeof told !== 'object') return;
-    if (told.perennial === 'page' && isAddress(told.url) && isTime(told.time)) arrived(told.url, told.time);
+    const told = event.data, frame = document.getElementById('page');
+    if (!frame || event.origin !== replay || event.source !== frame.contentWindow || told === null || typeof told !== 'object') return;
+    if (told.perennial === 'page' && isAddress(told.url) && isTime(told.time)) {
+      document_ = told.document;
+      const said = {url: told.url, time: told.time}, text = `${told.time} ${told.url}`;
+      if (text === last) return;
+      last = text;
+      queue = queue.then(() => arrived(said));
+    }
     if (told.perennial === 'parts' && Array.isArray(told.parts)) {
       loaded(told.parts.filter((part) => part && isAddress(part.url)).slice(0, 200));
     }
     if (told.perennial === 'block' && typeof told.text === 'string') clicked(told.text.slice(0, 400));
   });
+  // A document that replaced the page and says nothing, such as an image, is not what the banner is about.
+  document.addEventListener('load', (event) => {
+    if (event.target.id !== 'page') return;
+    if (nLoads++ > 0 && document_ === atLoad) lose();
+    atLoad = document_;
+  }, true);
   addEventListener('keydown', (event) => {
     if (event.key === 'Escape') banner.querySelectorAll('details[open]').forEach((details) => { details.open = false; });
   });

@@ -19,7 +19,7 @@ const SCRIPT: &str = include_str!("replay.js");
 const WORKER: &str = include_str!("worker.js");
 
 /// An asset for replayed pages.
-pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
+pub fn file(path: &str) -> Option<Response<Body>> {
     let text = match path.split('?').next()? {
         "replay.js" => SCRIPT,
         "worker.js" => WORKER,
@@ -33,8 +33,7 @@ pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
     // The worker's scope is the whole origin.
     headers.insert("service-worker-allowed", HeaderValue::from_static("/"));
     // Workers of archived pages begin with our script and get its policy.
-    let policy = super::headers::policy(main_origin, true);
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_str(&policy).ok()?);
+    headers.insert(header::CONTENT_SECURITY_POLICY, super::headers::policy(true));
     Some(response)
 }
 

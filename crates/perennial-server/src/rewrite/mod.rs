@@ -147,10 +147,7 @@ fn set_policy(context: &ReplayContext, treatment: Treatment, headers: &mut Heade
     let is_other_xml = treatment == Treatment::Bytes
         && media_type(context).is_some_and(|media| media.ends_with("/xml") || media.ends_with("+xml"));
     if is_drawing || is_other_xml {
-        let policy = headers::policy(&context.origins.main, false);
-        if let Ok(policy) = HeaderValue::from_str(&policy) {
-            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-        }
+        headers.insert(header::CONTENT_SECURITY_POLICY, headers::policy(false));
     }
     headers.insert("permissions-policy", HeaderValue::from_static(headers::PERMISSIONS));
     headers.insert("x-dns-prefetch-control", HeaderValue::from_static("off"));

@@ -98,6 +98,7 @@
   });
   define(RealDate.prototype, 'constructor', {value: PageDate, writable: true});
   define(global, 'Date', {value: PageDate, writable: true});
+  const chance = Math.random;
   let seed = 2166136261;
   for (const character of known.time + known.url) seed = Math.imul(seed ^ character.charCodeAt(0), 16777619);
   seed = seed || 1;
@@ -352,9 +353,7 @@
       if (url.origin !== new RealURL(shown()).origin) {
         throw new DOMException(`A history state object with URL '${url.href}' cannot be created`, 'SecurityError');
       }
-      const result = apply(real, this, [state, title, archived(url.href, known.modifier)]);
-      tell();
-      return result;
+      return apply(real, this, [state, title, archived(url.href, known.modifier)]);
     });
   }
   const targetOf = (name, isClick) => {
@@ -401,11 +400,14 @@
       default: return null;
     }
   };
+  // The parts of a frame without an origin would be requests of another website, which the server refuses.
+  const sandboxed = (value) => /allow-same-origin/.test(value) ? value : `${value} allow-same-origin`;
   // The value of an attribute as it must stand in the document; `null`: not at all.
   const attribute = (tag, name, value, rel, as) => {
     if (/^(ping|integrity|referrerpolicy|csp)$/.test(name)) return null;
     if (name === 'style') return css(value);
     if (name === 'srcdoc') return markup(value);
+    if (name === 'sandbox') return sandboxed(value);
     if (name === 'target' || name === 'formtarget') return /^_(blank|new|top)$/i.test(value) ? known.frame : value;
     const modifier = modifierOf(tag, name, rel || '', as);
     if (!modifier) return value;
@@ -449,7 +451,13 @@
   markedUp(Range.prototype, 'createContextualFragment', 0);
   markedUp(DOMParser.prototype, 'parseFromString', 0);
   for (const name of ['write', 'writeln']) {
-    replaced(Document.prototype, name, (real) => function (...texts) { return apply(real, this, [markup(texts.join(''))]); });
+    replaced(Document.prototype, name, (real) => function (...texts) {
+      const isNew = this === document && document.readyState !== 'loading';
+      const result = apply(real, this, [markup(texts.join(''))]);
+      // The page replaced itself.
+      if (isNew) { document_ = chance(); tell(); }
+      return result;
+    });
   }
 
   const reflect = (kind, property, modifier) => {
@@ -472,6 +480,7 @@
     ['HTMLFormElement', 'action', 'mp_'], ['HTMLBodyElement', 'background', 'im_'],
   ]) reflect(kind, property, modifier);
   accessed(HTMLIFrameElement.prototype, 'srcdoc', withoutArchive, markup);
+  accessed(HTMLIFrameElement.prototype, 'sandbox', null, sandboxed);
   accessed(StyleSheet.prototype, 'href', (value) => value && original(value));
   for (const kind of ['HTMLScriptElement', 'HTMLLinkElement']) accessed(global[kind].prototype, 'integrity', null, () => '');
   for (const kind of ['HTMLAnchorElement', 'HTMLAreaElement']) {
@@ -487,7 +496,7 @@
     }
     define(global[kind].prototype, 'toString', {value: function () { return this.href; }, writable: true});
   }
-  const ADDRESSES = /^(src|href|xlink:href|action|formaction|cite|longdesc|poster|background|data|srcset|imagesrcset|style|target|srcdoc)$/;
+  const ADDRESSES = /^(src|href|xlink:href|action|formaction|cite|longdesc|poster|background|data|srcset|imagesrcset|style|target|srcdoc|sandbox)$/;
   const setting = (real, at) => function (...given) {
     const name = String(given[at]).toLowerCase(), tag = this.localName;
     if (ADDRESSES.test(name) || /^(ping|integrity|referrerpolicy|csp)$/.test(name)) {
@@ -563,7 +572,9 @@
   const say = (kind, what) => {
     if (isOutermost) realParent.postMessage({perennial: kind, ...what}, known.main);
   };
-  function tell() { say('page', {url: shown(), time: known.time, title: String(document.title).slice(0, 300)}); }
+  // The document that was loaded, whatever its scripts make of its address; a number tells it from the next.
+  let document_ = chance();
+  const tell = () => say('page', {url: known.url, time: known.time, document: document_});
   const parts = () => {
     const found = new Map();
     const collect = (view, depth) => {
@@ -584,11 +595,9 @@
     say('parts', {url: shown(), parts: [...found].map(([url, status]) => ({url, status}))});
   };
   if (isOutermost) {
-    // At once, because a script may change the address before the page has loaded.
+    // Before any script of the page.
     tell();
-    document.addEventListener('DOMContentLoaded', tell);
-    global.addEventListener('load', () => { tell(); setTimeout(parts, 300); setTimeout(parts, 3000); });
-    for (const name of ['hashchange', 'popstate']) global.addEventListener(name, tell);
+    global.addEventListener('load', () => { setTimeout(parts, 300); setTimeout(parts, 3000); });
     // The block that was clicked, as its words: the banner can say when they changed.
     global.addEventListener('click', (event) => {
       const block = event.composedPath().find((node) => node instanceof Element

@@ -67,6 +67,8 @@ mod render;
 mod replay;
 #[cfg(feature = "interop")]
 mod replay_attacks;
+#[cfg(feature = "interop")]
+mod replay_scripts;
 mod replayed;
 mod reports;
 mod requests;

@@ -7,11 +7,15 @@ use perennial_warc::http::HttpHead;
 use perennial_warc::surt::surt;
 use url::Url;
 
+use super::range::CapturedRange;
 use perennial_archive::store::{Capture, url_hash};
 use perennial_archive::{OpenRecord, Snapshot};
 
 /// Captures on each side of the instant that are tried, because some may contain nothing to show.
 const N_AROUND: usize = 8;
+
+/// Captures on each side of the instant that may be parts of one file.
+const N_PARTS: usize = 64;
 
 /// The capture to show.
 pub struct CaptureMatch {
@@ -71,6 +75,35 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
         looks[choice.index].is_held = false;
     }
     Err(last)
+}
+
+/// Replaces a capture of a part by one of the whole, or else by one of a part that has the requested bytes: players request a file
+/// piece by piece.
+pub fn with_bytes(
+    snapshot: &Snapshot,
+    found: CaptureMatch,
+    at: Timestamp,
+    range: Option<&str>,
+) -> CaptureMatch {
+    if CapturedRange::of(&found.head).is_none_or(CapturedRange::is_whole) {
+        return found;
+    }
+    let Ok(mut around) = snapshot.store().captures_around(&surt(&found.capture.url), at, N_PARTS) else {
+        return found;
+    };
+    around.retain(|capture| matches!(capture.status, Some(200 | 206)));
+    around.sort_by_key(|capture| (capture.status, capture.time.as_millis().abs_diff(at.as_millis())));
+    for capture in around {
+        let Ok((holder, record, head)) = open(snapshot, &capture) else { continue };
+        let has_bytes = match CapturedRange::of(&head) {
+            None => true,
+            Some(part) => part.is_whole() || range.is_some_and(|range| part.slice(range).is_some()),
+        };
+        if has_bytes {
+            return CaptureMatch { capture, holder, record, head, ..found };
+        }
+    }
+    found
 }
 
 /// The neighbours of a capture in other seconds.

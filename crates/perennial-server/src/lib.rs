@@ -13,6 +13,7 @@
 //! | [`problem`] | an error as a page or as JSON |
 //! | [`headers`] | the archived header fields that a client may receive |
 //! | [`find`] | a URL and an instant -> the capture to show |
+//! | [`fuzzy`] | a URL that is not archived -> one that differs only in a cache buster |
 //! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
 //! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
 //! | [`summary`] | caches aggregates over the whole archive |
@@ -47,6 +48,7 @@ pub mod dashboard;
 pub mod diff;
 pub mod files;
 pub mod find;
+pub mod fuzzy;
 pub mod guard;
 pub mod headers;
 pub mod listen;
@@ -66,7 +68,7 @@ pub mod websites;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -77,6 +79,7 @@ use serde_json::json;
 use crate::body::Body;
 use admin_auth::AdminAuth;
 use files::WaczCache;
+use fuzzy::FuzzyRules;
 use guard::Guard;
 pub use origins::Origins;
 use perennial_archive::Archive;
@@ -102,6 +105,8 @@ pub struct Options {
     pub public: bool,
     /// The two origins as browsers reach them, if a proxy is in between.
     pub proxied: Option<Origins>,
+    /// A table of more rules for URLs that are not archived.
+    pub fuzzy_rules: Option<PathBuf>,
     /// How admins log in; `None`: nobody can change anything.
     pub operate: Option<AdminOptions>,
 }
@@ -123,6 +128,7 @@ impl Options {
             token: None,
             public: false,
             proxied: None,
+            fuzzy_rules: None,
             operate: None,
         }
     }
@@ -135,6 +141,7 @@ pub struct Server {
     archives: Vec<ServedArchive>,
     origins: Origins,
     guard: Guard,
+    fuzzy: FuzzyRules,
     admin: Option<AdminAuth>,
     /// Starts one admin session.
     key: Option<String>,
@@ -179,6 +186,7 @@ impl Server {
             });
         }
         let guard = Guard::new(&options)?;
+        let fuzzy = FuzzyRules::read(options.fuzzy_rules.as_deref())?;
         let admin = match &options.operate {
             Some(operate) => Some(AdminAuth::new(operate.token.as_deref(), &origins.main)?),
             None => None,
@@ -189,6 +197,7 @@ impl Server {
             archives: served,
             origins,
             guard,
+            fuzzy,
             admin,
             key,
             made: WaczCache::default(),
@@ -200,6 +209,10 @@ impl Server {
 
     fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    fn fuzzy(&self) -> &FuzzyRules {
+        &self.fuzzy
     }
 
     fn admin(&self) -> Option<&AdminAuth> {

@@ -5,15 +5,17 @@ use std::io;
 use hyper::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use perennial_core::memento::{Modifier, ReplayUrl, RequestedTime};
 use perennial_core::time::Timestamp;
-use perennial_warc::http::HttpHead;
 
 use super::body::{Coding, StoredBody};
-use super::find::{CaptureMatch, NoCapture, find};
+use super::find::{CaptureMatch, NoCapture, find, with_bytes};
+use super::fuzzy::callbacks;
 use super::problem::Problem;
+use super::range::CapturedRange;
 use super::replay_context::ReplayContext;
 use super::request::Request;
 use super::{Origin, banner, headers, memento, range, rewrite};
 use crate::body::Body;
+use perennial_archive::Snapshot;
 use perennial_archive::store::Capture;
 
 /// Responds with a capture.
@@ -25,12 +27,14 @@ pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Bod
         _ => perennial_archive::now(),
     };
     let is_closest = request.server.is_closest() || names_capture(address.modifier);
-    let found = request.served.pool.with(|snapshot| find(snapshot, &address.url, at, is_closest));
-    let found =
-        found.map_err(|error| Problem::internal(&error))?.map_err(|lost| problem_of(lost, &address.url))?;
+    let (found, fuzzy_url) =
+        request.with(|snapshot| find_fuzzily(request, snapshot, &address.url, at, is_closest))?;
+    let found = found.map_err(|lost| problem_of(lost, &address.url))?;
     if is_timegate {
         return Ok(memento::timegate(request, &found));
     }
+    let range = request.field("range");
+    let found = request.with(|snapshot| Ok(with_bytes(snapshot, found, at, range)))?;
     if let Some(response) = redirect_to_exact(request, address, &found) {
         return Ok(response);
     }
@@ -54,6 +58,9 @@ pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Bod
         *response.status_mut() = StatusCode::from_u16(context.status).unwrap_or(StatusCode::OK);
     }
     add_memento(&context, links, response.headers_mut());
+    if let Some(url) = fuzzy_url.and_then(|url| HeaderValue::from_str(&url).ok()) {
+        response.headers_mut().insert("x-perennial-fuzzy", url);
+    }
     Ok(response)
 }
 
@@ -63,12 +70,20 @@ fn respond(
     found: CaptureMatch,
 ) -> io::Result<Response<Body>> {
     let body = StoredBody::new(found.record, &found.holder.digest);
-    if let Some(said) = captured_part(context) {
+    let range = request.field("range");
+    if let Some(part) = CapturedRange::of(&context.head).filter(|_| context.status == 206) {
+        if let Some(slice) = range.and_then(|range| part.slice(range)) {
+            return part.respond(slice, headers::replayed(context), body.into_reader(Coding::Plain));
+        }
         let mut response = identity(request, context, body)?;
-        response.headers_mut().insert(header::CONTENT_RANGE, said);
+        if let Some(said) =
+            context.head.get("Content-Range").and_then(|said| HeaderValue::from_str(&said).ok())
+        {
+            response.headers_mut().insert(header::CONTENT_RANGE, said);
+        }
         return Ok(response);
     }
-    let range = request.field("range").filter(|_| context.status == 200);
+    let range = range.filter(|_| context.status == 200);
     if let Some(range) = range.filter(|_| context.modifier == Modifier::Identity || is_media(context)) {
         return part_of(request, context, body, &found.holder, range);
     }
@@ -76,23 +91,6 @@ fn respond(
         Modifier::Identity => identity(request, context, body),
         _ => rewrite::respond(context, request.field("sec-fetch-dest"), body),
     }
-}
-
-/// The `Content-Range` of an archived 206. The client receives that part, whichever it requested.
-fn captured_part(context: &ReplayContext) -> Option<HeaderValue> {
-    let said = context.head.get("Content-Range").filter(|_| context.status == 206)?;
-    HeaderValue::from_str(&said).ok()
-}
-
-/// Whether an archived 206 has the whole body, because the crawler requests everything from byte 0 on.
-fn is_whole_part(head: &HttpHead) -> bool {
-    let Some(said) = head.get("Content-Range") else { return true };
-    let whole = |said: &str| {
-        let (part, total) = said.trim().strip_prefix("bytes")?.trim().split_once('/')?;
-        let (first, last) = part.split_once('-')?;
-        Some(first == "0" && last.parse::<u64>().ok()?.checked_add(1)? == total.parse::<u64>().ok()?)
-    };
-    whole(&said) == Some(true)
 }
 
 /// Content that is never rewritten and may be read in parts.
@@ -154,13 +152,33 @@ fn replay_context(
         capture: found.capture.clone(),
         head: found.head.clone(),
         status: match status {
-            206 if is_whole_part(&found.head) => 200,
+            206 if CapturedRange::of(&found.head).is_none_or(CapturedRange::is_whole) => 200,
             // Statuses with a body; an archived status may be anything.
             304 | ..200 | 600.. => 200,
             status => status,
         },
+        callback: callbacks(&address.url, &found.capture.url),
         state: found.state,
     }
+}
+
+/// Finds the capture of a URL; if it is not archived, one of a URL that differs only in parameters that do not choose the content,
+/// and that URL.
+fn find_fuzzily(
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+    url: &str,
+    at: Timestamp,
+    is_closest: bool,
+) -> anyhow::Result<(Result<CaptureMatch, NoCapture>, Option<String>)> {
+    let found = find(snapshot, url, at, is_closest);
+    if !matches!(found, Err(NoCapture::NotArchived)) {
+        return Ok((found, None));
+    }
+    Ok(match request.server.fuzzy().find(snapshot, url, at)? {
+        Some(archived) => (find(snapshot, &archived, at, is_closest), Some(archived)),
+        None => (found, None),
+    })
 }
 
 /// Whether a client names a capture, of which it expects the closest. Parts of a page are chosen by the page's time instead.

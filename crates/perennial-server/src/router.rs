@@ -33,6 +33,8 @@ use super::{Origin, ServedArchive, Server, admin_actions, api, atom, banner, fil
 /// The longest path with its query.
 const MAX_TARGET_BYTES: usize = 16 << 10;
 const MAX_BODY_BYTES: usize = 64 << 10;
+/// The longest code of a replayed page that is rewritten at run time.
+const MAX_CODE_BYTES: usize = 4 << 20;
 /// The time in which the body of a POST must arrive.
 const BODY_TIME: Duration = Duration::from_secs(15);
 
@@ -209,6 +211,7 @@ static MAIN: &[Route] = &[
 static REPLAY: &[Route] = &[
     exact("/login", Read, login).of_server().open(),
     exact(banner::ENTRANCE, Read, banner::enter).of_server().open(),
+    exact(assets::REWRITER, Read, assets::rewritten_code).post().of_server(),
     under(assets::ROOT, Read, |r| assets::file(r.rest).ok_or_else(|| Problem::no_such_page(r.rest)))
         .of_server(),
     raw("/web/", Read, |r| show_url(r, r.rest)),
@@ -307,7 +310,8 @@ async fn read_body(route: Option<&Route>, body: Incoming) -> Result<Vec<u8>, Pro
     if route.is_none_or(|route| route.method != Verb::Post) {
         return Ok(Vec::new());
     }
-    let read = Limited::new(body, MAX_BODY_BYTES).collect();
+    let is_code = route.is_some_and(|route| route.path() == assets::REWRITER);
+    let read = Limited::new(body, if is_code { MAX_CODE_BYTES } else { MAX_BODY_BYTES }).collect();
     match tokio::time::timeout(BODY_TIME, read).await {
         Ok(Ok(body)) => Ok(body.to_bytes().to_vec()),
         _ => Err(Problem::bad_request("The body is too long or took too long to arrive.")),

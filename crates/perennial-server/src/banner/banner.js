@@ -58,6 +58,15 @@
     if (told && pop) { pop.innerHTML = told.html; pop.closest('details').classList.add('has'); }
   };
 
+  // On a phone, browsers lay out a page without a viewport at this width, and shrink it; not so in a frame.
+  const WIDE = 980;
+  const widen = () => {
+    const frame = document.getElementById('page'), zoom = innerWidth / WIDE;
+    const isWide = zoom < 1 && matchMedia('(pointer: coarse)').matches;
+    const height = `${(innerHeight - banner.offsetHeight) / zoom}px`;
+    Object.assign(frame.style, isWide ? {flex: 'none', width: `${WIDE}px`, height, transform: `scale(${zoom})`, transformOrigin: '0 0'}
+      : {flex: '', width: '', height: '', transform: '', transformOrigin: ''});
+  };
   const isTime = (value) => typeof value === 'string' && /^\d{1,14}$/.test(value);
   const isAddress = (value) => typeof value === 'string' && value.length < 4000 && /^https?:\/\//.test(value);
   // Messages about pages are handled in order: the first is sent by our own script, before any of the page.
@@ -75,6 +84,7 @@
     if (told.perennial === 'parts' && Array.isArray(told.parts)) {
       loaded(told.parts.filter((part) => part && isAddress(part.url)).slice(0, 200));
     }
+    if (told.perennial === 'viewport' && told.isGiven === false) { widen(); addEventListener('resize', widen); }
     if (told.perennial === 'block' && typeof told.text === 'string') clicked(told.text.slice(0, 400));
   });
   // A document that replaced the page and says nothing, such as an image, is not what the banner is about.

@@ -180,6 +180,7 @@ impl<'s> Question<'s> {
                 capture: found.capture.clone(),
                 head: found.head.clone(),
                 status: 200,
+                callback: None,
                 state: found.state,
             };
             let body = StoredBody::new(found.record, &found.holder.digest);

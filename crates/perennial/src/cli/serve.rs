@@ -60,6 +60,10 @@ pub(super) struct Serve {
     #[arg(long, value_name = "URL", requires = "url", value_parser = parse_origin)]
     replay_url: Option<String>,
 
+    /// Add the rules in FILE to those that ignore cache busters in URLs
+    #[arg(long, value_name = "FILE")]
+    fuzzy_rules: Option<PathBuf>,
+
     /// Require the bearer token in FILE (created if missing)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -99,6 +103,7 @@ impl Serve {
             token,
             public: self.public,
             proxied: self.proxied()?,
+            fuzzy_rules: self.fuzzy_rules.clone(),
             operate: self.operating()?,
         })
     }

@@ -62,8 +62,8 @@ impl Connections {
     }
 
     /// A place for a new connection, after closing the slowest one if places have run out. `None` if all are too new to judge.
-    pub fn admit(self: &Arc<Connections>, address: IpAddr, now: Instant) -> Option<Place> {
-        let client = client_of(address);
+    pub fn admit(self: &Arc<Connections>, ip: IpAddr, now: Instant) -> Option<Place> {
+        let client = client_of(ip);
         let mut open = self.open();
         let n_own = open.values().filter(|connection| connection.client == client).count();
         if n_own >= self.max_per_client || open.len() >= self.max {
@@ -115,11 +115,11 @@ fn slowest<'c>(open: impl Iterator<Item = (&'c u64, &'c Connection)>, now: Insta
     slowest.map(|(_, number)| number)
 }
 
-fn client_of(address: IpAddr) -> Client {
+fn client_of(ip: IpAddr) -> Client {
     let mut client = [0; 8];
-    match address.to_canonical() {
-        IpAddr::V4(address) => client[..4].copy_from_slice(&address.octets()),
-        IpAddr::V6(address) => client.copy_from_slice(&address.octets()[..8]),
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => client[..4].copy_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => client.copy_from_slice(&ip.octets()[..8]),
     }
     client
 }
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_network_are_one_client() {
-        let client = |address: &str| client_of(address.parse().unwrap());
+        let client = |ip: &str| client_of(ip.parse().unwrap());
         assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:1"));
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
         assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));

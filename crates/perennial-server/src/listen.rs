@@ -134,22 +134,22 @@ async fn converse(stream: TcpStream, server: Arc<Server>, origin: Origin, progre
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(Patient::new(stream, progress)), respond);
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, progress)), respond);
     // The client disconnected, or did not speak HTTP.
     let _ = connection.await;
 }
 
 /// Closes a connection whose client stops reading; otherwise a thousand such clients would block the server.
-struct Patient {
+struct WriteTimeout {
     stream: TcpStream,
     /// Runs while a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
     progress: Arc<Progress>,
 }
 
-impl Patient {
-    fn new(stream: TcpStream, progress: Arc<Progress>) -> Patient {
-        Patient { stream, stalled: None, progress }
+impl WriteTimeout {
+    fn new(stream: TcpStream, progress: Arc<Progress>) -> WriteTimeout {
+        WriteTimeout { stream, stalled: None, progress }
     }
 
     /// Fails a write that is blocked for too long.
@@ -167,7 +167,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let (this, n_before) = (self.get_mut(), out.filled().len());
         let read = Pin::new(&mut this.stream).poll_read(cx, out);
@@ -176,7 +176,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let result = Pin::new(&mut this.stream).poll_write(cx, bytes);

@@ -63,8 +63,8 @@ pub fn is_usual_loopback(ip: IpAddr) -> bool {
 }
 
 pub fn is_loopback_name(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<IpAddr>().is_ok_and(is_usual_loopback)
+    let ip = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || ip.parse::<IpAddr>().is_ok_and(is_usual_loopback)
 }
 
 /// An address as URLs write it.

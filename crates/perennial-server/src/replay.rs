@@ -7,7 +7,7 @@ use perennial_core::memento::{Modifier, ReplayUrl, RequestedTime};
 use perennial_core::time::Timestamp;
 
 use super::body::{Coding, StoredBody};
-use super::find::{CaptureMatch, NoCapture, find, with_bytes};
+use super::find::{CaptureMatch, NoCapture, find, find_as_captured, with_bytes};
 use super::fuzzy::callbacks;
 use super::problem::Problem;
 use super::range::CapturedRange;
@@ -19,27 +19,27 @@ use perennial_archive::Snapshot;
 use perennial_archive::store::Capture;
 
 /// Responds with a capture.
-pub fn replay(request: &Request<'_>, address: &ReplayUrl) -> Result<Response<Body>, Problem> {
-    let is_timegate = address.when == RequestedTime::Unsaid && address.modifier == Modifier::Top;
-    let at = match address.when {
+pub fn replay(request: &Request<'_>, replay_url: &ReplayUrl) -> Result<Response<Body>, Problem> {
+    let is_timegate = replay_url.when == RequestedTime::Unsaid && replay_url.modifier == Modifier::Top;
+    let at = match replay_url.when {
         RequestedTime::At { time, .. } => time,
         _ if is_timegate => memento::accept_datetime(request)?,
         _ => perennial_archive::now(),
     };
-    let is_closest = request.server.is_closest() || names_capture(address.modifier);
+    let is_closest = request.server.is_closest() || names_capture(replay_url.modifier);
     let (found, fuzzy_url) =
-        request.with(|snapshot| find_fuzzily(request, snapshot, &address.url, at, is_closest))?;
-    let found = found.map_err(|lost| problem_of(lost, &address.url))?;
+        request.with(|snapshot| find_fuzzily(request, snapshot, replay_url, at, is_closest))?;
+    let found = found.map_err(|lost| problem_of(lost, &replay_url.url))?;
     if is_timegate {
         return Ok(memento::timegate(request, &found));
     }
     let range = request.field("range");
     let found = request.with(|snapshot| Ok(with_bytes(snapshot, found, at, range)))?;
-    if let Some(response) = redirect_to_exact(request, address, &found) {
+    if let Some(response) = redirect_to_exact(request, replay_url, &found) {
         return Ok(response);
     }
     let links = memento::links(request, &found);
-    let context = replay_context(request, address, at, &found);
+    let context = replay_context(request, replay_url, at, &found);
     if request.is_navigation() && context.modifier != Modifier::Identity {
         match request.origin {
             // With `mp_`, the page at this very instant.
@@ -69,7 +69,7 @@ fn respond(
     context: &ReplayContext,
     found: CaptureMatch,
 ) -> io::Result<Response<Body>> {
-    let body = StoredBody::new(found.record, &found.holder.digest);
+    let body = StoredBody::new(found.record, &found.payload_capture.digest);
     let range = request.field("range");
     if let Some(part) = CapturedRange::of(&context.head).filter(|_| context.status == 206) {
         if let Some(slice) = range.and_then(|range| part.slice(range)) {
@@ -85,7 +85,7 @@ fn respond(
     }
     let range = range.filter(|_| context.status == 200);
     if let Some(range) = range.filter(|_| context.modifier == Modifier::Identity || is_media(context)) {
-        return part_of(request, context, body, &found.holder, range);
+        return part_of(request, context, body, &found.payload_capture, range);
     }
     match context.modifier {
         Modifier::Identity => identity(request, context, body),
@@ -107,7 +107,7 @@ fn part_of(
     request: &Request<'_>,
     context: &ReplayContext,
     body: StoredBody,
-    holder: &Capture,
+    payload_capture: &Capture,
     range: &str,
 ) -> io::Result<Response<Body>> {
     let headers = headers::replayed(context);
@@ -116,8 +116,8 @@ fn part_of(
         Some(length) => (length, body),
         None => {
             let length = io::copy(&mut body.into_reader(Coding::Plain), &mut io::sink())?;
-            let record = archive.open_record(holder).map_err(io::Error::other)?;
-            (length, StoredBody::new(record, &holder.digest))
+            let record = archive.open_record(payload_capture).map_err(io::Error::other)?;
+            (length, StoredBody::new(record, &payload_capture.digest))
         }
     };
     range::respond(Some(range), length, headers, |from| range::skipped(body.into_reader(Coding::Plain), from))
@@ -134,21 +134,21 @@ fn problem_of(lost: NoCapture, url: &str) -> Problem {
 
 fn replay_context(
     request: &Request<'_>,
-    address: &ReplayUrl,
+    replay_url: &ReplayUrl,
     at: Timestamp,
     found: &CaptureMatch,
 ) -> ReplayContext {
-    let time = match address.when {
+    let time = match replay_url.when {
         RequestedTime::At { .. } => at,
         _ => found.capture.time,
     };
-    let status = found.head.status().or(found.holder.status).unwrap_or(200);
+    let status = found.head.status().or(found.payload_capture.status).unwrap_or(200);
     ReplayContext {
         base: request.served.base.clone(),
         origins: request.origins(),
         origin: request.origin,
         time,
-        modifier: address.modifier,
+        modifier: replay_url.modifier,
         capture: found.capture.clone(),
         head: found.head.clone(),
         status: match status {
@@ -157,7 +157,7 @@ fn replay_context(
             304 | ..200 | 600.. => 200,
             status => status,
         },
-        callback: callbacks(&address.url, &found.capture.url),
+        callback: callbacks(&replay_url.url, &found.capture.url),
         state: found.state,
     }
 }
@@ -167,15 +167,16 @@ fn replay_context(
 fn find_fuzzily(
     request: &Request<'_>,
     snapshot: &Snapshot,
-    url: &str,
+    replay_url: &ReplayUrl,
     at: Timestamp,
     is_closest: bool,
 ) -> anyhow::Result<(Result<CaptureMatch, NoCapture>, Option<String>)> {
-    let found = find(snapshot, url, at, is_closest);
+    let find = if replay_url.modifier == Modifier::Identity { find_as_captured } else { find };
+    let found = find(snapshot, &replay_url.url, at, is_closest);
     if !matches!(found, Err(NoCapture::NotArchived)) {
         return Ok((found, None));
     }
-    Ok(match request.server.fuzzy().find(snapshot, url, at)? {
+    Ok(match request.server.fuzzy().find(snapshot, &replay_url.url, at)? {
         Some(archived) => (find(snapshot, &archived, at, is_closest), Some(archived)),
         None => (found, None),
     })
@@ -190,16 +191,16 @@ fn names_capture(modifier: Modifier) -> bool {
 /// the page's time.
 fn redirect_to_exact(
     request: &Request<'_>,
-    address: &ReplayUrl,
+    replay_url: &ReplayUrl,
     found: &CaptureMatch,
 ) -> Option<Response<Body>> {
-    let RequestedTime::At { time, n_digits } = address.when else { return None };
+    let RequestedTime::At { time, n_digits } = replay_url.when else { return None };
     let is_exact = n_digits == 14 && time.as_secs() == found.capture.time.as_secs();
-    if is_exact || n_digits == 14 && !names_capture(address.modifier) {
+    if is_exact || n_digits == 14 && !names_capture(replay_url.modifier) {
         return None;
     }
-    let (digits, modifier) = (found.capture.time.to_digits14(), address.modifier.as_str());
-    let location = format!("{}/web/{digits}{modifier}/{}", request.served.base, address.url);
+    let (digits, modifier) = (found.capture.time.to_digits14(), replay_url.modifier.as_str());
+    let location = format!("{}/web/{digits}{modifier}/{}", request.served.base, replay_url.url);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     let headers = response.headers_mut();

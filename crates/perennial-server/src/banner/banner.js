@@ -7,10 +7,10 @@
   let isKept = false, isLeaving = false, known = '';
   try { isKept = sessionStorage.getItem('one instant') === 'yes'; } catch (error) { /* storage is off */ }
 
-  const ask = (what, given, about = {url, time}) => fetch(`${root}${what}?${new URLSearchParams({archive, url: about.url, at: about.time, ...given})}`)
+  const request = (what, given, about = {url, time}) => fetch(`${root}${what}?${new URLSearchParams({archive, url: about.url, at: about.time, ...given})}`)
     .then((answer) => answer.ok ? answer.json() : null).catch(() => null);
 
-  // What was open stays open when the banner is written anew.
+  // Open details remain open when the banner is replaced.
   const write = (html) => {
     const open = [...banner.querySelectorAll('details')].map((details) => details.open);
     banner.innerHTML = html;
@@ -35,11 +35,11 @@
   };
   const arrived = async (said) => {
     if (isLeaving || said.url === url && said.time === time) return;
-    const told = await ask('banner', {}, said);
-    if (isLeaving || told && told.url === url && told.time === captured) return;
-    if (!told) { lose(); return; }
+    const facts = await request('banner', {}, said);
+    if (isLeaving || facts && facts.url === url && facts.time === captured) return;
+    if (!facts) { lose(); return; }
     // With one instant for all pages, a page is shown at that instant; otherwise at its own time.
-    const to = isKept ? `${base}/web/${said.time}mp_/${said.url}` : `${base}/web/${told.time}/${told.url}`;
+    const to = isKept ? `${base}/web/${said.time}mp_/${said.url}` : `${base}/web/${facts.time}/${facts.url}`;
     isLeaving = true;
     location.replace(to);
   };
@@ -49,13 +49,13 @@
     for (const part of list) { if (text.length + part.length < 8000) text += part + '\n'; }
     if (text === known || !text) return;
     known = text;
-    const told = await ask('banner', {parts: text});
-    if (told && text === known) write(told.html);
+    const facts = await request('banner', {parts: text});
+    if (facts && text === known) write(facts.html);
   };
   const clicked = async (text) => {
-    const told = await ask('block', {text});
+    const response = await request('block', {text});
     const pop = document.getElementById('block');
-    if (told && pop) { pop.innerHTML = told.html; pop.closest('details').classList.add('has'); }
+    if (response && pop) { pop.innerHTML = response.html; pop.closest('details').classList.add('has'); }
   };
 
   // On a phone, browsers lay out a page without a viewport at this width, and shrink it; not so in a frame.
@@ -68,24 +68,24 @@
       : {flex: '', width: '', height: '', transform: '', transformOrigin: ''});
   };
   const isTime = (value) => typeof value === 'string' && /^\d{1,14}$/.test(value);
-  const isAddress = (value) => typeof value === 'string' && value.length < 4000 && /^https?:\/\//.test(value);
+  const isUrl = (value) => typeof value === 'string' && value.length < 4000 && /^https?:\/\//.test(value);
   // Messages about pages are handled in order: the first is sent by our own script, before any of the page.
   let queue = Promise.resolve(), last = '', document_ = null, atLoad = null, nLoads = 0;
   addEventListener('message', (event) => {
-    const told = event.data, frame = document.getElementById('page');
-    if (!frame || event.origin !== replay || event.source !== frame.contentWindow || told === null || typeof told !== 'object') return;
-    if (told.perennial === 'page' && isAddress(told.url) && isTime(told.time)) {
-      document_ = told.document;
-      const said = {url: told.url, time: told.time}, text = `${told.time} ${told.url}`;
+    const message = event.data, frame = document.getElementById('page');
+    if (!frame || event.origin !== replay || event.source !== frame.contentWindow || message === null || typeof message !== 'object') return;
+    if (message.perennial === 'page' && isUrl(message.url) && isTime(message.time)) {
+      document_ = message.document;
+      const said = {url: message.url, time: message.time}, text = `${message.time} ${message.url}`;
       if (text === last) return;
       last = text;
       queue = queue.then(() => arrived(said));
     }
-    if (told.perennial === 'parts' && Array.isArray(told.parts)) {
-      loaded(told.parts.filter((part) => part && isAddress(part.url)).slice(0, 200));
+    if (message.perennial === 'parts' && Array.isArray(message.parts)) {
+      loaded(message.parts.filter((part) => part && isUrl(part.url)).slice(0, 200));
     }
-    if (told.perennial === 'viewport' && told.isGiven === false) { widen(); addEventListener('resize', widen); }
-    if (told.perennial === 'block' && typeof told.text === 'string') clicked(told.text.slice(0, 400));
+    if (message.perennial === 'viewport' && message.isGiven === false) { widen(); addEventListener('resize', widen); }
+    if (message.perennial === 'block' && typeof message.text === 'string') clicked(message.text.slice(0, 400));
   });
   // A document that replaced the page and says nothing, such as an image, is not what the banner is about.
   document.addEventListener('load', (event) => {

@@ -34,7 +34,7 @@ const MAX_NEAREST: usize = 1_000;
 const BLOCK_LINES: usize = 3_000;
 
 /// The rows of a response.
-pub struct Rows {
+pub struct CdxRows {
     /// In the requested order.
     pub rows: Vec<CdxjLine>,
     /// Continues the query, if there is more.
@@ -65,7 +65,7 @@ pub fn answer(
 }
 
 /// A page after the last one ends the list: pywb answers with an error, the Internet Archive with nothing.
-fn check_page(query: &CdxQuery, rows: &Rows) -> Result<(), Problem> {
+fn check_page(query: &CdxQuery, rows: &CdxRows) -> Result<(), Problem> {
     let Some(page) = query.page.filter(|_| rows.rows.is_empty()) else { return Ok(()) };
     if rows.is_cut {
         let limit = format!("page={page}: behind {MAX_LINES} lines; go on with showResumeKey instead");
@@ -78,7 +78,7 @@ fn check_page(query: &CdxQuery, rows: &Rows) -> Result<(), Problem> {
 }
 
 /// The rows of a query.
-pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<Rows> {
+pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<CdxRows> {
     let mut collector = Collector::new(query);
     let mut n_lines = 0;
     for line in snapshot.lines(&range_of(snapshot, query)?)? {
@@ -184,7 +184,7 @@ impl<'q> Collector<'q> {
         }
     }
 
-    fn finish(self) -> Rows {
+    fn finish(self) -> CdxRows {
         let Collector { query, rows, place, is_cut, .. } = self;
         let mut rows = Vec::from(rows);
         match query.order {
@@ -196,6 +196,6 @@ impl<'q> Collector<'q> {
         }
         let goes_on = is_cut && query.order == Order::Ascending;
         let resume_key = goes_on.then(|| format!("{} {} {}", place.0, place.1, place.2));
-        Rows { rows, resume_key, is_cut }
+        CdxRows { rows, resume_key, is_cut }
     }
 }

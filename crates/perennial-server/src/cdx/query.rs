@@ -6,7 +6,7 @@ use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::surt::{KeyRange, MatchType, surt};
 use regex::{Regex, RegexBuilder};
 
-use super::output::{self, Dialect, Output};
+use super::output::{self, CdxFormat, Dialect};
 use super::{BLOCK_LINES, MAX_ROWS};
 
 /// Filters per query.
@@ -29,7 +29,7 @@ pub enum Order {
 pub struct CdxQuery {
     pub range: KeyRange,
     pub dialect: Dialect,
-    pub output: Output,
+    pub output: CdxFormat,
     /// `None`: all fields.
     pub fields: Option<Vec<String>>,
     pub order: Order,
@@ -48,7 +48,7 @@ pub struct CdxQuery {
     /// A resume key is requested.
     pub shows_resume_key: bool,
     /// Where to continue.
-    pub resume: Option<Resume>,
+    pub resume: Option<ResumePoint>,
     /// The key, if the query is for one URL.
     exact_key: Option<String>,
     from: Option<String>,
@@ -72,7 +72,7 @@ impl CdxQuery {
             exact_key: (range == exact).then(|| surt(url)),
             range,
             dialect,
-            output: Output::parse(query.get("output"), dialect)?,
+            output: CdxFormat::parse(query.get("output"), dialect)?,
             fields: fields_of(query, dialect)?,
             order,
             limit: (limit.unsigned_abs() as usize).min(MAX_ROWS),
@@ -81,7 +81,11 @@ impl CdxQuery {
             counts_pages: query.is_on("showNumPages"),
             page_lines,
             shows_resume_key: query.is_on("showResumeKey"),
-            resume: query.get("resumeKey").filter(|key| !key.is_empty()).map(Resume::read).transpose()?,
+            resume: query
+                .get("resumeKey")
+                .filter(|key| !key.is_empty())
+                .map(ResumePoint::read)
+                .transpose()?,
             page: page.map(|page| page.max(0) as usize),
             from: digits(query, &["from", "from_ts"], earliest_time),
             to: digits(query, &["to"], latest_time),
@@ -262,24 +266,24 @@ fn expression(text: &str) -> Result<Regex, String> {
 }
 
 /// The end of the previous response.
-pub struct Resume {
+pub struct ResumePoint {
     key: String,
     timestamp: String,
     n_given: usize,
 }
 
-impl Resume {
+impl ResumePoint {
     /// Reads a key as it was sent, or escaped once more: some clients escape the escaped key of a response.
-    fn read(text: &str) -> Result<Resume, String> {
-        let found = Resume::parse(text).or_else(|| Resume::parse(&unescape(text, true)));
+    fn read(text: &str) -> Result<ResumePoint, String> {
+        let found = ResumePoint::parse(text).or_else(|| ResumePoint::parse(&unescape(text, true)));
         found.ok_or_else(|| format!("resumeKey={text}: not a key of this server; start again without it"))
     }
 
-    fn parse(text: &str) -> Option<Resume> {
+    fn parse(text: &str) -> Option<ResumePoint> {
         let mut words = text.rsplitn(3, ' ');
         let (n_given, timestamp, key) = (words.next()?, words.next()?, words.next()?);
         let is_time = !timestamp.is_empty() && timestamp.bytes().all(|byte| byte.is_ascii_digit());
-        Some(Resume {
+        Some(ResumePoint {
             key: key.to_string(),
             timestamp: is_time.then(|| timestamp.to_string())?,
             n_given: n_given.parse().ok()?,

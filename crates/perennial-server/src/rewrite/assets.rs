@@ -9,7 +9,7 @@ use perennial_core::text::charset::Charset;
 use url::Url;
 
 use super::script::{rewrite_handler, rewrite_script};
-use super::url::Place;
+use super::url::RewritePlace;
 use crate::body::Body;
 use crate::problem::Problem;
 use crate::request::Request;
@@ -18,7 +18,7 @@ use crate::request::Request;
 pub const ROOT: &str = "/_perennial/";
 
 /// The script that runs before those of a page.
-pub const SCRIPT_ADDRESS: &str = concat!("/_perennial/replay.js?v=", env!("CARGO_PKG_VERSION"));
+pub const SCRIPT_URL: &str = concat!("/_perennial/replay.js?v=", env!("CARGO_PKG_VERSION"));
 
 const SCRIPT: &str = include_str!("replay.js");
 const WORKER: &str = include_str!("worker.js");
@@ -32,7 +32,7 @@ pub fn rewritten_code(request: &Request<'_>) -> Result<Response<Body>, Problem> 
         .map_err(|_| Problem::bad_request("The code is not valid UTF-8."))?;
     let base = Url::parse(request.needed("url")?).map_err(|_| Problem::bad_request("url: not a URL"))?;
     let (root, time) = (request.needed("root")?.to_string(), request.needed("time")?.to_string());
-    let place = Place { root, time, base, charset: Charset::default() };
+    let place = RewritePlace { root, time, base, charset: Charset::default() };
     let rewritten = match request.given("kind") {
         Some("body") => rewrite_handler(code, &place),
         _ => rewrite_script(code, &place),

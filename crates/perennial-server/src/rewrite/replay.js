@@ -1,4 +1,4 @@
-// Runs before the scripts of an archived page, and before those of its workers. Addresses that scripts build become addresses of the
+// Runs before the scripts of an archived page, and before those of its workers. URLs that scripts build become URLs of the
 // archive; scripts see the page's own location and time. What a script can undo here holds nobody: the policy of the answers and
 // the frame around the page are the walls, and this is the furniture (docs/replay.md).
 (() => {
@@ -19,12 +19,12 @@
     try { Object.defineProperty(object, name, {configurable: true, enumerable: false, ...value}); } catch (error) { /* held fast */ }
   };
   // A worker has its functions on a prototype.
-  const holder = (object, name) => {
+  const owner = (object, name) => {
     while (object && !descriptor(object, name)) object = Object.getPrototypeOf(object);
     return object;
   };
   const replaced = (object, name, make) => {
-    const at = holder(object, name), found = at && descriptor(at, name);
+    const at = owner(object, name), found = at && descriptor(at, name);
     if (!found || typeof found.value !== 'function') return;
     const value = make(found.value);
     Object.defineProperty(value, 'name', {value: name, configurable: true});
@@ -47,11 +47,11 @@
     define(global, name, {value: Made, writable: true});
   };
 
-  // ---- addresses ----
+  // ---- URLs ----
   const escapedRoot = known.root.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const shape = new RegExp(`^${escapedRoot}(\\d+)([a-z]{2}_)?/(.+)$`, 's');
   const everywhere = new RegExp(`(?:${origin.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')})?${escapedRoot}${known.time}[a-z]{2}_/`, 'g');
-  // An address of this archive -> the address of the web for which it stands; any other stays.
+  // A URL of this archive -> the archived URL; any other is unchanged.
   const original = (address) => {
     const text = String(address);
     if (!text.startsWith(origin)) return text;
@@ -59,7 +59,7 @@
     return found ? found[3] : text;
   };
   const withoutArchive = (text) => typeof text === 'string' ? text.replace(everywhere, '') : text;
-  // The page's own address, as scripts see it.
+  // The page's own URL, as scripts see it.
   const shown = () => {
     const found = isPage && original(realLocation.href);
     return found && /^https?:/.test(found) && !found.startsWith(origin) ? found : known.url;
@@ -74,7 +74,7 @@
     const found = path.startsWith(known.root) && shape.exec(path);
     return Boolean(found && found[2] && found[1] === known.time) || path.startsWith(known.own);
   };
-  // An address as a script gives it -> an address of this archive.
+  // A URL as a script gives it -> a URL of this archive.
   const archived = (address, modifier) => {
     const text = String(address), trimmed = text.trim();
     if (trimmed === '' || trimmed[0] === '#' || isOurs(trimmed)) return text;
@@ -103,7 +103,7 @@
   });
   define(RealDate.prototype, 'constructor', {value: PageDate, writable: true});
   define(global, 'Date', {value: PageDate, writable: true});
-  const chance = Math.random;
+  const realRandom = Math.random;
   let seed = 2166136261;
   for (const character of known.time + known.url) seed = Math.imul(seed ^ character.charCodeAt(0), 16777619);
   seed = seed || 1;
@@ -308,8 +308,8 @@
   const bootstrap = (address, options) => {
     const text = String(address), type = options && options.type;
     const url = /^(blob|data):/i.test(text.trim()) ? shown() : new RealURL(text, base()).href;
-    const told = {...known, url, target: archived(text, 'js_'), type};
-    return `${origin}${known.script}#${encodeURIComponent(JSON.stringify(told))}`;
+    const settings = {...known, url, target: archived(text, 'js_'), type};
+    return `${origin}${known.script}#${encodeURIComponent(JSON.stringify(settings))}`;
   };
   for (const name of ['Worker', 'SharedWorker']) {
     constructed(name, (Real, given, as) => {
@@ -505,7 +505,7 @@
       const isNew = this === document && document.readyState !== 'loading';
       const result = apply(real, this, [markup(texts.join(''))]);
       // The page replaced itself.
-      if (isNew) { document_ = chance(); tell(); }
+      if (isNew) { document_ = realRandom(); reportPage(); }
       return result;
     });
   }
@@ -652,14 +652,14 @@
     realLocation.assign(to);
   });
 
-  // ---- what the banner is told ----
+  // ---- reports to the banner ----
   const isOutermost = !isWithin && realParent !== global;
   const say = (kind, what) => {
     if (isOutermost) realParent.postMessage({perennial: kind, ...what}, known.main);
   };
   // The document that was loaded, whatever its scripts make of its address; a number tells it from the next.
-  let document_ = chance();
-  const tell = () => say('page', {url: known.url, time: known.time, document: document_});
+  let document_ = realRandom();
+  const reportPage = () => say('page', {url: known.url, time: known.time, document: document_});
   const parts = () => {
     const found = new Map();
     const collect = (view, depth) => {
@@ -681,7 +681,7 @@
   };
   if (isOutermost) {
     // Before any script of the page.
-    tell();
+    reportPage();
     document.addEventListener('DOMContentLoaded', () => say('viewport', {isGiven: Boolean(document.querySelector('meta[name=viewport i]'))}));
     global.addEventListener('load', () => { setTimeout(parts, 300); setTimeout(parts, 3000); });
     // The block that was clicked, as its words: the banner can say when they changed.

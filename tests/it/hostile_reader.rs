@@ -199,7 +199,7 @@ fn two_origins_work_behind_a_proxy_with_one_host_name() {
 /// A website that tries to learn what is archived. Its title becomes what it found.
 const SPY: &str = r#"<title>spying</title><script>
 const found = [];
-const ends = (make) => new Promise((done) => { const it = make(); it.onload = () => done('loads'); it.onerror = () => done('fails'); document.documentElement.append(it); setTimeout(() => done('fails'), 1500); });
+const ends = (make) => new Promise((done) => { const it = make(); it.onload = () => done('loads'); it.onerror = () => done('fails'); document.documentElement.append(it); setTimeout(() => done('fails'), 8000); });
 const element = (tag, name, url) => ends(() => { const it = document.createElement(tag); it[name] = url; if (tag === 'link') it.rel = 'stylesheet'; return it; });
 const opened = async (url) => { const view = open(url, '_blank'); if (!view) return 'none'; await new Promise((done) => setTimeout(done, 1500)); let n = 'closed'; try { n = view.closed ? 'closed' : view.length; } catch (error) {} return n; };
 (async () => {

@@ -32,8 +32,8 @@ impl Origins {
         let (Some(main), Some(replay)) = (host_name(&self.main), host_name(&self.replay)) else {
             return self.clone();
         };
-        let is_one_address = main == replay || is_loopback_name(main) && replay == beside(main);
-        if host.is_empty() || !is_one_address {
+        let is_shared = main == replay || is_loopback_name(main) && replay == beside(main);
+        if host.is_empty() || !is_shared {
             return self.clone();
         }
         let (client_main, client_replay) = match at {

@@ -91,6 +91,10 @@ fn the_banner_is_about_what_the_frame_shows() {
     }
     // A link leads the whole window, and the way back is one step.
     viewer.visit(&place(HONEST));
+    for is_inside in [true, false] {
+        // A page that leads away before it has loaded is replaced.
+        viewer.until(is_inside, "document.readyState === 'complete'");
+    }
     viewer.inside("location.href = document.baseURI.replace('honest.example/', 'cheat.example/bakes')");
     viewer.until(false, "document.body.dataset.url === 'http://cheat.example/bakes'");
     viewer.outside("history.back()");

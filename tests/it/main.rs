@@ -51,6 +51,7 @@ mod keep;
 mod killed;
 mod language;
 mod layers;
+mod noise;
 mod notices;
 mod observations;
 mod outline;
@@ -88,6 +89,7 @@ mod tutorial;
 mod unfinished;
 mod visits;
 mod wait;
+mod watching;
 mod web;
 
 #[test]

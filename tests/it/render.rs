@@ -172,7 +172,7 @@ fn every_capture_is_segmented_once_and_its_blocks_are_exported() {
     let first = perennial(&archive, ["--json", "analyse"]).ok().json();
     assert_eq!((&first["n_failed"], &first["n_fallbacks"]), (&0.into(), &0.into()), "{first}");
     let again = perennial(&archive, ["--json", "analyse"]).ok().json();
-    assert_eq!(again["n_captures"], 0, "what is done is not done again");
+    assert_eq!(again["n_captures"], 0, "finished work is not repeated");
     let exported = dir.path().join("blocks.warc.gz");
     let output = exported.to_str().unwrap();
     let report =

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use perennial_core::page::diff::{ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject};
-use perennial_core::page::noise::Noise;
 use perennial_core::page::segment::Block;
 
 use super::elements::Side;
@@ -38,6 +37,8 @@ pub(super) struct ShownChange {
     pub(super) subject: &'static str,
     pub(super) role: Option<&'static str>,
     pub(super) group: Group,
+    /// Why it is noise.
+    pub(super) reason: Option<String>,
     /// Its absolute importance.
     pub(super) value: f64,
     /// Its share of the importance of all changes.
@@ -241,6 +242,7 @@ impl Finder<'_, '_> {
             subject,
             role: entry.role.filter(|role| *role != "other"),
             group,
+            reason: entry.noise_reason.clone().filter(|_| group == Group::Noise),
             value: entry.value,
             share: entry.share,
             before,
@@ -276,7 +278,7 @@ pub(super) fn joined(side: &Side<'_>, places: &[usize]) -> String {
 fn group_of(entry: &OperationReport, is_listing: bool) -> Group {
     match entry {
         _ if entry.advertisement => Group::Ads,
-        _ if Noise(entry.noise).is_mostly_noise() || is_listing && entry.value == 0.0 => Group::Noise,
+        _ if entry.judgement().is_noise() || is_listing && entry.value == 0.0 => Group::Noise,
         _ if entry.op == OperationKind::Move.name() => Group::Moves,
         _ => Group::News,
     }

@@ -308,6 +308,9 @@ impl Parts<'_, '_> {
         if let Some(role) = change.role {
             let _ = write!(out, ", {role}");
         }
+        if let Some(reason) = &change.reason {
+            let _ = write!(out, ": {}", escaped(reason));
+        }
         let is_anywhere = self.shown.iter().flatten().any(|shown| shown.is_shown[number]);
         if self.has_pages() && !is_anywhere {
             out.push_str(", not marked in the page");

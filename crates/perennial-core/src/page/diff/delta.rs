@@ -318,10 +318,45 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// The number of elements of its kind that stayed before an inserted or deleted element of a block. A deletion and
+    /// an insertion with the same number replace one element with another.
+    pub fn place(&self) -> Option<usize> {
+        let (block, element) = (self.within?, self.element()?);
+        let changed = match self.kind {
+            OperationKind::Insert => &block.inserted,
+            OperationKind::Delete => &block.deleted,
+            OperationKind::Update | OperationKind::Move => return None,
+        };
+        if block.inserted.len() + block.deleted.len() > MAX_REPLACEMENTS {
+            return None;
+        }
+        let found = places(changed, element.kind()).find(|(_, other)| std::ptr::eq(*other, element));
+        found.map(|(place, _)| place)
+    }
+
+    /// The element that an inserted one replaces, or that replaces a deleted one.
+    pub fn counterpart(&self) -> Option<&'a Element> {
+        let (block, element, place) = (self.within?, self.element()?, self.place()?);
+        let others = match self.kind {
+            OperationKind::Insert => &block.deleted,
+            _ => &block.inserted,
+        };
+        places(others, element.kind()).find(|(other, _)| *other == place).map(|(_, other)| other)
+    }
+
     /// `link`, `image`, `text` or `block`.
     pub fn subject_name(&self) -> &'static str {
         self.element_kind().map_or("block", ElementKind::name)
     }
+}
+
+/// In a block with more insertions and deletions, replacements are not searched.
+const MAX_REPLACEMENTS: usize = 300;
+
+/// The inserted or deleted elements of a kind, each with the number of elements that stayed before it.
+fn places(changed: &[(u32, Element)], kind: ElementKind) -> impl Iterator<Item = (usize, &Element)> {
+    let alike = changed.iter().filter(move |(_, element)| element.kind() == kind).enumerate();
+    alike.map(|(n_before, (index, element))| ((*index as usize).saturating_sub(n_before), element))
 }
 
 impl Default for Delta {

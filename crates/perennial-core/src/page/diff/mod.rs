@@ -14,12 +14,14 @@
 //! | `matching` | two trees -> pairs of matching blocks |
 //! | `elements` | matched blocks -> operations on their links, images and texts |
 //! | `similar`, `words` | elements without a partner -> edited ones, by their distance in words |
+//! | `align` | two texts -> the words that both have, in order |
 //! | `order`, `structure` | matched blocks -> moves; inserted and deleted blocks, changed boxes |
 //! | `items` | two lists -> inserted, removed and rewritten headlines |
 //! | `totals` | two trees -> the totals that importance needs |
 //! | `delta`, `videlta` | all changes between two trees; the same as Vi-Delta |
 //! | `apply` | the version before and a delta -> the version after |
 
+mod align;
 mod apply;
 mod delta;
 mod elements;
@@ -33,6 +35,7 @@ mod tree;
 mod videlta;
 mod words;
 
+pub use align::{Word, WordRun, align, split_words};
 pub use apply::ApplyError;
 pub use delta::{
     Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove, Operation,

@@ -13,6 +13,7 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use crate::page::diff::{Delta, Operation};
+use crate::page::noise::NoiseReason;
 use listing::ListingPage;
 use weigh::{OperationContext, OperationPart, is_unread, part};
 
@@ -108,6 +109,8 @@ pub struct Judgement {
     pub is_advertisement: bool,
     /// From 0 (all of it is news) to 1 (none is, as in a counter that changes on every visit).
     pub noise: f64,
+    /// Why it is noise, if that is known.
+    pub reason: Option<NoiseReason>,
 }
 
 /// The contribution of one operation.

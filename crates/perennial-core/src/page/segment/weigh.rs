@@ -99,7 +99,7 @@ const TEASER_FACTOR: f32 = 0.2;
 /// author is shorter.
 const MIN_PART_LETTERS: u32 = 400;
 
-/// Added to the squared likelihood of every leaf.
+/// Added to the squared likelihood of every leaf, because a leaf outside the main content has some importance too.
 const FLOOR: f32 = 0.01;
 
 /// The probability that a leaf is main content.

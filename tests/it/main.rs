@@ -40,6 +40,8 @@ mod formats;
 mod hostile_archive;
 #[cfg(feature = "interop")]
 mod hostile_browser;
+#[cfg(feature = "interop")]
+mod hostile_reader;
 mod hostile_web;
 mod hostile_worker;
 mod hubs;
@@ -66,6 +68,8 @@ mod render;
 mod replay;
 #[cfg(feature = "interop")]
 mod replay_attacks;
+#[cfg(feature = "interop")]
+mod replay_scripts;
 mod replayed;
 mod reports;
 mod requests;

@@ -34,11 +34,13 @@ fn a_worker_gives_the_same_layout_as_the_engine() {
             status: 200,
             content_type: "text/css".into(),
             body: b"@import 'b.css'; #side{float:left;width:200px}".to_vec(),
+            ..CapturedResource::default()
         }),
         "http://a.example/b.css" => Some(CapturedResource {
             status: 200,
             content_type: "text/css".into(),
             body: b"#main{margin-left:300px}".to_vec(),
+            ..CapturedResource::default()
         }),
         _ => None,
     };

@@ -158,5 +158,10 @@ fn beside(wanted: &str, page: &Path) -> Option<CapturedResource> {
     if name.is_empty() || path == page {
         return None;
     }
-    Some(CapturedResource { status: 200, content_type: String::new(), body: std::fs::read(path).ok()? })
+    Some(CapturedResource {
+        status: 200,
+        content_type: String::new(),
+        body: std::fs::read(path).ok()?,
+        ..CapturedResource::default()
+    })
 }

@@ -42,6 +42,7 @@ fn both_engines_see_the_same_words_in_the_same_order() {
             status: 200,
             content_type: "text/css".into(),
             body: b"nav{float:left;width:200px} main{margin-left:220px} .gone{display:none}".to_vec(),
+            ..CapturedResource::default()
         })
     };
     let seen = chromium().layout(&page(html), &|url, _| lookup(url)).expect("Chromium lays the page out");
@@ -154,7 +155,12 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
                 return None;
             }
         };
-        Some(CapturedResource { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
+        Some(CapturedResource {
+            status: 200,
+            content_type: kind.into(),
+            body: body.as_bytes().to_vec(),
+            ..CapturedResource::default()
+        })
     };
     let requested = std::sync::Mutex::new(Vec::new());
     let noting = |url: &str, deadline| {

@@ -93,7 +93,7 @@ fn presence_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<PassagePr
 fn looks_of(archive: &Archive, store: &Store, url: &str) -> anyhow::Result<Vec<(Timestamp, String)>> {
     let Some(page) = store.page(url)? else { return Ok(Vec::new()) };
     let mut looks = Vec::new();
-    for capture in store.observed_captures(page.id, None)? {
+    for capture in store.observed_captures(page.id, None, Timestamp::MAX)? {
         let payload = archive.document(store, &capture)?;
         let is_page = capture.status.is_some_and(|status| status < 300 || status == 304);
         let html =

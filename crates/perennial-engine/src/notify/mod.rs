@@ -7,6 +7,7 @@
 //! | `shape` | formats a notice for webhooks, Slack, ntfy, Apprise and mail |
 //! | `notice_maker` | matches new analyses against the rules and stores notices in the outbox |
 //! | `smtp` | sends e-mail |
+//! | `silence` | finds rules that cannot fire |
 //! | `deliver` | delivers a notice to its receiver |
 //! | `sending` | sends the pending notices of the outbox, also on threads beside a crawl |
 //!
@@ -18,9 +19,11 @@ mod notice;
 mod notice_maker;
 mod sending;
 mod shape;
+mod silence;
 mod smtp;
 
 pub use deliver::{DeliveryFailure, Notifier};
 pub use notice::{Notice, NoticeLine, NoticeWriter};
 pub use notice_maker::{NoticeMaker, open_outbox};
 pub use sending::{SendReport, send_all, start_notifying};
+pub use silence::{SilentRule, silent_rules};

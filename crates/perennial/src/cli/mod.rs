@@ -23,6 +23,7 @@ mod csv;
 mod demo;
 mod diff;
 mod doctor;
+mod erase;
 mod exit;
 mod export;
 mod feed;
@@ -113,6 +114,7 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Verify(verify::Verify),
+    Erase(erase::Erase),
     Doctor(doctor::Doctor),
     Notify(notify::Notify),
     Part(part::Part),
@@ -161,6 +163,7 @@ impl Command {
             Command::Import(args) => args.run(context),
             Command::Export(args) => args.run(context),
             Command::Verify(args) => args.run(context),
+            Command::Erase(args) => args.run(context),
             Command::Doctor(args) => args.run(context),
             Command::Notify(args) => args.run(context),
             Command::Part(args) => args.run(context),

@@ -56,6 +56,12 @@ pub(super) struct Run {
     /// End after this time, such as 8h
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     time_limit: Option<Span>,
+    /// End at this time, such as 2026-12-24T06:00
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    deadline: Option<Timestamp>,
+    /// End when the process that started this one ends
+    #[arg(long)]
+    with_parent: bool,
     /// End when the archive has grown by this much
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     size_limit: Option<u64>,
@@ -121,7 +127,7 @@ impl Run {
             let is_admin = self.admin || std::io::stderr().is_terminal();
             serve_beside(archive.clone(), self.listen, is_admin.then(AdminOptions::default))?;
         }
-        let _listening = signals::listen(context, &options.stop);
+        let _listening = signals::listen(context, &options.stop, self.with_parent);
         let progress = Progress::new();
         let status =
             crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
@@ -170,6 +176,8 @@ impl Run {
                 _ => bail!("--time-lapse {text}: write a number above 0, such as 3600, or max"),
             },
         };
+        let left = self.deadline.map(|deadline| (deadline - clock.now()).max(Span::ZERO));
+        let time_limit = self.time_limit.into_iter().chain(left).min();
         Ok(CrawlOptions {
             once: self.once,
             strategy: self.strategy,
@@ -180,7 +188,7 @@ impl Run {
             slot: self.period,
             interval: self.interval,
             limit: self.limit,
-            time_limit: self.time_limit,
+            time_limit,
             size_limit: self.size_limit,
             delay: self.delay,
             connections: self.connections,

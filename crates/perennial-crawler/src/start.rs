@@ -160,9 +160,11 @@ fn start_analyst(
     if let Some(warning) = analyst.confinement_warning() {
         warn(&warning);
     }
-    analyse_leftovers(archive, writer, &analyst, options.clock.now(), warn)?;
     let clock = options.clock.clone();
-    Ok(Some(Arc::new(PageAnalyst::new(archive, analyst, Box::new(move || clock.now())))))
+    // A virtual clock may be set forward after this, and has no captures of a wrong clock.
+    let now = move || if clock.is_time_lapse() { Timestamp::MAX } else { clock.now() };
+    analyse_leftovers(archive, writer, &analyst, now(), warn)?;
+    Ok(Some(Arc::new(PageAnalyst::new(archive, analyst, Box::new(now)))))
 }
 
 /// The feeds of the frontier with their publishing patterns.

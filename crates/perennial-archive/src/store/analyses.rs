@@ -413,7 +413,7 @@ impl Store {
         after: Option<CapturePlace>,
     ) -> anyhow::Result<Vec<NumberedAnalysis>> {
         let sql = format!(
-            "SELECT {CHANGE_COLUMNS}, {IS_CHANGE}, o.id, o.file FROM lessons l JOIN pages p ON p.id = l.page
+            "SELECT {CHANGE_COLUMNS}, coalesce({IS_CHANGE}, 0), o.id, o.file FROM lessons l JOIN pages p ON p.id = l.page
                 JOIN captures o ON o.id = (SELECT min(c.id) FROM captures c WHERE c.page = l.page AND c.time = l.time)
                 WHERE l.page = ?1 ORDER BY l.time DESC"
         );

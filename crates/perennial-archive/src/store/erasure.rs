@@ -17,6 +17,9 @@ type CaptureKey = (String, i64, i64, String);
 /// Tables with rows of a page that follow from its captures.
 const DERIVED: [&str; 7] = ["lessons", "known", "trees", "past_trees", "links", "versions", "crawl_pages"];
 
+/// Versions name the captures with their payloads. Both are complete again at the end of the transaction.
+const DEFERRED: &str = "PRAGMA defer_foreign_keys = ON";
+
 impl Store {
     /// Gives the captures of a rewritten file the places that a scan found, and deletes those that it did not find.
     pub(crate) fn replace_places(
@@ -27,6 +30,7 @@ impl Store {
         quarantined: &[QuarantinedRecord],
     ) -> anyhow::Result<()> {
         self.write_synced(|commit| {
+            commit.transaction.execute_batch(DEFERRED)?;
             let captures = "SELECT c.id, p.url, c.time, c.kind, c.digest, c.page FROM captures c
                 JOIN pages p ON p.id = c.page WHERE c.file = (SELECT id FROM files WHERE name = ?1) ORDER BY c.offset";
             let mut known: HashMap<CaptureKey, VecDeque<(i64, u32)>> = HashMap::new();
@@ -69,6 +73,7 @@ impl Store {
             Ok(())
         })?;
         self.write_synced(|commit| {
+            commit.transaction.execute_batch(DEFERRED)?;
             for (page, _) in &erased {
                 for table in DERIVED {
                     commit.transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page])?;

@@ -191,16 +191,8 @@ pub fn check_pages(database: &Path) -> anyhow::Result<PageCheck> {
 
 impl KnownSums {
     fn read(database: &Path) -> io::Result<KnownSums> {
-        let bytes = read_if_there(&beside(database, SUFFIXES[0]))?;
         let mut known = KnownSums::default();
-        if let Some((header, sums)) = bytes.split_at_checked(HEADER_BYTES)
-            && header.starts_with(MAGIC)
-        {
-            let mut numbers = words(&header[MAGIC.len()..]);
-            known.page_bytes = numbers.next().unwrap_or_default();
-            known.counter = numbers.next().unwrap_or_default();
-            known.settled = words(sums).collect();
-        }
+        // In this order: a checksum leaves the pending ones after it is among the settled ones.
         let bytes = read_if_there(&beside(database, SUFFIXES[1]))?;
         if let Some((pairs, sum)) = bytes.split_last_chunk::<4>()
             && checksum(pairs) == u32::from_le_bytes(*sum)
@@ -209,6 +201,15 @@ impl KnownSums {
             for (page, sum) in pages.filter(|(page, _)| *page > 0) {
                 known.pending.entry(page).or_default().insert(sum);
             }
+        }
+        let bytes = read_if_there(&beside(database, SUFFIXES[0]))?;
+        if let Some((header, sums)) = bytes.split_at_checked(HEADER_BYTES)
+            && header.starts_with(MAGIC)
+        {
+            let mut numbers = words(&header[MAGIC.len()..]);
+            known.page_bytes = numbers.next().unwrap_or_default();
+            known.counter = numbers.next().unwrap_or_default();
+            known.settled = words(sums).collect();
         }
         Ok(known)
     }

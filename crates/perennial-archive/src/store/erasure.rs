@@ -54,8 +54,8 @@ impl Store {
                 commit.transaction.run("DELETE FROM captures WHERE id = ?1", [id])?;
             }
             gone.iter().try_for_each(|(_, page)| commit.count_again(PageId(*page)))?;
-            commit.forget_set_aside(file)?;
-            quarantined.iter().try_for_each(|record| commit.set_aside(file, record))?;
+            commit.forget_quarantined(file)?;
+            quarantined.iter().try_for_each(|record| commit.quarantine(file, record))?;
             let sql = "UPDATE files SET committed = ?2 WHERE name = ?1";
             commit.transaction.run(sql, params![file, bytes as i64])
         })

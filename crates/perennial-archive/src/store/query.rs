@@ -143,7 +143,7 @@ pub struct ArchiveCounts {
     /// Captures dated in the future.
     pub n_future: u64,
     /// Records that could not be imported, trusted or analysed.
-    pub set_aside: QuarantineCounts,
+    pub quarantine: QuarantineCounts,
 }
 
 /// The payload that a 304 confirms.
@@ -295,7 +295,7 @@ impl Store {
             first_capture: self.first_capture()?.map(Timestamp::to_rfc3339),
             last_capture: self.last_capture(until)?.map(Timestamp::to_rfc3339),
             n_future: self.count_after(until)?,
-            set_aside: self.count_set_aside()?,
+            quarantine: self.count_quarantined()?,
         })
     }
 

@@ -404,7 +404,11 @@ fn a_running_crawl_obeys() {
     archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
     wait_until("the mistake is reported", || crawl.n_said("the crawl keeps its current settings") == 1);
     std::fs::write(archive.root.join("perennial.toml"), good).unwrap();
-    assert_eq!((first.n_requests("/"), first.n_requests("/second")), n_before, "a paused site is not visited");
+    assert_eq!(
+        (first.n_requests("/"), first.n_requests("/second")),
+        n_before,
+        "a paused site is not visited"
+    );
 
     // The site is resumed, and a visit of one page is requested.
     archive.ok(&["resume", &site]);

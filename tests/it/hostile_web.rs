@@ -344,7 +344,11 @@ fn a_private_host_is_contacted_only_if_the_user_named_it() {
     });
     let archive = following(&web, "");
     once(&archive, &[]);
-    assert_eq!((web.n_requests("/away"), secret.requests().len()), (1, 0), "a different port is a different service");
+    assert_eq!(
+        (web.n_requests("/away"), secret.requests().len()),
+        (1, 0),
+        "a different port is a different service"
+    );
     assert_eq!(line_of(&archive, &to)["error"], "guarded");
     // `diff` does not follow redirects of untrusted pages or load their private subresources either.
     let page = archive.root.join("page.html");

@@ -102,7 +102,11 @@ fn eval_has_one_object_per_site_and_plan() {
     assert_eq!((value("ruled", "static", "BR"), value("ruled", "static", "CR5")), (0.5, 1.0));
     assert_eq!((value("ruled", "combined", "BR"), value("ruled", "combined", "CR5")), (0.5, 1.0));
     assert_eq!(value("ruled", "combined", "CR5"), value("same", "combined", "CR5"));
-    assert_eq!(value("ruled", "near-0.01", "n_rules"), 0.0, "a site that always changes gives no correlation");
+    assert_eq!(
+        value("ruled", "near-0.01", "n_rules"),
+        0.0,
+        "a site that always changes gives no correlation"
+    );
 }
 
 #[test]

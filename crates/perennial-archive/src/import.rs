@@ -251,8 +251,7 @@ impl SourceReader<'_> {
             }
         }
         if n_by_name.is_empty() {
-            let what =
-                "no WARC file in its folder archive/: it is not a WACZ, or part of it is missing";
+            let what = "no WARC file in its folder archive/: it is not a WACZ, or part of it is missing";
             self.problem(&source, ImportProblem::without_offset(what.to_string()))?;
         }
         Ok(())

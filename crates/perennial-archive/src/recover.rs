@@ -95,12 +95,11 @@ impl fmt::Display for Repair {
             Repair::Erased { what } => write!(f, "completed the removal of {what}, which was begun"),
             Repair::MadeIndexAnew => write!(f, "repaired: the index was rebuilt from the state"),
             Repair::RemovedTexts => {
-                write!(
-                    f,
-                    "repaired: search.db was damaged and is removed; `perennial analyse` rebuilds it"
-                )
+                write!(f, "repaired: search.db was damaged and is removed; `perennial analyse` rebuilds it")
             }
-            Repair::MadeStateAnew { why } => write!(f, "repaired: state and index were rebuilt, because {why}"),
+            Repair::MadeStateAnew { why } => {
+                write!(f, "repaired: state and index were rebuilt, because {why}")
+            }
         }
     }
 }

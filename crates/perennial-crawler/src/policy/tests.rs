@@ -189,7 +189,10 @@ fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
     let scheduler = policy.scheduler_mut().unwrap();
     let rates = scheduler.belief(PageId(1)).unwrap().rates;
     let changes_per_day: f32 = rates.iter().take(24).sum();
-    assert!(changes_per_day < 2.0, "every response differed, every observation was the same: {changes_per_day}");
+    assert!(
+        changes_per_day < 2.0,
+        "every response differed, every observation was the same: {changes_per_day}"
+    );
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn old_words_in(name: &str, source: &str) -> Vec<String> {
 /// What to write instead of the old words of an identifier.
 fn replacements<'i>(file: &'i str, identifier: &'i str) -> impl Iterator<Item = &'static str> + 'i {
     let words = words_in_identifier(identifier);
-    let is_exempt = |exception: &&str| match exception.contains('/') {
+    let is_exempt = move |exception: &&str| match exception.contains('/') {
         true => file.starts_with(*exception),
         false => *exception == identifier,
     };

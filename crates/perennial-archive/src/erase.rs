@@ -299,7 +299,7 @@ fn tombstone(
 /// The manifest records each rewritten file once.
 fn record_in_manifest(archive: &Archive, erasure: &Erasure) -> anyhow::Result<()> {
     let mut manifest = Manifest::load(&archive.manifest_path())?;
-    let mut acts = Vec::new();
+    let mut changes = Vec::new();
     for name in &erasure.files {
         let (bytes, sha256) = manifest::file_digest(&archive.warc_dir(), name)?;
         if manifest.listed().get(name.as_str()).is_some_and(|(_, listed)| *listed == sha256) {
@@ -311,9 +311,9 @@ fn record_in_manifest(archive: &Archive, erasure: &Erasure) -> anyhow::Result<()
             Ok(())
         })?;
         let (what, reason) = (erasure.part.name().to_owned(), erasure.reason.clone());
-        acts.push(ManifestAct::Erased { file: name.clone(), bytes, sha256, what, n_records, reason });
+        changes.push(ManifestAct::Erased { file: name.clone(), bytes, sha256, what, n_records, reason });
     }
-    manifest.append(&archive.manifest_path(), acts, now())
+    manifest.append(&archive.manifest_path(), changes, now())
 }
 
 /// Gives the captures of a rewritten file their new places, and removes the erased ones.

@@ -170,15 +170,15 @@ impl Manifest {
         self.latest().into_iter().filter_map(|(file, act)| Some((file, act.content()?))).collect()
     }
 
-    /// Appends acts, and syncs them to disk.
+    /// Appends changes, and syncs them to disk.
     pub(crate) fn append(
         &mut self,
         path: &Path,
-        acts: impl IntoIterator<Item = ManifestAct>,
+        changes: impl IntoIterator<Item = ManifestAct>,
         now: Timestamp,
     ) -> anyhow::Result<()> {
         let mut text = String::new();
-        for act in acts {
+        for act in changes {
             let (n, before) = (self.entries.len() as u64 + 1, self.head().to_owned());
             let entry = ManifestEntry { n, time: now.to_rfc3339(), act, before };
             let whole = serde_json::to_string(&entry)?;
@@ -235,7 +235,7 @@ impl Archive {
 pub(crate) fn list_complete_files(archive: &Archive, store: &Store) -> anyhow::Result<()> {
     let mut manifest = Manifest::load(&archive.manifest_path())?;
     let on_disk = files::list(&archive.warc_dir())?;
-    let mut acts = Vec::new();
+    let mut changes = Vec::new();
     let mut n_bytes = 0;
     for row in store.files()?.into_iter().rev().filter(|row| row.state != FileState::Open) {
         let Some(file) = on_disk.iter().find(|file| file.name == row.name && !file.is_open) else { continue };
@@ -245,10 +245,10 @@ pub(crate) fn list_complete_files(archive: &Archive, store: &Store) -> anyhow::R
         }
         n_bytes += file.bytes;
         let (bytes, sha256) = file_digest(&archive.warc_dir(), &row.name)?;
-        acts.push(ManifestAct::Added { file: row.name, bytes, sha256 });
+        changes.push(ManifestAct::Added { file: row.name, bytes, sha256 });
     }
-    acts.reverse();
-    manifest.append(&archive.manifest_path(), acts, super::now())
+    changes.reverse();
+    manifest.append(&archive.manifest_path(), changes, super::now())
 }
 
 /// Complete files whose captures the state lacks, wholly or in part, because it was replaced by an older one. The next

@@ -204,7 +204,7 @@ fn check_databases(archive: &Archive, report: &mut VerifyReport) -> anyhow::Resu
     let hints = [
         (archive.state_path(), STATE, "use --repair"),
         (archive.texts_path(), SEARCH, "use --repair"),
-        (archive.outbox_path(), "outbox.db", "move it away, and rules begin anew"),
+        (archive.outbox_path(), "outbox.db", "move it away, and rules start again"),
     ];
     for (path, name, hint) in hints {
         let PageCheck::Contradicting(pages) = check_pages(&path)? else { continue };

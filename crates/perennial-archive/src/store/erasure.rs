@@ -40,8 +40,8 @@ impl Store {
                 Ok(())
             })?;
             // No two captures may have one place, not even for a moment.
-            let aside = "UPDATE captures SET offset = -1 - offset WHERE file = (SELECT id FROM files WHERE name = ?1)";
-            commit.transaction.run(aside, [file])?;
+            let moved = "UPDATE captures SET offset = -1 - offset WHERE file = (SELECT id FROM files WHERE name = ?1)";
+            commit.transaction.run(moved, [file])?;
             for row in rows {
                 let key = (row.url.clone(), row.time.as_millis(), row.kind.code(), row.digest.clone());
                 let Some((id, _)) = known.get_mut(&key).and_then(VecDeque::pop_front) else { continue };

@@ -28,7 +28,7 @@ pub fn silent_rules(archive: &Archive) -> anyhow::Result<Vec<SilentRule>> {
     let outbox = Outbox::open_read(&archive.outbox_path());
     let reason = |rule: &NotifyRule| -> anyhow::Result<Option<String>> {
         Ok(match &outbox {
-            Err(error) => Some(format!("{error:#}: move the file away, and rules begin anew")),
+            Err(error) => Some(format!("{error:#}: move the file away, and rules start again")),
             Ok(outbox) => match outbox.as_ref().filter(|_| follows_place(archive, &rule.condition.place)) {
                 None if !follows_place(archive, &rule.condition.place) => {
                     Some("no site that is followed and not paused has such pages".to_owned())

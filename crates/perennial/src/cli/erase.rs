@@ -58,7 +58,7 @@ impl Erase {
     }
 }
 
-fn print(report: &ErasureReport, is_asked: bool, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+fn print(report: &ErasureReport, is_confirmed: bool, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     for url in &report.urls {
         writeln!(out, "{url}")?;
     }
@@ -80,7 +80,7 @@ fn print(report: &ErasureReport, is_asked: bool, out: &mut dyn std::io::Write) -
     }
     if report.is_done {
         writeln!(out, "exclude it in perennial.toml, or the next crawl captures it again")?;
-    } else if !is_asked && report.n_records > 0 {
+    } else if !is_confirmed && report.n_records > 0 {
         writeln!(out, "nothing was changed: add --yes to erase")?;
     }
     Ok(())

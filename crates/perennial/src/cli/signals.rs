@@ -50,15 +50,15 @@ pub(super) fn listen(context: &Context, stop: &StopHandle, with_parent: bool) ->
     listening
 }
 
-/// How often a crawl looks whether its parent lives.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(500);
+/// How often a crawl checks whether its parent lives.
+const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Waits until the process that started this one has ended. The system then gives this process another parent.
 async fn parent_ended() {
     let parent = rustix::process::getppid();
-    let mut looks = tokio::time::interval(LOOK);
+    let mut checks = tokio::time::interval(CHECK_INTERVAL);
     while rustix::process::getppid() == parent {
-        looks.tick().await;
+        checks.tick().await;
     }
 }
 

@@ -47,8 +47,9 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
         }
         let began = Instant::now();
         let stop = AtomicBool::new(false);
-        let done =
-            one_core.install(|| analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|_| ()))?;
+        let done = one_core.install(|| {
+            analyse_backlog(archive, writer.store_mut(), &analyst, archive.horizon(), &stop, &|_| ())
+        })?;
         let analysed = began.elapsed();
         let (observations, learned) = record_all(archive, web.end + Span::from_hours(48))?;
         let n_new = (observations - n_before).max(1) as f64;

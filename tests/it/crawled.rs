@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
 /// An archive in a temporary folder.
@@ -94,7 +94,8 @@ impl Archive {
 
     /// The status codes in the analyses of a page, in chronological order.
     pub(crate) fn seen(&self, url: &str) -> Vec<i64> {
-        let state = Connection::open(self.root.join("state.db")).unwrap();
+        let state = Connection::open_with_flags(self.root.join("state.db"), OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .unwrap();
         let sql = "SELECT seen FROM lessons JOIN pages ON id = page WHERE url = ?1 ORDER BY time";
         let mut statement = state.prepare(sql).unwrap();
         statement.query_map([url], |row| row.get(0)).unwrap().map(Result::unwrap).collect()

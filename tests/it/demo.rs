@@ -46,7 +46,7 @@ fn ended(child: Child) -> serde_json::Value {
 fn n_captures(archive: &Path) -> u32 {
     let Ok(archive) = perennial_archive::Archive::open(archive) else { return 0 };
     let Ok(store) = archive.store() else { return 0 };
-    store.counts().map_or(0, |counts| counts.n_captures as u32)
+    store.counts(perennial_core::time::Timestamp::MAX).map_or(0, |counts| counts.n_captures as u32)
 }
 
 /// Kills the demonstration repeatedly, then lets it finish.

@@ -56,7 +56,7 @@ fn writer_process() {
     let Ok(dir) = std::env::var("PERENNIAL_TEST_ARCHIVE") else { panic!("started by another test only") };
     let archive = Archive::open(Path::new(&dir)).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
-    let mut n = writer.store().counts().unwrap().n_captures;
+    let mut n = writer.store().counts(perennial_core::time::Timestamp::MAX).unwrap().n_captures;
     let mut out = std::io::stdout().lock();
     writeln!(out, "\nat {n}").unwrap();
     loop {
@@ -249,7 +249,7 @@ fn a_state_that_is_behind_catches_up() {
     writer.commit().unwrap();
     drop(writer);
     fs::rename(root.join("earlier.db"), root.join("state.db")).unwrap();
-    for suffix in ["-wal", "-shm"] {
+    for suffix in ["-wal", "-shm", "-sums", "-sums-pending"] {
         let _ = fs::remove_file(root.join(format!("state.db{suffix}")));
     }
     let writer = ArchiveWriter::open(&archive).unwrap();

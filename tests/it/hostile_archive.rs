@@ -73,7 +73,9 @@ fn total(report: &serde_json::Value, name: &str) -> u64 {
     report["files"].as_array().unwrap().iter().map(|file| file[name].as_u64().unwrap()).sum()
 }
 
+/// The state, open for changes by hand. Earlier versions of this program kept no checksums of it.
 fn state(archive: &Archive) -> Connection {
+    let _ = std::fs::remove_file(archive.root.join("state.db-sums"));
     Connection::open(archive.root.join("state.db")).unwrap()
 }
 
@@ -535,5 +537,66 @@ fn a_run_of_the_index_that_cannot_be_read_is_written_again() {
             std::fs::remove_file(&runs[0]).unwrap();
         }
     }
+    verified(&archive, 0);
+}
+
+/// A zip file with these entries, deflated, as plain `zip -r` makes it. Names may occur several times.
+fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut file, mut directory) = (Vec::new(), Vec::new());
+    for (name, content) in entries {
+        let mut member = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+        member.write_all(content).unwrap();
+        let (packed, offset) = (member.finish().unwrap(), file.len() as u32);
+        let mut crc = flate2::Crc::new();
+        crc.update(content);
+        let mut facts = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0];
+        for number in [crc.sum(), packed.len() as u32, content.len() as u32] {
+            facts.extend(number.to_le_bytes());
+        }
+        facts.extend((name.len() as u16).to_le_bytes());
+        facts.extend([0, 0]);
+        file.extend([b"PK\x03\x04", &facts[..], name.as_bytes(), &packed].concat());
+        directory.extend(
+            [b"PK\x01\x02\x14\0", &facts[..], &[0; 10], &offset.to_le_bytes(), name.as_bytes()].concat(),
+        );
+    }
+    let n = (entries.len() as u16).to_le_bytes();
+    let (start, length) = ((file.len() as u32).to_le_bytes(), (directory.len() as u32).to_le_bytes());
+    [&file[..], &directory, b"PK\x05\x06\0\0\0\0", &n, &n, &length, &start, &[0, 0]].concat()
+}
+
+#[test]
+fn all_entries_of_a_zip_file_are_read_even_deflated_and_of_one_name() {
+    let archive = Archive::new();
+    let page = |n: u32| {
+        gzip(&response(&format!("http://zip.example/{n}"), "2024-01-01T00:00:00Z", "", &format!("{PAGE}{n}")))
+    };
+    let (one, two, three) = (page(1), page(2), page(3));
+    let evil = "archive/evil\u{1b}[2J\u{9b}31m.warc.gz";
+    let bytes = zipped(&[("archive/a.warc.gz", &one), ("archive/a.warc.gz", &two), (evil, &three)]);
+    let path = file(&archive, "plain.wacz", &bytes);
+    let ran = perennial(&archive.root, ["import", "--no-analysis", path.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{} {}", ran.stdout, ran.stderr);
+    assert!(commands_in(&ran.stdout).is_empty(), "{}", ran.stdout);
+    assert!(ran.stdout.contains("entry 2 of this name"), "{}", ran.stdout);
+    for n in 1..=3 {
+        let sql =
+            format!("SELECT count(*) FROM pages WHERE url = 'http://zip.example/{n}' AND n_captures = 1");
+        assert_eq!(count(&archive, &sql), 1, "page {n}");
+    }
+    verified(&archive, 0);
+}
+
+#[test]
+fn a_damaged_entry_of_a_zip_file_is_named_and_the_others_are_read() {
+    let archive = Archive::new();
+    let page = |n: u32| {
+        gzip(&response(&format!("http://zip.example/{n}"), "2024-01-01T00:00:00Z", "", &format!("{PAGE}{n}")))
+    };
+    let (one, two) = (page(1), page(2));
+    let mut bytes = zipped(&[("archive/a.warc.gz", &one), ("archive/b.warc.gz", &two)]);
+    bytes[30 + "archive/a.warc.gz".len() + 20] ^= 0x10;
+    let report = import_only(&archive, &file(&archive, "damaged.wacz", &bytes));
+    assert_eq!((total(&report, "n_captures"), total(&report, "n_defects")), (1, 1), "{report}");
     verified(&archive, 0);
 }

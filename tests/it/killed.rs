@@ -1,5 +1,5 @@
-//! SIGKILL of every command that writes: crawl, import, rebuild, and a closing crawl. Right after each kill `verify`
-//! finds no defect, and in the end nothing is lost, torn or duplicated.
+//! SIGKILL of every command that writes: crawl, import, analysis, repair, rebuild, erasure, and a closing crawl. Right
+//! after each kill `verify` finds no defect, and in the end nothing is lost, torn or duplicated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -22,13 +22,13 @@ const N_SAMPLES: usize = 60;
 
 #[test]
 fn kills_of_all_that_writes_lose_nothing() {
-    Killer::new(5).run(6);
+    Killer::new(5).run(4);
 }
 
 #[test]
 #[ignore = "takes minutes: the command is in experiments/power-loss/README.md"]
 fn two_hundred_kills() {
-    Killer::new(6).run(50);
+    Killer::new(6).run(30);
 }
 
 /// The command that is killed.
@@ -37,14 +37,22 @@ enum Work {
     Crawl,
     Close,
     Import,
+    Analyse,
+    Repair,
     Rebuild,
+    Erase,
 }
+
+const ALL: [Work; 7] =
+    [Work::Crawl, Work::Import, Work::Analyse, Work::Close, Work::Repair, Work::Rebuild, Work::Erase];
 
 struct Killer {
     archive: Archive,
     web: Web,
     sources: tempfile::TempDir,
     imported: Vec<PathBuf>,
+    /// Hosts of imported captures that were to be erased.
+    erased: BTreeSet<String>,
     rng: Rng,
     /// The maximum delay before a kill. It adapts to earlier runs: about every second kill should come too late.
     patience: BTreeMap<Work, Duration>,
@@ -81,6 +89,7 @@ impl Killer {
             web,
             sources: tempfile::tempdir().unwrap(),
             imported: Vec::new(),
+            erased: BTreeSet::new(),
             rng: Rng::new(seed),
             patience: BTreeMap::new(),
             n_unfinished: 0,
@@ -92,7 +101,7 @@ impl Killer {
         let mut n_kills: BTreeMap<Work, usize> = BTreeMap::new();
         // A run that ends before its kill does not count. The bound ends a test in which no kill succeeds.
         for _ in 0..n_each * 20 {
-            for work in [Work::Crawl, Work::Import, Work::Close, Work::Rebuild] {
+            for work in ALL {
                 let n_done = n_kills.entry(work).or_default();
                 if *n_done < n_each && self.kill(work) {
                     *n_done += 1;
@@ -122,7 +131,15 @@ impl Killer {
                 let path = self.new_source();
                 vec!["import".into(), "--no-analysis".into(), path.to_string_lossy().into_owned()]
             }
+            Work::Analyse => vec!["analyse".into()],
+            Work::Repair => vec!["verify".into(), "--repair".into()],
             Work::Rebuild => vec!["verify".into(), "--rebuild".into()],
+            Work::Erase => {
+                let host =
+                    format!("s{}-{}.example", self.rng.below(self.imported.len()), self.rng.below(N_SAMPLES));
+                self.erased.insert(host.clone());
+                ["erase", &host, "--reason", "a test", "--yes"].map(str::to_string).into()
+            }
         };
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let n_lines = self.archive.log().len();
@@ -167,6 +184,10 @@ impl Killer {
         self.archive.ok(&["run", "--once", "--delay", "0", "--no-analysis"]);
         let sources = self.imported.iter().map(|path| path.to_str().unwrap());
         self.archive.ok(&["import", "--no-analysis"].into_iter().chain(sources).collect::<Vec<_>>());
+        for host in &self.erased {
+            // It fails if nothing is left to erase.
+            self.archive.run(&["erase", host, "--reason", "a test", "--yes"]);
+        }
         let report = self.archive.json(&["verify"]);
         assert!(report["unfinished"].as_array().unwrap().is_empty(), "{report}");
         let (mut seen, mut n_imported) = (BTreeSet::new(), 0);
@@ -181,7 +202,8 @@ impl Killer {
                 Ok(())
             })
             .unwrap();
-        assert_eq!(n_imported, self.imported.len() * N_SAMPLES * 6, "imported captures");
+        let n_samples = self.imported.len() * N_SAMPLES - self.erased.len();
+        assert_eq!(n_imported, n_samples * 6, "imported captures");
         let log = self.archive.log();
         assert!(log.len() > N_PAGES, "hardly anything was crawled: {}", log.len());
         for line in log {
@@ -199,7 +221,8 @@ impl Killer {
 /// Waits and kills. Returns false if the process ended earlier, which must have been a success.
 fn kill_after(child: &mut Child, delay: Duration) -> bool {
     if let Some(status) = found_within(delay, || child.try_wait().unwrap()) {
-        assert!(matches!(status.code(), Some(0 | 15)), "it ended by itself: {status}");
+        // An erasure fails if nothing is left to erase.
+        assert!(matches!(status.code(), Some(0 | 1 | 15)), "it ended by itself: {status}");
         return false;
     }
     let _ = child.kill();

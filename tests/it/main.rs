@@ -33,15 +33,18 @@ mod diff_view;
 mod doctor;
 mod documents;
 mod durability;
+mod evidence;
 mod extract;
 mod facts;
 mod feeds;
+mod flips;
 mod formats;
 mod hostile_archive;
 #[cfg(feature = "interop")]
 mod hostile_browser;
 #[cfg(feature = "interop")]
 mod hostile_reader;
+mod hostile_time;
 mod hostile_web;
 mod hostile_worker;
 mod hubs;
@@ -82,6 +85,7 @@ mod simulate;
 mod snapshots;
 mod sources;
 mod sql;
+mod stopping;
 mod tables;
 mod terms;
 mod town;

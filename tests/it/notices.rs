@@ -11,6 +11,7 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 use hyper::http::Request;
 use perennial_archive::Archive as Library;
+use perennial_archive::store::CapturePlace;
 use perennial_core::rng::Rng;
 use perennial_server::{Options, Origin, Origins, Server, router};
 use serde_json::Value;
@@ -161,7 +162,7 @@ fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
     let library = Library::open(&archive.root).unwrap();
     let store = library.store().unwrap();
     let (mut found, mut unclear) = (HashSet::new(), HashSet::new());
-    for page in store.pages_analysed_after(None).unwrap() {
+    for page in store.pages_analysed_after(CapturePlace { time: None, number: None }).unwrap() {
         let url = store.page_url(page).unwrap();
         let captures = store.page_captures(page).unwrap();
         let has = |at: usize| {

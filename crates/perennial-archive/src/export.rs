@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 
 use super::index::record_line;
+use super::signature::SigningKey;
 use super::substitute::Substitutes;
 use super::transcription::transcribe_record;
 use super::tree_export::write_trees;
@@ -62,6 +63,7 @@ pub fn export(
     format: RecordFormat,
     filter: &CaptureFilter,
     with_trees: bool,
+    key: Option<&SigningKey>,
     now: Timestamp,
     out: &mut File,
     progress: &dyn Fn(u64),
@@ -77,7 +79,7 @@ pub fn export(
         bail!("no capture fits: see what there is with `perennial status`");
     }
     let n_damaged = Cell::new(0);
-    let part = ExportJob { archive: snapshot.archive(), chosen, with_trees, now, progress, n_damaged };
+    let part = ExportJob { archive: snapshot.archive(), chosen, with_trees, key, now, progress, n_damaged };
     let n_trees = match format {
         RecordFormat::Cdxj => {
             write_cdxj(snapshot, filter, out)?;
@@ -100,6 +102,7 @@ struct ExportJob<'a> {
     archive: &'a Archive,
     chosen: ExportSelection<'a>,
     with_trees: bool,
+    key: Option<&'a SigningKey>,
     now: Timestamp,
     progress: &'a dyn Fn(u64),
     /// Captures left out so far.
@@ -210,7 +213,7 @@ impl ExportJob<'_> {
         wacz.add("indexes/index.cdx.gz", |out| write_index_blocks(&self.chosen, out, &mut blocks))?;
         wacz.add("indexes/index.idx", |out| Ok(out.write_all(blocks.as_bytes())?))?;
         wacz.add("pages/pages.jsonl", |out| write_pages(&self.chosen, out))?;
-        wacz.finish(self.archive, self.now)?;
+        wacz.finish(self.archive, self.key, self.now)?;
         Ok(n_trees)
     }
 }
@@ -308,7 +311,11 @@ impl<W: Write + Seek> WaczWriter<W> {
         Ok(hash)
     }
 
-    fn finish(mut self, archive: &Archive, now: Timestamp) -> anyhow::Result<()> {
+    fn finish(mut self, archive: &Archive, key: Option<&SigningKey>, now: Timestamp) -> anyhow::Result<()> {
+        // Whoever has the signed export can check the archive with it later.
+        if let Ok(mut manifest) = File::open(archive.manifest_path()) {
+            self.add("manifest.jsonl", |out| Ok(io::copy(&mut manifest, out).map(drop)?))?;
+        }
         let mut package = json!({
             // The specification requires "wacz", but its own validator accepts only this value.
             "profile": "data-package",
@@ -322,7 +329,10 @@ impl<W: Write + Seek> WaczWriter<W> {
         }
         let text = serde_json::to_string_pretty(&package)?;
         let hash = self.add("datapackage.json", |out| Ok(out.write_all(text.as_bytes())?))?;
-        let digest = json!({ "path": "datapackage.json", "hash": hash });
+        let mut digest = json!({ "path": "datapackage.json", "hash": hash });
+        if let Some(key) = key {
+            digest["signedData"] = key.signed_data(&hash, now)?;
+        }
         let text = serde_json::to_string_pretty(&digest)?;
         self.add("datapackage-digest.json", |out| Ok(out.write_all(text.as_bytes())?))?;
         self.zip.finish()?.flush()?;

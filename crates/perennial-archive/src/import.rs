@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anyhow::{Context, bail};
 use perennial_core::text::untrusted::{self, BoundedLine, bounded_lines};
+use perennial_core::time::Timestamp;
 use perennial_warc::cdxj::CdxjLine;
 use perennial_warc::{Damage, WarcItem, WarcReader};
 use serde::Serialize;
@@ -23,7 +24,7 @@ use sha2::{Digest, Sha256};
 use super::recover::BATCH_ROWS;
 use super::scan::{ScanItem, ScanSummary, looks_like_warc, scan_reachable};
 use super::transcription::transcribe_record;
-use super::{ArchiveWriter, files, sync_dir};
+use super::{ArchiveWriter, files, now, sync_dir, zip_entries};
 use crate::store::{CaptureRow, FileRow, FileState, QuarantinedRecord, Store};
 
 /// Maximum number of problems listed per file; further ones are only counted.
@@ -114,6 +115,7 @@ pub fn import(
         check_readable(path)?;
     }
     let dir = writer.archive().warc_dir();
+    let is_time_lapse = writer.archive().settings().archive.time_lapse;
     let known = known_sources(writer.store())?;
     let (sender, receiver) = sync_channel(16);
     let next = AtomicUsize::new(0);
@@ -137,7 +139,7 @@ pub fn import(
             });
         }
         drop(sender);
-        take_in(writer.store_mut(), &dir, receiver)
+        take_in(writer.store_mut(), &dir, is_time_lapse, receiver)
     })?;
     let mut report = ImportReport { files, indexes: Vec::new() };
     for path in indexes {
@@ -229,20 +231,26 @@ impl SourceReader<'_> {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             return self.read_warc(source, &name, &mut file).with_context(context);
         }
-        let unreadable = |error: zip::result::ZipError| UnreadableSource(error.to_string());
-        let mut zip = zip::ZipArchive::new(BufReader::new(file)).map_err(unreadable)?;
-        let mut n_warcs = 0;
-        for index in 0..zip.len() {
-            let mut entry = zip.by_index(index).map_err(unreadable)?;
-            let entry_name = entry.name().map_err(unreadable)?.into_owned();
+        let mut n_by_name: HashMap<String, usize> = HashMap::new();
+        for entry in zip_entries::entries(&file).map_err(UnreadableSource)? {
             // Only the last part of the name is used. A path with `..` therefore cannot leave the folder.
-            let name = entry_name.rsplit('/').next().unwrap_or_default().to_string();
-            if entry_name.starts_with("archive/") && files::is_warc_name(&name) {
-                n_warcs += 1;
-                self.read_warc(format!("{source}/{entry_name}"), &name, &mut entry).with_context(context)?;
+            let name = entry.name.rsplit('/').next().unwrap_or_default().to_string();
+            if entry.name.starts_with("archive/") && files::is_warc_name(&name) {
+                let shown = untrusted::terminal_safe(&entry.name).into_owned();
+                let n_alike = n_by_name.entry(shown.clone()).or_default();
+                *n_alike += 1;
+                let entry_source = match n_alike {
+                    1 => format!("{source}/{shown}"),
+                    n => format!("{source}/{shown} (entry {n} of this name)"),
+                };
+                let read = entry.open(&file).map_err(|error| UnreadableSource(error.to_string()).into());
+                let read = read.and_then(|mut entry| self.read_warc(entry_source.clone(), &name, &mut entry));
+                // An unreadable entry must not prevent the import of others.
+                read.or_else(|error| self.report_unreadable(Path::new(&entry_source), error))
+                    .with_context(context)?;
             }
         }
-        if n_warcs == 0 {
+        if n_by_name.is_empty() {
             let what = "no WARC file in its folder archive/: it is not a WACZ, or part of it is missing";
             self.problem(&source, ImportProblem::without_offset(what.to_string()))?;
         }
@@ -415,7 +423,22 @@ pub(super) fn copy_digested(input: &mut dyn Read, copy: &mut dyn Write) -> anyho
     Ok(format!("sha256:{}", data_encoding::HEXLOWER.encode(&hasher.finalize())))
 }
 
+impl FileReport {
+    fn add(&mut self, problem: ImportProblem) {
+        self.n_problems += 1;
+        self.n_defects += u64::from(problem.is_defect);
+        if self.problems.len() < MAX_LISTED {
+            self.problems.push(problem);
+        }
+    }
+}
+
 impl ImportProblem {
+    fn from_future(row: &CaptureRow) -> ImportProblem {
+        let what = format!("dated {}, in the future: it counts only then", row.time.to_rfc3339());
+        ImportProblem { offset: row.offset, skipped_bytes: 0, what, is_defect: false }
+    }
+
     fn from_damage(damage: &Damage) -> ImportProblem {
         let what = damage.cause.to_string();
         ImportProblem { offset: damage.offset, skipped_bytes: damage.length, what, is_defect: true }
@@ -431,6 +454,7 @@ impl ImportProblem {
 fn take_in(
     store: &mut Store,
     dir: &Path,
+    is_time_lapse: bool,
     receiver: Receiver<ImportMessage>,
 ) -> anyhow::Result<Vec<FileReport>> {
     let mut reports: Vec<FileReport> = Vec::new();
@@ -454,14 +478,13 @@ fn take_in(
                 let report = file_report(&mut reports, &source);
                 report.n_captures += done.n_captures;
                 report.n_duplicates += done.n_duplicates;
+                let horizon = if is_time_lapse { Timestamp::MAX } else { now() };
+                for row in rows.iter().filter(|row| row.time > horizon) {
+                    report.add(ImportProblem::from_future(row));
+                }
             }
             ImportMessage::Problem { source, problem } => {
-                let report = file_report(&mut reports, &source);
-                report.n_problems += 1;
-                report.n_defects += u64::from(problem.is_defect);
-                if report.problems.len() < MAX_LISTED {
-                    report.problems.push(problem);
-                }
+                file_report(&mut reports, &source).add(problem);
             }
             ImportMessage::End { source, scanned, bytes } => {
                 let report = file_report(&mut reports, &source);

@@ -24,7 +24,7 @@ use crate::store::{Capture, CaptureKind, IndexRun, Store};
 const GROWTH: u64 = 4;
 
 /// The extra field of a line that names a substitute record: the time of that record.
-const SHOWS: &str = "shows";
+pub(super) const SHOWS: &str = "shows";
 
 /// The index line of a capture's own record, as `cdxj-indexer` would write it.
 pub(super) fn record_line(capture: &Capture) -> CdxjLine {
@@ -167,6 +167,15 @@ pub(super) fn forget_lost_runs(store: &mut Store, dir: &Path) -> anyhow::Result<
         }
     }
     Ok(None)
+}
+
+/// Writes the whole index again from the state.
+pub(super) fn rewrite(store: &mut Store, dir: &Path) -> anyhow::Result<()> {
+    if let Some(first) = store.runs()?.first() {
+        store.forget_runs_from(first)?;
+    }
+    remove_unnamed_runs(store, dir)?;
+    write_tail_run(store, dir)
 }
 
 /// Removes index files that the state does not name; a crash left them.

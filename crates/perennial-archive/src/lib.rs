@@ -18,14 +18,18 @@
 //! | `snapshot` | the archive as one reader sees it, unchanging |
 //! | `scan`, `recover` | a WARC file -> rows and damage; the state after a crash -> one that agrees with the files |
 //! | `repair` | a WARC file after a crash -> its sound records, and a side file |
-//! | [`import`], `transcription` | files of other tools -> captures |
+//! | [`import`], `transcription`, `zip_entries` | files of other tools -> captures |
 //! | [`export`], `tree_export`, [`parquet`] | a part of the archive -> WACZ, WARC, CDXJ, Vi-XML; tables -> Parquet |
 //! | [`verify`] | an archive -> every defect in it |
+//! | [`erase`] | records of a page or a site -> tombstones, and nothing derived from them |
+//! | [`signature`] | a digest -> its signature with the archive's key |
+//! | [`manifest`] | complete WARC files -> a chain of their digests |
 //! | `files` | names of WARC files, and where each is on disk |
 
 mod content;
 mod crawl_record;
 pub mod disk;
+pub mod erase;
 mod exchange;
 pub mod export;
 pub mod feeds;
@@ -35,6 +39,7 @@ pub mod index;
 mod indexer;
 pub mod links;
 pub mod lock;
+pub mod manifest;
 pub mod parquet;
 pub mod parts;
 mod read;
@@ -43,6 +48,7 @@ mod repair;
 mod scan;
 pub mod settings;
 mod settings_watch;
+pub mod signature;
 mod snapshot;
 pub mod store;
 mod substitute;
@@ -50,6 +56,7 @@ mod transcription;
 mod tree_export;
 pub mod verify;
 mod writer;
+mod zip_entries;
 
 pub use content::{HOPS, write_hops};
 pub use crawl_record::{CrawlRecord, FetchInProgress};
@@ -169,6 +176,24 @@ impl Archive {
     /// Path of the database of unsent notices.
     pub fn outbox_path(&self) -> PathBuf {
         self.root.join("outbox.db")
+    }
+
+    /// The last instant whose captures count as made. A record may claim any date, and a clock may have been ahead. Such
+    /// captures must not move "now" or hide later ones. In a time-lapse the virtual clock may be ahead of the real one.
+    pub fn horizon(&self) -> Timestamp {
+        if self.settings.archive.time_lapse { Timestamp::MAX } else { now() }
+    }
+
+    /// Records in the settings that captures have the times of a virtual clock.
+    pub fn mark_time_lapse(&self) -> anyhow::Result<Archive> {
+        if self.settings.archive.time_lapse {
+            return Ok(self.clone());
+        }
+        settings::edit(&self.settings_path(), |document, _| {
+            document["archive"]["time_lapse"] = toml_edit::value(true);
+            Ok(())
+        })?;
+        Archive::open(&self.root)
     }
 
     /// Opens a WARC file for reading.

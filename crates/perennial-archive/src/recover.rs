@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde::Serialize;
 
+use super::erase::complete_erasure;
 use super::repair::repair_file;
 use super::scan::{ScanItem, scan};
 use super::{Archive, files, index, make_dir, sync_dir};
@@ -53,8 +54,16 @@ pub enum Repair {
     Unread { file: String, why: String },
     /// An index file had changed since it was written. The index is rebuilt from this file on.
     ForgotRuns { file: String },
-    /// The state named captures that the files lack. It was rebuilt from the files.
+    /// The state named captures that the files lack, or was damaged. It was rebuilt from the files.
     MadeStateAnew { why: String },
+    /// The former state was kept beside the rebuilt one.
+    KeptState { file: String },
+    /// The index contradicted the state. It was rebuilt from the state.
+    MadeIndexAnew,
+    /// The damaged text index was removed.
+    RemovedTexts,
+    /// A removal that was begun was completed.
+    Erased { what: String },
 }
 
 impl fmt::Display for Repair {
@@ -80,6 +89,14 @@ impl fmt::Display for Repair {
                     "repaired: {file} differed from its recorded state; the index was rebuilt from there"
                 )
             }
+            Repair::KeptState { file } => {
+                write!(f, "kept the former state as {file}; delete it when you no longer need it")
+            }
+            Repair::Erased { what } => write!(f, "completed the removal of {what}, which was begun"),
+            Repair::MadeIndexAnew => write!(f, "repaired: the index was rebuilt from the state"),
+            Repair::RemovedTexts => {
+                write!(f, "repaired: search.db was damaged and is removed; `perennial analyse` rebuilds it")
+            }
             Repair::MadeStateAnew { why } => {
                 write!(f, "repaired: state and index were rebuilt, because {why}")
             }
@@ -97,12 +114,15 @@ pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)>
     let mut store = Store::open_write_with(&archive.state_path(), Some(archive))?;
     let mut repairs = Vec::new();
     if was_unchecked {
-        let counts = store.counts()?;
+        let counts = store.counts(archive.horizon())?;
         repairs.push(Repair::Checked {
             n_captures: counts.n_captures,
             n_mismatching: counts.quarantine.n_mismatching,
             n_unfounded: counts.n_unfounded,
         });
+    }
+    if let Some(what) = complete_erasure(archive, &mut store)? {
+        repairs.push(Repair::Erased { what });
     }
     match state_is_ahead(archive, &store)? {
         Some(why) => {
@@ -131,6 +151,7 @@ pub(crate) fn rebuild_state(
     let mut fresh = Store::open_write(&new_state_path(archive))?;
     catch_up(archive, &mut fresh, repairs, progress)?;
     keep_sources(archive, &mut fresh)?;
+    fresh.carry_over(&archive.state_path())?;
     index::write_tail_run(&mut fresh, &archive.index_dir())?;
     // The text index has the page numbers of the replaced state.
     Texts::remove(&archive.texts_path())?;

@@ -1,25 +1,29 @@
-//! An archive -> a list of its defects. It checks records against their digests, the state against the records, and the
-//! index against the state. A repair moves half-written ends to side files and rebuilds state and index.
+//! An archive -> a list of its defects. It checks records against their digests, files against the manifest, the state
+//! against the records, the index against the state, and databases against their checksums. A repair moves half-written
+//! ends to side files and rebuilds the smallest part that is wrong.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek};
 use std::sync::mpsc::sync_channel;
 
+use anyhow::Context;
 use perennial_warc::cdxj::{CdxjLine, lines};
 use serde::Serialize;
 
+use super::erase::files_being_erased;
 use super::files::FileOnDisk;
-use super::index::{self, index_line, is_substitute};
+use super::index::{self, SHOWS, index_line, is_substitute, record_line};
 use super::lock::WriteLock;
+use super::manifest::{self, Manifest, ManifestAct, ManifestEntry};
 use super::recover::{self, Repair};
 use super::repair;
 use super::scan::{ScanItem, scan};
 use super::substitute::Substitutes;
-use super::{Archive, Snapshot, files};
+use super::{Archive, Snapshot, files, now};
 use crate::store::{
-    Capture, CaptureFilter, CaptureRow, FileRow, FileState, IndexRun, QuarantineReason, QuarantinedRecord,
-    Store,
+    Capture, CaptureFilter, CaptureRow, FileRow, FileState, IndexRun, PageCheck, QuarantineReason,
+    QuarantinedRecord, Store, Texts, check_pages, is_database_error, keep_copy,
 };
 
 /// One defect.
@@ -39,6 +43,11 @@ pub struct Defect {
 impl Defect {
     fn new(kind: DefectKind, file: impl Into<String>, offset: Option<u64>, what: String) -> Defect {
         Defect { kind, file: file.into(), offset, what, is_imported: false }
+    }
+
+    /// A difference from an earlier manifest.
+    pub fn of_manifest(what: String) -> Defect {
+        Defect::new(DefectKind::Manifest, MANIFEST, None, what)
     }
 }
 
@@ -62,6 +71,12 @@ pub enum DefectKind {
     State,
     /// The index contradicts the state.
     Index,
+    /// A page of a database contradicts its checksum.
+    Page,
+    /// A file contradicts the manifest, or the manifest itself.
+    Manifest,
+    /// A capture is dated in the future.
+    Future,
 }
 
 /// Work that a writer has begun and not finished. The next writer completes it.
@@ -89,10 +104,25 @@ pub struct VerifyReport {
     /// The first quarantined records.
     pub quarantined: Vec<Defect>,
     pub defects: Vec<Defect>,
+    /// Captures dated in the future, which count only then. They are not defects.
+    pub n_future: u64,
+    /// The first of these captures.
+    pub future: Vec<Defect>,
+    pub manifest: ManifestReport,
     /// Unfinished work, which is not a defect.
     pub unfinished: Vec<UnfinishedWork>,
     /// Repairs made.
     pub repairs: Vec<Repair>,
+}
+
+/// The chain of digests of complete files.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ManifestReport {
+    pub n_entries: u64,
+    /// The hash of the last entry. Whoever keeps it can prove later that nothing up to there was changed.
+    pub head: String,
+    /// Acts that changed or removed bytes: erasures, cut ends, lost files.
+    pub removals: Vec<ManifestEntry>,
 }
 
 /// Maximum number of quarantined records listed; further ones are only counted.
@@ -101,13 +131,144 @@ const MAX_LISTED: usize = 1_000;
 /// Reads everything and reports each defect, without changing the archive. `progress` receives the bytes read.
 pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
     let mut report = VerifyReport::default();
-    check_files(snapshot, &mut report, progress)?;
-    for what in snapshot.store().contradictions()? {
-        report.defects.push(Defect::new(DefectKind::State, "state.db", None, what));
+    let (archive, store) = (snapshot.archive(), snapshot.store());
+    let manifest = Manifest::load(&archive.manifest_path())?;
+    let being_erased = files_being_erased(archive)?;
+    for file in &being_erased {
+        let what = "an erasure was begun".to_owned();
+        report.unfinished.push(UnfinishedWork { file: file.clone(), what });
     }
-    check_index(snapshot, &mut report.defects)?;
-    list_unread(snapshot.store(), &mut report)?;
+    unless_unreadable(&mut report, |report| {
+        check_files(snapshot, &manifest, &being_erased, report, progress)
+    })?;
+    unless_unreadable(&mut report, |report| {
+        let defect = |what| Defect::new(DefectKind::State, STATE, None, what);
+        report.defects.extend(store.contradictions()?.into_iter().map(defect));
+        Ok(())
+    })?;
+    if being_erased.is_empty() {
+        unless_unreadable(&mut report, |report| check_index(snapshot, &mut report.defects))?;
+    }
+    unless_unreadable(&mut report, |report| list_unread(store, report))?;
+    unless_unreadable(&mut report, |report| list_future(archive, store, report))?;
+    check_databases(archive, &mut report)?;
+    check_manifest(archive, &manifest, &mut report)?;
     Ok(report)
+}
+
+/// Like [`verify`] with a snapshot of the present. A state that cannot be read is a defect. The others are then unknown,
+/// except those of the files that the manifest lists.
+pub fn verify_present(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
+    let error = match archive.snapshot() {
+        Ok(snapshot) => return verify(&snapshot, progress),
+        Err(error) => error,
+    };
+    if !archive.state_path().exists() {
+        return Err(error);
+    }
+    Store::refuse_later_schema(&archive.state_path())?;
+    let mut report = VerifyReport::default();
+    let what = format!("{error:#}: use --repair");
+    report.defects.push(Defect::new(DefectKind::State, STATE, None, what));
+    let manifest = Manifest::load(&archive.manifest_path())?;
+    for (name, listed) in manifest.listed() {
+        if files::locate(&archive.warc_dir(), name).exists() {
+            report.defects.extend(listed_difference(archive, name, listed)?);
+        }
+    }
+    check_databases(archive, &mut report)?;
+    check_manifest(archive, &manifest, &mut report)?;
+    Ok(report)
+}
+
+const STATE: &str = "state.db";
+const MANIFEST: &str = "manifest.jsonl";
+
+/// Runs a check. If SQLite cannot read the state, that is a defect and the other checks continue.
+fn unless_unreadable(
+    report: &mut VerifyReport,
+    check: impl FnOnce(&mut VerifyReport) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    match check(report) {
+        Err(error) if is_database_error(&error) => {
+            let what = format!("it cannot be read: {error:#}; use --repair");
+            report.defects.push(Defect::new(DefectKind::State, STATE, None, what));
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+/// Compares each page of the databases with its checksum.
+fn check_databases(archive: &Archive, report: &mut VerifyReport) -> anyhow::Result<()> {
+    let hints = [
+        (archive.state_path(), STATE, "use --repair"),
+        (archive.texts_path(), SEARCH, "use --repair"),
+        (archive.outbox_path(), "outbox.db", "move it away, and rules start again"),
+    ];
+    for (path, name, hint) in hints {
+        let PageCheck::Contradicting(pages) = check_pages(&path)? else { continue };
+        let (n_pages, first) = (pages.len(), pages.iter().take(20));
+        if n_pages > 0 {
+            let first: Vec<String> = first.map(u32::to_string).collect();
+            let what = format!("{n_pages} pages contradict their checksums ({}): {hint}", first.join(", "));
+            report.defects.push(Defect::new(DefectKind::Page, name, None, what));
+        }
+    }
+    Ok(())
+}
+
+const SEARCH: &str = "search.db";
+
+/// Checks the chain, and that every listed file is there. [`check_file`] compares their bytes.
+fn check_manifest(archive: &Archive, manifest: &Manifest, report: &mut VerifyReport) -> anyhow::Result<()> {
+    for (line, what) in &manifest.problems {
+        let what = format!("line {line}: {what}; compare it with a copy (--since-manifest)");
+        report.defects.push(Defect::of_manifest(what));
+    }
+    if manifest.has_torn_end {
+        let what = "its last entry is incomplete".to_owned();
+        report.unfinished.push(UnfinishedWork { file: MANIFEST.to_owned(), what });
+    }
+    for name in manifest.listed().into_keys() {
+        if !files::locate(&archive.warc_dir(), name).exists() {
+            let what = "the manifest lists this file and it is not there: put it back, or use --rebuild";
+            report.defects.push(Defect::new(DefectKind::Manifest, name, None, what.to_owned()));
+        }
+    }
+    let removals = manifest.entries.iter().filter(|entry| entry.act.is_removal());
+    report.manifest = ManifestReport {
+        n_entries: manifest.entries.len() as u64,
+        head: manifest.head().to_owned(),
+        removals: removals.cloned().collect(),
+    };
+    Ok(())
+}
+
+/// How the bytes of a file differ from those that the manifest lists.
+fn listed_difference(
+    archive: &Archive,
+    name: &str,
+    (bytes, sha256): (u64, &str),
+) -> anyhow::Result<Option<Defect>> {
+    let (found_bytes, found) = manifest::file_digest(&archive.warc_dir(), name)?;
+    let what = match found_bytes == bytes {
+        true if found == sha256 => return Ok(None),
+        true => "its bytes are not those that the manifest lists: take it from another copy".to_owned(),
+        false => format!("it has {found_bytes} bytes, the manifest lists {bytes}: take it from another copy"),
+    };
+    Ok(Some(Defect::new(DefectKind::Manifest, name, None, what)))
+}
+
+/// Adds the captures dated in the future.
+fn list_future(archive: &Archive, store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
+    let horizon = archive.horizon();
+    report.n_future = store.count_after(horizon)?;
+    for (file, offset, url, time) in store.captures_after(horizon, MAX_LISTED)? {
+        let what = format!("a capture of {url} is dated {}, in the future", time.to_rfc3339());
+        report.future.push(Defect::new(DefectKind::Future, file, Some(offset), what));
+    }
+    Ok(())
 }
 
 /// Adds the observations that could not be analysed. Only the analysis finds them; a scan of the WARC files does not.
@@ -122,10 +283,12 @@ fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves half-written ends to side files, adds missing captures to the state, and rebuilds state and index if they
-/// contradict the records. Sound bytes are never changed.
+/// Moves half-written ends to side files, adds missing captures to the state, and rebuilds what contradicts the records:
+/// the index alone, if the state agrees with them. Sound bytes are never changed. A state that is replaced is kept beside
+/// the new one.
 pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
     let lock = WriteLock::take(archive.root())?;
+    Store::refuse_later_schema(&archive.state_path())?;
     let mut repairs = Vec::new();
     cut_torn_ends(archive, &mut repairs)?;
     let recovered = archive.store().and_then(|_| recover::recover(archive));
@@ -136,16 +299,26 @@ pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Res
         }
         // The state is unreadable, or a file is missing. The remaining files are all there is.
         Err(error) => {
-            repairs.push(Repair::MadeStateAnew { why: format!("{error:#}") });
-            rebuild_locked(archive, progress)?;
+            replace_state(archive, format!("{error:#}"), &mut repairs, progress)?;
         }
     }
     let mut report = verify(&archive.snapshot()?, progress)?;
-    let is_derived =
-        |defect: &Defect| matches!(defect.kind, DefectKind::State | DefectKind::Index | DefectKind::File);
-    if report.defects.iter().any(is_derived) {
-        repairs.push(Repair::MadeStateAnew { why: "it contradicted the WARC files".to_string() });
-        rebuild_locked(archive, progress)?;
+    if report.has(|defect| defect.kind == DefectKind::Page && defect.file == SEARCH) {
+        Texts::remove(&archive.texts_path())?;
+        repairs.push(Repair::RemovedTexts);
+    }
+    let is_of_state = |defect: &Defect| {
+        matches!(defect.kind, DefectKind::State | DefectKind::File)
+            || defect.kind == DefectKind::Page && defect.file == STATE
+    };
+    if report.has(is_of_state) {
+        let why = "it was damaged or contradicted the WARC files".to_owned();
+        replace_state(archive, why, &mut repairs, progress)?;
+    } else if report.has(|defect| defect.kind == DefectKind::Index) {
+        index::rewrite(&mut Store::open_write(&archive.state_path())?, &archive.index_dir())?;
+        repairs.push(Repair::MadeIndexAnew);
+    }
+    if report.has(|_| true) {
         report = verify(&archive.snapshot()?, progress)?;
     }
     drop(lock);
@@ -153,9 +326,25 @@ pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Res
     Ok(report)
 }
 
-/// Rebuilds state and index from the WARC files alone.
+/// Rebuilds the state, and keeps the former one beside it.
+fn replace_state(
+    archive: &Archive,
+    why: String,
+    repairs: &mut Vec<Repair>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> anyhow::Result<()> {
+    let kept = keep_copy(&archive.state_path(), now());
+    let kept = kept.context("cannot keep a copy of state.db: free space, or move state.db away")?;
+    repairs.push(Repair::MadeStateAnew { why });
+    repairs.extend(kept.map(|file| Repair::KeptState { file }));
+    rebuild_locked(archive, progress).map(drop)
+}
+
+/// Rebuilds state and index from the WARC files. What they do not contain, such as spent budgets, is taken over from the
+/// present state as far as it is readable.
 pub fn rebuild(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
     let _lock = WriteLock::take(archive.root())?;
+    Store::refuse_later_schema(&archive.state_path())?;
     rebuild_locked(archive, progress)
 }
 
@@ -163,6 +352,11 @@ fn rebuild_locked(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow:
     let mut repairs = Vec::new();
     recover::rebuild_state(archive, &mut repairs, progress)?;
     repairs.retain(|repair| matches!(repair, Repair::CutTorn { .. }));
+    let mut manifest = Manifest::load(&archive.manifest_path())?;
+    let is_missing = |name: &&str| !files::locate(&archive.warc_dir(), name).exists();
+    let lost = |name: &str| ManifestAct::Lost { file: name.to_owned() };
+    let lost: Vec<ManifestAct> = manifest.listed().into_keys().filter(is_missing).map(lost).collect();
+    manifest.append(&archive.manifest_path(), lost, now())?;
     Ok(repairs)
 }
 
@@ -178,14 +372,30 @@ fn cut_torn_ends(archive: &Archive, repairs: &mut Vec<Repair>) -> anyhow::Result
             Ok(())
         })?;
         if let Some(offset) = torn_at {
-            repairs.push(repair::cut_torn_end(&files::locate(&dir, &file.name), &file.name, offset)?);
+            let cut = repair::cut_torn_end(&files::locate(&dir, &file.name), &file.name, offset)?;
+            record_cut(archive, &file.name, &cut)?;
+            repairs.push(cut);
         }
     }
     Ok(())
 }
 
+/// The manifest records that a listed file lost its end.
+fn record_cut(archive: &Archive, name: &str, cut: &Repair) -> anyhow::Result<()> {
+    let mut manifest = Manifest::load(&archive.manifest_path())?;
+    let Repair::CutTorn { kept_in, .. } = cut else { return Ok(()) };
+    if !manifest.listed().contains_key(name) {
+        return Ok(());
+    }
+    let (bytes, sha256) = manifest::file_digest(&archive.warc_dir(), name)?;
+    let act = ManifestAct::Cut { file: name.to_owned(), bytes, sha256, kept_in: kept_in.clone() };
+    manifest.append(&archive.manifest_path(), [act], now())
+}
+
 fn check_files(
     snapshot: &Snapshot,
+    manifest: &Manifest,
+    being_erased: &[String],
     report: &mut VerifyReport,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<()> {
@@ -195,19 +405,31 @@ fn check_files(
     let on_disk = files::list(&archive.warc_dir())?;
     let missing = known.keys().filter(|name| !on_disk.iter().any(|file| file.name == **name)).cloned();
     let missing = missing.collect();
-    let files = with_rows(archive, on_disk, &known)?;
+    // A writer commits a file before the manifest lists it. If no file is known, somebody replaced the state.
+    let knows_none = known.is_empty() && manifest.entries.is_empty();
+    let listed = manifest.listed();
+    let mut files = with_rows(archive, on_disk, &known)?;
+    files.retain(|(file, _)| !being_erased.contains(&file.name));
     // One reader per file, on all cores. Each reader has a connection and reads the state's captures in step.
     let next = std::sync::atomic::AtomicUsize::new(0);
     let (sender, receiver) = sync_channel(4);
     let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(files.len());
     std::thread::scope(|scope| {
         for _ in 0..n_threads {
-            let (sender, next, files) = (sender.clone(), &next, &files);
+            let (sender, next, files, listed) = (sender.clone(), &next, &files, &listed);
             scope.spawn(move || {
                 while let Some((file, row)) =
                     files.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
                 {
-                    let checked = check_file(archive, file, row, progress).or_else(unread(file));
+                    let listed = listed.get(file.name.as_str()).copied();
+                    let is_due = listed.is_some() || knows_none;
+                    let checked = check_file(archive, file, row, is_due, progress).and_then(|mut checked| {
+                        if let Some(listed) = listed {
+                            checked.defects.extend(listed_difference(archive, &file.name, listed)?);
+                        }
+                        Ok(checked)
+                    });
+                    let checked = checked.or_else(unread(file));
                     if sender.send(checked).is_err() {
                         return;
                     }
@@ -295,10 +517,12 @@ fn is_in_state(archive: &Archive, name: &str) -> anyhow::Result<bool> {
 /// Captures fetched from the state ahead of the scan.
 const AHEAD: usize = 1_000;
 
+/// Compares a file with the state. If `is_due`, the state must have all its captures.
 fn check_file(
     archive: &Archive,
     file: &FileOnDisk,
     row: &FileRow,
+    is_due: bool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<VerifyReport> {
     let mut report = VerifyReport::default();
@@ -343,11 +567,23 @@ fn check_file(
         (0, n) => format!("{n} bytes behind the last commit"),
         (n, _) => format!("{n} captures are not in the state yet"),
     };
-    report.unfinished.push(UnfinishedWork { file: file.name.clone(), what });
+    match is_due && n_behind > 0 {
+        true => {
+            let what = format!(
+                "the state lacks {n_behind} captures of this file: the next command that writes adds them"
+            );
+            report.defects.push(Defect::new(DefectKind::State, &file.name, None, what));
+        }
+        false => report.unfinished.push(UnfinishedWork { file: file.name.clone(), what }),
+    }
     Ok(report)
 }
 
 impl VerifyReport {
+    fn has(&self, is_wanted: impl Fn(&Defect) -> bool) -> bool {
+        self.defects.iter().any(is_wanted)
+    }
+
     /// Number of defects that came with imported files.
     pub fn n_imported(&self) -> usize {
         self.defects.iter().filter(|defect| defect.is_imported).count()
@@ -609,11 +845,12 @@ fn compare_key(
     let mut found = Vec::new();
     while let Some(line) = lines.next_if(|line| line.as_bytes() < end.as_bytes()) {
         match CdxjLine::parse(&line) {
-            Ok(parsed) => {
+            // A damaged line may still be one, with other values.
+            Ok(parsed) if parsed.to_string() == line => {
                 check_substitute(store, &parsed, defects)?;
                 found.push(as_compared(parsed));
             }
-            Err(_) => found.push(line),
+            _ => found.push(line),
         }
     }
     found.sort_unstable();
@@ -633,14 +870,22 @@ fn compare_key(
     Ok(())
 }
 
-/// The substitute of a capture must be the record of another capture.
+/// The substitute of a capture must be the record of another capture, and the line must describe that record.
 fn check_substitute(store: &Store, line: &CdxjLine, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
     if !is_substitute(line) {
         return Ok(());
     }
     let (file, offset) = (line.filename.as_deref().unwrap_or_default(), line.offset.unwrap_or(u64::MAX));
-    if !store.has_capture_at(file, offset)? {
+    let Some(shown) = store.captures_in(file, offset, 1)?.pop().filter(|shown| shown.offset == offset) else {
         add_index(defects, "", format!("it names a record that is not a capture: {line}"));
+        return Ok(());
+    };
+    let mut described = CdxjLine { timestamp: line.timestamp.clone(), ..record_line(&shown) };
+    if line.extra.iter().any(|(name, _)| name == SHOWS) {
+        described.extra = vec![(SHOWS.to_owned(), shown.time.to_digits14())];
+    }
+    if described != *line {
+        add_index(defects, "", format!("it does not describe the record that it names: {line}"));
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ use super::exchange::{
 use super::indexer::{IndexPace, IndexWriter};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
-use super::{Archive, files, now, sync_dir};
+use super::{Archive, files, manifest, now, sync_dir};
 use crate::settings::Settings;
 use crate::store::{
     CaptureKind, CaptureRow, Commit, CommitCounts, FileRow, FileState, LatestPayload, PageKind, ShownVersion,
@@ -247,7 +247,7 @@ impl ArchiveWriter {
             Some(records) => (records.hashed, Some(records.members)),
             None => (BodyDigests::of(exchange.response_head, &mut exchange.body)?, None),
         };
-        let plan = self.plan(exchange.url, &head, &body, exchange.truncated.as_ref())?;
+        let plan = self.plan(exchange.url, time, &head, &body, exchange.truncated.as_ref())?;
         let group_offset = self.current_file()?.out.offset();
         let (id, offset, length) = self.write_records(&mut exchange, time, &body, members, &plan)?;
         let derived = self.write_derived(&exchange, time, id)?;
@@ -325,12 +325,13 @@ impl ArchiveWriter {
     fn plan(
         &self,
         url: &str,
+        time: Timestamp,
         head: &HttpHead,
         body: &BodyDigests,
         truncated: Option<&Truncation>,
     ) -> anyhow::Result<StoragePlan> {
         if head.status() == Some(304) {
-            return self.plan_not_modified(url);
+            return self.plan_not_modified(url, time);
         }
         if body.length == 0 || truncated.is_some() {
             return Ok(StoragePlan::Store);
@@ -343,10 +344,10 @@ impl ArchiveWriter {
 
     /// A 304 confirms the latest payload of the URL that we received. If that payload was left out, so is this one. A
     /// stored payload from before would be the wrong one.
-    fn plan_not_modified(&self, url: &str) -> anyhow::Result<StoragePlan> {
+    fn plan_not_modified(&self, url: &str, time: Timestamp) -> anyhow::Result<StoragePlan> {
         let before = match self.pending_latest.get(url) {
             Some(latest) => Some(latest.clone()),
-            None => self.store.latest_payload(url)?,
+            None => self.store.latest_payload(url, time)?,
         };
         let Some(LatestPayload { digest, content, time, left_out }) = before else {
             return Ok(StoragePlan::Store);
@@ -543,6 +544,9 @@ impl ArchiveWriter {
         self.pending_latest.clear();
         self.has_failed = false;
         self.indexer.update(&mut self.store)?;
+        if is_full {
+            manifest::list_complete_files(&self.archive, &self.store)?;
+        }
         Ok(ingested)
     }
 
@@ -554,7 +558,8 @@ impl ArchiveWriter {
             rename_closed_file(&self.archive, &file.name)?;
             self.store.commit(&FileRow { state: FileState::Closed, ..file }, &[])?;
         }
-        self.flush_index()
+        self.flush_index()?;
+        manifest::list_complete_files(&self.archive, &self.store)
     }
 
     /// Writes the tail to `index/` now. Commits do it in the background when it is due.

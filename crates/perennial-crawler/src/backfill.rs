@@ -2,10 +2,12 @@
 //!
 //! A state that was rebuilt from its WARC files has no frontier, and an import brings pages that no crawl has
 //! visited. With their captures in the frontier, the crawl continues from them instead of starting again at its
-//! seeds.
+//! seeds. A crash or a restored state leaves captures of known pages that the frontier does not know: they count as
+//! visits, with their digest, validators and links.
 
 use std::collections::{HashMap, VecDeque};
 
+use perennial_core::http::response::{ResponseKind, Validators};
 use perennial_core::time::Timestamp;
 use perennial_core::url::trap::find_trap;
 use perennial_core::url::{PageId, SiteId};
@@ -15,7 +17,9 @@ use super::discover::Discoveries;
 use super::known_urls::KnownUrls;
 use perennial_archive::Archive;
 use perennial_archive::settings::Seeds;
-use perennial_archive::store::{CapturedUrl, Discovery, PageKind, Store, VisitTarget};
+use perennial_archive::store::{
+    Capture, CapturedUrl, Discovery, PageKind, Store, VisitEnding, VisitRow, VisitTarget,
+};
 
 /// Number of links between a URL and its seed, and the seed's number.
 type FrontierPosition = (u32, i64);
@@ -28,16 +32,69 @@ pub(super) fn backfill(
     known_urls: &mut KnownUrls,
     now: Timestamp,
 ) -> anyhow::Result<usize> {
+    let visited = count_captures_as_visits(archive, store, now)?;
     let captured = store.captured_outside_frontier()?;
-    if captured.is_empty() {
+    if captured.is_empty() && visited.is_empty() {
         return Ok(0);
     }
     let mut backfill = Backfill { archive, store, seeds, known_urls, now, found: Vec::new() };
-    backfill.follow_links()?;
+    backfill.follow_links(if captured.is_empty() { Some(&visited) } else { None })?;
     captured.iter().try_for_each(|captured| backfill.add_captured(captured))?;
     let found = backfill.found;
-    store.write(|commit| found.iter().try_for_each(|found| commit.backfill(found)))?;
+    store.write(|commit| found.iter().try_for_each(|found| commit.backfill(found, now)))?;
     Ok(found.iter().filter(|found| found.kind == PageKind::Page).count())
+}
+
+/// Stores the last capture of each page as its last visit, if it is later. Returns these pages.
+fn count_captures_as_visits(
+    archive: &Archive,
+    store: &mut Store,
+    now: Timestamp,
+) -> anyhow::Result<Vec<PageId>> {
+    let captures = store.captured_after_visit(now)?;
+    let mut targets = Vec::with_capacity(captures.len());
+    for capture in &captures {
+        targets.push((capture, store.target(capture.page)?, validators(archive, capture)));
+    }
+    store.write(|commit| {
+        targets.iter().try_for_each(|(capture, target, validators)| match target {
+            Some(target) => commit.put_visit(&visit_row(capture, target, validators)),
+            None => Ok(()),
+        })
+    })?;
+    Ok(captures.iter().map(|capture| capture.page).collect())
+}
+
+/// The visit that made a capture.
+fn visit_row<'a>(capture: &'a Capture, target: &VisitTarget, validators: &'a Validators) -> VisitRow<'a> {
+    let answer = capture.answer.unwrap_or(ResponseKind::Failed);
+    let content = capture.content.as_deref().filter(|_| answer == ResponseKind::Content);
+    let is_same = target.digest.as_deref() == content;
+    VisitRow {
+        page: capture.page,
+        at: capture.time,
+        ending: match answer {
+            ResponseKind::Content if !is_same => VisitEnding::Changed,
+            ResponseKind::Content | ResponseKind::NotModified => VisitEnding::Unchanged,
+            ResponseKind::Redirect => VisitEnding::Redirected,
+            ResponseKind::Gone => VisitEnding::Gone,
+            ResponseKind::Failed => VisitEnding::Failed,
+        },
+        n_failures: match answer {
+            ResponseKind::Failed => target.n_failures.saturating_add(1),
+            _ => 0,
+        },
+        payload: content.map(|content| (content, validators)),
+        identity: (answer != ResponseKind::Failed).then_some(&capture.identity),
+        trust: target.trust.clone(),
+    }
+}
+
+/// The validators in a capture's head. If its record cannot be read, the next visit sends no condition.
+fn validators(archive: &Archive, capture: &Capture) -> Validators {
+    let Ok(record) = archive.open_record(capture) else { return Validators::default() };
+    let field = |name: &str| record.head.get(name).map(|value| value.into_owned());
+    Validators { etag: field("ETag"), last_modified: field("Last-Modified") }
 }
 
 struct Backfill<'a> {
@@ -50,16 +107,18 @@ struct Backfill<'a> {
 }
 
 impl Backfill<'_> {
-    /// Follows the stored links from the pages of the frontier, those nearest to their seeds first.
-    fn follow_links(&mut self) -> anyhow::Result<()> {
+    /// Follows the stored links from pages of the frontier, those nearest to their seeds first; from all, or only from
+    /// some.
+    fn follow_links(&mut self, only: Option<&[PageId]>) -> anyhow::Result<()> {
         let mut places: HashMap<PageId, FrontierPosition> = HashMap::new();
         self.store.each_frontier_page(|known| {
             if known.kind == PageKind::Page {
                 places.insert(known.page, (known.depth, known.seed));
             }
         })?;
+        let is_start = |page: &PageId| only.is_none_or(|only| only.binary_search(page).is_ok());
         let mut starts: Vec<(PageId, FrontierPosition)> =
-            places.iter().map(|(&page, &place)| (page, place)).collect();
+            places.iter().filter(|(page, _)| is_start(page)).map(|(&page, &place)| (page, place)).collect();
         starts.sort_unstable_by_key(|&(page, (depth, _))| (depth, page));
         let mut queue: VecDeque<(PageId, FrontierPosition)> = starts.into();
         while let Some((page, (depth, seed))) = queue.pop_front() {

@@ -108,6 +108,10 @@ use websub::WebSub;
 /// A virtual clock is held while this many visits are in flight or under analysis.
 const MAX_BEHIND: usize = 1;
 
+/// How long visits in flight may take, in real time, after a limit or a request to stop. A server that sends a body byte
+/// by byte must not keep the crawl alive.
+const MAX_FINISHING: Duration = Duration::from_secs(10);
+
 /// Crawls an archive until nothing is left, it is stopped, or a limit is reached. `show` is called a few times per
 /// second, `warn` with every message for the user.
 pub fn crawl(
@@ -120,13 +124,15 @@ pub fn crawl(
     if seeds.is_empty() && options.only.is_empty() {
         bail!("no site to crawl: add one with `perennial add https://example.org/`");
     }
+    let mut archive = archive.clone();
     if options.clock.is_time_lapse() {
         refuse_remote_hosts(seeds)?;
+        archive = archive.mark_time_lapse()?;
     }
     if options.only.is_empty() && seeds.iter().all(|seed| seed.paused) {
         warn("every site is paused: `perennial resume SITE` continues the crawl");
     }
-    let (mut archive, mut options) = (archive.clone(), options);
+    let mut options = options;
     let mut status = CrawlStatus::default();
     // Warnings of the start are not repeated when the crawl continues with changed settings.
     let mut warned = HashSet::new();
@@ -214,6 +220,8 @@ impl CrawlLoop {
     ) -> anyhow::Result<CrawlStatus> {
         let mut ticks = tokio::time::interval(Duration::from_millis(200));
         let stop = self.options.stop.clone();
+        // When the visits in flight are given up. Their captures are not made, as after a crash.
+        let mut give_up: Option<tokio::time::Instant> = None;
         self.options.clock.set_going();
         if let Some(websub) = &mut self.websub {
             websub.start(&self.options.clock)?;
@@ -225,6 +233,12 @@ impl CrawlLoop {
             }
             if let Some(end) = self.policy.end(self.now()) {
                 break self.watcher.end(end, stop.is_requested());
+            }
+            if let Some(end) = self.policy.wanted_end(self.now()).filter(|_| self.policy.n_active() > 0) {
+                let give_up = *give_up.get_or_insert_with(|| tokio::time::Instant::now() + MAX_FINISHING);
+                if tokio::time::Instant::now() >= give_up {
+                    break self.watcher.end(end, stop.is_requested());
+                }
             }
             if self.watcher.is_waited_for() {
                 break self.watcher.end(CrawlEnd::Interrupted, stop.is_requested());
@@ -252,6 +266,8 @@ impl CrawlLoop {
                     self.publish(false);
                 }
                 () = tokio::time::sleep(wait) => {}
+                () = async { tokio::time::sleep_until(give_up.unwrap_or_else(tokio::time::Instant::now)).await },
+                    if give_up.is_some() => {}
             }
             if is_behind {
                 self.options.clock.hold(since.elapsed());

@@ -487,6 +487,14 @@ impl Policy {
         self.is_stopping
     }
 
+    /// Why the crawl should end as soon as the visits in flight allow.
+    pub(super) fn wanted_end(&self, now: Timestamp) -> Option<CrawlEnd> {
+        match self.is_stopping {
+            true => Some(CrawlEnd::Interrupted),
+            false => self.limit_reached(now),
+        }
+    }
+
     /// Why the crawl is over, if it is.
     pub(super) fn end(&self, now: Timestamp) -> Option<CrawlEnd> {
         if self.n_active > 0 {

@@ -188,8 +188,11 @@ fn start_analyst(
     if let Some(warning) = analyst.confinement_warning() {
         warn(&warning);
     }
-    analyse_leftovers(archive, writer, &analyst, warn)?;
-    Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
+    let clock = options.clock.clone();
+    // A virtual clock may be set forward after this, and has no captures of a wrong clock.
+    let now = move || if clock.is_time_lapse() { Timestamp::MAX } else { clock.now() };
+    analyse_leftovers(archive, writer, &analyst, now(), warn)?;
+    Ok(Some(Arc::new(PageAnalyst::new(archive, analyst, Box::new(now)))))
 }
 
 /// The feeds of the frontier with their publishing patterns.
@@ -458,14 +461,15 @@ fn analyse_leftovers(
     archive: &Archive,
     writer: &mut ArchiveWriter,
     analyst: &Arc<Analyst>,
+    now: Timestamp,
     warn: &mut impl FnMut(&str),
 ) -> anyhow::Result<()> {
-    let n_left = writer.store().count_backlog()?;
+    let n_left = writer.store().count_backlog(now)?;
     if n_left == 0 {
         return Ok(());
     }
     warn(&format!("analysing {n_left} captures that were not analysed yet"));
-    let done = analyse_backlog(archive, writer.store_mut(), analyst, &AtomicBool::new(false), &|_| ())?;
+    let done = analyse_backlog(archive, writer.store_mut(), analyst, now, &AtomicBool::new(false), &|_| ())?;
     if done.n_failed > 0 {
         warn(&format!(
             "{} captures could not be analysed and are quarantined: their payload is missing or unreadable, see \
@@ -497,11 +501,11 @@ fn prepare(
     writer.store_mut().write(|commit| {
         let numbers = commit.seed_numbers(&urls)?;
         for (url, &seed) in urls.iter().zip(&numbers) {
-            commit.backfill(&Discovery::new(url.as_str(), PageKind::Page, seed, 0))?;
+            commit.backfill(&Discovery::new(url.as_str(), PageKind::Page, seed, 0), now)?;
         }
         for (seed, &number) in seeds.iter().zip(&numbers) {
             for feed in &seed.feeds {
-                commit.backfill(&Discovery::new(feed.as_str(), PageKind::Feed, number, 0))?;
+                commit.backfill(&Discovery::new(feed.as_str(), PageKind::Feed, number, 0), now)?;
             }
         }
         let pass = if is_pass { Some(commit.begin_pass(now)?) } else { None };

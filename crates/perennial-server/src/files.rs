@@ -131,7 +131,15 @@ fn check_size(snapshot: &Snapshot, filter: &CaptureFilter) -> Result<(), Problem
 
 fn make(of: (String, String, i64), snapshot: &Snapshot, filter: &CaptureFilter) -> anyhow::Result<Wacz> {
     let mut file = tempfile::tempfile()?;
-    let report =
-        export(snapshot, RecordFormat::Wacz, filter, false, perennial_archive::now(), &mut file, &|_| ())?;
+    let report = export(
+        snapshot,
+        RecordFormat::Wacz,
+        filter,
+        false,
+        None,
+        perennial_archive::now(),
+        &mut file,
+        &|_| (),
+    )?;
     Ok(Wacz { of, file: Arc::new(file), n_bytes: report.bytes })
 }

@@ -16,6 +16,7 @@ use super::dashboard::overview::{Overview, QualityPoint, Spending, Warning};
 use super::dashboard::site::SiteSummary;
 use super::dashboard::sites::SiteRow;
 use super::pool::Pool;
+use perennial_archive::manifest::files_behind;
 use perennial_archive::store::{ArchiveCounts, FailingHost, Store, Texts};
 use perennial_archive::{Archive, Snapshot, now};
 use perennial_engine::learn::{self, FollowedSites, NextVisit, PlannedBudget, VisitDescriber, VisitPlan};
@@ -168,7 +169,9 @@ impl SummaryCache {
     /// The quality at earlier instants, as computed last; empty while it is computed for the first time.
     pub(crate) fn past(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<QualityPoint>> {
         let store = snapshot.store();
-        let Some((first, last)) = store.first_capture()?.zip(store.last_capture()?) else {
+        let Some((first, last)) =
+            store.first_capture()?.zip(store.last_capture(snapshot.archive().horizon())?)
+        else {
             return Ok(Vec::new());
         };
         let mut past = lock(&self.past);
@@ -214,7 +217,7 @@ fn measure_past(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Resul
 impl Summary {
     pub(crate) fn new(snapshot: &Snapshot) -> anyhow::Result<Summary> {
         let (archive, store) = (snapshot.archive(), snapshot.store());
-        let (present, last) = (now(), store.last_capture()?);
+        let (present, last) = (now(), store.last_capture(archive.horizon())?);
         let at = last.filter(|last| present - *last > STALE || *last > present).unwrap_or(present);
         let followed = FollowedSites::load(archive, store)?;
         let pace = PlannedBudget::choose(archive, store, None, at)?;
@@ -231,15 +234,18 @@ impl Summary {
         let ranks = scheduler.ranking(at, MOST_RANKED.min(scheduler.n_pages())).into_iter().enumerate();
         let ranks = ranks.map(|(rank, ranked)| (ranked.page, (rank, ranked))).collect();
         let quality = last.map(|last| measure(snapshot, None, last, last, &followed)).transpose()?;
-        let (counts, failing) = (store.counts()?, store.failing_hosts(MAX_WARNINGS)?);
+        let (counts, failing) = (store.counts(archive.horizon())?, store.failing_hosts(MAX_WARNINGS)?);
         let sites = site_rows(store, quality.as_ref(), &failing)?;
         let mut overview = Overview {
             computed: Some(present.into()),
-            warnings: failing.iter().map(host_warning).collect(),
+            warnings: state_warning(archive, store)?
+                .into_iter()
+                .chain(failing.iter().map(host_warning))
+                .collect(),
             plan_at: Some(at),
             next: visits.iter().filter(|visit| !visit.feed).take(N_MARGIN).cloned().collect(),
             n_followed: scheduler.n_pages() as u64,
-            n_unanalysed: store.count_backlog()?,
+            n_unanalysed: store.count_backlog(archive.horizon())?,
             ..Overview::default()
         };
         add_spending(&mut overview, store, &pace, at)?;
@@ -356,6 +362,22 @@ fn failure_title(failing: &FailingHost) -> String {
 }
 
 /// The problem of a failing host, and what to do about it.
+/// A state that lacks captures shows an archive with less in it.
+fn state_warning(archive: &Archive, store: &Store) -> anyhow::Result<Option<Warning>> {
+    let behind = files_behind(archive, store)?;
+    let Some(first) = behind.first() else { return Ok(None) };
+    Ok(Some(Warning {
+        title: "The state lacks captures".to_owned(),
+        text: format!(
+            "It was replaced by an older or empty one: {} WARC files are not in it, {first} is the first.",
+            behind.len()
+        ),
+        hint: "The next command that writes adds them:".to_owned(),
+        command: Some("perennial analyse".to_owned()),
+        site: None,
+    }))
+}
+
 fn host_warning(failing: &FailingHost) -> Warning {
     let host = &failing.host;
     let (text, hint, command) = match failing.n_failed {

@@ -24,6 +24,9 @@ impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Timestamp = Timestamp(0);
 
+    /// The end of the year 9999, the last that RFC 3339 can write.
+    pub const MAX: Timestamp = Timestamp(253_402_300_799_000);
+
     /// Creates an instant from milliseconds since the Unix epoch.
     pub const fn from_millis(millis: i64) -> Timestamp {
         Timestamp(millis)

@@ -35,7 +35,7 @@ fn main() -> anyhow::Result<()> {
     writer.close()?;
     println!("closing with the index: {:.1} s", closing.elapsed().as_secs_f64());
     let counting = Instant::now();
-    let counts = archive.store()?.counts()?;
+    let counts = archive.store()?.counts(archive.horizon())?;
     println!("counting {} captures: {:.2} s", counts.n_captures, counting.elapsed().as_secs_f64());
     Ok(())
 }

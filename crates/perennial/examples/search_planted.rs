@@ -97,7 +97,7 @@ fn read_observations(
 ) -> anyhow::Result<Vec<(Timestamp, String)>> {
     let Some(page) = store.page(url)? else { return Ok(Vec::new()) };
     let mut observations = Vec::new();
-    for capture in store.observed_captures(page.id, None)? {
+    for capture in store.observed_captures(page.id, None, Timestamp::MAX)? {
         let payload = archive.document(store, &capture)?;
         let is_page = capture.status.is_some_and(|status| status < 300 || status == 304);
         let html =

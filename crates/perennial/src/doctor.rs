@@ -12,6 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
 use perennial_archive::{Archive, now};
+use perennial_engine::notify::{SilentRule, silent_rules};
 
 /// An earlier time on the clock is wrong: 2026-01-01.
 const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -80,6 +81,7 @@ pub fn examine(folder: &Path, archive: Option<&Archive>) -> anyhow::Result<Vec<F
         getrlimit(Resource::Nofile).current,
         settings.max_workers as u64 + SPARE_FILES,
     ));
+    findings.extend(archive.map(check_rules).transpose()?.flatten());
     let newest = archive.map(newest_capture).transpose()?.flatten();
     // Compared last: while the other checks ran, a clock that is being set has moved.
     let real =
@@ -89,7 +91,22 @@ pub fn examine(folder: &Path, archive: Option<&Archive>) -> anyhow::Result<Vec<F
 }
 
 fn newest_capture(archive: &Archive) -> anyhow::Result<Option<Timestamp>> {
-    archive.snapshot()?.store().last_capture()
+    let until = if archive.settings().archive.time_lapse { now() } else { Timestamp::MAX };
+    archive.snapshot()?.store().last_capture(until)
+}
+
+/// Rules that cannot fire.
+fn check_rules(archive: &Archive) -> anyhow::Result<Option<Finding>> {
+    const PART: &str = "notices";
+    if archive.settings().notify.is_empty() {
+        return Ok(None);
+    }
+    let silent = silent_rules(archive)?;
+    let text: Vec<String> = silent.iter().map(SilentRule::to_string).collect();
+    Ok(Some(match silent.is_empty() {
+        true => Finding::well(PART, "every rule can fire"),
+        false => Finding::fault(PART, text.join("; "), "correct [[notify]] or [[site]] in perennial.toml"),
+    }))
 }
 
 fn check_user(is_root: bool) -> Finding {
@@ -285,7 +302,7 @@ fn check_clock(now: Timestamp, step_secs: f64, newest: Option<Timestamp>) -> Fin
                 now.to_rfc3339(),
                 newest.to_rfc3339()
             ),
-            "correct the clock; if it is correct, captures were made with a wrong one, and their pages are not visited until then",
+            "correct the clock; if it is correct, `perennial verify` names these captures: they count only then",
         ),
         None => Finding::well(PART, format!("{}, and no capture is ahead of it", now.to_rfc3339())),
     }

@@ -20,6 +20,8 @@ pub struct ArchiveTable {
     pub format: u32,
     /// Free text, shown in exports.
     pub title: String,
+    /// Whether the times of captures are those of a virtual clock, which may be ahead of the real one.
+    pub time_lapse: bool,
 }
 
 /// `[warc]`: how WARC files are written.
@@ -81,13 +83,14 @@ impl ArchiveTable {
         ArchiveTable {
             format: reader.whole("format", 1..=i64::from(FORMAT)).unwrap_or(usual.format),
             title: reader.text("title").unwrap_or(usual.title),
+            time_lapse: reader.bool("time_lapse", usual.time_lapse),
         }
     }
 }
 
 impl Default for ArchiveTable {
     fn default() -> ArchiveTable {
-        ArchiveTable { format: FORMAT, title: String::new() }
+        ArchiveTable { format: FORMAT, title: String::new(), time_lapse: false }
     }
 }
 

@@ -16,7 +16,8 @@ use rusqlite::{Row, params};
 use super::observations::ANALYSED;
 use super::rows::{Columns, Statements};
 use super::{
-    CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, NewTree, PackedTree, Store, read_capture, unpack_noise,
+    CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, CapturePlace, Commit, NewTree, PackedTree, Store, read_capture,
+    unpack_noise,
 };
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,6 +122,18 @@ pub struct NewsItem {
     pub is_retitled: bool,
 }
 
+/// An analysed observation with its place in the sequence of captures.
+#[derive(Clone, Debug)]
+pub struct NumberedAnalysis {
+    pub change: ChangeRow,
+    /// Whether it is listed as a change.
+    pub is_change: bool,
+    /// The number of its capture.
+    pub number: i64,
+    /// Whether its capture was imported.
+    pub is_imported: bool,
+}
+
 /// An observation that differs from the one before.
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
@@ -185,7 +198,7 @@ impl ChangeFilter<'_> {
 /// Observations of pages that were not analysed.
 const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
-     WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
+     WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND c.time <= ?1 AND";
 
 /// The number in the state file. A second column contains the reported importance.
 fn change_status_code(status: ChangeStatus) -> i64 {
@@ -287,27 +300,32 @@ impl Commit<'_> {
 }
 
 impl Store {
-    /// How many observations of pages were not analysed.
-    pub fn count_backlog(&self) -> anyhow::Result<u64> {
+    /// How many observations of pages up to `until` were not analysed.
+    pub fn count_backlog(&self, until: Timestamp) -> anyhow::Result<u64> {
         let sql = format!("SELECT count(*) {BACKLOG} {ANALYSED}");
-        self.connection.count(&sql, [])
+        self.connection.count(&sql, [until.as_millis()])
     }
 
     /// The pages with such observations, each with the earliest.
-    pub fn backlog(&self) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
+    pub fn backlog(&self, until: Timestamp) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
         let sql = format!("SELECT c.page, min(c.time) {BACKLOG} {ANALYSED} GROUP BY c.page ORDER BY c.page");
-        self.connection.rows(&sql, [], |row| Ok((PageId(row.get(0)?), row.time(1)?)))
+        self.connection.rows(&sql, [until.as_millis()], |row| Ok((PageId(row.get(0)?), row.time(1)?)))
     }
 
-    /// The captures of a page that are observations, in order of time; all, or those after an instant.
-    pub fn observed_captures(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
+    /// The captures of a page that are observations, in order of time, up to `until`; all, or those after an instant.
+    pub fn observed_captures(
+        &self,
+        page: PageId,
+        after: Option<Timestamp>,
+        until: Timestamp,
+    ) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
-                WHERE c.page = ?1 AND c.time > ?2 AND c.answer IS NOT NULL AND c.answer < 4
+                WHERE c.page = ?1 AND c.time > ?2 AND c.time <= ?3 AND c.answer IS NOT NULL AND c.answer < 4
                 ORDER BY c.time, c.id"
         );
         let after = after.map_or(i64::MIN, Timestamp::as_millis);
-        self.connection.rows(&sql, params![page.0, after], read_capture)
+        self.connection.rows(&sql, params![page.0, after, until.as_millis()], read_capture)
     }
 
     /// The state that the next observation of a page is compared with; `None` before the first analysis.
@@ -394,19 +412,39 @@ impl Store {
         self.connection.each_row(&sql, values, |row| each(read_change(row)?))
     }
 
-    /// The changes of a page up to `until`, oldest first; all, or those after an instant.
-    pub fn page_changes(
+    /// The analysed observations of a page after a place in the sequence of captures, oldest first. Work: proportional
+    /// to their number.
+    pub fn analysed_after(
         &self,
         page: PageId,
-        after: Option<Timestamp>,
-        until: Timestamp,
-    ) -> anyhow::Result<Vec<ChangeRow>> {
+        after: Option<CapturePlace>,
+    ) -> anyhow::Result<Vec<NumberedAnalysis>> {
         let sql = format!(
-            "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page
-                WHERE l.page = ?1 AND l.time > ?2 AND l.time <= ?3 AND {IS_CHANGE} ORDER BY l.time"
+            "SELECT {CHANGE_COLUMNS}, coalesce({IS_CHANGE}, 0), o.id, o.file FROM lessons l JOIN pages p ON p.id = l.page
+                JOIN captures o ON o.id = (SELECT min(c.id) FROM captures c WHERE c.page = l.page AND c.time = l.time)
+                WHERE l.page = ?1 ORDER BY l.time DESC"
         );
-        let after = after.map_or(i64::MIN, Timestamp::as_millis);
-        self.connection.rows(&sql, params![page.0, after, until.as_millis()], read_change)
+        let imported: Vec<i64> =
+            self.connection.rows("SELECT id FROM files WHERE state = 'imported'", [], |row| row.get(0))?;
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([page.0])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let file: i64 = row.get(15)?;
+            let analysis = NumberedAnalysis {
+                change: read_change(row)?,
+                is_change: row.get(13)?,
+                number: row.get(14)?,
+                is_imported: imported.contains(&file),
+            };
+            let is_seen = |after: CapturePlace| !after.is_before(analysis.change.time, analysis.number);
+            if !analysis.is_imported && after.is_some_and(is_seen) {
+                break;
+            }
+            found.push(analysis);
+        }
+        found.reverse();
+        Ok(found)
     }
 
     /// The last observation of a page that was analysed.
@@ -414,10 +452,17 @@ impl Store {
         self.connection.time("SELECT max(time) FROM lessons WHERE page = ?1", [page.0])
     }
 
-    /// The pages with an analysis; all, or those with an observation after an instant.
-    pub fn pages_analysed_after(&self, after: Option<Timestamp>) -> anyhow::Result<Vec<PageId>> {
-        let after = after.map_or(i64::MIN, Timestamp::as_millis);
-        let sql = "SELECT DISTINCT page FROM lessons WHERE time > ?1 ORDER BY page";
+    /// The pages with an analysis of a capture after a place in the sequence of captures.
+    pub fn pages_analysed_after(&self, after: CapturePlace) -> anyhow::Result<Vec<PageId>> {
+        let time = after.time.map_or(i64::MIN, Timestamp::as_millis);
+        let (sql, after) = match after.number {
+            Some(number) => (
+                "SELECT DISTINCT c.page FROM captures c JOIN lessons l ON l.page = c.page AND l.time = c.time
+                    WHERE c.id > ?1 ORDER BY c.page",
+                number,
+            ),
+            None => ("SELECT DISTINCT page FROM lessons WHERE time > ?1 ORDER BY page", time),
+        };
         self.connection.rows(sql, [after], |row| row.get(0).map(PageId))
     }
 }

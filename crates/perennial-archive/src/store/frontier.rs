@@ -15,7 +15,7 @@ use perennial_core::url::{PageId, SiteId};
 use rusqlite::{Row, params};
 
 use super::rows::{Columns, Statements};
-use super::{Commit, Store};
+use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, Store, read_capture};
 
 /// The kind of a URL in the crawl.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -261,18 +261,18 @@ impl Commit<'_> {
         Ok((page, site))
     }
 
-    /// Adds a URL that may have captures. The last capture counts as the last visit.
-    pub fn backfill(&mut self, found: &Discovery) -> anyhow::Result<()> {
+    /// Adds a URL that may have captures. The last capture up to `until` counts as the last visit.
+    pub fn backfill(&mut self, found: &Discovery, until: Timestamp) -> anyhow::Result<()> {
         let (page, _) = self.put_discovery(found)?;
         let sql = "UPDATE crawl_pages SET visited = c.time,
                 ending = CASE c.answer WHEN 4 THEN 2 WHEN 3 THEN
                     CASE WHEN EXISTS (SELECT 1 FROM captures p WHERE p.page = ?1 AND p.answer = 0) THEN 3 ELSE 6 END
                     ELSE 1 END,
                 n_failures = CASE c.answer WHEN 4 THEN 1 ELSE 0 END
-            FROM (SELECT time, answer FROM captures WHERE page = ?1 AND answer IS NOT NULL
+            FROM (SELECT time, answer FROM captures WHERE page = ?1 AND answer IS NOT NULL AND time <= ?2
                   ORDER BY time DESC, id DESC LIMIT 1) c
             WHERE page = ?1 AND visited IS NULL";
-        self.transaction.run(sql, [page.0])
+        self.transaction.run(sql, params![page.0, until.as_millis()])
     }
 
     /// Stores how a visit ended.
@@ -362,6 +362,27 @@ impl Store {
             .rows(sql, [], |row| Ok(CapturedUrl { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) }))
     }
 
+    /// The frontier's pages with an answer up to `until` that is later than their last visit, with the last such
+    /// capture. A crash or an import leaves them.
+    pub fn captured_after_visit(&self, until: Timestamp) -> anyhow::Result<Vec<Capture>> {
+        let pages: Vec<i64> = self.connection.rows(
+            "SELECT f.page FROM crawl_pages f JOIN pages p ON p.id = f.page
+                WHERE p.last_seen > coalesce(f.visited, -1) ORDER BY f.page",
+            [],
+            |row| row.get(0),
+        )?;
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} JOIN crawl_pages v ON v.page = c.page
+                WHERE c.page = ?1 AND c.time <= ?2 AND c.time > coalesce(v.visited, -1) AND c.answer IS NOT NULL
+                ORDER BY c.time DESC, c.id DESC LIMIT 1"
+        );
+        let mut found = Vec::new();
+        for page in pages {
+            found.extend(self.connection.row(&sql, params![page, until.as_millis()], read_capture)?);
+        }
+        Ok(found)
+    }
+
     /// The states of all hosts that had trouble.
     pub fn host_states(&self) -> anyhow::Result<HashMap<SiteId, HostState>> {
         self.connection.rows("SELECT site, ready_at, n_troubles FROM crawl_hosts", [], |row| {
@@ -410,9 +431,11 @@ impl Store {
         self.connection.time("SELECT min(first_seen) FROM pages", [])
     }
 
-    /// When the last capture of all pages was made.
-    pub fn last_capture(&self) -> anyhow::Result<Option<Timestamp>> {
-        self.connection.time("SELECT max(last_seen) FROM pages", [])
+    /// When the last capture of all pages up to `until` was made.
+    pub fn last_capture(&self, until: Timestamp) -> anyhow::Result<Option<Timestamp>> {
+        let sql = "SELECT max(CASE WHEN p.last_seen <= ?1 THEN p.last_seen
+                ELSE (SELECT max(c.time) FROM captures c WHERE c.page = p.id AND c.time <= ?1) END) FROM pages p";
+        self.connection.time(sql, [until.as_millis()])
     }
 
     /// The numbers of all seeds by URL, including those no longer followed.

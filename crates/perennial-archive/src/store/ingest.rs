@@ -207,6 +207,7 @@ impl Store {
         let transaction = self.connection.transaction()?;
         let done = work(&mut Commit::new(&transaction))?;
         transaction.commit()?;
+        self.after_commit()?;
         Ok(done)
     }
 

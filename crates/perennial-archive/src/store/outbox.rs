@@ -6,6 +6,7 @@
 //! identified by a hash of their URL, because a rebuilt state numbers them differently.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, bail};
 use perennial_core::notice::BlindWatch;
@@ -13,6 +14,7 @@ use perennial_core::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
+use super::page_sums::PageSums;
 use super::reading::open_read_only;
 use super::rows::{Columns, Statements};
 use super::{BUSY_TIMEOUT, url_hash};
@@ -25,16 +27,18 @@ const MAX_SENT: i64 = 1_000;
 const SCHEMA: &str = "
     CREATE TABLE rules (
         name TEXT PRIMARY KEY,
-        since INTEGER,                   -- the last capture before the rule was there; NULL: there was none
+        since INTEGER,                   -- the time of the last capture before the rule was there; NULL: there was none
         n_sent INTEGER NOT NULL DEFAULT 0,
         last_sent INTEGER,
         n_failures INTEGER NOT NULL DEFAULT 0, -- in a row
         ready_at INTEGER NOT NULL DEFAULT 0,   -- nothing is sent before
-        error TEXT                       -- of the last failure; NULL: the last one was sent
+        error TEXT,                      -- of the last failure; NULL: the last one was sent
+        since_capture INTEGER            -- the number of the last capture before the rule was there; NULL: `since` counts
     ) WITHOUT ROWID;
     CREATE TABLE seen (
         page INTEGER PRIMARY KEY,        -- 64 bits of its address
-        until INTEGER NOT NULL           -- the last look that was taken in
+        until INTEGER NOT NULL,          -- the last look that was taken in
+        capture INTEGER                  -- its number; NULL: `until` counts
     );
     CREATE TABLE notices (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -48,6 +52,17 @@ const SCHEMA: &str = "
         UNIQUE (rule, page, time)
     );
     CREATE INDEX notices_waiting ON notices(rule, page, id) WHERE sent IS NULL;
+    CREATE TABLE numbering (             -- one row: the state whose capture numbers the others contain
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        state INTEGER NOT NULL
+    );
+";
+
+/// Adds what version 1 lacks.
+const FROM_VERSION_1: &str = "
+    ALTER TABLE rules ADD COLUMN since_capture INTEGER;
+    ALTER TABLE seen ADD COLUMN capture INTEGER;
+    CREATE TABLE numbering (id INTEGER PRIMARY KEY CHECK (id = 1), state INTEGER NOT NULL);
 ";
 
 /// Added in version 2: watches that do not see their page.
@@ -67,6 +82,25 @@ const BLIND_SCHEMA: &str = "
 #[derive(Debug)]
 pub struct Outbox {
     connection: Connection,
+    /// Only of an outbox for writing.
+    sums: Option<PageSums>,
+}
+
+/// Held while a thread writes. Each rule's thread has a connection, and a checkpoint must know all that is in the log.
+static WRITING: Mutex<()> = Mutex::new(());
+
+fn writing() -> MutexGuard<'static, ()> {
+    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        if let Some(sums) = &mut self.sums {
+            let _writing = writing();
+            // Without room on the disk, the log remains, and the next writer copies it.
+            let _ = sums.checkpoint(&self.connection);
+        }
+    }
 }
 
 /// A notice that is added to the outbox.
@@ -80,12 +114,28 @@ pub struct NewNotice {
     pub body: String,
 }
 
+/// A place in the sequence of captures. A capture's number only grows, while its time is what a record or a clock
+/// claims. A rebuilt state has other numbers; then only the time is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CapturePlace {
+    pub time: Option<Timestamp>,
+    pub number: Option<i64>,
+}
+
+impl CapturePlace {
+    /// Whether a capture was made after this place.
+    pub fn is_before(&self, time: Timestamp, number: i64) -> bool {
+        self.number.map_or_else(|| self.time.is_none_or(|at| time > at), |at| number > at)
+    }
+}
+
 /// The processed observations of a page.
 #[derive(Clone, Debug)]
 pub struct PageNotices {
     pub url: String,
-    /// The last processed observation.
+    /// The last processed observation, and its number.
     pub until: Timestamp,
+    pub capture: i64,
     /// Its notices, in order of time.
     pub notices: Vec<NewNotice>,
 }
@@ -139,17 +189,31 @@ impl Outbox {
     }
 
     fn try_open_write(path: &Path) -> anyhow::Result<Outbox> {
+        let mut outbox = Outbox::connect(path)?;
+        outbox.make()?;
+        Ok(outbox)
+    }
+
+    fn connect(path: &Path) -> anyhow::Result<Outbox> {
+        let _writing = writing();
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // A power cut may lose the last commits. Observations are then processed again, and notices sent again.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        let mut outbox = Outbox { connection };
-        outbox.make()?;
-        Ok(outbox)
+        let sums = Some(PageSums::take_over(&connection, path)?);
+        Ok(Outbox { connection, sums })
+    }
+
+    fn after_commit(&mut self) -> anyhow::Result<()> {
+        match &mut self.sums {
+            Some(sums) => sums.after_commit(&self.connection),
+            None => Ok(()),
+        }
     }
 
     fn make(&mut self) -> anyhow::Result<()> {
+        let _writing = writing();
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -159,7 +223,7 @@ impl Outbox {
                 transaction.execute_batch(&sql)?;
             }
             1 => {
-                let sql = format!("{BLIND_SCHEMA} PRAGMA user_version = {OUTBOX_VERSION};");
+                let sql = format!("{FROM_VERSION_1} {BLIND_SCHEMA} PRAGMA user_version = {OUTBOX_VERSION};");
                 transaction.execute_batch(&sql)?;
             }
             OUTBOX_VERSION => {}
@@ -175,13 +239,20 @@ impl Outbox {
         }
         let connection = open_read_only(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        Ok(Some(Outbox { connection }))
+        Ok(Some(Outbox { connection, sums: None }))
     }
 
-    /// Adds new rules, which apply to captures after `latest`. Removes the rules that no longer exist with their
-    /// pending notices, and returns the number of these notices.
-    pub fn keep_rules(&mut self, names: &[&str], latest: Option<Timestamp>) -> anyhow::Result<usize> {
+    /// Adds new rules, which apply to captures after `latest` in the state with this identity. Removes the rules that
+    /// no longer exist with their pending notices, and returns the number of these notices.
+    pub fn keep_rules(&mut self, names: &[&str], latest: CapturePlace, state: i64) -> anyhow::Result<usize> {
+        let _writing = writing();
         let transaction = self.connection.transaction()?;
+        let numbered: Option<i64> = transaction.row("SELECT state FROM numbering", [], |row| row.get(0))?;
+        if numbered != Some(state) {
+            transaction.run("UPDATE rules SET since_capture = NULL", [])?;
+            transaction.run("UPDATE seen SET capture = NULL", [])?;
+            transaction.run("INSERT OR REPLACE INTO numbering (id, state) VALUES (1, ?1)", [state])?;
+        }
         let known: Vec<String> = transaction.rows("SELECT name FROM rules", [], |row| row.get(0))?;
         let mut n_forgotten = 0;
         for gone in known.iter().filter(|name| !names.contains(&name.as_str())) {
@@ -191,26 +262,30 @@ impl Outbox {
                 transaction.execute("DELETE FROM notices WHERE rule = ?1 AND sent IS NULL", [gone])?;
         }
         for name in names {
-            let sql = "INSERT OR IGNORE INTO rules (name, since) VALUES (?1, ?2)";
-            transaction.run(sql, params![name, latest.map(Timestamp::as_millis)])?;
+            let sql = "INSERT OR IGNORE INTO rules (name, since, since_capture) VALUES (?1, ?2, ?3)";
+            transaction.run(sql, params![name, latest.time.map(Timestamp::as_millis), latest.number])?;
         }
         transaction.commit()?;
         Ok(n_forgotten)
     }
 
-    /// The last capture before the rule existed; `None` if it applies to all captures.
-    pub fn since(&self, rule: &str) -> anyhow::Result<Option<Timestamp>> {
-        self.connection.time("SELECT since FROM rules WHERE name = ?1", [rule])
+    /// The last capture before the rule existed.
+    pub fn since(&self, rule: &str) -> anyhow::Result<CapturePlace> {
+        let sql = "SELECT since, since_capture FROM rules WHERE name = ?1";
+        let place = self.connection.row(sql, [rule], read_place)?;
+        Ok(place.unwrap_or(CapturePlace { time: None, number: None }))
     }
 
-    /// The last processed observation of a page.
-    pub fn seen(&self, url: &str) -> anyhow::Result<Option<Timestamp>> {
-        self.connection.time("SELECT until FROM seen WHERE page = ?1", [url_hash(url) as i64])
+    /// The last processed observation of a page; `None` if there is none.
+    pub fn seen(&self, url: &str) -> anyhow::Result<Option<CapturePlace>> {
+        let sql = "SELECT until, capture FROM seen WHERE page = ?1";
+        self.connection.row(sql, [url_hash(url) as i64], read_place)
     }
 
     /// Stores notices and processed observations of pages in one commit. An observation processed before is not
     /// changed.
     pub fn put(&mut self, taken: &[PageNotices]) -> anyhow::Result<()> {
+        let _writing = writing();
         let transaction = self.connection.transaction()?;
         for page in taken {
             let hash = url_hash(&page.url) as i64;
@@ -218,11 +293,28 @@ impl Outbox {
                 let sql = "INSERT OR IGNORE INTO notices (rule, page, time, body) VALUES (?1, ?2, ?3, ?4)";
                 transaction.run(sql, params![notice.rule, hash, notice.time.as_millis(), notice.body])?;
             }
-            let sql = "INSERT INTO seen (page, until) VALUES (?1, ?2)
-                ON CONFLICT (page) DO UPDATE SET until = max(until, excluded.until)";
-            transaction.run(sql, params![hash, page.until.as_millis()])?;
+            let sql = "INSERT INTO seen (page, until, capture) VALUES (?1, ?2, ?3)
+                ON CONFLICT (page) DO UPDATE SET until = excluded.until, capture = excluded.capture
+                WHERE capture IS NULL OR capture <= excluded.capture";
+            transaction.run(sql, params![hash, page.until.as_millis(), page.capture])?;
         }
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        self.after_commit()
+    }
+
+    /// Deletes all notices of pages that were erased. What was sent cannot be taken back.
+    pub(crate) fn forget_pages(&mut self, urls: &[String]) -> anyhow::Result<()> {
+        let _writing = writing();
+        let transaction = self.connection.transaction()?;
+        for url in urls {
+            let hash = url_hash(url) as i64;
+            transaction.run("DELETE FROM notices WHERE page = ?1", [hash])?;
+            transaction.run("DELETE FROM seen WHERE page = ?1", [hash])?;
+        }
+        transaction.commit()?;
+        // Deleted rows stay in the free pages of the file until it is rewritten.
+        self.connection.execute_batch("VACUUM")?;
+        self.after_commit()
     }
 
     /// Whether a rule sees a page; `None` if it does.
@@ -319,6 +411,7 @@ impl Outbox {
 
     /// Records that the receiver acknowledged a notice.
     pub fn put_sent(&mut self, rule: &str, id: i64, now: Timestamp) -> anyhow::Result<()> {
+        let _writing = writing();
         let transaction = self.connection.transaction()?;
         let now = now.as_millis();
         let sql = "UPDATE notices SET sent = ?2, n_tries = n_tries + 1 WHERE id = ?1";
@@ -340,6 +433,7 @@ impl Outbox {
         again: Timestamp,
         is_own_fault: bool,
     ) -> anyhow::Result<()> {
+        let _writing = writing();
         let transaction = self.connection.transaction()?;
         let again = again.as_millis();
         transaction.run("UPDATE notices SET n_tries = n_tries + 1, due = ?2 WHERE id = ?1", [id, again])?;
@@ -376,6 +470,10 @@ impl Outbox {
     }
 }
 
+fn read_place(row: &Row<'_>) -> rusqlite::Result<CapturePlace> {
+    Ok(CapturePlace { time: row.optional_time(0)?, number: row.get(1)? })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,6 +488,7 @@ mod tests {
         PageNotices {
             url: url.into(),
             until: at(*times.last().unwrap()),
+            capture: *times.last().unwrap(),
             notices: times.iter().map(notice).collect(),
         }
     }
@@ -399,7 +498,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("outbox.db");
         let mut outbox = Outbox::open_write(&path).unwrap();
-        outbox.keep_rules(&["r"], Some(at(1))).unwrap();
+        let start = CapturePlace { time: Some(at(1)), number: Some(1) };
+        outbox.keep_rules(&["r"], start, 7).unwrap();
         outbox.put(&[taken("a", &[10, 20]), taken("b", &[15])]).unwrap();
         outbox.put(&[taken("a", &[10, 20])]).unwrap();
         let body = |outbox: &Outbox, now| outbox.next("r", at(now), false, 0).unwrap().map(|next| next.body);
@@ -428,9 +528,12 @@ mod tests {
         assert_eq!(body(&outbox, 300).as_deref(), Some("a@20"));
         let state = &outbox.states().unwrap()[0];
         assert_eq!((state.n_waiting, state.n_sent, state.n_failures), (1, 2, 0));
-        assert_eq!(outbox.seen("a").unwrap(), Some(at(20)));
-        assert_eq!(outbox.since("r").unwrap(), Some(at(1)));
-        assert_eq!(outbox.keep_rules(&["q"], None).unwrap(), 1, "a rule that is gone sends nothing");
+        assert_eq!(outbox.seen("a").unwrap(), Some(CapturePlace { time: Some(at(20)), number: Some(20) }));
+        assert_eq!(outbox.since("r").unwrap(), start);
+        assert_eq!(outbox.keep_rules(&["q"], start, 7).unwrap(), 1, "a rule that is gone sends nothing");
+        outbox.keep_rules(&["q"], start, 8).unwrap();
+        let rebuilt = CapturePlace { number: None, ..start };
+        assert_eq!(outbox.since("q").unwrap(), rebuilt, "a rebuilt state has other numbers");
         assert_eq!(outbox.states().unwrap().len(), 1);
     }
 }

@@ -138,8 +138,10 @@ pub struct ArchiveCounts {
     pub warc_bytes: u64,
     /// RFC 3339.
     pub first_capture: Option<String>,
-    /// RFC 3339.
+    /// RFC 3339. Captures dated in the future do not count.
     pub last_capture: Option<String>,
+    /// Captures dated in the future.
+    pub n_future: u64,
     /// Records that could not be imported, trusted or analysed.
     pub quarantine: QuarantineCounts,
 }
@@ -223,7 +225,7 @@ const LATEST_PAYLOAD: &str = concat!(
     "SELECT c.digest, c.content, c.time, CASE WHEN c.kind = 3 OR ",
     confirms_left_out!(),
     " THEN c.identity END, c.page FROM pages p JOIN captures c ON c.page = p.id
-     WHERE p.url = ?1 AND (",
+     WHERE p.url = ?1 AND c.time <= ?2 AND (",
     payload!(),
     " OR ",
     delta!(),
@@ -264,7 +266,8 @@ pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
 }
 
 impl Store {
-    pub fn counts(&self) -> anyhow::Result<ArchiveCounts> {
+    /// The numbers of the archive's contents. Captures after `until` are dated in the future.
+    pub fn counts(&self, until: Timestamp) -> anyhow::Result<ArchiveCounts> {
         let count = |sql: &str| self.connection.count(sql, []);
         Ok(ArchiveCounts {
             n_sites: count("SELECT count(DISTINCT site) FROM pages WHERE n_captures > 0")?,
@@ -290,8 +293,30 @@ impl Store {
             n_files: count("SELECT count(*) FROM files")?,
             warc_bytes: count("SELECT coalesce(sum(committed), 0) FROM files")?,
             first_capture: self.first_capture()?.map(Timestamp::to_rfc3339),
-            last_capture: self.last_capture()?.map(Timestamp::to_rfc3339),
+            last_capture: self.last_capture(until)?.map(Timestamp::to_rfc3339),
+            n_future: self.count_after(until)?,
             quarantine: self.count_quarantined()?,
+        })
+    }
+
+    /// How many captures are dated after an instant.
+    pub fn count_after(&self, until: Timestamp) -> anyhow::Result<u64> {
+        let sql =
+            "SELECT coalesce(sum((SELECT count(*) FROM captures c WHERE c.page = p.id AND c.time > ?1)), 0)
+            FROM pages p WHERE p.last_seen > ?1";
+        self.connection.count(sql, [until.as_millis()])
+    }
+
+    /// The first captures dated after an instant, by time: file, offset, URL, time.
+    pub fn captures_after(
+        &self,
+        until: Timestamp,
+        limit: usize,
+    ) -> anyhow::Result<Vec<(String, u64, String, Timestamp)>> {
+        let sql = "SELECT f.name, c.offset, p.url, c.time FROM pages p JOIN captures c ON c.page = p.id
+            JOIN files f ON f.id = c.file WHERE p.last_seen > ?1 AND c.time > ?1 ORDER BY c.time, c.id LIMIT ?2";
+        self.connection.rows(sql, params![until.as_millis(), limit as i64], |row| {
+            Ok((row.get(0)?, row.count(1)?, row.get(2)?, row.time(3)?))
         })
     }
 
@@ -429,14 +454,14 @@ impl Store {
 
     /// Digests and time of the latest capture of a URL that brought or confirmed a payload, which a 304 confirms. An
     /// error page in between does not count.
-    pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<LatestPayload>> {
+    pub fn latest_payload(&self, url: &str, until: Timestamp) -> anyhow::Result<Option<LatestPayload>> {
         let read = |row: &Row<'_>| {
             let time = row.time(2)?;
             let payload =
                 LatestPayload { digest: row.get(0)?, content: row.get(1)?, time, left_out: row.get(3)? };
             Ok((payload, PageId(row.get(4)?)))
         };
-        let found = self.connection.row(LATEST_PAYLOAD, [url], read)?;
+        let found = self.connection.row(LATEST_PAYLOAD, params![url, until.as_millis()], read)?;
         let Some((mut latest, page)) = found else { return Ok(None) };
         if let Some(left_out) = &latest.left_out {
             latest.time = self.time_of_delta(page, left_out, latest.time)?;

@@ -178,6 +178,6 @@ pub(super) fn open_read_only(path: &Path) -> anyhow::Result<Connection> {
 }
 
 /// Escapes a path for SQLite's `file:` URIs.
-fn uri_path(path: &Path) -> String {
+pub(super) fn uri_path(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

@@ -251,11 +251,12 @@ pub fn sql_views() -> Vec<(&'static str, Vec<&'static str>)> {
 
 /// Runs one statement on the views of a state.
 pub fn query_views(state: &Path, sql: &str, limits: SqlLimits) -> anyhow::Result<SqlRows> {
-    let Store { mut connection, _copy } = Store::open_read(state)?;
-    prepare(&mut connection, limits)?;
+    let mut store = Store::open_read(state)?;
+    let connection = &mut store.connection;
+    prepare(connection, limits)?;
     let deadline = Instant::now() + limits.time;
     connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || Instant::now() > deadline))?;
-    read(&connection, sql, limits).map_err(|error| explain(error, limits))
+    read(connection, sql, limits).map_err(|error| explain(error, limits))
 }
 
 /// Creates the views and forbids everything else.
@@ -367,8 +368,9 @@ pub fn each_view_row(
     let found = VIEWS.iter().find(|found| found.name == view).context("no such view")?;
     let time = if view == "versions" { "first_time" } else { "time" };
     let limits = SqlLimits { time: Duration::MAX, max_rows: usize::MAX, max_bytes: 0 };
-    let Store { mut connection, _copy } = Store::open_read(state)?;
-    prepare(&mut connection, limits)?;
+    let mut store = Store::open_read(state)?;
+    let connection = &mut store.connection;
+    prepare(connection, limits)?;
     let sql = format!(
         "SELECT * FROM {view} WHERE (?1 IS NULL OR site = ?1) AND (?2 IS NULL OR url = ?2)
            AND (?3 IS NULL OR {time} >= ?3) AND (?4 IS NULL OR {time} < ?4) ORDER BY {time}, url"

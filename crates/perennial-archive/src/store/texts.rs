@@ -15,6 +15,7 @@ use perennial_core::url::PageId;
 use rusqlite::{Connection, Transaction, params};
 use serde::Serialize;
 
+use super::page_sums::PageSums;
 use super::reading::open_read_only;
 use super::rows::{Columns, Statements};
 use super::{BUSY_TIMEOUT, CACHE_KIB, remove_state, url_hash};
@@ -60,6 +61,17 @@ const SCHEMA: &str = "
 #[derive(Debug)]
 pub struct Texts {
     connection: Connection,
+    /// Only of an index for writing.
+    sums: Option<PageSums>,
+}
+
+impl Drop for Texts {
+    fn drop(&mut self) {
+        if let Some(sums) = &mut self.sums {
+            // Without room on the disk, the log remains, and the next writer copies it.
+            let _ = sums.checkpoint(&self.connection);
+        }
+    }
 }
 
 /// A passage that an observation shows.
@@ -151,7 +163,10 @@ impl Texts {
         let connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        Texts::tuned(connection)
+        let sums = PageSums::take_over(&connection, path)?;
+        let mut texts = Texts::tuned(connection)?;
+        texts.sums = Some(sums);
+        Ok(texts)
     }
 
     /// Opens for reading; `None` if there is no file with the schema of this program.
@@ -167,7 +182,7 @@ impl Texts {
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(32);
-        Ok(Texts { connection })
+        Ok(Texts { connection, sums: None })
     }
 
     /// Deletes the index, before the state that it was made from is replaced.
@@ -190,9 +205,15 @@ impl Texts {
         &mut self,
         change: impl FnOnce(&TextCommit<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let commit = TextCommit { transaction: self.connection.transaction()? };
-        let done = change(&commit)?;
-        commit.transaction.commit()?;
+        let done = {
+            let commit = TextCommit { transaction: self.connection.transaction()? };
+            let done = change(&commit)?;
+            commit.transaction.commit()?;
+            done
+        };
+        if let Some(sums) = &mut self.sums {
+            sums.after_commit(&self.connection)?;
+        }
         Ok(done)
     }
 

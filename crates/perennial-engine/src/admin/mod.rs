@@ -228,7 +228,7 @@ impl PartAction {
     ) -> anyhow::Result<PartEffect> {
         let Some(treatment) = self.treatment() else { return Ok(PartEffect::default()) };
         let snapshot = SharedSnapshot::new(archive.snapshot()?);
-        let latest = snapshot.lock().store().last_capture()?;
+        let latest = snapshot.lock().store().last_capture(archive.horizon())?;
         let since = latest.map(|latest| latest - Span::from_hours(24 * 30));
         let filters = AdFilters::load(Some(archive.root()))?;
         let seeds = &archive.settings().seeds;

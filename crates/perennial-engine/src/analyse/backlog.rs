@@ -58,18 +58,19 @@ pub struct BacklogCounts {
     pub n_failed_pages: u64,
 }
 
-/// Analyses every capture without an analysis. After each page, `progress` is called with its number of captures.
+/// Analyses every capture up to `until` without an analysis. After each page, `progress` is called with its number of captures.
 /// When `stop` is set, the work ends after the current commit. An unreadable capture does not stop the others.
 pub fn analyse_backlog(
     archive: &Archive,
     store: &mut Store,
     analyst: &Arc<Analyst>,
+    until: Timestamp,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<BacklogCounts> {
     let mut done = BacklogCounts::default();
-    let worker = PageAnalyst::new(archive, Arc::clone(analyst));
-    for pages in store.backlog()?.chunks(PAGES_PER_COMMIT) {
+    let worker = PageAnalyst::new(archive, Arc::clone(analyst), Box::new(move || until));
+    for pages in store.backlog(until)?.chunks(PAGES_PER_COMMIT) {
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -139,11 +140,18 @@ pub struct PageAnalyst {
     analyst: Arc<Analyst>,
     stores: StorePool,
     subresources: SubresourceCache,
+    /// The present. Captures dated later are not analysed, because they would hide those made until then.
+    now: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 impl PageAnalyst {
-    pub fn new(archive: &Archive, analyst: Arc<Analyst>) -> PageAnalyst {
-        PageAnalyst { analyst, stores: StorePool::new(archive), subresources: SubresourceCache::default() }
+    pub fn new(
+        archive: &Archive,
+        analyst: Arc<Analyst>,
+        now: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    ) -> PageAnalyst {
+        let (stores, subresources) = (StorePool::new(archive), SubresourceCache::default());
+        PageAnalyst { analyst, stores, subresources, now }
     }
 
     /// Number of visible words in no block since the last call.
@@ -168,7 +176,8 @@ impl PageAnalyst {
                 return Ok(None);
             }
             // The visit before may not be analysed yet, and its state is needed.
-            Ok(self.analyse(archive, store, page, store.page_state(page)?, false)?.state)
+            let (state, replaces_all) = self.state_now(store, page)?;
+            Ok(self.analyse(archive, store, page, state, replaces_all)?.state)
         })?;
         let Some(state) = found.as_deref() else { return Ok(None) };
         // Without a named base the delta could never be applied.
@@ -198,18 +207,28 @@ impl PageAnalyst {
     /// Analyses the captures since the last analysed one.
     pub fn analyse_new(&self, page: PageId) -> anyhow::Result<PageAnalyses> {
         self.stores.with(|archive, store| {
-            let mut done = self.analyse(archive, store, page, store.page_state(page)?, false)?;
+            let (state, replaces_all) = self.state_now(store, page)?;
+            let mut done = self.analyse(archive, store, page, state, replaces_all)?;
             done.headlines = new_headlines(store, &done.analyses)?;
             Ok(done)
+        })
+    }
+
+    /// The state of a page, and whether all its analyses must be replaced. A state dated in the future is one of a clock
+    /// that was ahead: every capture until then would be older than it, and never analysed.
+    fn state_now(&self, store: &Store, page: PageId) -> anyhow::Result<(Option<PageState>, bool)> {
+        Ok(match store.page_state(page)? {
+            Some(state) if state.time > (self.now)() => (None, true),
+            state => (state, false),
         })
     }
 
     /// Analyses all captures without an analysis, including those older than analysed ones.
     fn analyse_backlog_of_page(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageAnalyses> {
         self.stores.with(|archive, store| {
-            let (state, replaces_all) = match store.page_state(page)? {
-                Some(state) if earliest < state.time => (None, true),
-                state => (state, false),
+            let (state, replaces_all) = match self.state_now(store, page)? {
+                (Some(state), _) if earliest < state.time => (None, true),
+                found => found,
             };
             self.analyse(archive, store, page, state, replaces_all)
         })
@@ -230,7 +249,7 @@ impl PageAnalyst {
         // Starts at the last analysed observation, because the first pending one is compared with it.
         let from = analysed.map(|time| time - Span::from_millis(1));
         let (mut before, mut waiting) = (None, Vec::new());
-        for capture in store.observed_captures(page, from)? {
+        for capture in store.observed_captures(page, from, (self.now)())? {
             let before: Option<Capture> = before.replace(capture.clone());
             if analysed.is_none_or(|analysed| capture.time > analysed) {
                 waiting.push(PendingCapture { before, capture });
@@ -339,7 +358,7 @@ impl PageAnalyst {
         else {
             return Ok(None);
         };
-        let captures = store.observed_captures(page, Some(shown.time - Span::from_millis(1)))?;
+        let captures = store.observed_captures(page, Some(shown.time - Span::from_millis(1)), shown.time)?;
         let is_shown =
             |capture: &Capture| capture.time == shown.time && capture.kind != CaptureKind::Metadata;
         let Some(capture) = captures.into_iter().find(is_shown) else { return Ok(None) };

@@ -8,6 +8,7 @@
 //! | `sight` | notices watches that do not see their page |
 //! | `notice_maker` | matches new analyses against the rules and stores notices in the outbox |
 //! | `smtp` | sends e-mail |
+//! | `silence` | finds rules that cannot fire |
 //! | `deliver` | delivers a notice to its receiver |
 //! | `sending` | sends the pending notices of the outbox, also on threads beside a crawl |
 //!
@@ -20,9 +21,11 @@ mod notice_maker;
 mod sending;
 mod shape;
 mod sight;
+mod silence;
 mod smtp;
 
 pub use deliver::{DeliveryFailure, Notifier};
 pub use notice::{Notice, NoticeLine, NoticeWriter};
 pub use notice_maker::{NoticeMaker, open_outbox};
 pub use sending::{Delivery, DeliveryReport, SendReport, WatchNews, send_all, start_notifying};
+pub use silence::{SilentRule, silent_rules};

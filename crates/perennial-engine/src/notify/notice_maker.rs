@@ -8,7 +8,7 @@ use super::sight::WatchedPages;
 use crate::analyse::AdFilters;
 use crate::changes::CandidateChange;
 use perennial_archive::Archive;
-use perennial_archive::store::{NewNotice, Outbox, PageNotices, Store};
+use perennial_archive::store::{CapturePlace, NewNotice, Outbox, PageNotices, Store};
 
 /// Pages per commit.
 const PAGES_PER_COMMIT: usize = 32;
@@ -18,7 +18,9 @@ const PAGES_PER_COMMIT: usize = 32;
 pub fn open_outbox(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
     let mut outbox = Outbox::open_write(&archive.outbox_path())?;
     let names: Vec<&str> = archive.settings().notify.iter().map(|rule| rule.name.as_str()).collect();
-    let n_forgotten = outbox.keep_rules(&names, archive.store()?.last_capture()?)?;
+    let store = archive.store()?;
+    let (time, number) = (store.last_capture(archive.horizon())?, Some(store.last_capture_number()?));
+    let n_forgotten = outbox.keep_rules(&names, CapturePlace { time, number }, store.identity()?)?;
     Ok((outbox, n_forgotten))
 }
 
@@ -29,7 +31,7 @@ pub struct NoticeMaker {
     filters: AdFilters,
     outbox: Outbox,
     /// For each rule, the last capture before the rule was added.
-    since: Vec<Option<Timestamp>>,
+    since: Vec<CapturePlace>,
     watched: WatchedPages,
 }
 
@@ -87,8 +89,17 @@ impl NoticeMaker {
     }
 
     /// The last capture before the oldest rule was added.
-    fn earliest(&self) -> Option<Timestamp> {
-        self.since.iter().copied().min().flatten()
+    fn earliest(&self) -> CapturePlace {
+        let time = self.since.iter().map(|since| since.time).min().flatten();
+        let numbers = self.since.iter().map(|since| since.number).collect::<Option<Vec<i64>>>();
+        CapturePlace { time, number: numbers.and_then(|numbers| numbers.into_iter().min()) }
+    }
+
+    /// The last processed observation of a page. If only its time is known and lies in the future, it is ignored.
+    fn processed(&self, url: &str) -> anyhow::Result<CapturePlace> {
+        let is_past =
+            |seen: &CapturePlace| seen.number.is_some() || seen.time <= Some(self.archive.horizon());
+        Ok(self.outbox.seen(url)?.filter(is_past).unwrap_or(self.earliest()))
     }
 
     /// The notices of a page's new analyses; `None` without new analyses.
@@ -98,16 +109,20 @@ impl NoticeMaker {
         page: PageId,
     ) -> anyhow::Result<Option<PageNotices>> {
         let url = self.store.page_url(page)?;
-        let after = self.outbox.seen(&url)?.max(self.earliest());
-        // Analyses that are added meanwhile are processed next time.
-        let Some(until) = self.store.last_analysed(page)?.filter(|until| Some(*until) > after) else {
+        let new = self.store.analysed_after(page, Some(self.processed(&url)?))?;
+        // An import is history. It is not sent.
+        let new: Vec<_> = new.into_iter().filter(|analysis| !analysis.is_imported).collect();
+        let (Some(until), Some(capture)) =
+            (new.last().map(|last| last.change.time), new.iter().map(|analysis| analysis.number).max())
+        else {
             return Ok(None);
         };
         let mut notices = Vec::new();
-        for row in &self.store.page_changes(page, after, until)? {
+        for analysis in new.iter().filter(|analysis| analysis.is_change) {
+            let row = &analysis.change;
             let mut candidate = CandidateChange::new(row);
             let rules = self.archive.settings().notify.iter().zip(&self.since);
-            for (rule, _) in rules.filter(|(_, since)| Some(row.time) > **since) {
+            for (rule, _) in rules.filter(|(_, since)| since.is_before(row.time, analysis.number)) {
                 if writer.holds(&mut candidate, &rule.condition)? {
                     let notice =
                         writer.notice(&mut candidate, &rule.name, &rule.condition, rule.link.as_ref())?;
@@ -116,6 +131,6 @@ impl NoticeMaker {
                 }
             }
         }
-        Ok(Some(PageNotices { url, until, notices }))
+        Ok(Some(PageNotices { url, until, capture, notices }))
     }
 }

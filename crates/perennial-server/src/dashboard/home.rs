@@ -102,7 +102,7 @@ fn load(request: &Request<'_>, cookie: Option<ReaderCookie>) -> Result<View, Pro
         return Err(Problem::bad_request("unknown parameter `hours`; write since, such as since=7d"));
     }
     let parameters = Parameters::from_request(request).or("since", "1d").or("least", "0.1");
-    let last = request.with(|snapshot| snapshot.store().last_capture())?;
+    let last = request.with(|snapshot| snapshot.store().last_capture(snapshot.archive().horizon()))?;
     let query = ChangeQuery::read(|name| parameters.get(name), last.unwrap_or_else(now));
     let query = query.map_err(Problem::bad_request)?;
     request.with_summary(|snapshot, summary| {

@@ -18,6 +18,7 @@ use super::layout::{Place, Shell, Tab, page_href, path, site_href, version_href}
 use super::overview::{Warning, warning_actions};
 use super::{Problem, Request};
 use crate::summary::Summary;
+use perennial_archive::Snapshot;
 use perennial_archive::settings::Seed;
 use perennial_archive::store::{SitePage, Store, StoredFeed, parse_site_name};
 use perennial_engine::html::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
@@ -157,7 +158,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
             zone: clock.zone().to_string(),
             n_pages: pages.len() as u64,
             n_captures,
-            summary: SiteSummary::clone(&*site_summary(store, summary, &host, &clock, n_captures)?),
+            summary: SiteSummary::clone(&*site_summary(snapshot, summary, &host, &clock, n_captures)?),
             pages: pages.into_iter().map(|page| listed(page, summary)).collect(),
             is_by_freshness,
             completeness: known.and_then(|site| site.completeness),
@@ -184,7 +185,7 @@ fn listed(page: SitePage, summary: Option<&Summary>) -> ListedPage {
 
 /// The cached summary of the site, or a new one.
 fn site_summary(
-    store: &Store,
+    snapshot: &Snapshot,
     summary: Option<&Summary>,
     host: &str,
     clock: &LocalClock,
@@ -197,7 +198,8 @@ fn site_summary(
         return Ok(cached);
     }
     let mut site = SiteSummary::default();
-    let last = store.last_capture()?.unwrap_or(Timestamp::EPOCH);
+    let store = snapshot.store();
+    let last = store.last_capture(snapshot.archive().horizon())?.unwrap_or(Timestamp::EPOCH);
     let since = (last - HEAT_SPAN).max(store.first_capture()?.unwrap_or(last));
     site.since = Some(since.into());
     store.each_site_change(host, since, MAX_CHANGES, |time, importance| {

@@ -60,7 +60,7 @@ pub(crate) fn load(request: &Request<'_>) -> Result<View, Problem> {
 fn read(snapshot: &Snapshot, since_given: &str, site: Option<&str>) -> anyhow::Result<View> {
     let store = snapshot.store();
     // The span ends with the last capture, so that an archive that is no longer crawled still has terms.
-    let end = store.last_capture()?.unwrap_or_else(now);
+    let end = store.last_capture(snapshot.archive().horizon())?.unwrap_or_else(now);
     let since = units::parse_time(since_given, end);
     let mut view = View {
         since: since.as_ref().map_or(end - Span::from_hours(168), |since| *since).into(),

@@ -56,7 +56,10 @@ impl Activity {
         Ok(Activity {
             last_visit: last_visit.map(Timestamp::to_rfc3339),
             // From the last visit on: an overdue visit has the time at which it became due.
-            next_visits: next_visits(snapshot, last_visit.or(store.last_capture()?).unwrap_or_else(now))?,
+            next_visits: next_visits(
+                snapshot,
+                last_visit.or(store.last_capture(archive.horizon())?).unwrap_or_else(now),
+            )?,
             failing_hosts: store.failing_hosts(N_FAILING)?.into_iter().map(failures).collect(),
             n_unsent_notices: states.iter().map(|state| state.n_waiting).sum(),
         })

@@ -45,9 +45,11 @@ impl Analyse {
         let mut writer = context.open_writer(&archive)?;
         let analyst = Arc::new(Analyst::for_archive(&archive)?);
         analyst.confinement_warning().iter().for_each(|warning| context.note(warning));
-        let bar = context.progress_count(writer.store().count_backlog()?, "analysing");
+        let bar = context.progress_count(writer.store().count_backlog(archive.horizon())?, "analysing");
         let stop = AtomicBool::new(false);
-        let done = analyse_backlog(&archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n));
+        let done = analyse_backlog(&archive, writer.store_mut(), &analyst, archive.horizon(), &stop, &|n| {
+            bar.inc(n)
+        });
         bar.finish_and_clear();
         let done = done?;
         context.index_texts(&archive)?;

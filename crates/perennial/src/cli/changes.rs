@@ -98,7 +98,7 @@ impl Changes {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();
         let filters = AdFilters::load(Some(snapshot.archive().root()))?;
-        let n_waiting = store.count_backlog()?;
+        let n_waiting = store.count_backlog(snapshot.archive().horizon())?;
         if n_waiting > 0 {
             context.note(format!(
                 "{n_waiting} captures have not been analysed and are not included: run `perennial analyse`"

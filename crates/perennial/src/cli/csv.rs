@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use data_encoding::HEXLOWER;
 
 use perennial_archive::store::SqlValue;
+use perennial_core::text::untrusted::terminal_safe;
 
 /// Writes a line of texts, such as the names of columns.
 pub(super) fn write_names<T: AsRef<str>>(out: &mut dyn Write, names: &[T]) -> io::Result<()> {
@@ -42,11 +43,14 @@ fn write_line(out: &mut dyn Write, fields: impl Iterator<Item = String>) -> io::
     out.write_all(b"\n")
 }
 
-/// A field that holds a comma, a quotation mark or a line end is quoted.
+/// A field that holds a comma, a quotation mark or a line end is quoted. Other control characters are escaped, because
+/// the field may be shown on a terminal.
 fn field(text: &str) -> String {
+    let is_command = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
+    let text = if text.contains(is_command) { terminal_safe(text) } else { text.into() };
     match text.contains(['"', ',', '\r', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
+        false => text.into_owned(),
     }
 }
 

@@ -90,7 +90,7 @@ impl Demo {
             subresources_change: self.changing_subresources,
             stop: StopHandle::default(),
         };
-        let listening = signals::listen(context, &options.stop);
+        let listening = signals::listen(context, &options.stop, false);
         let bar = bar(self.days);
         let start = Timestamp::parse("2026-03-02")?;
         let shown = demo::demo(

@@ -11,6 +11,7 @@ use super::tables::{Table, TableForm};
 use super::{Context, Exit, context::human_bytes, parse_time};
 use perennial_archive::export::{self, export};
 use perennial_archive::parts::with_subresources;
+use perennial_archive::signature::SigningKey;
 use perennial_archive::store::CaptureFilter;
 use perennial_archive::{SharedSnapshot, Snapshot};
 use perennial_engine::analyse::{AdFilters, write_deltas, write_trees};
@@ -63,6 +64,10 @@ pub(super) struct Export {
     /// Add the blocks of each analysed page as urn:vixml: records (WARC and WACZ)
     #[arg(long)]
     trees: bool,
+
+    /// Sign a WACZ file with the archive's key, signing.key, which is made on first use
+    #[arg(long)]
+    sign: bool,
 
     /// Table of a CSV or Parquet file
     #[arg(long, value_enum, default_value_t = Table::Changes)]
@@ -174,9 +179,16 @@ impl Export {
             _ => None,
         };
         let filter = whole.as_ref().unwrap_or(filter);
-        let bar = context.progress_count(snapshot.store().counts()?.n_captures, "exporting");
+        let key = match self.sign {
+            true if format != export::RecordFormat::Wacz => bail!("--sign: only WACZ files can be signed"),
+            true => Some(SigningKey::open_or_make(snapshot.archive())?),
+            false => None,
+        };
+        let bar = context
+            .progress_count(snapshot.store().counts(snapshot.archive().horizon())?.n_captures, "exporting");
         let now = perennial_archive::now();
-        let report = export(&snapshot, format, filter, self.trees, now, &mut out, &|n| bar.inc(n));
+        let report =
+            export(&snapshot, format, filter, self.trees, key.as_ref(), now, &mut out, &|n| bar.inc(n));
         bar.finish_and_clear();
         let report = report?;
         let more = match report.n_origins {

@@ -254,7 +254,7 @@ impl Poll {
             analyse: false,
             ..CrawlOptions::default()
         };
-        let _listening = signals::listen(context, &options.stop);
+        let _listening = signals::listen(context, &options.stop, false);
         let bar = context.progress_count(0, "polls");
         let status = perennial_crawler::crawl(
             &archive,

@@ -34,6 +34,7 @@ Look:
 Keep:
   import, export  Read and write WARC, WACZ, CDXJ, CSV, Parquet and other files
   verify          Check every record of the archive, or rebuild its index
+  erase           Erase the captures of a page or a site, for legal requests
   doctor          Check this machine: browser, sandbox, fonts, disk space, clock
 
 Groups:

@@ -78,9 +78,10 @@ impl Import {
 /// Analyses every imported capture, because patterns, quality and visits are based on the whole history.
 fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> anyhow::Result<HistoryCounts> {
     let analyst = Arc::new(Analyst::for_archive(archive)?);
-    let bar = context.progress_count(writer.store().count_backlog()?, "learning");
+    let bar = context.progress_count(writer.store().count_backlog(archive.horizon())?, "learning");
     let stop = AtomicBool::new(false);
-    let done = analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n))?;
+    let done =
+        analyse_backlog(archive, writer.store_mut(), &analyst, archive.horizon(), &stop, &|n| bar.inc(n))?;
     bar.finish_and_clear();
     context.index_texts(archive)?;
     Ok(HistoryCounts {

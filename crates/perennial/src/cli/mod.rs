@@ -24,6 +24,7 @@ mod csv;
 mod demo;
 mod diff;
 mod doctor;
+mod erase;
 mod exit;
 mod export;
 mod feed;
@@ -114,6 +115,7 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Verify(verify::Verify),
+    Erase(erase::Erase),
     Doctor(doctor::Doctor),
     Notify(notify::Notify),
     Part(part::Part),
@@ -162,6 +164,7 @@ impl Command {
             Command::Import(args) => args.run(context),
             Command::Export(args) => args.run(context),
             Command::Verify(args) => args.run(context),
+            Command::Erase(args) => args.run(context),
             Command::Doctor(args) => args.run(context),
             Command::Notify(args) => args.run(context),
             Command::Part(args) => args.run(context),

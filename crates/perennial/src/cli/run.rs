@@ -58,6 +58,12 @@ pub(super) struct Run {
     /// End after this time, such as 8h
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     time_limit: Option<Span>,
+    /// End at this time, such as 2026-12-24T06:00
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    deadline: Option<Timestamp>,
+    /// End when the process that started this one ends
+    #[arg(long)]
+    with_parent: bool,
     /// End when the archive has grown by this much
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     size_limit: Option<u64>,
@@ -128,7 +134,7 @@ impl Run {
             let target = ReachTarget { url: url.clone(), allow_private: self.allow_private, every: None };
             check_names(&archive, &[target]).iter().for_each(|problem| context.note(problem));
         }
-        let _listening = signals::listen(context, &options.stop);
+        let _listening = signals::listen(context, &options.stop, self.with_parent);
         let progress = Progress::new();
         let (sender, events) = channel();
         options.events = Some(sender);
@@ -204,6 +210,8 @@ impl Run {
                 _ => bail!("--time-lapse {text}: write a number above 0, such as 3600, or max"),
             },
         };
+        let left = self.deadline.map(|deadline| (deadline - clock.now()).max(Span::ZERO));
+        let time_limit = self.time_limit.into_iter().chain(left).min();
         Ok(CrawlOptions {
             once: self.once,
             strategy: self.strategy,
@@ -214,7 +222,7 @@ impl Run {
             slot: self.slot(),
             interval: self.interval,
             limit: self.limit,
-            time_limit: self.time_limit,
+            time_limit,
             size_limit: self.size_limit,
             delay: self.delay,
             connections: self.connections,

@@ -11,6 +11,7 @@ use super::context::note;
 use super::signals::Signals;
 use super::{Context, Exit};
 use perennial_archive::Archive;
+use perennial_archive::manifest::files_behind;
 use perennial_server::guard::read_or_make_token;
 use perennial_server::{AdminOptions, Options, Origins, listen};
 
@@ -126,6 +127,9 @@ impl Serve {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archives = context.open_all()?;
         let options = self.options()?;
+        for archive in &archives {
+            warn_of_old_state(context, archive);
+        }
         listen::runtime()?.block_on(async {
             let bound = listen::bind(archives, options).await?;
             let server = bound.server().clone();
@@ -159,6 +163,19 @@ fn parse_origin(text: &str) -> Result<String, String> {
     match matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none() {
         true => Ok(url.origin().ascii_serialization()),
         false => Err("write a scheme and a host, such as https://archive.example".to_string()),
+    }
+}
+
+/// A state that was replaced by an older or empty one shows an archive with less in it.
+fn warn_of_old_state(context: &Context, archive: &Archive) {
+    // A state that cannot be read is reported when it is served.
+    let behind = archive.store().and_then(|store| files_behind(archive, &store)).unwrap_or_default();
+    if let Some(first) = behind.first() {
+        context.note(format!(
+            "the state lacks captures of {} WARC files, {first} is the first: the next command that writes adds them, such as \
+             `perennial analyse`",
+            behind.len()
+        ));
     }
 }
 

@@ -18,8 +18,8 @@ impl Drop for SignalListener {
 }
 
 /// Requests `stop` at the first signal, and ends the process at the second. If the handler cannot be installed, the system
-/// ends the process at the first signal.
-pub(super) fn listen(context: &Context, stop: &StopHandle) -> SignalListener {
+/// ends the process at the first signal. If asked for, the end of the parent process counts as a signal.
+pub(super) fn listen(context: &Context, stop: &StopHandle, with_parent: bool) -> SignalListener {
     let (context, stop) = (context.clone(), stop.clone());
     let (end, ended) = oneshot::channel::<()>();
     let listening = SignalListener(Some(end));
@@ -28,8 +28,12 @@ pub(super) fn listen(context: &Context, stop: &StopHandle) -> SignalListener {
     };
     let wait_for_signals = async move {
         let Ok(mut signals) = Signals::new() else { return };
-        signals.next().await;
-        context.note("finishing the fetches in flight; a second signal stops at once");
+        tokio::select! {
+            () = signals.next() => {}
+            () = parent_ended(), if with_parent => {}
+        }
+        context
+            .note("finishing the fetches in flight, for some seconds at most; a second signal stops at once");
         stop.request();
         signals.next().await;
         process::exit(Exit::Interrupted.number().into());
@@ -44,6 +48,18 @@ pub(super) fn listen(context: &Context, stop: &StopHandle) -> SignalListener {
     };
     let _ = std::thread::Builder::new().name("signals".into()).spawn(hear);
     listening
+}
+
+/// How often a crawl checks whether its parent lives.
+const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// Waits until the process that started this one has ended. The system then gives this process another parent.
+async fn parent_ended() {
+    let parent = rustix::process::getppid();
+    let mut checks = tokio::time::interval(CHECK_INTERVAL);
+    while rustix::process::getppid() == parent {
+        checks.tick().await;
+    }
 }
 
 /// The two signals that request a stop.

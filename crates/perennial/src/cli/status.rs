@@ -8,6 +8,7 @@ use super::activity::Activity;
 use super::{Context, Exit, context::human_bytes};
 use perennial_archive::CrawlRecord;
 use perennial_archive::store::{ArchiveCounts, TextCounts, Texts};
+use perennial_engine::notify::{SilentRule, silent_rules};
 
 /// Show what the archive contains, its last and next visits, failures and unsent notices
 #[derive(clap::Args)]
@@ -34,6 +35,7 @@ struct StatusReport {
     counts: ArchiveCounts,
     #[serde(skip_serializing_if = "Option::is_none")]
     texts: Option<TextCounts>,
+    silent_rules: Vec<SilentRule>,
     sites: Vec<SiteCounts>,
 }
 
@@ -75,8 +77,9 @@ impl Status {
             archive: snapshot.archive().root().display().to_string(),
             crawl: RunningCrawl::load(snapshot.archive().root()),
             activity: Activity::load(&snapshot)?,
-            counts: store.counts()?,
+            counts: store.counts(snapshot.archive().horizon())?,
             texts,
+            silent_rules: silent_rules(snapshot.archive())?,
             sites: store.sites()?.into_iter().take(self.sites).map(site).collect(),
         };
         context.print(&report, |out| print(&report, out))?;
@@ -139,6 +142,16 @@ fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result
     }
     if let (Some(first), Some(last)) = (&counts.first_capture, &counts.last_capture) {
         writeln!(out, "from      {first}\nto        {last}")?;
+    }
+    if counts.n_future > 0 {
+        writeln!(
+            out,
+            "future    {} captures are dated in the future and count only then: see `perennial verify`",
+            counts.n_future
+        )?;
+    }
+    for rule in &report.silent_rules {
+        writeln!(out, "silent    {rule}")?;
     }
     if !report.sites.is_empty() {
         writeln!(out, "\n{:>8} {:>9}  site", "pages", "captures")?;

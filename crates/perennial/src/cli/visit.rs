@@ -94,7 +94,7 @@ impl Visit {
                     allow_private: self.allow_private,
                     ..CrawlOptions::default()
                 };
-                let _listening = signals::listen(context, &options.stop);
+                let _listening = signals::listen(context, &options.stop, false);
                 let status = crawl(&archive, options, |_| (), |text| context.note(text))?;
                 if status.end == Some(CrawlEnd::Interrupted) {
                     return Ok(Exit::Interrupted);

@@ -358,7 +358,8 @@ fn has_browser(options: &DemoOptions, archive: &Archive, warn: &mut impl FnMut(&
 }
 
 fn open_archive(root: &Path) -> anyhow::Result<Archive> {
-    if is_archive(root) { Archive::open(root) } else { Archive::create(root) }
+    let archive = if is_archive(root) { Archive::open(root)? } else { Archive::create(root)? };
+    archive.mark_time_lapse()
 }
 
 /// Listens on the port of an interrupted demonstration if there was one, otherwise on any free port.

@@ -45,7 +45,7 @@ impl Quality {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
-        let Some(last) = store.last_capture()? else {
+        let Some(last) = store.last_capture(archive.horizon())? else {
             bail!("the archive contains no captures; use `perennial run` or `perennial import`");
         };
         let at = self.at.unwrap_or(last);

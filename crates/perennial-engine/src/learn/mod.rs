@@ -20,7 +20,7 @@ mod ranks;
 mod versions;
 
 pub use followed::FollowedSites;
-pub use history::{PageHistory, histories};
+pub use history::{DEFAULT_PERIODS, PageHistory, histories, index_threshold};
 pub use plan::{
     AHEAD, FAR_AHEAD, NextVisit, PlannedBudget, VisitDescriber, VisitPlan, confidence, expected_by_period,
 };

@@ -203,7 +203,7 @@ impl VisitDescriber<'_> {
             let publishing = publishing(self.store, &feed)?;
             let last = feed.visited.unwrap_or(feed.last_read);
             let due = publishing.next_poll(last, &PollLimits::default()).max(at);
-            let a_day = publishing.items_per_hour(at.max(last)).map(|rate| 24.0 * rate);
+            let a_day = publishing.items_per_hour(last).map(|rate| 24.0 * rate);
             polls.push(NextVisit {
                 at: Some(due.to_rfc3339()),
                 urgency: 0.0,

@@ -35,7 +35,7 @@ use perennial_engine::analyse::{AdFilters, ChangeReader};
 use perennial_engine::html::dates::{
     counted, day_long, day_of_year, day_short, grouped, minute, month_name, start_of_day, year_and_month,
 };
-use perennial_engine::learn::{confidence, expected_by_period};
+use perennial_engine::learn::{confidence, expected_by_period, index_threshold};
 
 /// The span shown in detail.
 const WINDOW: Span = Span::from_hours(7 * 24);
@@ -223,7 +223,7 @@ impl View {
             n_changes,
             n_unchanged: n_noise,
             n_indexed,
-            index_threshold: store.index_threshold(page)?,
+            index_threshold: index_threshold(snapshot, page, &url)?,
             from: window.0.into(),
             until: window.1.into(),
             has_more: lines.len() > MAX_CAPTURES,

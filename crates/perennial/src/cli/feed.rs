@@ -172,7 +172,7 @@ fn feed_row(
         is_followed: feed.seed.is_some(),
         items_held: feed.n_held,
         items_seen: feed.n_items,
-        items_per_day: publishing.items_per_hour(now.max(last)).map(|rate| rate * 24.0),
+        items_per_day: publishing.items_per_hour(last).map(|rate| rate * 24.0),
         busiest_hour_utc: publishing.busiest_hour(),
         captures: feed.n_reads,
         reads_without_overlap: feed.n_gaps,

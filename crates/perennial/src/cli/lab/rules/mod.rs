@@ -63,6 +63,10 @@ struct ThresholdOptions {
     /// Least confidence
     #[arg(long, value_name = "T", default_value = "0.7", value_parser = share)]
     theta: f64,
+
+    /// Reject rules with an undefined correlation
+    #[arg(long)]
+    strict: bool,
 }
 
 impl ThresholdOptions {
@@ -72,6 +76,7 @@ impl ThresholdOptions {
             beta: self.beta,
             gamma: self.gamma,
             theta: self.theta,
+            is_strict: self.strict,
         }
     }
 }

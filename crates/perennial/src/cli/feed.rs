@@ -146,10 +146,10 @@ struct FeedRow {
 
 fn list(context: &Context) -> anyhow::Result<Exit> {
     let snapshot = context.snapshot()?;
-    let (store, now) = (snapshot.store(), perennial_archive::now());
+    let store = snapshot.store();
     let mut lines = Vec::new();
     for feed in store.feeds()? {
-        lines.push(feed_row(&feed, &learn::publishing(store, &feed)?, now));
+        lines.push(feed_row(&feed, &learn::publishing(store, &feed)?));
     }
     context.print(&lines, |out| print_list(&lines, out))?;
     if lines.is_empty() {
@@ -158,11 +158,7 @@ fn list(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn feed_row(
-    feed: &StoredFeed,
-    publishing: &perennial_core::feed::polling::PublishingHistory,
-    now: perennial_core::time::Timestamp,
-) -> FeedRow {
+fn feed_row(feed: &StoredFeed, publishing: &perennial_core::feed::polling::PublishingHistory) -> FeedRow {
     let last = feed.visited.unwrap_or(feed.last_read);
     FeedRow {
         url: feed.url.clone(),

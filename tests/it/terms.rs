@@ -37,15 +37,15 @@ fn exactly_the_new_terms_of_a_span_are_listed() {
     archive.lapse("6h", "72h");
     let terms = |args: &[&str]| {
         let found = archive.json(&[&["article", "terms"], args].concat());
-        let told = found["terms"].as_array().unwrap().iter();
-        told.map(|term| (term["term"].as_str().unwrap().to_owned(), term["n_before"].as_u64().unwrap()))
+        let reported = found["terms"].as_array().unwrap().iter();
+        reported.map(|term| (term["term"].as_str().unwrap().to_owned(), term["n_before"].as_u64().unwrap()))
             .collect::<Vec<_>>()
     };
     // The presence starts at the first observation with the words.
     let said = archive.json(&["search", "tram depot"]);
-    let stays =
+    let first_times =
         said["pages"].as_array().unwrap().iter().map(|page| page["stays"][0]["first"].as_str().unwrap());
-    let came = stays.min().unwrap().to_owned();
+    let came = first_times.min().unwrap().to_owned();
     let span = ["--since", came.as_str()];
     let found = terms(&span);
     let names: Vec<&str> = found.iter().map(|(term, _)| term.as_str()).collect();

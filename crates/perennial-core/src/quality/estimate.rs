@@ -48,7 +48,7 @@ pub struct CompletenessEstimate {
     pub probably_missed: f64,
     /// The probability of any change, at the lower bound and at the expected value: 1 if one was observed or
     /// announced.
-    pub chance_of_change: [f64; 2],
+    pub probability_of_change: [f64; 2],
 }
 
 /// Estimates completeness of any number of pages. Without an observed change, completeness is 1 if nothing was missed
@@ -75,7 +75,7 @@ pub fn completeness(pages: impl IntoIterator<Item = PageVersions>) -> Completene
         at_most,
         likely,
         at_least,
-        chance_of_change: match has_changed {
+        probability_of_change: match has_changed {
             true => [1.0; 2],
             false => [-(-n_missed.most).exp_m1(), -(-n_missed.likely).exp_m1()],
         },
@@ -184,7 +184,7 @@ pub struct PageObservations<'a> {
 pub fn page_versions(
     page: &PageObservations<'_>,
     now: Timestamp,
-    believed: impl Fn(Timestamp, Timestamp) -> Option<f64>,
+    estimated: impl Fn(Timestamp, Timestamp) -> Option<f64>,
 ) -> PageVersions {
     let observations = page.observations;
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
@@ -203,7 +203,7 @@ pub fn page_versions(
     let mut missed = hidden_versions(&gaps);
     if let Some(last) = observations.last() {
         let open_hours = hours(last.at, now);
-        let expected = believed(last.at, now);
+        let expected = estimated(last.at, now);
         missed = with_open_gap(missed, &gaps, page.prior_changes, open_hours, expected);
     }
     let sure = announced.n_surely_missed;
@@ -370,8 +370,8 @@ mod tests {
 
     #[test]
     fn announcements_are_sure() {
-        let told = PageVersions { n_surely_missed: 2.0, ..missed(2.0, 2.0, 2.0) };
-        let estimate = completeness([told]);
+        let announced = PageVersions { n_surely_missed: 2.0, ..missed(2.0, 2.0, 2.0) };
+        let estimate = completeness([announced]);
         assert_eq!(estimate.surely_missed, 1.0);
         assert!(estimate.at_most < 0.34 && estimate.likely <= estimate.at_most);
     }
@@ -443,14 +443,14 @@ mod tests {
         let estimate = completeness([page_versions(&page, Timestamp::from_secs(31 * 3600), |_, _| None)]);
         assert!(estimate.likely > 0.95 && estimate.at_least > 0.5, "{estimate:?}");
         assert_eq!(estimate.at_most, 1.0);
-        assert!(estimate.chance_of_change[1] < 0.05);
+        assert!(estimate.probability_of_change[1] < 0.05);
         // The estimate becomes less certain with time.
         let later = completeness([page_versions(&page, Timestamp::from_secs(3000 * 3600), |_, _| None)]);
         assert!(later.likely < estimate.likely && later.at_least < later.likely, "{later:?}");
     }
 
     #[test]
-    fn announcements_are_counted_where_they_can_be_believed() {
+    fn only_credible_announcements_are_counted() {
         let at = |hour: i64| Timestamp::from_secs(hour * 3600);
         let observations = observations(&[(0, Some(1.0)), (10, Some(0.5)), (20, None)]);
         let versions = |announced: &[Timestamp]| {
@@ -500,7 +500,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_closest_version_is_the_one_that_all_looks_tell(
+        fn the_closest_version_is_the_one_of_all_observations(
             list in prop::collection::btree_map(0i64..60, prop::option::of(0.0f64..1.0), 0..20),
             query in -5i64..65,
         ) {

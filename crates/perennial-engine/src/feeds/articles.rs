@@ -35,19 +35,19 @@ const MAX_LISTED: usize = 200;
 pub struct ArticleVersion {
     /// The first capture that showed it.
     pub since: Timestamp,
-    pub object: Article,
+    pub article: Article,
 }
 
 impl ArticleVersion {
     /// Adds the comments of a later capture of the same version. A comment is not an edit of the article.
     fn add_comments(&mut self, later: Article) {
-        let known: HashSet<&String> = self.object.comments.iter().collect();
+        let known: HashSet<&String> = self.article.comments.iter().collect();
         let new: Vec<String> =
             later.comments.iter().filter(|comment| !known.contains(comment)).cloned().collect();
-        self.object.comments.extend(new);
-        self.object.comments.truncate(MAX_COMMENTS);
-        if !later.comments_address.is_empty() {
-            self.object.comments_address = later.comments_address;
+        self.article.comments.extend(new);
+        self.article.comments.truncate(MAX_COMMENTS);
+        if !later.comments_url.is_empty() {
+            self.article.comments_url = later.comments_url;
         }
     }
 }
@@ -175,11 +175,11 @@ impl ArchivedArticle {
                 continue;
             };
             let Some(html) = page else { continue };
-            let object = extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
-            match versions.last_mut().filter(|last| same_version(&last.object, &object)) {
-                Some(last) => last.add_comments(object),
-                None if object.text.is_empty() && object.title.is_empty() => {}
-                None => versions.push(ArticleVersion { since: row.first_time, object }),
+            let article = extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
+            match versions.last_mut().filter(|last| same_version(&last.article, &article)) {
+                Some(last) => last.add_comments(article),
+                None if article.text.is_empty() && article.title.is_empty() => {}
+                None => versions.push(ArticleVersion { since: row.first_time, article }),
             }
         }
         Ok(ArchivedArticle { url: url.to_owned(), announced, versions, n_unread })
@@ -189,7 +189,7 @@ impl ArchivedArticle {
     /// versions are given by their edits.
     pub fn to_json(&self, is_whole: bool) -> Option<Value> {
         let latest = self.versions.last()?;
-        let mut line = article_json(&latest.object);
+        let mut line = article_json(&latest.article);
         line["page"] = json!(self.url);
         line["capture"] = json!(latest.since.to_rfc3339());
         if let Some(announced) = &self.announced {
@@ -200,12 +200,12 @@ impl ArchivedArticle {
         let mut before: Option<&ArticleVersion> = None;
         let mut versions = Vec::new();
         for (place, version) in self.versions.iter().enumerate() {
-            let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
-            let mut entry = json!({ "since": version.since.to_rfc3339(), "title": version.object.title });
+            let edits = before.map(|before| edits(&before.article, &version.article)).unwrap_or_default();
+            let mut entry = json!({ "since": version.since.to_rfc3339(), "title": version.article.title });
             entry["edits"] = edits.iter().map(edit_json).collect();
             if is_whole && place + 1 < self.versions.len() {
-                entry["lead"] = json!(version.object.lead);
-                entry["text"] = json!(version.object.text);
+                entry["lead"] = json!(version.article.lead);
+                entry["text"] = json!(version.article.text);
             }
             versions.push(entry);
             before = Some(version);
@@ -217,34 +217,34 @@ impl ArchivedArticle {
     /// Writes headline, author, time and text of the latest version as Markdown. With `is_whole` also images and
     /// earlier versions.
     pub fn write_markdown(&self, out: &mut dyn Write, is_whole: bool) -> io::Result<()> {
-        let Some((ArticleVersion { since, object }, earlier)) = self.versions.split_last() else {
+        let Some((ArticleVersion { since, article }, earlier)) = self.versions.split_last() else {
             return Ok(());
         };
-        writeln!(out, "# {}\n", one_line(&object.title))?;
-        let time = object.time.or_else(|| self.announced.as_ref().and_then(|item| item.published));
-        let byline = [object.author.clone(), time.map(Timestamp::to_rfc3339).unwrap_or_default()];
+        writeln!(out, "# {}\n", one_line(&article.title))?;
+        let time = article.time.or_else(|| self.announced.as_ref().and_then(|item| item.published));
+        let byline = [article.author.clone(), time.map(Timestamp::to_rfc3339).unwrap_or_default()];
         let byline: Vec<String> = byline.into_iter().filter(|part| !part.is_empty()).collect();
         if !byline.is_empty() {
             writeln!(out, "*{}*\n", one_line(&byline.join(", ")))?;
         }
         writeln!(out, "<{}>, captured {}\n", self.url, since.to_rfc3339())?;
-        write_texts(out, object)?;
+        write_texts(out, article)?;
         if !is_whole {
             return Ok(());
         }
-        for image in &object.images {
-            writeln!(out, "![{}](<{}>)\n", one_line(&image.description), image.address)?;
+        for image in &article.images {
+            writeln!(out, "![{}](<{}>)\n", one_line(&image.description), image.url)?;
         }
         for version in earlier.iter().rev() {
-            writeln!(out, "## From {}: {}\n", version.since.to_rfc3339(), one_line(&version.object.title))?;
-            write_texts(out, &version.object)?;
+            writeln!(out, "## From {}: {}\n", version.since.to_rfc3339(), one_line(&version.article.title))?;
+            write_texts(out, &version.article)?;
         }
         Ok(())
     }
 }
 
-fn write_texts(out: &mut dyn Write, object: &Article) -> io::Result<()> {
-    for part in [&object.lead, &object.text].into_iter().filter(|part| !part.is_empty()) {
+fn write_texts(out: &mut dyn Write, article: &Article) -> io::Result<()> {
+    for part in [&article.lead, &article.text].into_iter().filter(|part| !part.is_empty()) {
         for line in part.lines() {
             writeln!(out, "{}", plain_line(line))?;
         }
@@ -285,8 +285,8 @@ pub struct ArticleExportCounts {
 
 /// The announced pages that match a filter.
 pub fn announced(shared: &SharedSnapshot, filter: &CaptureFilter) -> anyhow::Result<Vec<AnnouncedPage>> {
-    let asked = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
-    let mut pages = shared.lock().store().announced_pages(&asked)?;
+    let of_site = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
+    let mut pages = shared.lock().store().announced_pages(&of_site)?;
     pages.retain(|page| filter.page.as_ref().is_none_or(|url| *url == page.url));
     Ok(pages)
 }
@@ -307,37 +307,37 @@ pub fn export(
     for page in pages {
         let (url, id) = (page.url.clone(), page.page);
         let period = (filter.since, filter.until);
-        let object = ArchivedArticle::load(shared, &url, id, Some(page), &mut templates, period)?;
-        report.n_unread += object.n_unread;
+        let article = ArchivedArticle::load(shared, &url, id, Some(page), &mut templates, period)?;
+        report.n_unread += article.n_unread;
         progress();
-        let Some(line) = object.to_json(true) else { continue };
+        let Some(line) = article.to_json(true) else { continue };
         report.n_articles += 1;
-        report.n_versions += object.versions.len() as u64;
+        report.n_versions += article.versions.len() as u64;
         match format {
             ArticleFormat::JsonLines => {
                 serde_json::to_writer(&mut *out, &line)?;
                 writeln!(out)?;
             }
-            ArticleFormat::Markdown => object.write_markdown(out, true)?,
+            ArticleFormat::Markdown => article.write_markdown(out, true)?,
         }
     }
     Ok(report)
 }
 
 /// An article as JSON.
-pub fn article_json(object: &Article) -> Value {
+pub fn article_json(article: &Article) -> Value {
     json!({
-        "title": object.title,
-        "lead": object.lead,
-        "time": object.time.map(|time| time.to_rfc3339()),
-        "author": object.author,
-        "categories": object.categories,
-        "text": object.text,
-        "links": object.links,
-        "images": object.images,
-        "wrapper": object.wrapper,
-        "comments": object.comments,
-        "comments_address": object.comments_address,
+        "title": article.title,
+        "lead": article.lead,
+        "time": article.time.map(|time| time.to_rfc3339()),
+        "author": article.author,
+        "categories": article.categories,
+        "text": article.text,
+        "links": article.links,
+        "images": article.images,
+        "wrapper": article.wrapper,
+        "comments": article.comments,
+        "comments_address": article.comments_url,
     })
 }
 
@@ -363,8 +363,8 @@ mod tests {
     use super::*;
 
     fn version(secs: i64, title: &str, text: &str) -> ArticleVersion {
-        let object = Article { title: title.into(), text: text.into(), ..Article::default() };
-        ArticleVersion { since: Timestamp::from_secs(secs), object }
+        let article = Article { title: title.into(), text: text.into(), ..Article::default() };
+        ArticleVersion { since: Timestamp::from_secs(secs), article }
     }
 
     fn edited() -> ArchivedArticle {
@@ -386,14 +386,14 @@ mod tests {
     #[test]
     fn comments_since_belong_to_the_version() {
         let mut one = version(0, "A", "Text.");
-        one.object.comments = vec!["First!".into()];
+        one.article.comments = vec!["First!".into()];
         let later = |comments: &[&str]| Article {
             comments: comments.iter().map(|comment| (*comment).to_owned()).collect(),
             ..Article::default()
         };
         one.add_comments(later(&["First!", "Second."]));
         one.add_comments(later(&["Second.", "Third."]));
-        assert_eq!(one.object.comments, ["First!", "Second.", "Third."]);
+        assert_eq!(one.article.comments, ["First!", "Second.", "Third."]);
     }
 
     #[test]

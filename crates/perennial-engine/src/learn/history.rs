@@ -23,7 +23,7 @@ pub struct PageHistory {
     /// Last observation that found the page.
     pub last: Timestamp,
     /// Each observation after the first, compared with its predecessor.
-    pub looks: Vec<ObservedChange>,
+    pub observations: Vec<ObservedChange>,
     /// Number of observations without an analysed change.
     pub n_unknown: usize,
 }
@@ -55,7 +55,7 @@ pub fn index_threshold(snapshot: &Snapshot, page: PageId, url: &str) -> anyhow::
     let Some(history) = histories.iter().find(|history| history.page == page) else { return Ok(0.0) };
     let followed = FollowedSites::from_seeds(snapshot.archive().settings().seeds.clone());
     let clock = followed.local_clock(url).unwrap_or_else(LocalClock::utc);
-    Ok(page_patterns(&history.looks, &clock, None, DEFAULT_PERIODS).index_threshold())
+    Ok(page_patterns(&history.observations, &clock, None, DEFAULT_PERIODS).index_threshold())
 }
 
 impl PageHistory {
@@ -66,7 +66,7 @@ impl PageHistory {
             url: String::new(),
             first: observation.time,
             last: observation.time,
-            looks: Vec::new(),
+            observations: Vec::new(),
             n_unknown: 0,
         }
     }
@@ -74,7 +74,7 @@ impl PageHistory {
     fn add(&mut self, observation: &Observation) {
         self.n_unknown += usize::from(matches!(observation.status, ChangeStatus::Unknown(_)));
         let importance = observation.status.observed_importance();
-        self.looks.push(ObservedChange { from: self.last, to: observation.time, importance });
+        self.observations.push(ObservedChange { from: self.last, to: observation.time, importance });
         self.last = observation.time;
     }
 }

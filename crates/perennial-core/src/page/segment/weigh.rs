@@ -71,7 +71,7 @@ fn row(leaf: &LeafFacts, totals: &PageTotals, mass_before: f32) -> [f32; N_FEATU
         is(&[Purpose::Navigation]),
         is(&[Purpose::Header]),
         is(&[Purpose::Footer]),
-        is(&[Purpose::Aside]),
+        is(&[Purpose::Sidebar]),
         is(&[Purpose::Dialog]),
         is(&[Purpose::Comments]),
         is(&[Purpose::Related, Purpose::Share]),

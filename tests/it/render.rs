@@ -133,7 +133,7 @@ fn segment_writes_every_format_of_a_file() {
     let tree = perennial_core::page::segment::vixml::read(&xml).unwrap();
     assert_eq!(tree.url, "http://a.example/dir/");
     assert!(tree.engine.contains("blitz"), "{}", tree.engine);
-    assert!(tree.leaves().any(|leaf| leaf.links.iter().any(|link| link.address == "http://a.example/x")));
+    assert!(tree.leaves().any(|leaf| leaf.links.iter().any(|link| link.url == "http://a.example/x")));
     let json: serde_json::Value = serde_json::from_slice(&run("json")).unwrap();
     assert!(json.to_string().contains("Words of the story."));
     assert!(run("svg").starts_with(b"<svg"));

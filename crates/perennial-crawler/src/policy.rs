@@ -301,7 +301,7 @@ impl Policy {
     /// Visits a page as soon as politeness allows, on request of an admin. Ends the backoff of its host.
     pub(super) fn visit_now(&mut self, site: SiteId, page: PageId, now: Timestamp) {
         self.hosts.reset_backoff(site, now);
-        self.hosts.push(site, page, QueueReason::Asked);
+        self.hosts.push(site, page, QueueReason::Requested);
     }
 
     /// Records that a hub announced news of a feed.

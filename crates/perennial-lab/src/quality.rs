@@ -389,13 +389,13 @@ mod tests {
         #[test]
         fn one_pass_over_captures_equals_brute_force(
             mut times in prop::collection::vec(0i64..60, 0..30),
-            mut looks in prop::collection::vec(0i64..60, 0..30),
+            mut visit_secs in prop::collection::vec(0i64..60, 0..30),
             from in 0i64..60, length in 0i64..60,
         ) {
             times.sort_unstable();
-            looks.sort_unstable();
+            visit_secs.sort_unstable();
             let list = changes(&times.iter().map(|secs| (*secs, 0.5)).collect::<Vec<_>>());
-            let captures: Vec<Timestamp> = looks.iter().map(|secs| at(*secs)).collect();
+            let captures: Vec<Timestamp> = visit_secs.iter().map(|secs| at(*secs)).collect();
             let window = Window { from: at(from), until: at(from + length) };
             let page = PageRecord { site: SiteId(0), weight: 1.0, changes: &list, captures: &captures };
             let fast = page_completeness(&page, window);

@@ -368,7 +368,12 @@ pub struct TextCommit<'t> {
 
 impl TextCommit<'_> {
     /// Stores the passages of an observation. The presences of new passages begin, and those of missing passages end.
-    pub fn show(&self, page: PageId, observation: &ObservationRow, shown: &[ShownText<'_>]) -> anyhow::Result<()> {
+    pub fn show(
+        &self,
+        page: PageId,
+        observation: &ObservationRow,
+        shown: &[ShownText<'_>],
+    ) -> anyhow::Result<()> {
         let mut open = self.open_presences(page)?;
         for text in shown {
             let hash = url_hash(text.text) as i64;
@@ -407,7 +412,13 @@ impl TextCommit<'_> {
         self.transaction.rows(sql, [page.0], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
-    fn begin(&self, page: PageId, observation: &ObservationRow, text: i64, role: BlockRole) -> anyhow::Result<()> {
+    fn begin(
+        &self,
+        page: PageId,
+        observation: &ObservationRow,
+        text: i64,
+        role: BlockRole,
+    ) -> anyhow::Result<()> {
         let sql = "INSERT INTO stays (text, page, role, absent_until, first, is_important)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         self.transaction.run(
@@ -425,7 +436,10 @@ impl TextCommit<'_> {
 
     fn end(&self, presence: i64, observation: &ObservationRow) -> anyhow::Result<()> {
         let sql = "UPDATE stays SET last = coalesce(?2, first), gone = ?3 WHERE id = ?1";
-        self.transaction.run(sql, params![presence, observation.before.map(Timestamp::as_millis), observation.time.as_millis()])
+        self.transaction.run(
+            sql,
+            params![presence, observation.before.map(Timestamp::as_millis), observation.time.as_millis()],
+        )
     }
 
     /// The number of a passage. A new passage is added to the index.

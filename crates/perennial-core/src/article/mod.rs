@@ -260,10 +260,7 @@ fn is_headline(shown: &str, title: &str) -> bool {
 }
 
 fn lead_image(url: &str, base: &UrlBase) -> Vec<ArticleImage> {
-    base.resolve(url)
-        .map(|url| ArticleImage { url, description: String::new() })
-        .into_iter()
-        .collect()
+    base.resolve(url).map(|url| ArticleImage { url, description: String::new() }).into_iter().collect()
 }
 
 /// The feed of the comments, or the element that contains them.

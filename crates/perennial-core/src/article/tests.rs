@@ -131,7 +131,7 @@ fn metadata_by_source() {
     assert_eq!((plain.title.as_str(), plain.author.as_str()), ("From meta", "Cy Fox"));
     assert_eq!(plain.categories, ["bridge", "town"]);
     let broken = of(&format!("<script type='application/ld+json'>{{\"@type\":</script>{meta}"));
-    assert_eq!(broken.title, "From meta", "broken JSON says nothing");
+    assert_eq!(broken.title, "From meta", "broken JSON is ignored");
     let deep = of(&format!("<script type='application/ld+json'>{}</script>{meta}", "[".repeat(100_000)));
     assert_eq!(deep.title, "From meta");
 }
@@ -207,7 +207,7 @@ fn text_repeated_on_most_neighbours_is_not_part_of_the_article() {
     );
     assert_eq!(with.text, text());
     assert!(found(&html).text.contains(request), "without neighbours it is a paragraph like any other");
-    assert!(!Template::from_neighbours(&pages[..1]).holds(request), "one page is no evidence");
+    assert!(!Template::from_neighbours(&pages[..1]).holds(request), "one page is not evidence");
 }
 
 #[test]
@@ -217,12 +217,12 @@ fn versions() {
     let around =
         of(&page("<h1>Bridge to be rebuilt</h1>", "<div class=related><a href=/new>Another page</a></div>")
             .replace("Sport", "Games"));
-    assert!(same_version(&before, &around), "surroundings are no part of it");
+    assert!(same_version(&before, &around), "surroundings are not part of it");
     let said = of(&page(
         "<h1>Bridge to be rebuilt</h1>",
         "<div id=comments><p>What a fine idea, at long last, I say.</p></div>",
     ));
-    assert!(same_version(&before, &said) && !said.comments.is_empty(), "a comment is no part of it");
+    assert!(same_version(&before, &said) && !said.comments.is_empty(), "a comment is not part of it");
     let headline = of(&page("<h1>Bridge not to be rebuilt</h1>", ""));
     assert!(!same_version(&before, &headline), "a word of the headline is");
     let linked = of(&page("<h1>Bridge to be rebuilt</h1>", "")

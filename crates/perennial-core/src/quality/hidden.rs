@@ -112,11 +112,13 @@ impl<'a> Evidence<'a> {
     }
 
     fn explanations(&self, n_changed: f64) -> Vec<Explanation> {
-        let (by_probability, at_intervals) = (mean_evidence(&self.by_probability), mean_evidence(&self.at_intervals));
-        let regular =
-            logistic(-0.6 + (at_intervals - by_probability).clamp(-4.0, 4.0) + self.predictability(by_probability));
-        let bursts =
-            (1.0 - regular) * (0.25 * (0.5 * self.clustering(by_probability).clamp(-3.0, 3.0)).exp()).min(0.6);
+        let (by_probability, at_intervals) =
+            (mean_evidence(&self.by_probability), mean_evidence(&self.at_intervals));
+        let regular = logistic(
+            -0.6 + (at_intervals - by_probability).clamp(-4.0, 4.0) + self.predictability(by_probability),
+        );
+        let bursts = (1.0 - regular)
+            * (0.25 * (0.5 * self.clustering(by_probability).clamp(-3.0, 3.0)).exp()).min(0.6);
         let mut all = self.regular_explanations(regular, logistic(self.in_context - at_intervals));
         let in_context = logistic(self.in_context - by_probability.max(at_intervals));
         let probability = 1.0 - regular - bursts;

@@ -23,7 +23,7 @@ const SPAN: usize = 24;
 /// Hours that a plan covers.
 pub(super) const DEPTH: usize = 2 * SPAN;
 /// Weight of a new price against the known price for that hour.
-const PRICE_WEIGHT: f32 = 0.25;
+const SHADOW_PRICE_WEIGHT: f32 = 0.25;
 /// If waiting is worth more than a visit, urgency is this share of the gain, so such pages come last, sorted by gain.
 const LEAST_SHARE: f32 = 1e-3;
 const HOUR_SECS: f32 = 3600.0;
@@ -46,7 +46,7 @@ struct HourForecast {
 #[derive(Clone, Default)]
 pub(super) struct HourlyPlans {
     /// By bucket of clock 0; `None` until a slot has fallen into the bucket.
-    prices: Vec<Option<f32>>,
+    shadow_prices: Vec<Option<f32>>,
     /// Prices of the hours after the current slot, once all hours of a day have a price.
     hours: Option<[f32; DEPTH]>,
     /// The end of the current slot.
@@ -77,13 +77,13 @@ impl Scheduler {
 
     /// Records the price of the slot, which is the lowest urgency among its most urgent visits, and looks up the
     /// prices of the following hours.
-    pub(super) fn note_price(&mut self, urgent: &[(u32, Reason)]) {
+    pub(super) fn note_shadow_price(&mut self, urgent: &[(u32, Reason)]) {
         let Some((start, end)) = self.slot.range.filter(|_| self.plans_ahead()) else { return };
         let urgency = |(at, _): &(u32, Reason)| self.pages.urgency[*at as usize];
-        if let Some(price) = urgent.iter().map(urgency).reduce(f32::min) {
+        if let Some(shadow_price) = urgent.iter().map(urgency).reduce(f32::min) {
             let hours = (end - start).as_hours_f64() as f32;
             let bucket = usize::from(self.bucket_at(&self.clocks[0], start));
-            self.ahead.note_price(bucket, self.learner.mixture.n_buckets(), hours, price);
+            self.ahead.note_shadow_price(bucket, self.learner.mixture.n_buckets(), hours, shadow_price);
         }
         let middle_of = |hour: usize| end + Span::from_secs(3600 * hour as i64 + 1800);
         let hour_at = |clock: &LocalClock, at: Timestamp| UpcomingHour {
@@ -124,14 +124,18 @@ impl HourlyPlans {
     /// Starts the slot that ends at `from`; `buckets` are those of the hours after it on clock 0.
     fn enter(&mut self, from: u32, buckets: &[u16; DEPTH]) {
         self.from = from;
-        let of_other_days = |bucket: usize| (bucket + self.prices.len() / 2) % self.prices.len().max(1);
-        let price = |bucket: usize| self.prices.get(bucket).copied().flatten();
+        let of_other_days =
+            |bucket: usize| (bucket + self.shadow_prices.len() / 2) % self.shadow_prices.len().max(1);
+        let shadow_price = |bucket: usize| self.shadow_prices.get(bucket).copied().flatten();
         let mut hours = [0.0; DEPTH];
         self.hours = None;
         for (hour, &bucket) in hours.iter_mut().zip(buckets) {
             let bucket = usize::from(bucket);
-            let Some(price) = price(bucket).or_else(|| price(of_other_days(bucket))) else { return };
-            *hour = price;
+            let Some(shadow_price) = shadow_price(bucket).or_else(|| shadow_price(of_other_days(bucket)))
+            else {
+                return;
+            };
+            *hour = shadow_price;
         }
         self.hours = Some(hours);
     }
@@ -141,22 +145,22 @@ impl HourlyPlans {
     }
 
     /// Records the price of a slot of `hours` hours in a bucket.
-    fn note_price(&mut self, bucket: usize, n_buckets: usize, hours: f32, price: f32) {
-        self.prices.resize(n_buckets, None);
-        let Some(known) = self.prices.get_mut(bucket) else { return };
-        let weight = PRICE_WEIGHT * hours.min(1.0);
-        *known = Some(known.map_or(price, |known| known + weight * (price - known)));
+    fn note_shadow_price(&mut self, bucket: usize, n_buckets: usize, hours: f32, shadow_price: f32) {
+        self.shadow_prices.resize(n_buckets, None);
+        let Some(known) = self.shadow_prices.get_mut(bucket) else { return };
+        let weight = SHADOW_PRICE_WEIGHT * hours.min(1.0);
+        *known = Some(known.map_or(shadow_price, |known| known + weight * (shadow_price - known)));
     }
 
     /// Plans a page that was visited in this slot. Its expected importance refers to the end of the slot.
     fn plan(&mut self, row: u32, value: f32, expected_importance: f32, hours: &[HourForecast; DEPTH]) {
-        let Some(prices) = &self.hours else { return };
+        let Some(shadow_prices) = &self.hours else { return };
         let row = row as usize;
         if row >= self.plans.len() {
             self.plans.resize(row + 1, UrgencyPlan { from: 0, urgency: [0.0; SPAN + 1] });
         }
         let mut urgency = [0.0; SPAN + 1];
-        urgencies(value, expected_importance, hours, prices, &mut urgency);
+        urgencies(value, expected_importance, hours, shadow_prices, &mut urgency);
         self.plans[row] = UrgencyPlan { from: self.from, urgency };
     }
 
@@ -189,15 +193,21 @@ impl UrgencyPlan {
 
 /// Writes the prices at which a visit and waiting are worth the same to `into`: now, with this expected importance,
 /// and at the end of each hour.
-fn urgencies(value: f32, expected_importance: f32, hours: &[HourForecast], prices: &[f32], into: &mut [f32]) {
+fn urgencies(
+    value: f32,
+    expected_importance: f32,
+    hours: &[HourForecast],
+    shadow_prices: &[f32],
+    into: &mut [f32],
+) {
     let n = hours.len();
     let mut after = vec![0.0f32; n + 1];
     for visited in (0..n).rev() {
         let (mut expected_importance, mut best) = (0.0f32, 0.0f32);
-        let next = hours.iter().zip(prices).zip(&after[1..]).skip(visited).take(SPAN);
-        for ((hour, price), after) in next {
+        let next = hours.iter().zip(shadow_prices).zip(&after[1..]).skip(visited).take(SPAN);
+        for ((hour, shadow_price), after) in next {
             expected_importance += (hour.importance - expected_importance) * hour.changed;
-            best = best.max(value * expected_importance - price + after);
+            best = best.max(value * expected_importance - shadow_price + after);
         }
         after[visited] = best;
     }
@@ -215,7 +225,7 @@ fn urgencies(value: f32, expected_importance: f32, hours: &[HourForecast], price
             *urgency = worth[i] - waiting;
         }
         if i > 0 {
-            waiting = waiting.max(worth[i] - prices[i - 1]);
+            waiting = waiting.max(worth[i] - shadow_prices[i - 1]);
         }
     }
 }
@@ -227,31 +237,33 @@ mod tests {
 
     /// The most that visits at the ends of some hours can earn, by trying all choices. A visit before them would earn
     /// the expected importance.
-    fn most(value: f32, expected_importance: f32, hours: &[HourForecast], prices: &[f32]) -> f32 {
-        let (Some((hour, hours)), Some((price, prices))) = (hours.split_first(), prices.split_first()) else {
+    fn most(value: f32, expected_importance: f32, hours: &[HourForecast], shadow_prices: &[f32]) -> f32 {
+        let (Some((hour, hours)), Some((shadow_price, shadow_prices))) =
+            (hours.split_first(), shadow_prices.split_first())
+        else {
             return 0.0;
         };
         let expected_importance =
             expected_importance + (hour.importance - expected_importance) * hour.changed;
-        let visited = value * expected_importance - price + most(value, 0.0, hours, prices);
-        visited.max(most(value, expected_importance, hours, prices))
+        let visited = value * expected_importance - shadow_price + most(value, 0.0, hours, shadow_prices);
+        visited.max(most(value, expected_importance, hours, shadow_prices))
     }
 
     proptest! {
         #[test]
-        fn urgency_is_the_price_at_which_waiting_is_as_good(
+        fn urgency_is_the_shadow_price_at_which_waiting_is_as_good(
             hours in prop::collection::vec((0.0f32..1.0, 0.0f32..1.0, 0.0f32..1.0), 1..10),
             value in 0.1f32..4.0, expected_importance in 0.0f32..1.0,
         ) {
-            let prices: Vec<f32> = hours.iter().map(|hour| hour.2).collect();
+            let shadow_prices: Vec<f32> = hours.iter().map(|hour| hour.2).collect();
             let hours: Vec<HourForecast> =
                 hours.iter().map(|&(changed, importance, _)| HourForecast { changed, importance }).collect();
             let mut planned = vec![0.0; hours.len() + 1];
-            urgencies(value, expected_importance, &hours, &prices, &mut planned);
+            urgencies(value, expected_importance, &hours, &shadow_prices, &mut planned);
             let mut expected_importance = expected_importance;
             for i in 0..=hours.len() {
-                let visit = value * expected_importance + most(value, 0.0, &hours[i..], &prices[i..]);
-                let wait = most(value, expected_importance, &hours[i..], &prices[i..]);
+                let visit = value * expected_importance + most(value, 0.0, &hours[i..], &shadow_prices[i..]);
+                let wait = most(value, expected_importance, &hours[i..], &shadow_prices[i..]);
                 prop_assert!((planned[i] - (visit - wait)).abs() < 1e-4, "{i}: {} {visit} {wait}", planned[i]);
                 if let Some(hour) = hours.get(i) {
                     expected_importance += (hour.importance - expected_importance) * hour.changed;
@@ -263,13 +275,13 @@ mod tests {
     /// Two pages have changed in the afternoon: one is quiet from now on, the other changes all evening.
     #[test]
     fn what_nothing_will_replace_waits_for_the_cheap_hours() {
-        let mut prices = [1.0; DEPTH];
-        prices[6..16].fill(0.3);
+        let mut shadow_prices = [1.0; DEPTH];
+        shadow_prices[6..16].fill(0.3);
         let plan = |changed: f32| {
             let mut evening = [HourForecast { changed: 0.0, importance: 0.5 }; DEPTH];
             evening[..6].fill(HourForecast { changed, importance: 0.5 });
             let mut urgency = [0.0; SPAN + 1];
-            urgencies(2.4, 0.5, &evening, &prices, &mut urgency);
+            urgencies(2.4, 0.5, &evening, &shadow_prices, &mut urgency);
             urgency
         };
         let (quiet, busy) = (plan(0.0), plan(0.5));
@@ -277,13 +289,13 @@ mod tests {
     }
 
     #[test]
-    fn prices_are_known_once_every_hour_of_a_day_had_one() {
+    fn shadow_prices_are_known_once_every_hour_of_a_day_had_one() {
         let mut ahead = HourlyPlans::default();
         let buckets: [u16; DEPTH] = std::array::from_fn(|hour| (hour % 24) as u16);
         for bucket in 0..24 {
             ahead.enter(0, &buckets);
             assert!(!ahead.is_ready(), "{bucket}");
-            ahead.note_price(bucket, 48, 1.0, 2.0);
+            ahead.note_shadow_price(bucket, 48, 1.0, 2.0);
         }
         ahead.enter(0, &buckets);
         assert!(ahead.is_ready());

@@ -124,7 +124,7 @@ struct SiteSweep {
     gain: f32,
 }
 
-struct SlotPrices {
+struct ShadowPrices {
     /// The gain that a visit needs.
     visit: f32,
     /// By site: the cost per hour of an incoherent page of weight 1; 0 if the site is not swept.
@@ -183,17 +183,17 @@ impl Scheduler {
         let oldest = self.choose_oldest(floor, longest_wait, histogram);
         left -= oldest.len();
         chosen.extend(oldest);
-        if let Some(prices) = self.prices(granted, per_hour, hours, histogram) {
-            self.start_sweeps(&prices, per_hour, left, end_secs);
+        if let Some(shadow_prices) = self.shadow_prices(granted, per_hour, hours, histogram) {
+            self.start_sweeps(&shadow_prices, per_hour, left, end_secs);
             let selection = self.next_sweep_visits(left, histogram, end_secs);
             left -= selection.len();
             chosen.extend(selection);
             let n_visits = chosen.len() + probes.len();
-            let single = self.choose_single(&prices, left, (granted, n_visits), histogram, end_secs);
+            let single = self.choose_single(&shadow_prices, left, (granted, n_visits), histogram, end_secs);
             chosen.extend(single);
-            self.note_slot_price(prices.visit);
+            self.note_slot_shadow_price(shadow_prices.visit);
             let bound =
-                if self.config.saves_visits() { prices.visit } else { histogram.bound(4 * most + 64) };
+                if self.config.saves_visits() { shadow_prices.visit } else { histogram.bound(4 * most + 64) };
             // The next slot only looks at pages above this bound. It is a little lower because prices move slowly.
             self.last_bounds = [0.9 * bound; 2];
         }
@@ -336,13 +336,13 @@ impl Scheduler {
     }
 
     /// The prices of the slot; `None` while no page is worth a visit.
-    fn prices(
+    fn shadow_prices(
         &mut self,
         granted: f64,
         per_hour: f64,
         hours: f64,
         histogram: &mut Histogram,
-    ) -> Option<SlotPrices> {
+    ) -> Option<ShadowPrices> {
         let n_granted = (granted.ceil() as usize).max(1);
         let saves_visits = self.config.saves_visits();
         if self.balance.base <= 0.0 || !saves_visits {
@@ -366,7 +366,7 @@ impl Scheduler {
             visit = visit.min(most) * (0.25 * shortfall).exp() as f32;
             balance.base = (balance.base * (shortfall.max(-1.0) * hours / 24.0).exp() as f32).min(most);
         }
-        Some(SlotPrices {
+        Some(ShadowPrices {
             visit: visit.max(f32::MIN_POSITIVE),
             incoherent_hour: self.incoherent_hours(per_hour),
         })
@@ -380,7 +380,7 @@ impl Scheduler {
         let found =
             if self.balance.found.hours < FIRST_HOURS { brings } else { self.balance.found.per_hour() };
         let n_sites = self.sites.all.iter().filter(|site| site.n_pages > 0).count().max(1) as f64;
-        let price = |site: &super::sites::SiteState| {
+        let shadow_price = |site: &super::sites::SiteState| {
             let all = match site.goal {
                 Goal::Balanced => brings.powf(1.0 - SHARE_OF_CAUGHT) * found.powf(SHARE_OF_CAUGHT),
                 Goal::Coherent => brings,
@@ -391,27 +391,27 @@ impl Scheduler {
             }
             (all / n_sites / f64::from(site.omega.max(1e-9))) as f32
         };
-        self.sites.all.iter().map(price).collect()
+        self.sites.all.iter().map(shadow_price).collect()
     }
 
     /// Decides which sites are swept, and queues their pages.
-    fn start_sweeps(&mut self, prices: &SlotPrices, per_hour: f64, left: usize, end_secs: u32) {
+    fn start_sweeps(&mut self, shadow_prices: &ShadowPrices, per_hour: f64, left: usize, end_secs: u32) {
         if !self.balance.sweep_queue.is_empty() {
             return;
         }
         let now_secs = self.slot.range.map_or(end_secs, |(start, _)| self.secs(start));
-        let mut sweeps = self.possible_sweeps(prices, end_secs);
+        let mut sweeps = self.possible_sweeps(shadow_prices, end_secs);
         sweeps.retain(|sweep| {
             let site = &self.sites.all[sweep.site];
             let is_due = now_secs.saturating_sub(site.swept_at) >= LONGEST_GAP_HOURS * 3600;
-            is_due || sweep.gain >= SWEEP_MARGIN * prices.visit
+            is_due || sweep.gain >= SWEEP_MARGIN * shadow_prices.visit
         });
         sweeps.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.site.cmp(&b.site)));
         let mut left = left as f64;
         let most = MAX_HOURS_PER_SLOT * per_hour;
         let mut n_pages = 0.0;
         let mut is_taken = vec![0u32; self.sites.all.len()];
-        let selection = self.selection(prices, end_secs);
+        let selection = self.selection(shadow_prices, end_secs);
         for sweep in sweeps {
             let n = f64::from(sweep.n_pages);
             // If the budget cannot pay for the best sweep, it saves for it.
@@ -438,17 +438,17 @@ impl Scheduler {
         }
     }
 
-    fn selection(&self, prices: &SlotPrices, end_secs: u32) -> SweepSelection {
-        let sites = prices.incoherent_hour.iter().zip(&self.sites.all);
+    fn selection(&self, shadow_prices: &ShadowPrices, end_secs: u32) -> SweepSelection {
+        let sites = shadow_prices.incoherent_hour.iter().zip(&self.sites.all);
         let sites = sites.map(|(hour, site)| SiteSweepCost { hour: *hour, gap_hours: site.gap_hours });
         let old = end_secs.saturating_sub(LONGEST_GAP_HOURS * 3600);
-        SweepSelection { price: prices.visit, sites: sites.collect(), now: end_secs, old }
+        SweepSelection { shadow_price: shadow_prices.visit, sites: sites.collect(), now: end_secs, old }
     }
 
     /// By site, how many pages a sweep would include now and their mean gain.
-    fn possible_sweeps(&self, prices: &SlotPrices, end_secs: u32) -> Vec<SiteSweep> {
+    fn possible_sweeps(&self, shadow_prices: &ShadowPrices, end_secs: u32) -> Vec<SiteSweep> {
         let mut sums = vec![(0u32, 0.0f32); self.sites.all.len()];
-        let selection = self.selection(prices, end_secs);
+        let selection = self.selection(shadow_prices, end_secs);
         selection.for_each(&self.pages, |at| {
             if self.can_sweep(at, end_secs)
                 && let Some(sum) = sums.get_mut(self.pages.site[at] as usize)
@@ -500,7 +500,7 @@ impl Scheduler {
     /// Pages that are worth a single visit, including the cost of making them incoherent.
     fn choose_single(
         &mut self,
-        prices: &SlotPrices,
+        shadow_prices: &ShadowPrices,
         left: usize,
         (granted, n_visits): (f64, usize),
         histogram: &mut Histogram,
@@ -518,12 +518,15 @@ impl Scheduler {
                 fewest = (granted as usize).saturating_sub(n_visits).min(most);
             }
         }
-        let mut worth = self.worth_alone(prices, histogram, end_secs);
+        let mut worth = self.worth_alone(shadow_prices, histogram, end_secs);
         if worth.len() < fewest {
             let n_wanted = 4 * fewest + 16;
             histogram.complete(&self.pages.urgency, n_wanted);
             let best = select::largest(&self.pages.urgency, n_wanted, histogram);
-            worth = best.into_iter().map(|at| (self.net_gain(at as usize, prices, end_secs), at)).collect();
+            worth = best
+                .into_iter()
+                .map(|at| (self.net_gain(at as usize, shadow_prices, end_secs), at))
+                .collect();
             most = most.min(fewest);
         }
         worth.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -531,24 +534,29 @@ impl Scheduler {
         worth.into_iter().map(|(_, at)| (at, self.reason(at as usize))).collect()
     }
 
-    fn worth_alone(&self, prices: &SlotPrices, histogram: &Histogram, end_secs: u32) -> Vec<(f32, u32)> {
+    fn worth_alone(
+        &self,
+        shadow_prices: &ShadowPrices,
+        histogram: &Histogram,
+        end_secs: u32,
+    ) -> Vec<(f32, u32)> {
         let net = |at: u32| {
-            let is_near = self.pages.urgency[at as usize] >= prices.visit;
-            is_near.then(|| (self.net_gain(at as usize, prices, end_secs), at))
+            let is_near = self.pages.urgency[at as usize] >= shadow_prices.visit;
+            is_near.then(|| (self.net_gain(at as usize, shadow_prices, end_secs), at))
         };
-        let is_worth = |(net, _): &(f32, u32)| *net >= prices.visit;
-        match histogram.candidates_from(prices.visit) {
+        let is_worth = |(net, _): &(f32, u32)| *net >= shadow_prices.visit;
+        match histogram.candidates_from(shadow_prices.visit) {
             Some(candidates) => candidates.iter().copied().filter_map(net).filter(is_worth).collect(),
             None => (0..self.pages.len() as u32).filter_map(net).filter(is_worth).collect(),
         }
     }
 
     /// The gain of a single visit, minus the cost of the incoherent hours that it is expected to cause.
-    fn net_gain(&self, at: usize, prices: &SlotPrices, end_secs: u32) -> f32 {
+    fn net_gain(&self, at: usize, shadow_prices: &ShadowPrices, end_secs: u32) -> f32 {
         let pages = &self.pages;
         let place = pages.site[at] as usize;
         let (Some(site), Some(&incoherent_hour)) =
-            (self.sites.all.get(place), prices.incoherent_hour.get(place))
+            (self.sites.all.get(place), shadow_prices.incoherent_hour.get(place))
         else {
             return pages.urgency[at];
         };

@@ -68,7 +68,7 @@ mod worth;
 
 use std::collections::{HashSet, VecDeque};
 
-pub use crate::pattern::mixture::Observed;
+pub use crate::pattern::mixture::ObservedImportance;
 pub use checkpoint::Checkpoint;
 pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_hours};
@@ -265,10 +265,10 @@ impl Scheduler {
         self.pages.remove(page);
         self.announced.take(page, (0, 0));
         self.slot.had_turn.remove(&(at as u32));
-        let stays = |other: &u32| *other != at as u32;
-        self.slot.plan.retain(|planned| stays(&planned.at));
-        self.slot.at_once.retain(|planned| stays(&planned.at));
-        self.fresh.retain(stays);
+        let is_other = |other: &u32| *other != at as u32;
+        self.slot.plan.retain(|planned| is_other(&planned.at));
+        self.slot.at_once.retain(|planned| is_other(&planned.at));
+        self.fresh.retain(is_other);
     }
 
     pub fn set_weight(&mut self, page: PageId, weight: f32) {
@@ -361,8 +361,8 @@ impl Scheduler {
             VisitOutcome::Unchanged => self.record_seen(at, None, secs),
             VisitOutcome::Failed { retry_at } => {
                 let wait = backoff_secs(FIRST_RETRY_SECS, self.pages.n_failures[at], LONGEST_RETRY_SECS);
-                let asked = retry_at.map_or(0, |retry| self.secs(retry));
-                self.back_off(at, secs.saturating_add(self.jitter(at, wait)).max(asked));
+                let requested = retry_at.map_or(0, |retry| self.secs(retry));
+                self.back_off(at, secs.saturating_add(self.jitter(at, wait)).max(requested));
             }
             VisitOutcome::Vanished(importance) => {
                 self.record_seen(at, Some(importance), secs);
@@ -395,8 +395,8 @@ impl Scheduler {
             Strategy::ExpectedGain => gain::page_gain(&self.pages, position),
             Strategy::FixedInterval => f32::MAX,
         };
-        let may_ask = self.pages.not_before[position] <= self.secs(at);
-        if may_ask && !self.has_had_its_turn(position) {
+        let may_visit = self.pages.not_before[position] <= self.secs(at);
+        if may_visit && !self.has_had_its_turn(position) {
             self.plan_at_once(position);
         }
     }

@@ -34,7 +34,7 @@ pub(super) struct PlannedVisit {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct VisitSavings {
     saved: f64,
-    pub(super) price: f32,
+    pub(super) shadow_price: f32,
 }
 
 impl Scheduler {
@@ -225,7 +225,7 @@ impl Scheduler {
         let left = capacity - chosen.len() - oldest.len();
         let mut rest = oldest;
         let urgent = self.choose_urgent(left, histogram);
-        self.note_price(&urgent);
+        self.note_shadow_price(&urgent);
         self.note_last_gain(&urgent, left);
         rest.extend(urgent);
         waiting.truncate(capacity - chosen.len() - rest.len());
@@ -437,12 +437,14 @@ impl Scheduler {
         best.sort_by(|a, b| b.total_cmp(a));
         let at_budget = best.get((granted.ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
         let bank = &mut self.bank;
-        bank.price = match bank.price {
-            price if price > 0.0 => price + (at_budget - price) * (hours / 72.0).min(1.0) as f32,
+        bank.shadow_price = match bank.shadow_price {
+            shadow_price if shadow_price > 0.0 => {
+                shadow_price + (at_budget - shadow_price) * (hours / 72.0).min(1.0) as f32
+            }
             _ => at_budget,
         };
-        let price = bank.price * (0.25 * shortfall).exp() as f32;
-        let mut visits = best.iter().filter(|&&urgency| urgency >= price).count() as f64;
+        let shadow_price = bank.shadow_price * (0.25 * shortfall).exp() as f32;
+        let mut visits = best.iter().filter(|&&urgency| urgency >= shadow_price).count() as f64;
         if saved > 23.0 * per_hour {
             visits = visits.max(granted);
         }

@@ -16,7 +16,7 @@ const CHUNK: usize = 512;
 
 /// The criteria for including a page in a sweep.
 pub(super) struct SweepSelection {
-    pub(super) price: f32,
+    pub(super) shadow_price: f32,
     /// By site: the cost per hour of an incoherent page of weight 1, which is 0 for sites that are not swept, and the
     /// usual hours between two sweeps.
     pub(super) sites: Vec<SiteSweepCost>,
@@ -115,8 +115,8 @@ impl SweepSelection {
         for (((is_included, site), gain), ((urgency, expected_changes), seen_at)) in
             is_included.iter_mut().zip(&*sites).zip(&*gain).zip(known)
         {
-            let is_worth =
-                u32::from(*expected_changes >= LEAST_CHANGES) & u32::from(urgency + gain >= self.price);
+            let is_worth = u32::from(*expected_changes >= LEAST_CHANGES)
+                & u32::from(urgency + gain >= self.shadow_price);
             *is_included = (is_worth | u32::from(*seen_at <= self.old)) & u32::from(site.hour > 0.0);
         }
     }
@@ -131,10 +131,10 @@ mod tests {
 
     const NOW: u32 = 1_000 * 3600;
 
-    fn selection(price: f32) -> SweepSelection {
+    fn selection(shadow_price: f32) -> SweepSelection {
         let site = |hour, gap_hours| SiteSweepCost { hour, gap_hours };
         SweepSelection {
-            price,
+            shadow_price,
             sites: vec![site(0.1, 10.0), site(0.0, 5.0), site(0.02, 30.0)],
             now: NOW,
             old: NOW - 168 * 3600,
@@ -170,17 +170,17 @@ mod tests {
         #[test]
         fn judging_many_pages_equals_judging_each(
             all in prop::collection::vec((0u32..4, 0u32..200, 0.0f32..3.0, 0.0f32..1.0), 0..1200),
-            price in 0.0f32..1.0,
+            shadow_price in 0.0f32..1.0,
         ) {
-            let (selection, pages) = (selection(price), pages(&all));
+            let (selection, pages) = (selection(shadow_price), pages(&all));
             let mut found = Vec::new();
             selection.for_each(&pages, |at| found.push(at));
             let is_part = |at: &usize| {
                 let Some(site) = selection.sites.get(pages.site[*at] as usize) else { return false };
                 let incoherence = site.hour * 0.5 * site.gap_hours * one_minus_exp(pages.expected_changes[*at]);
                 let worth = pages.urgency[*at] + incoherence + selection.overdue(&pages, *at);
-                let is_near = (worth - price).abs() < 1e-4;
-                let is_worth = pages.expected_changes[*at] >= LEAST_CHANGES && (worth >= price || is_near && found.contains(at));
+                let is_near = (worth - shadow_price).abs() < 1e-4;
+                let is_worth = pages.expected_changes[*at] >= LEAST_CHANGES && (worth >= shadow_price || is_near && found.contains(at));
                 site.hour > 0.0 && (is_worth || pages.seen_at[*at] <= selection.old)
             };
             let plainly: Vec<usize> = (0..pages.len()).filter(is_part).collect();

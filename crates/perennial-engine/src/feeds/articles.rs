@@ -175,7 +175,8 @@ impl ArchivedArticle {
                 continue;
             };
             let Some(html) = page else { continue };
-            let article = extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
+            let article =
+                extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
             match versions.last_mut().filter(|last| same_version(&last.article, &article)) {
                 Some(last) => last.add_comments(article),
                 None if article.text.is_empty() && article.title.is_empty() => {}
@@ -337,7 +338,7 @@ pub fn article_json(article: &Article) -> Value {
         "images": article.images,
         "wrapper": article.wrapper,
         "comments": article.comments,
-        "comments_address": article.comments_url,
+        "comments_url": article.comments_url,
     })
 }
 

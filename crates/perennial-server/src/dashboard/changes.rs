@@ -244,7 +244,7 @@ fn form(parameters: &Parameters, base: &str) -> Markup {
     });
     let elements: Vec<(&str, &str)> = [("", "any")].into_iter().chain(elements).collect();
     html! {
-        form.filters.requested aria-label="Search" action={ (base) "/changes" } {
+        form.filters aria-label="Search" action={ (base) "/changes" } {
             (parameters.text(if parameters.get("page").is_none() { "site" } else { "page" }, "Site or page", 22, "all"))
             (parameters.text("since", "Since", 12, "2026-01-28 or 7d"))
             (parameters.text("until", "Before", 12, "2026-01-30"))

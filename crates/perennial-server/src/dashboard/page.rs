@@ -219,7 +219,7 @@ impl View {
             n_captures,
             first_capture: span.map(|(first, _)| first.into()),
             last_capture: span.map(|(_, last)| last.into()),
-            n_observations: n_observations,
+            n_observations,
             n_changes,
             n_unchanged: n_noise,
             n_indexed,

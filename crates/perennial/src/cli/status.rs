@@ -76,7 +76,7 @@ fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result
     if counts.n_left_out > 0 {
         writeln!(out, "reduced   {} unimportant versions, stored as deltas", counts.n_left_out)?;
     }
-    let quarantine = &counts.set_aside;
+    let quarantine = &counts.quarantine;
     if *quarantine != Default::default() {
         writeln!(
             out,
@@ -91,7 +91,7 @@ fn print(report: &StatusReport, out: &mut dyn std::io::Write) -> std::io::Result
             out,
             "texts     {all} passages with {} presences, {} of text, {} with the index\n          --important searches {important} of them, {} of text; \
              {} are from unimportant versions only",
-            texts.n_stays,
+            texts.n_presences,
             human_bytes(texts.text_bytes),
             human_bytes(texts.n_bytes),
             human_bytes(texts.important_text_bytes),

@@ -36,7 +36,7 @@ const RENAMED_COMMANDS: [(&str, &str); 25] = [
 ];
 
 /// Words by which other programs call what a command does.
-const FOREIGN_COMMANDS: [(&str, &str); 28] = [
+const COMMANDS_OF_OTHER_TOOLS: [(&str, &str); 28] = [
     ("archive", "run"),
     ("mirror", "run"),
     ("start", "run"),
@@ -83,7 +83,7 @@ const RENAMED_OPTIONS: [(&str, &str, &str); 9] = [
 /// Options that other programs have, and what to use instead.
 const NO_INTERVAL: &str = "the crawler learns when a page changes. \
     Limit its visits with `perennial set SITE --budget N/PERIOD`, or use `perennial run --strategy fixed-interval --interval TIME`";
-const FOREIGN_OPTIONS: [(&str, &str, &str); 3] = [
+const OPTIONS_OF_OTHER_TOOLS: [(&str, &str, &str); 3] = [
     ("watch", "--interval", NO_INTERVAL),
     ("watch", "--every", NO_INTERVAL),
     ("add", "--interval", NO_INTERVAL),
@@ -131,7 +131,7 @@ fn unknown_command(command: &Command, path: &[&str], unknown: &str, next: Option
     if let Some((before, now)) = successor(&longer).or_else(|| successor(&called)) {
         return format!("`perennial {before}` was renamed: use `perennial {now}`");
     }
-    if let Some((_, ours)) = FOREIGN_COMMANDS.iter().find(|(foreign, _)| *foreign == called) {
+    if let Some((_, ours)) = COMMANDS_OF_OTHER_TOOLS.iter().find(|(theirs, _)| *theirs == called) {
         return format!("there is no `perennial {called}`: use `perennial {ours}`");
     }
     let own = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
@@ -151,7 +151,7 @@ fn unknown_option(root: &Command, command: &Command, path: &[&str], option: &str
     if let Some(now) = find(&RENAMED_OPTIONS) {
         return format!("{option} of `perennial {path}` was renamed: use {now}");
     }
-    if let Some(instead) = find(&FOREIGN_OPTIONS) {
+    if let Some(instead) = find(&OPTIONS_OF_OTHER_TOOLS) {
         return format!("{unknown}: {instead}");
     }
     let name = option.trim_start_matches('-');
@@ -196,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn former_and_foreign_names_are_answered_with_a_command_that_exists() {
-        for (name, successor) in RENAMED_COMMANDS.into_iter().chain(FOREIGN_COMMANDS) {
+    fn former_names_and_those_of_other_tools_suggest_a_command_that_exists() {
+        for (name, successor) in RENAMED_COMMANDS.into_iter().chain(COMMANDS_OF_OTHER_TOOLS) {
             assert!(answer_to(name).contains(&format!("use `perennial {successor}`")), "{}", answer_to(name));
             assert!(exists(successor), "{successor}");
         }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn former_options_are_answered_with_options_that_exist() {
+    fn former_options_suggest_options_that_exist() {
         for (command, option, successor) in RENAMED_OPTIONS {
             let answer = answer_to(&format!("{command} {option}"));
             assert!(answer.ends_with(&format!("was renamed: use {successor}")), "{answer}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_mistakes_are_answered_with_the_nearest_name() {
+    fn typing_mistakes_suggest_the_nearest_name() {
         for (line, near) in [
             ("statsu", "`perennial status`"),
             ("chnages", "`perennial changes`"),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_of_another_command_is_answered_with_that_command() {
+    fn an_option_of_another_command_suggests_that_command() {
         assert!(answer_to("run https://a.example --depth 3").ends_with("but `perennial add` has"));
         assert!(answer_to("watch https://a.example --interval 5m").contains("--strategy fixed-interval"));
     }

@@ -88,7 +88,6 @@ fn target(url: &str, page: &str) -> Option<u32> {
 
 /// A URL without scheme, `www.` and trailing slash.
 fn bare(url: &str) -> &str {
-    let rest =
-        url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or(url);
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")).unwrap_or(url);
     rest.strip_prefix("www.").unwrap_or(rest).trim_end_matches('/')
 }

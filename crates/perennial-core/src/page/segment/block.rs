@@ -102,11 +102,7 @@ impl Link {
     }
 
     /// Creates a link whose ID leaves out ignored parameters.
-    pub fn ignoring(
-        ignored: &IgnoredParameters,
-        name: impl Into<String>,
-        url: impl Into<String>,
-    ) -> Link {
+    pub fn ignoring(ignored: &IgnoredParameters, name: impl Into<String>, url: impl Into<String>) -> Link {
         let (name, url) = (xml_safe(name.into()), xml_safe(url.into()));
         let id = IdHasher::new(b'L').part(&name).part(&ignored.strip(&url)).finish();
         Link { id, name, url }

@@ -174,7 +174,7 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
     let belief = scheduler.belief(history.page);
     PageReport {
         url: history.url.clone(),
-        n_observations: n_observations,
+        n_observations,
         n_not_analysed: history.n_unknown,
         changes_per_day,
         cycle: cycle_name(cycle),

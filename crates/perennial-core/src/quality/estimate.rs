@@ -179,7 +179,7 @@ pub struct PageObservations<'a> {
     pub prior_changes: f64,
 }
 
-/// The captured and missed versions of a page up to `now`. `believed` returns the changes that the page's pattern
+/// The captured and missed versions of a page up to `now`. `estimated` returns the changes that the page's pattern
 /// expects between two instants. If it returns `None`, the rate of the observations applies.
 pub fn page_versions(
     page: &PageObservations<'_>,

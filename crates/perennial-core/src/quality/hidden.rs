@@ -4,8 +4,8 @@
 //! A gap whose two captures differ contained at least one change; how many more is not observable. What the other gaps
 //! show is evidence: if one can predict which gaps contain a change, from the hour, the weekday, the time since the last
 //! change or the rhythm so far, then the page is published regularly, and one change per gap explains it. If a constant
-//! rate predicts as well, changes come by chance, some of them together. Three explanations are weighed by how well they
-//! predict each observation from those before it: regular, by chance, and in bursts. The result is the 90 % interval of
+//! rate predicts as well, changes come at random, some of them together. Three explanations are weighed by how well they
+//! predict each observation from those before it: regular, at random, and in bursts. The result is the 90 % interval of
 //! the mixture. If every gap contains a change, nothing is known, and the interval is wide.
 
 use std::collections::BTreeMap;
@@ -41,8 +41,8 @@ const PRIOR: f64 = 0.3;
 const BURSTS: [(f64, f64); 3] = [(2.0, 0.5), (3.0, 0.3), (5.0, 0.2)];
 /// Versions per regular change, if neighbouring gaps also changed.
 const IN_A_RUN: [(f64, f64); 4] = [(1.0, 0.4), (2.0, 0.3), (4.0, 0.2), (8.0, 0.1)];
-/// The share of the changes that come by chance if others are regular, and its probability.
-const BY_PROBABILITY: [(f64, f64); 3] = [(1.0, 0.6), (0.5, 0.25), (0.2, 0.15)];
+/// The share of the changes that come at random if others are regular, and its probability.
+const AT_RANDOM: [(f64, f64); 3] = [(1.0, 0.6), (0.5, 0.25), (0.2, 0.15)];
 
 /// One explanation of the observations.
 struct Explanation {
@@ -68,8 +68,8 @@ pub fn hidden_versions(gaps: &[SeenGap]) -> HiddenVersions {
 struct Evidence<'a> {
     gaps: &'a [SeenGap],
     mean_hours: f64,
-    /// Evidence of each rate if changes come by chance, and if they come at equal intervals.
-    by_probability: Vec<f64>,
+    /// Evidence of each rate if changes come at random, and if they come at equal intervals.
+    at_random: Vec<f64>,
     at_intervals: Vec<f64>,
     /// The context that predicts best: its evidence, and the share of changed gaps in the context of each gap.
     in_context: f64,
@@ -101,7 +101,7 @@ impl<'a> Evidence<'a> {
         Evidence {
             gaps,
             mean_hours,
-            by_probability: of_rates(|expected| -(-expected).exp_m1()),
+            at_random: of_rates(|expected| -(-expected).exp_m1()),
             at_intervals: of_rates(|expected| expected),
             in_context,
             shares,
@@ -112,21 +112,19 @@ impl<'a> Evidence<'a> {
     }
 
     fn explanations(&self, n_changed: f64) -> Vec<Explanation> {
-        let (by_probability, at_intervals) =
-            (mean_evidence(&self.by_probability), mean_evidence(&self.at_intervals));
-        let regular = logistic(
-            -0.6 + (at_intervals - by_probability).clamp(-4.0, 4.0) + self.predictability(by_probability),
-        );
-        let bursts = (1.0 - regular)
-            * (0.25 * (0.5 * self.clustering(by_probability).clamp(-3.0, 3.0)).exp()).min(0.6);
+        let (at_random, at_intervals) = (mean_evidence(&self.at_random), mean_evidence(&self.at_intervals));
+        let regular =
+            logistic(-0.6 + (at_intervals - at_random).clamp(-4.0, 4.0) + self.predictability(at_random));
+        let bursts =
+            (1.0 - regular) * (0.25 * (0.5 * self.clustering(at_random).clamp(-3.0, 3.0)).exp()).min(0.6);
         let mut all = self.regular_explanations(regular, logistic(self.in_context - at_intervals));
-        let in_context = logistic(self.in_context - by_probability.max(at_intervals));
-        let probability = 1.0 - regular - bursts;
-        for one in self.probability_explanations(in_context, n_changed) {
-            for (scale, probability) in BY_PROBABILITY {
+        let in_context = logistic(self.in_context - at_random.max(at_intervals));
+        let random = 1.0 - regular - bursts;
+        for one in self.random_explanations(in_context, n_changed) {
+            for (scale, probability) in AT_RANDOM {
                 let (hidden, deviation) = (one.hidden * scale, one.deviation * scale);
                 let probability = one.probability * probability;
-                all.push(Explanation { probability: probability * probability, hidden, deviation });
+                all.push(Explanation { probability: random * probability, hidden, deviation });
                 all.extend(BURSTS.map(|(size, share)| Explanation {
                     probability: bursts * probability * share,
                     hidden: hidden + n_changed * (size - 1.0),
@@ -138,16 +136,16 @@ impl<'a> Evidence<'a> {
     }
 
     /// How much better the best context predicts than a constant rate; 0 if there is too little to predict.
-    fn predictability(&self, by_probability: f64) -> f64 {
-        if by_probability > -4.0 {
+    fn predictability(&self, at_random: f64) -> f64 {
+        if at_random > -4.0 {
             return 0.0;
         }
-        let explained = (1.0 - self.in_context / by_probability).max(0.0);
+        let explained = (1.0 - self.in_context / at_random).max(0.0);
         (14.0 * (explained - 0.35)).clamp(-3.5, 8.0)
     }
 
     /// How many deviations more often than expected a change follows a change.
-    fn clustering(&self, by_probability: f64) -> f64 {
+    fn clustering(&self, at_random: f64) -> f64 {
         let n_changed = self.gaps.iter().filter(|gap| gap.changed).count() as f64;
         let overall = n_changed / self.gaps.len() as f64;
         let (mut seen, mut expected, mut variance) = (0.0, 0.0, 0.25);
@@ -155,7 +153,7 @@ impl<'a> Evidence<'a> {
             if let [before, after] = pair
                 && before.changed
             {
-                let share = if self.in_context > by_probability { *share } else { overall };
+                let share = if self.in_context > at_random { *share } else { overall };
                 seen += f64::from(u8::from(after.changed));
                 expected += share;
                 variance += share * (1.0 - share);
@@ -189,14 +187,14 @@ impl<'a> Evidence<'a> {
     }
 
     /// A Poisson number of changes per gap: with a constant rate, or with the rate of the context.
-    fn probability_explanations(&self, in_context: f64, n_changed: f64) -> Vec<Explanation> {
+    fn random_explanations(&self, in_context: f64, n_changed: f64) -> Vec<Explanation> {
         let changed = || self.gaps.iter().enumerate().filter(|(_, gap)| gap.changed);
         let mut all: Vec<Explanation> = rates()
-            .zip(shares_of(&self.by_probability))
+            .zip(shares_of(&self.at_random))
             .filter(|(_, share)| *share > 1e-3)
             .map(|(rate, share)| {
                 let expected = changed().map(|(_, gap)| rate / self.mean_hours * hours(gap));
-                let (hidden, variance) = hidden_by_probability(expected);
+                let (hidden, variance) = hidden_at_random(expected);
                 let (probability, deviation) = (share * (1.0 - in_context), variance.sqrt() + 0.1 * hidden);
                 Explanation { probability, hidden, deviation }
             })
@@ -207,7 +205,7 @@ impl<'a> Evidence<'a> {
                 share if one_if_certain && self.is_isolated[at] && share > 0.7 => 0.0,
                 share => (-(-share).ln_1p()).min(MOST_PER_GAP),
             });
-            let (hidden, variance) = hidden_by_probability(expected);
+            let (hidden, variance) = hidden_at_random(expected);
             all.push(Explanation {
                 probability: probability * in_context,
                 hidden,
@@ -245,7 +243,7 @@ fn shares_of(evidence: &[f64]) -> Vec<f64> {
 
 /// Mean and variance of the hidden versions of changed gaps, each a Poisson number that is not 0, minus the captured
 /// version.
-fn hidden_by_probability(expected: impl Iterator<Item = f64>) -> (f64, f64) {
+fn hidden_at_random(expected: impl Iterator<Item = f64>) -> (f64, f64) {
     let each = |expected: f64| {
         if expected < 1e-6 {
             return (0.0, 0.0);
@@ -496,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn more_captures_narrow_the_bounds_of_a_page_that_changes_by_probability() {
+    fn more_captures_narrow_the_bounds_of_a_page_that_changes_at_random() {
         let changes: Vec<f64> = {
             let (mut rng, mut at, mut changes) = (Rng::new(3), 0.0, Vec::new());
             while at < 24.0 * 56.0 {
